@@ -20,7 +20,7 @@ const SHARE = 0.5;
 
 const KIB = 1 << 10;
 /** A little above what is built today. Whoever adds a feature and needs more raises them. */
-const MAX_WASM = { raw: 3_430 * KIB, gzipped: 1_440 * KIB };
+const MAX_WASM = { raw: 3_560 * KIB, gzipped: 1_500 * KIB };
 
 /** The most rows read and written in a session of 1,000 events, by the contract. */
 const MAX_ROWS = {

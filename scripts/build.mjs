@@ -9,6 +9,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildDefaults } from "./build/defaults.mjs";
+import { writeLlms } from "./build/llms.mjs";
 import { PACKAGED, packWorker } from "./build/package.mjs";
 import { buildSite, SITE } from "./build/site.mjs";
 import { buildWorker } from "./build/worker.mjs";
@@ -42,6 +43,12 @@ export async function main() {
 
 export async function build() {
   await buildDefaults();
+  await buildUnlessCurrent();
+  // Of the documents, which don't change what is compiled.
+  writeLlms();
+}
+
+async function buildUnlessCurrent() {
   if (isCurrent(sourcesDigest())) return;
   await withLock(join(LOCAL, "build.lock"), tellOfAnother, async () => {
     // Taken before compiling: what is edited meanwhile is built next time.

@@ -5,7 +5,7 @@
 const HEAD = "// scripts/client.mjs makes this file of generated/openapi.json.";
 
 /** Shapes that another name of the client's would hide. */
-const RENAMED = { Event: "SessionEvent", WorkingContext: "BuiltContext", File: "ContextFile" };
+const RENAMED = { Event: "EventFields", WorkingContext: "BuiltContext", File: "ContextFile" };
 
 /** The client has classes for errors, and of this shape only the codes. */
 const LEFT_OUT = new Set(["Error"]);
@@ -14,7 +14,42 @@ const LEFT_OUT = new Set(["Error"]);
 const MESSAGE_PARTS = "any[]";
 
 /** What has no fields is said by `NO_FIELDS`, because the type `{}` takes any. */
+/** The operations that an object's methods take with fields one after the other, as positional.ts reads them. */
+const GIVEN = {
+  getSession: "input: GetSessionInput | SessionRef, options?: ObjectRpcOptions",
+  deleteSession: "input: DeleteSessionInput | SessionRef, options?: ObjectRpcOptions",
+  loadEvents:
+    '...given: [input: LoadEventsInput, options?: ObjectRpcOptions] | [session: SessionRef, filter?: Omit<LoadEventsInput, "sessionId">, options?: ObjectRpcOptions]',
+  appendEvents:
+    "...given: [input: AppendEventsInput, options?: ObjectRpcOptions] | [session: SessionRef, events: NewEvent[], options?: ObjectRpcOptions]",
+  deleteEvents:
+    "...given: [input: DeleteEventsInput, options?: ObjectRpcOptions] | [session: SessionRef, eventIds: string[], options?: ObjectRpcOptions]",
+  persistWorkingContext:
+    "...given: [input: PersistWorkingContextInput, options?: ObjectRpcOptions] | [session: SessionRef, context: WorkingContext | ContextMessageInput[]]",
+  destroy: "input?: DestroyInput, options?: ObjectRpcOptions",
+};
+
+/** Further shapes of an object's methods. The last one of a method is what a stub has. */
+const OVERLOADS = {
+  createSession:
+    "  /** Creates a session with this metadata, and gives its id. None of the fields is one of `createSession`. */\n  createSession<Given extends SessionMetadata>(metadata: Given & ([keyof Given] extends [never] ? never : unknown)): Promise<any>;\n",
+  buildWorkingContext:
+    "  /** The context of a turn, at once: a `WorkingContext`. Of the class alone. */\n  buildWorkingContext(session: SessionRef, options?: object): any;\n",
+};
+
+/** An override of these gives nothing, where the documents print one. */
+const GIVES = { destroy: "any" };
+
 const NO_FIELDS = "{ [field: string]: never }";
+
+/** What an event is, by its action. */
+const EVENTS = `/** An event of a log. Its \`action\` says which fields it has. */
+export type SessionEvent = EventFields &
+  (
+    | { action: "user_message" | "agent_message" | "system_instruction" | "compaction" }
+    | { action: "tool_call_request"; toolCalls: ToolCall[] }
+    | { action: "tool_result"; toolCallId: string }
+  );`;
 const HELPERS = `/** A name that no operation here has. A known one is held to its fields. */
 export type NewerName<Name extends string> = Name extends keyof Operations ? never : Name;
 
@@ -65,13 +100,24 @@ function renderTypes({ components: { schemas } }, operations) {
   const codes = schemas.Error.properties.error.properties.code.enum;
   const parts = [
     HEAD,
+    'import type { ObjectRpcOptions, SessionRef } from "./bindings.js";',
+    'import type { WorkingContext } from "./context.js";',
     'import type { CallOptions } from "./options.js";',
     `/** The code of an error. Codes are stable. */\nexport type ErrorCode = ${codes.map((code) => JSON.stringify(code)).join(" | ")};`,
     ...shapes.map(([name, schema]) => declaration(renamed(name), name === "UiMessage" ? withAnyParts(schema) : schema)),
+    EVENTS,
     ...operations.map(({ name, schema }) => inputOf(name, schema)),
     `/** What each operation takes and gives. */\nexport interface Operations {\n${operations.map(({ name, output }) => `  ${name}: { input: ${inputName(name)}; output: ${typeOf(output)} };`).join("\n")}\n}`,
     HELPERS,
     methods("AgentOperations", "Every operation, as a method.", operations, inputName),
+    `/** Metadata of a session that is given alone. */\nexport type SessionMetadata = { [field: string]: any } & { [Field in keyof CreateSessionInput]?: never };`,
+    methods(
+      "ObjectOperations",
+      "Every operation as a method of an agent's object: plain values in and out. A refusal is thrown.",
+      operations,
+      inputName,
+      "ObjectRpcOptions",
+    ),
     methods(
       "SessionOperations",
       "The operations on a session, as methods that know the session's id.",
@@ -102,17 +148,22 @@ function declaration(name, schema) {
   return `${head}export interface ${name} ${objectType(schema)}`;
 }
 
-function methods(name, words, operations, input) {
+function methods(name, words, operations, input, options = "CallOptions") {
+  const isOwn = options !== "CallOptions";
   const lines = operations.map((operation) => {
-    const left = operation.required.filter((field) => name === "AgentOperations" || field !== "sessionId");
+    const left = operation.required.filter((field) => name !== "SessionOperations" || field !== "sessionId");
     const mark = left.length === 0 ? "?" : "";
-    return `${comment(operation.words, "  ")}  ${operation.name}(input${mark}: ${input(operation.name)}, options?: CallOptions): Promise<${typeOf(operation.output)}>;`;
+    const given = (isOwn && GIVEN[operation.name]) || `input${mark}: ${input(operation.name)}, options?: ${options}`;
+    const output = (isOwn && GIVES[operation.name]) || typeOf(operation.output);
+    const before = (isOwn && OVERLOADS[operation.name]) || "";
+    return `${before}${comment(operation.words, "  ")}  ${operation.name}(${given}): Promise<${output}>;`;
   });
   return `${comment(words)}export interface ${name} {\n${lines.join("\n\n")}\n}`;
 }
 
 /** The TypeScript of a schema. */
 function typeOf(schema, indent = "") {
+  if (schema?.$ref?.endsWith("/Event")) return "SessionEvent";
   if (schema["x-type"]) return schema["x-type"];
   if (schema === true || schema === undefined) return "any";
   if (schema.$ref) return renamed(schema.$ref.split("/").at(-1));

@@ -45,8 +45,11 @@ const SHARED = "shapes";
 /** Their second half by name, if one file would be too long. */
 const SHARED_LATER = "later_shapes";
 
-/** The crate has types of its own for errors, and of this shape only the codes. */
-const LEFT_OUT = new Set(["Error"]);
+/**
+ * The crate has types of its own for errors, and of this shape only the codes. A message that is
+ * sent is JSON.
+ */
+const LEFT_OUT = new Set(["Error", "SentMessage"]);
 
 /** Operations that may run twice, where the agent knows a repetition by an id of the caller's. */
 const REPEATABLE = {

@@ -81,7 +81,17 @@ export const GROUPS = {
     "verify",
   ],
   "Agents of a directory": ["listAgents", "searchAgents", "eraseAgents"],
-  "Other addresses": ["getMessages", "mcp", "exportSession", "importSession", "exportAgent", "importAgent", "health"],
+  "Other addresses": [
+    "chat",
+    "resumeChat",
+    "getMessages",
+    "mcp",
+    "exportSession",
+    "importSession",
+    "exportAgent",
+    "importAgent",
+    "health",
+  ],
 };
 
 /** The limit of a body that the reference's head names. */

@@ -1,11 +1,15 @@
-// The door of every npm script: `node scripts/run.cjs start|test|build|lint|bench|example`.
+// The door of every npm script: `node scripts/run.cjs start|test|build|lint|bench|example|create`.
 //
 // An old Node must get through this file to be told that it is old, so it and
 // node_version.cjs keep to syntax that Node 12 reads. All the rest is in the
 // modules that are loaded once that is settled.
 "use strict";
 
-var TASKS = ["start", "test", "build", "lint", "bench", "example"];
+var TASKS = ["start", "test", "build", "lint", "bench", "example", "create"];
+
+// What somebody reads who runs `npx wrangler dev` in the clone.
+var INSTEAD =
+  "\nTo try Session Agent on this machine, run `npm start`: it needs no account, and serves the console at http://localhost:8787. `wrangler dev` serves the configuration of production: it needs a Cloudflare login for Workers AI, and a secret SESSION_AGENT_TOKEN in .dev.vars, without which every request is answered 401.\n";
 
 var problem = require("./node_version.cjs").problemWithNode(process.versions.node);
 if (problem === null && TASKS.indexOf(process.argv[2]) === -1) {
@@ -23,6 +27,8 @@ import("./" + process.argv[2] + ".mjs")
   .then(
     function (code) {
       process.exitCode = code;
+      // `wrangler dev` runs the build first. `npm start` does so, too, and needs no word.
+      if (process.env.WRANGLER_COMMAND === "dev" && !process.env.SESSION_AGENT_START) console.error(INSTEAD);
     },
     function (error) {
       // A Stop is a sentence for the reader; anything else is a mistake of ours.

@@ -31,7 +31,7 @@ export async function main() {
   const port = await freePort(portFrom(process.env.PORT));
   const server = startServer(NODE, [WRANGLER, "dev", ...wranglerOptions(port)], {
     cwd: ROOT,
-    env: quietly(),
+    env: { ...quietly(), SESSION_AGENT_START: "1" },
   });
   const address = `http://${HOST}:${port}`;
   untilItAnswers(`${address}/health`, server).then(async (answers) => {

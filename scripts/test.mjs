@@ -5,6 +5,7 @@
 //   npm test -- native [name …]                 Rust's tests, as `cargo test` takes them
 //   npm test -- workerd [sessions …]            one file: tests/workerd/sessions.test.mjs
 //   npm test -- client [langgraph …]            the client under others' frameworks
+//   npm test -- python                          the Python package, from its archive
 //   npm test -- scripts                         the set-up's own tests
 //   npm test -- console [chat …]
 //   npm test -- player                          some seconds of random play
@@ -21,7 +22,14 @@ import { close, fromCargo, fromCheck, sum } from "./counts.mjs";
 import { ROOT, withPackages } from "./places.mjs";
 import { run, runKeeping } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
-import { clientTestPackages, conformancePackages, testPackages, versionPackages } from "./setup/packages.mjs";
+import {
+  clientTestPackages,
+  conformancePackages,
+  pythonTestPackages,
+  testPackages,
+  generatorPackages,
+  versionPackages,
+} from "./setup/packages.mjs";
 import { Stop } from "./stop.mjs";
 import { filesNamed, PARTS_IN_NODE, testsOf } from "./test/files.mjs";
 import { runFiles } from "./test/pool.mjs";
@@ -33,8 +41,10 @@ const PACKAGES = {
   workerd: [testPackages, clientTestPackages, conformancePackages],
   alone: [testPackages],
   player: [testPackages],
-  client: [testPackages, clientTestPackages, versionPackages],
+  client: [testPackages, clientTestPackages, generatorPackages, versionPackages],
   console: [testPackages],
+  // The harness needs the first, and LangGraph for JavaScript is among the second.
+  python: [testPackages, clientTestPackages, pythonTestPackages],
 };
 
 const PARTS = ["native", ...PARTS_IN_NODE];

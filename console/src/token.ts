@@ -7,10 +7,12 @@ export interface Rights {
   operations: readonly string[] | null;
   /** The models that a turn may name. `null`: any. */
   models: readonly string[] | null;
+  /** Whether the token may purge, by the operations that it names. */
+  purges: boolean;
 }
 
 /** The rights of a caller who has the secret, or needs none. */
-export const ALL: Rights = { session: null, operations: null, models: null };
+export const ALL: Rights = { session: null, operations: null, models: null, purges: true };
 
 /** The rights that a token claims. The secret, and a text that is not a token, say nothing. */
 export function rightsOf(text: string | null): Rights {
@@ -25,6 +27,7 @@ export function rightsOf(text: string | null): Rights {
       session: typeof sessionId === "string" ? sessionId : null,
       operations: textsOf(operations),
       models: textsOf(allow?.models) ?? [],
+      purges: allow?.purge === true,
     };
   } catch {
     return ALL;
@@ -64,6 +67,7 @@ const OF_THE_WHOLE_AGENT = new Set(["getConfig", "getStats", "forkSession", "get
 
 export function allows(rights: Rights, operation: string): boolean {
   if (rights === ALL) return true;
+  if (operation === "erase" && !rights.purges) return false;
   if (OF_THE_SECRET.has(operation) || (rights.session !== null && OF_THE_WHOLE_AGENT.has(operation))) return false;
   return rights.operations === null ? !TO_BE_NAMED.has(operation) : rights.operations.includes(operation);
 }

@@ -10,6 +10,13 @@ import { parseArgs } from "node:util";
 const TEMPLATES = fileURLToPath(new URL("templates", import.meta.url));
 const USUAL = "class";
 
+/** What to open of each template. */
+const PLACES = {
+  class: "http://localhost:8787/#/ann, the console of the agent `ann`",
+  react: "http://localhost:8787, the chat",
+  worker: "http://localhost:8787, the console",
+};
+
 try {
   main();
 } catch (error) {
@@ -36,7 +43,7 @@ function main() {
   if (existsSync(join(folder, "dev.vars"))) renameSync(join(folder, "dev.vars"), join(folder, ".dev.vars"));
   for (const path of filesIn(folder)) writeFileSync(path, filled(readFileSync(path, "utf8"), name));
   console.log(
-    `${name} is in ${given}, from the template \`${template}\`. Next:\n\n  cd ${inShell(given)}\n  npm install\n  npm run dev\n`,
+    `${name} is in ${given}, from the template \`${template}\`. Next:\n\n  cd ${inShell(given)}\n  npm install\n  npm run dev\n\nThen open ${PLACES[template]}. README.md says more.\n`,
   );
 }
 

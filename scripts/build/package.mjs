@@ -27,6 +27,16 @@ export async function bundlePackaged(shim, file) {
     external: ["*.wasm", "*/agent-defaults.js", "cloudflare:*"],
     plugins: [
       {
+        // The client's modules are in the package already, and whoever bundles the Worker leaves
+        // out what is not used of them.
+        name: "client",
+        setup: (at) =>
+          at.onResolve({ filter: /^\.\.\/\w+\.js$/ }, ({ path }) => ({
+            path: path.replace("../", "../dist/"),
+            external: true,
+          })),
+      },
+      {
         name: "defaults",
         setup: (at) => at.onResolve({ filter: /^#defaults$/ }, () => ({ path: "./agent-defaults.js", external: true })),
       },

@@ -6,8 +6,8 @@
 // a write that was not finished was rolled back, as after any failure.
 //
 // A Worker that binds these classes may call every method of theirs. So they have `call`, `request`
-// and the handlers of the platform, the object has one method for each operation, and there is no
-// other. The exports of Rust stay in private fields.
+// and the handlers of the platform, the object has one method for each operation, and those that
+// npm `agents` calls first. There is no other. The exports of Rust stay in private fields.
 //
 // esbuild bundles this file with what bindgen wrote: see worker.mjs.
 
@@ -15,7 +15,9 @@ import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import * as rust from "../../build/stage/index.js";
 import { OPERATIONS } from "../../build/stage/operations.js";
 import { isCounting } from "../../packages/session-agent/src/worker/counter.ts";
+import { rightsText } from "../../packages/session-agent/src/rights.ts";
 import { problemOfDate } from "../../packages/session-agent/src/worker/fitting.ts";
+import { isPlain, readGiven, sayRight } from "../../packages/session-agent/src/worker/positional.ts";
 
 /** Why this Worker can't serve: its date is too old. `null`: it can. */
 const PROBLEM = problemOfDate();
@@ -83,17 +85,18 @@ async function asData(calling) {
   }
 }
 
-/** The JSON of what a method of an operation was given. */
-function textOf(input) {
+/** The JSON of the input that a method of an operation was given. */
+function textOf(operation, input) {
   if (input === undefined) return "{}";
+  // A restriction that JSON drops would open more.
+  if (operation === "mintToken") return rightsText(input, "input");
   try {
-    const prototype = Object.getPrototypeOf(input);
-    if (prototype === Object.prototype || prototype === null) return JSON.stringify(input);
+    if (isPlain(input)) return JSON.stringify(input);
   } catch {
     // Nothing that JSON has.
   }
   const fields = { code: "invalid_request", details: { field: "input" }, status: 400 };
-  throw Object.assign(new Error("The input of an operation is an object of values that JSON has."), fields);
+  throw Object.assign(new Error(sayRight(operation, OPERATIONS[operation] ?? [])), fields);
 }
 
 /** The longest body that is read before Rust is entered. No budget counts such a body. */
@@ -211,6 +214,10 @@ export class SessionAgent extends DurableObject {
   static inside = {
     fetch: (object, request, granted) => object.#fetch(request, granted),
     call: (object, operation, json) => enterFree(() => object.#current().call(operation, json, undefined, true)),
+    // For reads alone. In the middle of Rust's work, and where the read has to wait: `undefined`.
+    callNow: (object, operation, json) =>
+      isCounting() ? undefined : enter(() => object.#current().callNow(operation, json)),
+    textOf,
     // The class has said what it has. A half that has answered before has read less.
     renew: (object) => {
       if (object.#entries > 1) object.#instanceId = undefined;
@@ -248,6 +255,11 @@ export class SessionAgent extends DurableObject {
   async request(operation, json, options) {
     return await asData(this.call(operation, json, options));
   }
+
+  /** `getAgentByName` of npm `agents` calls this, or `setName`. There is nothing to do. */
+  async __unsafe_ensureInitialized() {}
+
+  async setName() {}
 
   alarm() {
     return enter(() => this.#current().alarm());
@@ -291,10 +303,12 @@ export class AgentDirectory extends DurableObject {
 }
 
 // Every operation is a method of the object: plain values in and out.
-for (const operation of OPERATIONS) {
+for (const operation of Object.keys(OPERATIONS)) {
   Object.defineProperty(SessionAgent.prototype, operation, {
-    async value(input, options) {
-      return JSON.parse(await this.call(operation, textOf(input), options));
+    async value(...given) {
+      const { input, options, wantsId } = readGiven(operation, given);
+      const answer = JSON.parse(await this.call(operation, textOf(operation, input), options[0]));
+      return wantsId ? answer.id : answer;
     },
     configurable: true,
     writable: true,

@@ -26,6 +26,25 @@ export async function buildSite() {
 }
 
 /**
+ * The client's methods for the AI SDK, `modelInput`, `tools` and `persist`, which no view calls.
+ * They are a tenth of the first file, and a bundler can't leave out methods by itself.
+ */
+const WITHOUT_AI_SDK = {
+  name: "without-ai-sdk",
+  setup(build) {
+    build.onLoad({ filter: /[/\\]dist[/\\]ai_sdk(?:_turn)?\.js$/ }, ({ path }) => {
+      const names = [...readFileSync(path, "utf8").matchAll(/^export (?:async )?function (\w+)/gm)].map(
+        ([, name]) => name,
+      );
+      const missing = `() => { throw new TypeError("The console has no methods for the AI SDK."); }`;
+      return {
+        contents: `const missing = ${missing};\nexport { ${names.map((name) => `missing as ${name}`).join(", ")} };`,
+      };
+    });
+  },
+};
+
+/**
  * console.js and console.css, which the page begins with, and the files that console.js asks
  * for: what it shares with the views of `further.ts`, and these, when one is opened. Gives the
  * names of the files that console.js can't begin without.
@@ -48,6 +67,7 @@ async function bundle(folder) {
     target: TARGET,
     // The client as the set-up has built it.
     alias: { "session-agent": join(CLIENT, "dist/index.js") },
+    plugins: [WITHOUT_AI_SDK],
     tsconfig: join(CONSOLE, "tsconfig.json"),
     legalComments: "none",
     logLevel: "warning",

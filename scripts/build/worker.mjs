@@ -76,10 +76,16 @@ function compiled() {
   return join(JSON.parse(metadata).target_directory, TARGET, "release", "session_agent.wasm");
 }
 
-/** A module with the operations' names. */
-export function namesOfOperations({ paths }) {
-  const names = Object.keys(paths).flatMap((path) => /\/rpc\/(\w+)$/.exec(path)?.[1] ?? []);
-  return `export const OPERATIONS = ${JSON.stringify(names.sort())};\n`;
+/** A module with the operations' names, and the fields that each of them needs. */
+export function namesOfOperations({ paths, components }) {
+  const named = Object.entries(paths).flatMap(([path, { post }]) => {
+    const name = /\/rpc\/(\w+)$/.exec(path)?.[1];
+    if (name === undefined) return [];
+    const { schema } = post.requestBody.content["application/json"];
+    const { required = [] } = schema.$ref ? components.schemas[schema.$ref.split("/").at(-1)] : schema;
+    return [[name, required]];
+  });
+  return `export const OPERATIONS = ${JSON.stringify(Object.fromEntries(named.sort()))};\n`;
 }
 
 /** Only the proposed `import source` makes a module of WebAssembly; in a Worker each import of it does. */

@@ -25,10 +25,22 @@ export const clientTestPackages = packagesIn(
   "Installing the packages of the client's tests (LangGraph and the SDKs of OpenAI and Anthropic)",
 );
 
+/** What the tests of the Python package need from npm: the checker of its types. */
+export const pythonTestPackages = packagesIn(
+  join(ROOT, "tests/python"),
+  "Installing the checker of Python's types (pyright)",
+);
+
 /** The oldest versions that the npm package says it works with, and other ways to run a Worker. */
 export const versionPackages = packagesIn(
   join(ROOT, "tests/client/versions"),
   "Installing the oldest versions of wrangler and of the AI SDK that the package is tried with",
+);
+
+/** Programs of others that make clients of openapi.json. */
+export const generatorPackages = packagesIn(
+  join(ROOT, "tests/client/generators"),
+  "Installing programs that make clients of openapi.json (openapi-typescript, hey-api)",
 );
 
 /** The conformance suites of the Model Context Protocol, which the tests run as programs, and its SDK. */

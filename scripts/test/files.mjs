@@ -6,7 +6,7 @@ import { ROOT } from "../places.mjs";
 import { Stop } from "../stop.mjs";
 
 /** The folders of tests that Node's runner runs. Each is a part of `npm test`. */
-const FOLDERS = ["scripts", "workerd", "client", "console", "cargo", "player"];
+const FOLDERS = ["scripts", "workerd", "client", "python", "console", "cargo", "player"];
 
 /**
  * Nothing runs beside these, and they are a part of their own. One measures memory. The other
@@ -21,6 +21,7 @@ export const FIRST = [
   "tests/workerd/rust_client.test.mjs",
   "tests/client/second_worker.test.mjs",
   "tests/client/versions.test.mjs",
+  "tests/python/package.test.mjs",
   "tests/client/ways.test.mjs",
   "tests/client/create_react.test.mjs",
   "tests/client/langgraph.test.mjs",

@@ -4,6 +4,24 @@
 /** The most UTF-16 units of text in rows that cross as JSON at once. */
 const SHORT_UNITS = 4096;
 
+/** As `MAX_WRITING_STATEMENTS` of base/database.rs. */
+const MAX_WRITING_STATEMENTS = 2000;
+
+/** A statement that writes more rows than this, or takes long texts, is asked what size it left. */
+const FEW_ROWS = 15;
+
+/** What was written to each object's storage since it was asked last. */
+const WRITES = new WeakMap();
+
+function writesOf(storage) {
+  let writes = WRITES.get(storage);
+  if (writes === undefined) {
+    writes = { statements: new Set(), isIncomplete: false, peakBytes: 0 };
+    WRITES.set(storage, writes);
+  }
+  return writes;
+}
+
 /** One request's statements, and the rows that they have read and written so far. */
 export class Statements {
   rowsRead = 0;
@@ -11,9 +29,19 @@ export class Statements {
   #isNarrowed = false;
   #sql;
   #others;
+  #writes;
 
   constructor(storage) {
     this.#sql = storage.sql;
+    this.#writes = writesOf(storage);
+  }
+
+  /** What was written since this was asked last, as JSON of a list. */
+  takeWrites() {
+    const { statements, isIncomplete, peakBytes } = this.#writes;
+    const taken = JSON.stringify([[...statements], isIncomplete, peakBytes]);
+    Object.assign(this.#writes, { statements: new Set(), isIncomplete: false, peakBytes: 0 });
+    return taken;
   }
 
   /**
@@ -28,7 +56,7 @@ export class Statements {
 
   /** Runs a statement, and leaves its rows. `params` are a list, or its JSON. */
   run(query, params) {
-    this.#count(this.#exec(query, params), 0);
+    this.#count(this.#exec(query, params), 0, query, params);
   }
 
   /** Runs a statement to its end. Its rows are lists of values: no names are copied. */
@@ -38,7 +66,7 @@ export class Statements {
     try {
       return (rows = cursor.raw().toArray());
     } finally {
-      this.#count(cursor, rows.length);
+      this.#count(cursor, rows.length, query, params);
     }
   }
 
@@ -58,9 +86,15 @@ export class Statements {
     return this.#sql.exec(query, ...(typeof params === "string" ? JSON.parse(params) : params));
   }
 
-  #count({ rowsRead, rowsWritten }, returned) {
+  #count({ rowsRead, rowsWritten }, returned, query, params) {
     this.rowsRead += this.#isNarrowed ? returned : rowsRead;
+    if (rowsWritten === 0) return;
     this.rowsWritten += rowsWritten;
+    const writes = this.#writes;
+    if (writes.statements.size < MAX_WRITING_STATEMENTS) writes.statements.add(query);
+    else writes.isIncomplete = true;
+    if (rowsWritten > FEW_ROWS || typeof params !== "string")
+      writes.peakBytes = Math.max(writes.peakBytes, this.#sql.databaseSize);
   }
 }
 
@@ -99,6 +133,7 @@ export function respond(status, body, cost, more) {
     headers: {
       "content-type": "application/json",
       "cache-control": "no-store",
+      "x-content-type-options": "nosniff",
       "x-rows-read": `${cost?.rowsRead ?? 0}`,
       "x-rows-written": `${cost?.rowsWritten ?? 0}`,
       ...(more && JSON.parse(more)),

@@ -203,6 +203,7 @@ fn init(status: u16, cost: Option<&Statements>, extra: &[(&str, &str)]) -> Resul
     let usual = [
         ("content-type", "application/json"),
         ("cache-control", "no-store"),
+        ("x-content-type-options", "nosniff"),
         ("x-rows-read", read.as_str()),
         ("x-rows-written", written.as_str()),
     ];
@@ -340,6 +341,19 @@ pub async fn discard(request: &web_sys::Request) {
     {
         body.discard().await;
     }
+}
+
+/// Refuses a body that is compressed: its limits count the bytes that are sent.
+pub fn check_encoding(request: &web_sys::Request) -> Result<()> {
+    let encoding = find_header(request, "content-encoding").unwrap_or_default();
+    if matches!(encoding.trim(), "" | "identity") {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::UnsupportedMediaType,
+        "The body is compressed. Send it as it is, without `content-encoding`.",
+    )
+    .with("header", "content-encoding"))
 }
 
 /// The body's length, as its `content-length` announces it.

@@ -147,6 +147,21 @@ impl SessionAgent {
         )
     }
 
+    /// A read of a class that extends this one, in this very object: the answer, or the refusal
+    /// as an `Error`. `undefined`: the read has to wait for something, and `call` runs it.
+    #[wasm_bindgen(js_name = callNow)]
+    pub fn call_now(&self, operation: JsValue, json: JsValue) -> JsValue {
+        let object = Rc::clone(&self.object);
+        tasks::run_now(self.object.working(async move {
+            object
+                .call(&operation, json, &JsValue::UNDEFINED, true)
+                .await
+        }))
+        .map_or(JsValue::UNDEFINED, |answer| {
+            answer.unwrap_or_else(|refusal| refusal)
+        })
+    }
+
     /// Looks for turns that were cut off.
     pub fn alarm(&self) -> Promise {
         let object = Rc::clone(&self.object);
@@ -324,7 +339,8 @@ impl Object {
             sockets::send(socket, &state, &reply).map_err(sockets::failed)?;
         }
         self.follow_answer(heard.grown, heard.changed, heard.indexing_goes_on);
-        self.clear_after(heard.empties_storage, &heard.purged).await
+        self.clear_after(&db, heard.empties_storage, &heard.purged)
+            .await
     }
 }
 
@@ -352,7 +368,7 @@ impl Object {
             let grown = run(&object.agent(&db, &Caller::Owner, &[]), work).await;
             object.recover_once();
             // The turn's model may have forgotten something.
-            object.clear_left().await;
+            object.clear_left(&db).await;
             object.follow_up(&grown).await;
         });
     }

@@ -10,13 +10,15 @@ use worker::{Env, console_warn};
 use super::env;
 use super::host::Runtime;
 use super::storage::Statements;
+use access::Caller;
 use api::request_line::{LoggedRequests, RequestLine, name_of};
 use api::route::Route;
+use api::tracing::find_parent;
 use base::error::Error;
 use base::host::Host as _;
 use base::settings::Setting;
 use base::trace::Trace;
-use base::trace::header::{parse_parent, render_hex};
+use base::trace::header::render_hex;
 
 #[wasm_bindgen(module = "/src/edge/glue.js")]
 extern "C" {
@@ -68,9 +70,11 @@ impl RequestLog {
     }
 }
 
-/// The trace that the caller of a refused request named. No span is recorded of it.
-pub fn trace_of_refused(traceparent: Option<&str>) -> Option<Trace> {
-    Trace::of_request(parse_parent(traceparent, None), None, &Runtime)
+/// The trace that the caller of a refused request named. No span is recorded of it. `caller`:
+/// `None` if nobody knows who asks.
+pub fn trace_of_refused(caller: Option<&Caller>, traceparent: Option<&str>) -> Option<Trace> {
+    let parent = find_parent(caller.unwrap_or(&Caller::Owner), traceparent, None);
+    Trace::of_request(parent, None, &Runtime)
 }
 
 /// A request that is being answered.

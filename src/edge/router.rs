@@ -18,7 +18,7 @@ use super::outbound::Bindings;
 use super::request_log::{RequestLog, RequestNote, trace_of_refused};
 use super::rpc::{self, RpcCall};
 use super::{cors, env, health, http, identify, policy, tasks};
-use access::{self, CorsPolicy, Policy};
+use access::{self, Caller, CorsPolicy, Policy};
 use api::door::admit;
 use api::route::{self, Route};
 use base::budget::Reservation;
@@ -190,7 +190,10 @@ fn note_refused_call(
     let agent = rpc::parse_agent(agent).unwrap_or_default();
     if let Ok(call) = RpcCall::parse(operation, JsValue::UNDEFINED, options) {
         note.is_for(&call.route(&agent));
-        note.is_in(trace_of_refused(call.options.traceparent.as_deref()).as_ref());
+        let token = call.options.token.as_deref();
+        let caller = access::identify(&policy(env), &Runtime, Some(&agent), token).ok();
+        let traceparent = call.options.traceparent.as_deref();
+        note.is_in(trace_of_refused(caller.as_ref(), traceparent).as_ref());
     }
     note.refused(&agent, error, None);
 }
@@ -245,16 +248,19 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
     // The object writes the line of a request that it gets.
     let note = RequestNote::here(&RequestLog::of(env));
     // Most requests go on to an object, which reads the header itself. Only objects send spans.
-    let begin_trace = || trace_of_refused(http::find_header(&request, TRACEPARENT).as_deref());
-    let refused = |note: &RequestNote, agent: Option<&str>, error: &Error| {
-        let trace = begin_trace();
-        note.is_in(trace.as_ref());
-        note.refused(agent.unwrap_or_default(), error, None);
-        RoutedAnswer::Here(name_trace(http::refuse(error, None), trace.as_ref()))
+    let begin_trace = |caller: Option<&Caller>| {
+        trace_of_refused(caller, http::find_header(&request, TRACEPARENT).as_deref())
     };
+    let refused =
+        |note: &RequestNote, caller: Option<&Caller>, agent: Option<&str>, error: &Error| {
+            let trace = begin_trace(caller);
+            note.is_in(trace.as_ref());
+            note.refused(agent.unwrap_or_default(), error, None);
+            RoutedAnswer::Here(name_trace(http::refuse(error, None), trace.as_ref()))
+        };
     let route = match route::parse(&request.method(), &request.url()) {
         Ok(route) => route,
-        Err(error) => return refused(&note, None, &error),
+        Err(error) => return refused(&note, None, None, &error),
     };
     note.is_for(&route);
     if route == Route::Health {
@@ -263,7 +269,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
     }
     let caller = match identify(policy, &route, &request) {
         Ok(caller) => caller,
-        Err(error) => return refused(&note, route.agent(), &error),
+        Err(error) => return refused(&note, None, route.agent(), &error),
     };
     let agent = match route {
         Route::Agents {
@@ -273,7 +279,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
         } => {
             return match access::permit_directory(&caller) {
                 Ok(()) => {
-                    let trace = begin_trace().map(Rc::new);
+                    let trace = begin_trace(Some(&caller)).map(Rc::new);
                     note.is_in(trace.as_deref());
                     RoutedAnswer::Listed(AgentList {
                         prefix,
@@ -283,13 +289,13 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
                         trace,
                     })
                 }
-                Err(error) => refused(&note, None, &error),
+                Err(error) => refused(&note, Some(&caller), None, &error),
             };
         }
         _ => route.agent().unwrap_or_default(),
     };
     if let Err(error) = admit(&caller, &route) {
-        let trace = begin_trace();
+        let trace = begin_trace(Some(&caller));
         note.is_in(trace.as_ref());
         note.refused(agent, &error, None);
         return RoutedAnswer::Refused(request, error, trace);
@@ -297,7 +303,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
     let object = find_object(env, &JsValue::from(agent));
     match object.and_then(|object| object.fetch(&request)) {
         Ok(answer) => RoutedAnswer::ByObject(answer),
-        Err(error) => refused(&note, Some(agent), &lost(&error)),
+        Err(error) => refused(&note, Some(&caller), Some(agent), &lost(&error)),
     }
 }
 

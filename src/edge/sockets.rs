@@ -1,6 +1,7 @@
 //! Sockets that outlive the object's memory: the runtime keeps each socket with its
 //! `SocketState`.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 
 use js_sys::{Array, Object, Reflect};
@@ -125,6 +126,15 @@ impl Audience for Sockets {
     fn is_there(&self, session_id: &Id) -> bool {
         self.are_open() && self.of_session(session_id).length() > 0
     }
+
+    fn is_held(&self, session_id: &Id) -> bool {
+        let is_held = |state: SocketState| state.session_id == *session_id && state.is_held;
+        self.is_there(session_id)
+            && self
+                .of_session(session_id)
+                .iter()
+                .any(|socket| find_state(&socket.unchecked_into()).is_some_and(is_held))
+    }
 }
 
 /// The field of a socket that counts its unheard bytes while the object is in memory.
@@ -132,6 +142,13 @@ const UNHEARD: &str = "unheardBytes";
 
 /// Sends a frame, or closes the socket if its page has been silent for too many bytes.
 pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsValue> {
+    let frame = match &state.sdk {
+        None => Cow::Borrowed(frame),
+        Some(seat) => match seat.translate(frame) {
+            Some(frame) => Cow::Owned(frame),
+            None => return Ok(()),
+        },
+    };
     let counted = Reflect::get(socket, &UNHEARD.into())?.as_f64();
     let unheard = counted.map_or(state.unheard_bytes, |bytes| bytes as usize);
     let Credit::Left {
@@ -154,7 +171,7 @@ pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsV
         };
         store_state(socket, &state)?;
     }
-    socket.send_with_str(frame)
+    socket.send_with_str(&frame)
 }
 
 /// Notes that a socket's page has said something. Returns the socket's state since then.

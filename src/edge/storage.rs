@@ -10,8 +10,9 @@ use js_sys::{Array, ArrayBuffer, JSON, JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use super::text::{JsText, copy};
-use base::database::{Database, Row, SqlText, SqlValue, TextAndRow};
+use base::database::{Database, Row, SqlText, SqlValue, TextAndRow, Writes};
 use base::error::{Error, Result};
+use base::json;
 use base::rows::{list_of, parse_rows};
 
 #[wasm_bindgen]
@@ -70,6 +71,10 @@ extern "C" {
 
     #[wasm_bindgen(method)]
     fn others(this: &Statements) -> String;
+
+    /// JSON of [`Writes`], as `[statements, is_incomplete, peak_bytes]`.
+    #[wasm_bindgen(method, js_name = takeWrites)]
+    fn take_writes(this: &Statements) -> String;
 
     #[wasm_bindgen(method)]
     pub fn narrow(this: &Statements);
@@ -234,6 +239,17 @@ impl Database for Sqlite<'_> {
 
     fn size_bytes(&self) -> Result<i64> {
         Ok(self.storage.sql().database_size() as i64)
+    }
+
+    fn take_writes(&self) -> Result<Writes> {
+        let unread = |_| Error::storage("what was written can't be read");
+        let (statements, is_incomplete, peak_bytes) =
+            json::decode(&self.statements.take_writes()).map_err(unread)?;
+        Ok(Writes {
+            statements,
+            is_incomplete,
+            peak_bytes,
+        })
     }
 
     fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

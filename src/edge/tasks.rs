@@ -8,10 +8,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use js_sys::{Function, Promise};
 use wasm_bindgen::prelude::*;
@@ -57,6 +57,16 @@ pub fn promise_later(future: impl Future<Output = ()> + 'static) -> Promise {
         Ok(JsValue::UNDEFINED)
     };
     begin(future, Task::wake)
+}
+
+/// Runs a future that waits for nothing, and gives its result. `None`: it would have to wait, and
+/// is dropped.
+pub fn run_now<T>(future: impl Future<Output = T>) -> Option<T> {
+    let polled = pin!(future).poll(&mut Context::from_waker(Waker::noop()));
+    match polled {
+        Poll::Ready(result) => Some(result),
+        Poll::Pending => None,
+    }
 }
 
 /// Starts a future that nobody awaits, after the running code ends.

@@ -102,6 +102,19 @@ test("defaults_that_agents_can_use_pass_and_others_are_named", async () => {
   assert.match((await check("chekc")).said, /^Usage: session-agent check/);
 });
 
+test("a_login_that_nobody_has_replaced_is_named_and_not_deployed", async () => {
+  await put("wrangler.toml", HEAD);
+  await put("login.ts", "function userOf() {\n  // placeholder-login: believes anybody.\n  return null;\n}\n");
+  const sentence = /The login in login\.ts, line 2, is a placeholder that believes anybody\. Replace it /;
+  const warned = await check("check");
+  assert.deepEqual([warned.code, sentence.test(warned.said)], [0, true], warned.said);
+  const refused = await check("check", "--deploy");
+  assert.deepEqual([refused.code, sentence.test(refused.said)], [1, true], refused.said);
+  await put("login.ts", 'const said = "// placeholder-login";\n');
+  assert.deepEqual(await check("check", "--deploy"), { code: 0, said: "The defaults for every agent can be used." });
+  await rm(join(made.folder, "login.ts"));
+});
+
 test("as_the_build_command_it_stops_a_deployment", async () => {
   await put("index.js", 'export { default, SessionAgent } from "session-agent/worker";');
   const config = (maxSteps) =>

@@ -9,8 +9,8 @@ import { NODE } from "../../scripts/wrangler.mjs";
 
 const runFile = promisify(execFile);
 
-/** The compiler's errors; "": it has none. `options` are added to its options. */
-export async function compiled(folder, files, options = {}) {
+/** The compiler's errors; "": it has none. `options` are added to its options, and `tsc` is another compiler. */
+export async function compiled(folder, files, options = {}, tsc = TSC) {
   const compilerOptions = {
     strict: true,
     noEmit: true,
@@ -22,7 +22,7 @@ export async function compiled(folder, files, options = {}) {
     ...options,
   };
   await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files }));
-  return await runFile(NODE, [TSC, "--project", folder, "--pretty", "false"], { cwd: folder }).then(
+  return await runFile(NODE, [tsc, "--project", folder, "--pretty", "false"], { cwd: folder }).then(
     () => "",
     ({ stdout, message }) => stdout || message,
   );

@@ -3,11 +3,29 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { NODE, quietly } from "../../scripts/wrangler.mjs";
+import { until } from "../console/browser.mjs";
 import { create, made } from "./created.mjs";
-import { dev, npmRun, wrangler } from "./packed.mjs";
+import { dev, npmRun } from "./packed.mjs";
+
+/** How many tables of ours each object of a project has, under `wrangler dev`. */
+async function tablesIn(place) {
+  const state = join(place, ".wrangler/state/v3/do");
+  const files = (await readdir(state, { recursive: true })).filter((name) => /[0-9a-f]{64}\.sqlite$/.test(name));
+  return files.map((name) => {
+    const db = new DatabaseSync(join(state, name), { readOnly: true });
+    const [{ tables }] = db
+      .prepare("SELECT count(*) AS tables FROM sqlite_master WHERE type = 'table' AND name GLOB 'cf_agents_*'")
+      .all();
+    db.close();
+    return tables;
+  });
+}
 
 const LINKS = ["ai", "zod", "wrangler"];
 const TYPED = [...LINKS, "typescript", "@cloudflare/workers-types"];
@@ -15,7 +33,8 @@ const TYPED = [...LINKS, "typescript", "@cloudflare/workers-types"];
 test("the_worker_is_served_with_its_console_and_deployed_dry", async () => {
   const { folder: place, remove } = await made("worker", LINKS);
   try {
-    assert.match(await wrangler(place, "deploy", "--dry-run"), /env\.SESSION_AGENT \(SessionAgent\)/);
+    assert.match(await npmRun(place, "check"), /env\.SESSION_AGENT \(SessionAgent\)/);
+    await passes(place, 2);
     const server = await dev(place);
     try {
       assert.equal((await (await fetch(`${server.url}/health`)).json()).status, "ok");
@@ -25,6 +44,14 @@ test("the_worker_is_served_with_its_console_and_deployed_dry", async () => {
         body: "{}",
       });
       assert.match(await response.text(), /"label":"memory".*"label":"facts"/);
+      // A look makes no agent: the object has no table but wrangler's own. A write makes all.
+      const ask = (agent, operation) =>
+        fetch(`${server.url}/agents/session-agent/${agent}/rpc/${operation}`, { method: "POST", body: "{}" });
+      for (const operation of ["listSessions", "getConfig", "getStats"])
+        assert.equal((await ask("alice", operation)).status, 200);
+      assert.deepEqual(await tablesIn(place), [0]);
+      assert.equal((await ask("alice", "createSession")).status, 200);
+      assert.ok((await tablesIn(place))[0] > 10);
     } finally {
       await server.stop();
     }
@@ -33,17 +60,65 @@ test("the_worker_is_served_with_its_console_and_deployed_dry", async () => {
   }
 });
 
-test("the_class_has_the_right_types_passes_its_own_tests_and_is_deployed_dry", async () => {
+/** A test's own runner would not run inside of another one. */
+async function passes(place, count) {
+  const { NODE_TEST_CONTEXT, ...env } = quietly();
+  const { stdout, stderr } = await promisify(execFile)(NODE, ["--test", "--test-reporter=tap"], {
+    cwd: place,
+    env: { ...env, CI: "1" },
+  }).catch((error) => error);
+  assert.match(stdout, new RegExp(`^# pass ${count}$`, "m"), `${stdout}\n${stderr}`);
+  assert.match(stdout, /^# fail 0$/m, stdout);
+}
+
+const edit = async (place, file, change) => {
+  const path = join(place, file);
+  const text = await readFile(path, "utf8");
+  assert.notEqual(change(text), text, file);
+  await writeFile(path, change(text));
+};
+
+/** A model that answers nobody without a key, as a provider's does. */
+const KEYED = `{ specificationVersion: "v4", provider: "keyed", modelId: "keyed", supportedUrls: {},
+  doGenerate: () => Promise.reject(new Error("no key")), doStream: () => Promise.reject(new Error("no key")) }`;
+
+test("the_class_passes_its_tests_is_checked_and_shows_a_page_also_with_a_model_of_its_own", async () => {
   const { folder: place, remove } = await made("class", TYPED);
   try {
-    assert.match(await npmRun(place, "check"), /env\.SESSION_AGENT \(Assistant\)/);
-    // A test's own runner would not run inside of another one.
-    const { NODE_TEST_CONTEXT, ...env } = quietly();
-    const { stdout, stderr } = await promisify(execFile)(NODE, ["--test", "--test-reporter=tap"], {
-      cwd: place,
-      env: { ...env, CI: "1" },
-    }).catch((error) => error);
-    assert.match(stdout, /^# pass 2$/m, `${stdout}\n${stderr}`);
+    const checked = await npmRun(place, "check");
+    assert.match(checked, /env\.SESSION_AGENT \(Assistant\)/);
+    assert.match(checked, /Before you deploy: The login in src\/index\.ts, line \d+, is a placeholder/);
+    await assert.rejects(npmRun(place, "deploy"), ({ stderr }) => /is a placeholder that believes/.test(stderr));
+    await passes(place, 3);
+
+    await edit(place, "src/index.ts", (text) => text.replace('return "demo"', `return ${KEYED}`));
+    await passes(place, 3);
+    const server = await dev(place);
+    try {
+      assert.match(await (await fetch(server.url)).text(), /<title>/);
+      const ask = async (headers) => {
+        const body = JSON.stringify({
+          sessionId: "chat",
+          message: { id: "1", role: "user", parts: [{ type: "text", text: "Hello" }] },
+        });
+        const response = await fetch(`${server.url}/agents/session-agent/ann/rpc/runTurn`, {
+          method: "POST",
+          headers,
+          body,
+        });
+        return [response.status, (await response.json()).error?.code];
+      };
+      // The console of this machine, a user, and another one.
+      assert.deepEqual(await ask({}), [502, "model_failed"]);
+      assert.deepEqual(await ask({ cookie: "user=bob" }), [401, "unauthorized"]);
+      await until(server.said, (said) => /no key/.test(said));
+    } finally {
+      await server.stop();
+    }
+    await edit(place, "wrangler.toml", (text) => text.replace('"review": "auto"', '"review": "never"'));
+    await assert.rejects(npmRun(place, "check"), ({ stderr }) =>
+      /AGENT_DEFAULTS in wrangler\.toml: `learn/.test(stderr),
+    );
   } finally {
     await remove();
   }

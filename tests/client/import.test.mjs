@@ -10,6 +10,7 @@ import { startEvicting } from "./evicting.mjs";
 const {
   importAgentsTables,
   importChatGPT,
+  importClaude,
   importLangChainMessages,
   importMem0,
   importOpenAIItems,
@@ -273,6 +274,146 @@ test("a_chatgpt_export_becomes_sessions_with_their_branches_and_ends_where_it_en
     importChatGPT(agent, [{ role: "user", content: "x" }]),
     /Conversation 1 is an object with `role`, `content`/,
   );
+});
+
+test("an_import_hides_no_newer_message_and_says_that_it_is_a_branch", async () => {
+  const session = open("newer").session("s");
+  const message = (id, role) => ({ id, role, parts: [{ type: "text", text: id }] });
+  const old = [message("q1", "user"), message("a1", "assistant")];
+  await importUIMessages(session, old);
+  await session.appendMessages({ messages: [message("mine", "user")] });
+  const grown = [...old, message("q2", "user"), message("a2", "assistant")];
+  const [{ write, known, isBranch }] = (await importUIMessages(session, grown)).sessions;
+  assert.deepEqual([write, known, isBranch], [2, 2, true]);
+  const ids = async () => (await session.getMessages()).map(({ id }) => id);
+  assert.deepEqual(await ids(), ["q1", "a1", "mine"]);
+  assert.deepEqual(
+    (await session.getBranches({ messageId: "a1" })).messages.map(({ id }) => id),
+    ["mine", "q2"],
+  );
+  // Where nobody has written since, the conversation goes on with what is imported.
+  const other = open("grown").session("s");
+  await importUIMessages(other, old);
+  const [again] = (await importUIMessages(other, grown)).sessions;
+  assert.deepEqual([again.write, again.isBranch], [2, undefined]);
+  assert.equal((await other.getMessages()).at(-1).id, "a2");
+});
+
+test("what_of_a_chatgpt_message_is_no_text_is_named", async () => {
+  const node = (id, parent, children, message) => ({ id, parent, children, message });
+  const said = (role, content, more = {}) => ({ author: { role, name: "web" }, create_time: 1, content, ...more });
+  const conversation = {
+    id: "c",
+    current_node: "d",
+    mapping: {
+      a: node("a", null, ["b"], {
+        ...said("user", {
+          content_type: "multimodal_text",
+          parts: ["What is this?", { content_type: "image_asset_pointer" }],
+        }),
+        metadata: { attachments: [{ name: "a.pdf" }] },
+      }),
+      b: node("b", "a", ["c"], said("tool", { content_type: "tether_browsing_display", result: "A page" })),
+      c: node("c", "b", ["d"], said("assistant", { content_type: "thoughts", thoughts: [{ content: "Hm." }] })),
+      d: node("d", "c", [], said("assistant", { content_type: "text", parts: ["A cat."] })),
+    },
+  };
+  const [{ write, skipped }] = (await importChatGPT(open("parts"), conversation)).sessions;
+  assert.equal(write, 2);
+  assert.deepEqual(skipped, [
+    { id: "a", reason: "Its text is imported without its 2 pictures or files. The export has its files apart." },
+    { id: "b", reason: "It is what the tool `web` answered." },
+    { id: "c", reason: "It is `thoughts`, which is no text of the conversation." },
+  ]);
+});
+
+test("claudes_export_becomes_sessions_and_messages_of_anthropics_api_are_refused", async () => {
+  const message = (uuid, sender, content, more = {}) => ({
+    uuid,
+    sender,
+    text: "",
+    content,
+    created_at: "2026-01-02T03:04:05Z",
+    ...more,
+  });
+  const text = (words) => ({ type: "text", text: words });
+  const conversation = {
+    uuid: "c1",
+    name: "Oslo",
+    chat_messages: [
+      message("q", "human", [text("Rain?")], { attachments: [{ file_name: "a.txt" }] }),
+      message("t", "assistant", [{ type: "tool_use", name: "web" }]),
+      message("a", "assistant", [{ type: "thinking", thinking: "Hm." }, text("A little.")]),
+    ],
+  };
+  const agent = open("claude");
+  const planned = await importClaude(agent, JSON.stringify([conversation]), { dryRun: true });
+  assert.deepEqual(planned.sessions[0].skipped, [
+    { id: "q", reason: "Its text is imported without `attachments`." },
+    { id: "t", reason: "It has no text, but `tool_use`." },
+    { id: "a", reason: "Its text is imported without `thinking`." },
+  ]);
+  assert.deepEqual(await importClaude(agent, conversation), { ...planned, dryRun: false });
+  const createdAt = Date.UTC(2026, 0, 2, 3, 4, 5);
+  assert.deepEqual((await agent.session("c1").getHistory()).messages, [
+    { id: "q", role: "user", parts: [{ type: "text", text: "Rain?" }], createdAt },
+    { id: "a", role: "assistant", parts: [{ type: "text", text: "A little." }], createdAt },
+  ]);
+  await assert.rejects(
+    importChatGPT(agent, [conversation]),
+    /Conversation 1 is a conversation of Claude's data export/,
+  );
+  await assert.rejects(importClaude(agent, [{ id: "x", mapping: {} }]), /is a conversation of ChatGPT's data export/);
+  const api = [
+    { role: "user", content: "Rain?" },
+    { role: "assistant", content: [text("I look."), { type: "tool_use", id: "t1", name: "weather", input: {} }] },
+  ];
+  await assert.rejects(
+    importOpenAIItems(agent.session("api"), api),
+    /Item 2 .*it is a message of Anthropic's API with blocks that no function here takes/,
+  );
+  assert.equal(await agent.getSession({ sessionId: "api" }), null);
+});
+
+test("what_mem0_and_langchain_have_besides_is_kept_or_named", async () => {
+  const agent = open("besides");
+  const { skipped } = await importMem0(agent, [
+    {
+      id: "m",
+      memory: "Likes tea.",
+      user_id: "ann",
+      metadata: { where: "chat" },
+      categories: ["food", "x".repeat(101)],
+    },
+    { id: "n", memory: "Likes rain.", metadata: { long: "x".repeat(4096) } },
+  ]);
+  assert.deepEqual(skipped, [
+    { id: "m", reason: "It is imported without 1 of its categories: an entry has at most 32 short tags." },
+    { id: "n", reason: "It is imported without its metadata, which has more than 4 KiB." },
+  ]);
+  const entries = Object.fromEntries((await Array.fromAsync(agent.entries({ label: "facts" }))).map((e) => [e.key, e]));
+  assert.deepEqual(entries.m.metadata, { user_id: "ann", where: "chat" });
+  assert.deepEqual(entries.m.tags, ["food"]);
+  assert.equal(entries.n.content, "Likes rain.");
+
+  const stored = [
+    {
+      type: "human",
+      data: {
+        content: [
+          { type: "text", text: "This?" },
+          { type: "image_url", image_url: "x" },
+        ],
+      },
+    },
+    { type: "ai", data: { content: "A cat.", id: "a", usage_metadata: { input_tokens: 1 }, additional_kwargs: {} } },
+  ];
+  const [{ write, ...done }] = (await importLangChainMessages(agent.session("chain"), stored)).sessions;
+  assert.equal(write, 2);
+  assert.deepEqual(done.skipped, [
+    { id: null, reason: "Message 1 is imported without `image_url`." },
+    { id: "a", reason: "Message 2 is imported without `usage_metadata`." },
+  ]);
 });
 
 test("messages_of_langchain_come_as_instances_and_as_both_of_their_stored_shapes", async () => {

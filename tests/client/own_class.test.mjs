@@ -14,6 +14,17 @@ import { dev, project, wrangler } from "./packed.mjs";
 /** Where people copy a class from. */
 const GUIDES = ["docs/embed.md", "packages/session-agent/README.md"];
 
+/** The guides whose classes compile. */
+const TYPED = [
+  "README.md",
+  ...GUIDES,
+  "docs/agents-sdk.md",
+  "docs/how-to.md",
+  "docs/testing.md",
+  "docs/memory.md",
+  "docs/chat.md",
+];
+
 /** A provider's package that the tests don't install. */
 const PROVIDERS =
   'declare module "@ai-sdk/openai" { export function openai(id: string): Exclude<import("ai").LanguageModel, string>; }';
@@ -92,7 +103,7 @@ test("the_class_is_bundled_and_deployed_dry", async () => {
 test("the_types_of_the_package_hold_for_a_class", async () => {
   const files = ["src/index.ts", "src/providers.d.ts"];
   await writeFile(join(made.folder, "src/providers.d.ts"), PROVIDERS);
-  for (const guide of GUIDES) {
+  for (const guide of TYPED) {
     const text = await readFile(join(ROOT, guide), "utf8");
     const blocks = [...text.matchAll(/^```ts own\n(.*?)^```$/gms)];
     assert.ok(blocks.length > 0, guide);
@@ -332,6 +343,18 @@ test("the_class_hears_of_the_end_of_a_turn", async () => {
   ]);
 });
 
+test("the_class_hears_when_a_compaction_after_an_append_begins_and_ends", async () => {
+  await ok("status", "createSession", { id: "s" });
+  await ok("status", "configureCompaction", { sessionId: "s", compactAfter: 1000, tailTokenBudget: 200 });
+  const events = Array.from({ length: 20 }, (_, n) => ({
+    action: n % 2 ? "agent_message" : "user_message",
+    content: `${n} ${"word ".repeat(200)}`,
+  }));
+  await ok("status", "appendEvents", { sessionId: "s", events });
+  const phases = await heard("status", "phases", (phases) => phases.includes("idle"));
+  assert.deepEqual(phases, ["compacting", "idle"]);
+});
+
 test("the_class_hears_of_a_change_of_memory_and_not_of_what_it_writes_in_answer", async () => {
   await ok("diarist", "defineBlock", { label: "diary", kind: "searchable" });
   await ok("diarist", "setEntry", { label: "diary", key: "monday", content: "It rained." });
@@ -356,6 +379,13 @@ test("an_object_of_the_package_itself_is_the_shipped_one", async () => {
     body: "{}",
   });
   assert.equal(response.status, 401);
+});
+
+test("an_address_reaches_no_object_that_the_program_did_not_name", async () => {
+  for (const kind of ["rooms", "ROOMS", "directory", "plain/../rooms", "%72ooms"]) {
+    const response = await fetch(`${server.url}/agents/${kind}/p/rpc/listSessions`, { method: "POST", body: "{}" });
+    assert.deepEqual([response.status, await response.text()], [404, "Nothing here."], kind);
+  }
 });
 
 test("a_turn_that_the_runtimes_death_cut_off_ends_in_the_next_life", { timeout: 120_000 }, async () => {

@@ -97,3 +97,51 @@ test("a_login_that_says_yes_lets_nobody_in", async () => {
   assert.equal(response.status, 401);
   await logged(/`authorize` failed, and the request is refused/);
 });
+
+/** What a request with this cookie gets of the class whose grants slip. */
+async function grantedTo(cookie, operation, input) {
+  const response = await fetch(`${server.url}/agents/granting/ann/rpc/${operation}`, {
+    method: "POST",
+    headers: { cookie: encodeURIComponent(cookie) },
+    body: JSON.stringify(input),
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+test("a_grant_that_lost_a_restriction_lets_nobody_in", async () => {
+  for (const id of ["s", "t"]) assert.equal((await grantedTo("whole", "createSession", { id })).status, 200);
+  assert.equal((await grantedTo("narrow", "getSession", { sessionId: "s" })).status, 200);
+  assert.equal((await grantedTo("narrow", "getSession", { sessionId: "t" })).status, 403);
+  for (const [cookie, status] of [
+    ["session null", 401],
+    ["session undefined", 401],
+    ["session of nobody", 401],
+    ["session hidden", 401],
+    ["operations null", 401],
+    ["operations undefined", 401],
+    ["preset null", 401],
+    ["limits null", 401],
+    ["limits undefined", 401],
+    ["limits without a holder", 401],
+    ["list", 401],
+    // What JSON can say is read as `mintToken` reads it.
+    ["session empty", 400],
+    ["limits of nothing", 400],
+    ["holder of nothing", 400],
+    ["another agent", 400],
+  ]) {
+    for (const sessionId of ["s", "t"]) {
+      const answer = await grantedTo(cookie, "getSession", { sessionId });
+      assert.equal(answer.status, status, `${cookie}: ${JSON.stringify(answer.body)}`);
+    }
+  }
+  await logged(/`sessionId` can't be undefined: leave it out/);
+  await logged(/`limits` without the `holder` whose turns they count/);
+});
+
+test("the_limits_of_grants_are_counted_by_their_holder", async () => {
+  const message = { role: "user", parts: [{ type: "text", text: "Hello" }] };
+  const turn = (sessionId) => grantedTo("held", "runTurn", { sessionId, message });
+  assert.equal((await turn("one")).status, 200);
+  assert.equal((await turn("two")).body.error.code, "rate_limited");
+});

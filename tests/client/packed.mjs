@@ -128,10 +128,7 @@ export async function dev(folder, ...args) {
         )
       )
         break;
-      assert.ok(
-        child.exitCode === null && !/\bERROR\b/.test(said) && Date.now() < until,
-        "The project does not answer.",
-      );
+      assert.ok(child.exitCode === null && !/ERROR\b/.test(said) && Date.now() < until, "The project does not answer.");
     }
   } catch (error) {
     await stop();

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
@@ -101,6 +101,113 @@ for (const [major, name] of [
   });
 }
 
+/** The client from its archive, and one version of the AI SDK, in a program beside them. */
+async function sdkOf(major) {
+  const file = join(made.folder, `sdk-${major}.mjs`);
+  await writeFile(
+    file,
+    [
+      `export * as ai from "ai-${major}";`,
+      `export { createOpenAI } from "@ai-sdk/openai-${major}";`,
+      'export { sessionAgent } from "session-agent";',
+      'export { mockModel } from "session-agent/testing";',
+    ].join("\n"),
+  );
+  return await import(file);
+}
+
+for (const major of Object.keys(VERSIONS.ai.majors)) {
+  test(`the_clients_tools_turns_and_chat_work_with_ai_${major}`, async () => {
+    const { ai, createOpenAI, sessionAgent } = await sdkOf(major);
+    const agent = sessionAgent(server.url, `client:${major}`, { token: SECRET });
+    await agent.defineBlock({ label: "memory", kind: "writable", maxTokens: 500 });
+    const session = agent.session("s");
+    await session.create();
+    const ask = async (text) =>
+      await session.appendMessage({ message: { id: text, role: "user", parts: [{ type: "text", text }] } });
+
+    // `modelInput()`: the tools are shown to the model, checked and run.
+    await ask("I like tea.");
+    const input = await session.modelInput();
+    const noted = { label: "memory", content: `Likes tea, says ${major}.` };
+    model.next(callTool("set_context", noted, "c1"), say("Noted."));
+    const { system, messages, tools } = input;
+    const result = ai.streamText({
+      model: createOpenAI({ baseURL: model.url, apiKey: "none" }).chat("test"),
+      system,
+      messages,
+      tools,
+      stopWhen: ai.stepCountIs(3),
+    });
+    assert.equal(await result.text, "Noted.");
+    const shown = model.requests.at(-1).tools.find((tool) => tool.function.name === "set_context");
+    assert.deepEqual(shown.function.parameters.properties.label.enum, ["memory"]);
+    assert.equal((await agent.getBlock({ label: "memory" })).content, noted.content);
+
+    // `persist`: the turn is in the log once, also where it is written again.
+    const written = await session.persist(result, input);
+    assert.deepEqual(written.events.length, 3);
+    assert.equal(
+      (await session.persist(result, input)).events.every(({ inserted }) => !inserted),
+      true,
+    );
+    const events = await session.loadEvents();
+    assert.deepEqual(
+      events.map(({ action }) => action),
+      ["user_message", "tool_call_request", "tool_result", "agent_message"],
+    );
+
+    // The version's own transport speaks to the agent's chat, and its messages are read back.
+    const transport = new ai.DefaultChatTransport({
+      api: `${server.url}/agents/session-agent/client:${major}/chat`,
+      headers: { authorization: `Bearer ${SECRET}` },
+    });
+    model.next(callTool("set_context", { ...noted, action: "append" }, "c2"), say("Again."));
+    const asked = { id: "again", role: "user", parts: [{ type: "text", text: "Again?" }] };
+    const stream = await transport.sendMessages({ chatId: "s", trigger: "submit-message", messages: [asked] });
+    let answer;
+    for await (const message of ai.readUIMessageStream({ stream })) answer = message;
+    assert.deepEqual(
+      answer.parts.filter(({ type }) => type !== "step-start").map(({ type, state }) => [type, state]),
+      [
+        ["tool-set_context", "output-available"],
+        ["text", "done"],
+      ],
+    );
+    const history = await session.getMessages();
+    const prompt = await ai.convertToModelMessages(history);
+    assert.ok(prompt.length >= history.length, JSON.stringify(prompt));
+  });
+}
+
+for (const [major, specificationVersion] of Object.entries(VERSIONS.ai.majors)) {
+  test(`the_mock_model_is_a_model_of_ai_${major}`, async () => {
+    const { ai, mockModel } = await sdkOf(major);
+    const model = mockModel(
+      [
+        { toolCalls: [{ toolName: "weather", input: { city: "Oslo" } }], inputTokens: 7 },
+        "It rains.",
+        new Error("Down."),
+      ],
+      { specificationVersion },
+    );
+    const tools = {
+      weather: ai.tool({
+        inputSchema: ai.jsonSchema({ type: "object", properties: { city: { type: "string" } } }),
+        execute: ({ city }) => `Rain in ${city}.`,
+      }),
+    };
+    const asked = { model, tools, prompt: "How is Oslo?", stopWhen: ai.stepCountIs(3), maxRetries: 0 };
+    const { text, steps } = await ai.generateText(asked);
+    assert.deepEqual([text, steps.length, steps[0].usage.inputTokens], ["It rains.", 2, 7]);
+    assert.deepEqual(model.requests[1].toolResults, [{ toolName: "weather", output: "Rain in Oslo." }]);
+    await assert.rejects(ai.generateText(asked), /Down\./);
+    await assert.rejects(ai.generateText(asked), /no answer left for "How is Oslo\?", request 4/);
+    const streamed = ai.streamText({ model: mockModel(undefined, { specificationVersion }), prompt: "Hello" });
+    assert.equal(await streamed.text, "You said: Hello");
+  });
+}
+
 test("the_types_of_each_ai_fit_a_class", async () => {
   assert.equal(await compiled(made.folder, ["src/index.ts"], { skipLibCheck: true }), "");
 });
@@ -166,7 +273,30 @@ test("a_summary_that_fails_is_told_and_costs_nothing", async () => {
   }
   assert.equal(heard.sessionId, "s");
   assert.ok(heard.code.length > 0 && heard.message.length > 0, JSON.stringify(heard));
+  // The hook is named to the class, to whoever reads the session, and in the log, with the cause.
+  const { lastCompactionError } = (await method("SESSION_AGENT", agent, "getSession", { sessionId: "s" })).answer;
+  assert.match(lastCompactionError.message, /`summarize_failed`/);
+  assert.match(heard.message, /`summarize_failed`/);
+  await saysSoon(/session-agent: `summarize` failed Error: /);
   assert.equal((await ok(agent, "getHistory", { sessionId: "s", limit: 1000 })).messages.length, 40);
+});
+
+test("the_client_has_the_rights_of_the_binding_that_it_is_opened_on", async () => {
+  const byClient = async (binding, agent, token) =>
+    await (
+      await fetch(`${server.url}/own/client`, { method: "POST", body: JSON.stringify({ binding, agent, token }) })
+    ).json();
+  model.next(say("Fine."));
+  const done = await byClient("SESSION_AGENT", "owner:7");
+  assert.deepEqual([done.sessions, done.messages, done.chunks.at(-1)], [1, 3, "finish"], JSON.stringify(done));
+  assert.ok(done.chunks.includes("text-delta") && done.lines > 3, JSON.stringify(done));
+  // A token counts as a token, and nobody has rights over a class that keeps them, or over the shipped one.
+  assert.equal((await byClient("SESSION_AGENT", "token:7", "not the secret, but long enough")).code, "unauthorized");
+  assert.equal((await byClient("CLOSED", "closed:7")).code, "unauthorized");
+  assert.equal((await byClient("PLAIN", "plain:7")).code, "unauthorized");
+  // By an address the class is asked, as before.
+  const { status } = await ask("owner:7", "listSessions", {});
+  assert.equal(status, 403);
 });
 
 test("being_bound_is_the_permission_unless_the_class_says_otherwise", async () => {
@@ -181,6 +311,12 @@ test("being_bound_is_the_permission_unless_the_class_says_otherwise", async () =
     (await method("SESSION_AGENT", "bound:7", "request", "listSessions", "{}")).answer.error.code,
     "unauthorized",
   );
+
+  // The class as it is shipped asks for the secret, also where the runner wraps it.
+  for (const given of [[{}], [{}, {}]])
+    assert.match((await method("PLAIN", "shipped", "listSessions", ...given)).thrown, /secret/);
+  assert.deepEqual((await method("PLAIN", "shipped", "listSessions", {}, { token: SECRET })).answer.sessions, []);
+  assert.equal((await method("PLAIN", "shipped", "getSession", "s", { token: SECRET })).answer, null);
 
   // A class that keeps its operations: its own methods run them, nobody else calls them.
   assert.equal((await method("CLOSED", "shut", "note", "hello")).answer.events[0].seq, 1);

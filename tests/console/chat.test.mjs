@@ -446,6 +446,38 @@ describe("chat", { skip }, async () => {
     await failure.waitFor();
   });
 
+  test("a_failed_turn_stays_at_its_place_when_the_conversation_goes_on_and_is_tried_again_there", async (t) => {
+    await ask("left", "configureAgent", { model: "openai:none" });
+    const page = await site.open(t, "#/left/sessions/s");
+    model.next(refuse(400, "There is no such model."));
+    await write(page, "First?");
+    const told = page.getByRole("group", { name: "No answer" });
+    await told.getByText("The turn failed.").waitFor();
+    model.next(say("Second."));
+    await write(page, "Second?");
+    await page.getByText("Second.", { exact: true }).waitFor();
+    const { turns } = await ask("left", "getTurns", { sessionId: "s", failed: true });
+    for (const again of [false, true]) {
+      if (again) await page.reload();
+      await page.getByText("Second.", { exact: true }).waitFor();
+      await page
+        .getByRole("listitem")
+        .filter({ hasText: "First?" })
+        .getByRole("group", { name: "No answer" })
+        .getByText(turns[0].failure.message)
+        .waitFor();
+    }
+    assert.equal(await told.count(), 1);
+    model.next(say("Here."));
+    await told.getByRole("button", { name: "Try again" }).click();
+    await page.getByText("Here.", { exact: true }).waitFor();
+    await told.waitFor({ state: "detached" });
+    assert.deepEqual(await history("left"), [
+      ["user", "First?"],
+      ["assistant", "Here."],
+    ]);
+  });
+
   test("a_turn_is_a_waterfall_while_it_runs_and_on_record", async (t) => {
     await defineWeather("drawn");
     const rest = gate();

@@ -125,7 +125,7 @@ describe("manage", { skip }, async () => {
     const [receipt] = await Promise.all([page.waitForEvent("download"), click(page, "Save the receipt")]);
     const saved = JSON.parse(await readFile(await receipt.path(), "utf8"));
     assert.equal(saved.erased.entries, 1);
-    assert.deepEqual(await ask("person", "verifyReceipt", { receipt: saved }), { valid: true, signed: false });
+    assert.deepEqual(await ask("person", "verifyReceipt", { receipt: saved }), { valid: false, signed: false });
   });
 
   test("tools_and_servers_are_added_tried_and_removed_and_a_secret_is_named_alone", async (t) => {
@@ -173,6 +173,22 @@ describe("manage", { skip }, async () => {
       async () => (await locked.server.call("tools", "listTools", {}, { headers })).body,
       ({ tools }) => tools.every(({ name }) => name !== "weather"),
     );
+  });
+
+  test("a_tool_that_is_deployed_says_so_and_is_hidden_and_shown_again", async (t) => {
+    const tool = { name: "weather", description: "The weather.", url: `${origin}/weather` };
+    const deployed = await startConsole({
+      vars: { AUTH: "open", MODEL: "demo", TOOL_ORIGINS: origin, AGENT_DEFAULTS: JSON.stringify({ tools: [tool] }) },
+    });
+    t.after(() => deployed.stop());
+    const page = await deployed.open(t, "#/tools/manage/tools");
+    await page.getByText(/part of the deployed code .* Removing it hides it from this agent alone\./).waitFor();
+    await click(page, "Hide weather from this agent");
+    await page.getByRole("list", { name: "Hidden tools" }).getByText("weather", { exact: true }).waitFor();
+    assert.deepEqual((await deployed.server.call("tools", "listTools", {})).body, { tools: [], hidden: ["weather"] });
+    await click(page, "Show weather again");
+    await page.getByRole("button", { name: "Hide weather from this agent" }).waitFor();
+    assert.equal((await deployed.server.call("tools", "listTools", {})).body.tools[0].isDeployed, true);
   });
 
   test("where_anybody_may_ask_a_tool_is_not_called_and_the_page_says_why", async (t) => {

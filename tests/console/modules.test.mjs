@@ -280,7 +280,11 @@ test("a_token_says_what_it_allows_and_a_secret_allows_all", () => {
     session: "é🌧",
     operations: null,
     models: ["demo"],
+    purges: false,
   });
+  const purging = { operations: ["erase"] };
+  assert.deepEqual(allowed(tokenOf(purging), "erase"), []);
+  assert.deepEqual(allowed(tokenOf({ ...purging, allow: { purge: true } }), "erase"), ["erase"]);
 });
 
 test("only_the_settings_that_were_changed_are_sent", () => {

@@ -22,8 +22,9 @@ const MOST_LINES = 400;
 const server = await startServer({ site: true });
 after(() => server.stop());
 
-/** The console's files but the API's document, which the page only links to. */
-const FILES = (await readdir(SITE)).filter((name) => name !== "openapi.json" && name !== "_headers");
+/** The console's files, without the documents, which the page at most links to. */
+const OTHERS = ["openapi.json", "_headers", "llms.txt", "llms-full.txt"];
+const FILES = (await readdir(SITE)).filter((name) => !OTHERS.includes(name));
 const SCRIPTS = FILES.filter((name) => name.endsWith(".js"));
 
 const sizeOf = async (names) => {
@@ -79,6 +80,15 @@ test("no_file_names_another_origin", async () => {
       (url) => !/^http:\/\/www\.w3\.org/.test(url) && url !== "https://session-agent",
     );
     assert.deepEqual(named, [], name);
+  }
+});
+
+test("the_guides_are_served_for_programs", async () => {
+  for (const name of ["llms.txt", "llms-full.txt"]) {
+    const response = await server.fetch(`/${name}`);
+    assert.equal(response.status, 200, name);
+    assert.match(response.headers.get("content-type"), /^text\/plain/);
+    assert.equal(await response.text(), await readFile(join(SITE, name), "utf8"));
   }
 });
 

@@ -60,6 +60,8 @@ impl TurnStarter for BegunWorks {
 
     fn call_back(&self) {}
 
+    fn make_vectors(&self) {}
+
     fn wake_soon(&self) {}
 
     fn restart(&self) {

@@ -10,6 +10,8 @@ use chat::run::running_turns::Audience;
 #[derive(Default)]
 pub struct Onlookers {
     pub are_there: Cell<bool>,
+    /// One of them was offered the turn, and has not acknowledged it.
+    pub is_held: Cell<bool>,
     pub frames: RefCell<Vec<String>>,
 }
 
@@ -21,5 +23,9 @@ impl Audience for Onlookers {
 
     fn is_there(&self, _: &Id) -> bool {
         self.are_there.get()
+    }
+
+    fn is_held(&self, _: &Id) -> bool {
+        self.is_held.get()
     }
 }

@@ -3,6 +3,8 @@
 //! `UPDATE=1 cargo test openapi` writes the file anew.
 
 mod files;
+mod truth;
+mod turns;
 
 use std::collections::BTreeSet;
 
@@ -152,8 +154,14 @@ fn document() -> Value {
         format!("{agent}/import"),
         json!({"post": files::import_agent(&mut schemas.answers)}),
     );
+    paths.insert(format!("{agent}/chat"), json!({"post": turns::chat()}));
+    paths.insert(
+        format!("{agent}/chat/{{sessionId}}/stream"),
+        json!({"get": turns::resume()}),
+    );
     let mut document = json!({
         "openapi": "3.1.0",
+        "servers": [{"url": "/", "description": "The Worker that serves this document."}],
         "info": {
             "title": "Session Agent",
             "version": env!("CARGO_PKG_VERSION"),
@@ -179,6 +187,7 @@ fn document() -> Value {
     let mut components = merge(&mut document, inputs, answers);
     components.insert("Error".to_owned(), error_schema());
     document["components"]["schemas"] = components.into();
+    truth::complete(&mut document);
     document
 }
 
@@ -458,4 +467,41 @@ fn the_document_in_the_tree_is_the_codes() {
         OPENAPI_JSON == expected,
         "generated/openapi.json is behind the code: `UPDATE=1 cargo test openapi` writes it anew"
     );
+}
+
+#[test]
+fn the_agent_wants_one_of_the_fields_that_the_document_says() {
+    let samples = json!({
+        "query": "tea", "queries": ["tea"], "ids": ["e1"], "url": "https://tools.example/x",
+        "service": "TOOLS", "mcp": "https://tools.example/mcp", "r2": "a", "r2Prefix": "a/", "agent": "user:1"
+    });
+    for rule in truth::ONE_OF {
+        let all: Vec<&str> = rule.fields.to_vec();
+        for fields in [vec![], all[..2].to_vec(), all] {
+            let named = fields
+                .iter()
+                .map(|name| ((*name).to_owned(), samples[*name].clone()));
+            let named: Map<String, Value> = named.collect();
+            let (operation, mut body) = match rule.name {
+                "BlockSource" => (
+                    "defineBlock",
+                    json!({"label": "l", "kind": "loadable", "source": named}),
+                ),
+                name => (name, Value::from(named)),
+            };
+            match operation {
+                "defineTool" => body["name"] = json!("t"),
+                "searchContext" => body["label"] = json!("facts"),
+                _ => {}
+            }
+            let alice = crate::Alice::with_model();
+            alice.ok(
+                "defineBlock",
+                json!({"label": "facts", "kind": "searchable"}),
+            );
+            let what = format!("{operation} {body}");
+            let error = alice.call(operation, body).expect_err(&what);
+            assert_eq!(error.code, Code::InvalidRequest, "{what}");
+        }
+    }
 }

@@ -46,3 +46,43 @@ test("a_request_that_no_function_answers_loads_nothing", async () => {
   const ask = blockOf({ load: () => "Likes tea." });
   assert.equal((await ask("another", { key: "tea" })).status, 501);
 });
+
+/** Each set of a provider's functions: what they say, and what `set` is given. */
+const NAMES = ["get", "set", "search", "load"];
+const SETS = Array.from({ length: 16 }, (_, bits) => NAMES.filter((_, n) => bits & (1 << n)));
+
+test("the_functions_say_the_kind_and_the_key_comes_first", async () => {
+  for (const names of SETS) {
+    const given = [];
+    const provider = Object.fromEntries(names.map((name) => [name, (...args) => void given.push(args)]));
+    const blocks = new OwnBlocks();
+    const [block] = blocks.define([{ label: "facts", provider }], "CLASS");
+    const kind = names.includes("load")
+      ? "loadable"
+      : names.includes("search")
+        ? "searchable"
+        : names.includes("set")
+          ? "writable"
+          : "readonly";
+    assert.deepEqual(
+      [block.kind, block.source, block.modelWrites],
+      [kind, { service: "CLASS" }, names.includes("set")],
+      names.join(),
+    );
+    // A kind that is written holds.
+    assert.equal(blocks.define([{ label: "facts", kind: "readonly", provider }], "CLASS")[0].kind, "readonly");
+    if (!names.includes("set")) continue;
+    const asked = { agent: "a", sessionId: null, label: "facts", kind, content: "text" };
+    for (const [more, args] of [
+      [{}, ["text"]],
+      [{ key: "k" }, ["k", "text", undefined]],
+      [{ key: "k", title: "t" }, ["k", "text", "t"]],
+      [{ key: "k", title: "t", description: "d" }, ["k", "text", "d"]],
+    ]) {
+      given.length = 0;
+      const response = await blocks.ask("set", { ...asked, ...more });
+      assert.equal(response.status, 204);
+      assert.deepEqual(given, [[...args, { ...asked, ...more }]]);
+    }
+  }
+});

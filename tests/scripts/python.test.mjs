@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { pythonPackages } from "../../scripts/setup/python.mjs";
+import { pythonPackages, pythons } from "../../scripts/setup/python.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "session-agent-python-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -56,4 +56,25 @@ test("what_is_installed_is_not_installed_again", async () => {
   assert.deepEqual(first, second);
   assert.ok(existsSync(join(first.env.PYTHONPATH, "installed")));
   assert.equal(readFileSync(join(folder, "times"), "utf8"), "x\n");
+});
+
+test("the_oldest_and_the_newest_python_are_found_and_none_twice", async () => {
+  const home = join(folder, "home");
+  const called = { python3: [3, 12], "python3.11": [3, 11], "python3.13": [3, 13], "python3.12": [3, 12] };
+  const files = new Map(
+    Object.entries(called).map(([name, version]) => [name, python(`found-${name}`, { ...modern, version })("python3")]),
+  );
+  const find = (program) => files.get(program) ?? null;
+  const versions = async (options) => (await pythons({ home, ...options })).map(({ version }) => version.join("."));
+  assert.deepEqual(await versions({ find }), ["3.11", "3.13"]);
+  const only = (program) => (program === "python3" ? files.get("python3.13") : null);
+  assert.deepEqual(await versions({ find: only }), ["3.13"]);
+  // Beside it, pyenv's.
+  for (const [name, version] of Object.entries({ "3.10.1": [3, 10], "3.14.0": [3, 14] })) {
+    const bin = join(home, ".pyenv", "versions", name, "bin");
+    mkdirSync(bin, { recursive: true });
+    python(join("home", ".pyenv", "versions", name, "bin", "python3"), { ...modern, version });
+  }
+  assert.deepEqual(await versions({ find }), ["3.11", "3.14"]);
+  assert.match((await pythons({ find: () => null, home: folder })).because, /no `python3` on the PATH/);
 });

@@ -194,6 +194,45 @@ test("each_operation_is_a_method_of_the_object_and_none_hides_another", async ()
   assert.equal(rust.calls.at(-1)[2], "{}");
 });
 
+test("fields_that_follow_each_other_are_those_of_an_object", async () => {
+  const object = new worker.SessionAgent("state", "env");
+  const session = { id: "s", agentId: "a", name: null };
+  for (const [operation, given, asked] of [
+    ["getSession", ["s"], { sessionId: "s" }],
+    ["getSession", ["s", "options"], { sessionId: "s" }, "options"],
+    ["deleteSession", [session], { sessionId: "s" }],
+    ["loadEvents", ["s"], { sessionId: "s" }],
+    ["loadEvents", ["s", { limit: 2 }], { limit: 2, sessionId: "s" }],
+    ["loadEvents", ["s", undefined, "options"], { sessionId: "s" }, "options"],
+    ["appendEvents", [session, [{ id: "e" }]], { events: [{ id: "e" }], sessionId: "s" }],
+    ["deleteEvents", ["s", ["e"], "options"], { eventIds: ["e"], sessionId: "s" }, "options"],
+    ["buildWorkingContext", ["s", { limit: 3 }], { limit: 3, sessionId: "s" }],
+    ["persistWorkingContext", ["s", []], { messages: [], sessionId: "s" }],
+    ["createSession", [{ topic: "t" }], { metadata: { topic: "t" } }],
+    ["createSession", [{ name: "n", topic: "t" }], { name: "n", topic: "t" }],
+    ["createSession", [{ topic: "t" }, "options"], { topic: "t" }, "options"],
+    ["createSession", [{}], {}],
+  ].map(([operation, given, input, options]) => [operation, given, [JSON.stringify(input), options]])) {
+    rust.calls.length = 0;
+    await object[operation](...given);
+    assert.deepEqual(rust.calls, [["object.call", operation, ...asked]], operation);
+  }
+});
+
+test("a_refused_input_shows_the_right_call", async () => {
+  const object = new worker.SessionAgent("state", "env");
+  const said = async (operation, ...given) => await object[operation](...given).catch(({ message }) => message);
+  assert.equal(
+    await said("getBlock", "memory"),
+    "`getBlock` takes an object of values that JSON has: `getBlock({ label })`.",
+  );
+  assert.equal(
+    await said("loadEvents", 7),
+    "`loadEvents` takes an object of values that JSON has: `loadEvents({ sessionId })` or `loadEvents(sessionId, { … })`.",
+  );
+  assert.match(await said("listSessions", "x"), /`listSessions\(\{\}\)`\.$/);
+});
+
 test("what_is_no_plain_object_is_refused_by_a_method", async () => {
   const object = new worker.SessionAgent("state", "env");
   rust.calls.length = 0;
@@ -205,6 +244,26 @@ test("what_is_no_plain_object_is_refused_by_a_method", async () => {
     );
   }
   assert.deepEqual(rust.calls, []);
+});
+
+test("a_right_that_json_would_drop_is_refused_by_mintToken", async () => {
+  const object = new worker.SessionAgent("state", "env");
+  rust.calls.length = 0;
+  for (const value of [undefined, null, NaN, () => {}, Symbol("s"), { toJSON: () => undefined }]) {
+    const refusal = { code: "invalid_request", status: 400, details: { field: "sessionId" } };
+    const asked = { preset: "read", sessionId: value, expiresIn: 60 };
+    // The field that is named is the one that lies deepest.
+    await assert.rejects(object.mintToken(asked), ({ details, ...error }) => {
+      assert.deepEqual([error.code, error.status], [refusal.code, refusal.status]);
+      return details.field.startsWith(refusal.details.field);
+    });
+  }
+  assert.deepEqual(rust.calls, []);
+  await object.mintToken({ preset: "read", expiresIn: 60 });
+  assert.equal(rust.calls.at(-1)[2], '{"preset":"read","expiresIn":60}');
+  // Elsewhere a field that is not there is left out.
+  await object.listSessions({ limit: undefined });
+  assert.equal(rust.calls.at(-1)[2], "{}");
 });
 
 test("an_object_hands_on_calls_and_what_the_platform_asks", async () => {
@@ -284,6 +343,9 @@ test("the_classes_have_what_they_promise_and_nothing_else", () => {
   const handlers = {
     default: ["call", "fetch", "request"],
     SessionAgent: [
+      // What `getAgentByName` of npm `agents` calls, of its newest and its older versions.
+      "__unsafe_ensureInitialized",
+      "setName",
       "alarm",
       "call",
       "fetch",

@@ -9,7 +9,7 @@ import { isDeepStrictEqual } from "node:util";
 import { AgentClient } from "agents/client";
 import { WebSocketChatTransport } from "ai";
 import { call, callsIn, history, startChatServer, textOf, told } from "./chat_server.mjs";
-import { openTab } from "./tab.mjs";
+import { openPage, openTab, useAgent, useAgentChat, useEffect } from "./tab.mjs";
 import { callTool, gate, refuse, say } from "./model_server.mjs";
 
 const { server, model, stop } = await startChatServer();
@@ -446,6 +446,67 @@ test("a_page_that_is_loaded_again_resumes_the_running_turn_whole", async () => {
   ]);
 });
 
+test("a_page_that_acknowledges_after_the_turns_end_gets_its_chunks", async () => {
+  const client = connect("late");
+  const frames = [];
+  client.addEventListener("message", ({ data }) => frames.push(JSON.parse(data)));
+  await client.ready;
+  const seen = async (is) => {
+    for (; ; await pause(10)) if (frames.some(is)) return frames.find(is);
+  };
+  const rest = gate();
+  model.next(say("Before, ", rest, "and after."));
+  const body = JSON.stringify({ messages: [{ id: "u", role: "user", parts: [{ type: "text", text: "Go." }] }] });
+  client.send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init: { method: "POST", body } }));
+  client.send(JSON.stringify({ type: "cf_agent_stream_resume_request", probeId: "p" }));
+  await seen(({ type }) => type === "cf_agent_stream_resuming");
+  rest.open();
+  for (let list = []; list.length < 2; await pause(20)) list = await history(server, "late", "default");
+  const before = frames.length;
+  client.send(JSON.stringify({ type: "cf_agent_stream_resume_ack", id: "r" }));
+  await seen(({ id, done }) => id === "r" && done);
+  const replayed = frames.slice(before).filter(({ type, body }) => type === "cf_agent_use_chat_response" && body);
+  const said = replayed.map(({ body }) => JSON.parse(body)).filter(({ type }) => type === "text-delta");
+  assert.equal(said.map(({ delta }) => delta).join(""), "Before, and after.");
+  assert.ok(replayed.every(({ replay }) => replay));
+});
+
+test("pages_that_send_as_they_open_show_their_answers", async () => {
+  for (let n = 0; n < 25; n += 1) {
+    model.next(say(`Hello ${n}.`));
+    const name = `opening ${n}`;
+    const tab = await openPage(server, () => {
+      const agent = useAgent({ agent: "SessionAgent", name, host: new URL(server.url).host, protocol: "ws" });
+      const chat = useAgentChat({ agent, throttle: false });
+      useEffect(() => void chat.sendMessage({ text: "Hi!" }), []);
+      return { agent, chat };
+    });
+    opened.push(tab);
+    await shows(tab, [
+      ["user", "Hi!"],
+      ["assistant", `Hello ${n}.`],
+    ]);
+  }
+});
+
+test("a_page_that_changes_its_session_writes_nothing_of_the_one_before", async () => {
+  model.next(say("Of one."));
+  const message = (id, role, text) => ({ id, role, parts: [{ type: "text", text }] });
+  const said = [message("u1", "user", "One."), message("a1", "assistant", "Of one.")];
+  const client = connect("changed", { query: { sessionId: "two" } });
+  await client.ready;
+  const ended = new Promise((resolve) =>
+    client.addEventListener("message", ({ data }) => JSON.parse(data).done && resolve()),
+  );
+  const body = JSON.stringify({ messages: [...said, message("u2", "user", "Two.")] });
+  client.send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init: { method: "POST", body } }));
+  await ended;
+  assert.deepEqual(await history(server, "changed", "two"), [
+    ["user", "Two."],
+    ["assistant", "Of one."],
+  ]);
+});
+
 test("a_socket_that_breaks_in_a_turn_picks_it_up_again", async () => {
   const tab = await open("broken");
   const rest = gate();
@@ -505,21 +566,103 @@ test("a_model_that_refuses_is_an_error_of_the_chat_and_the_message_is_not_lost",
   assert.deepEqual(await history(server, "refused", "default"), [["user", "Hi?"]]);
 });
 
-test("the_ai_sdks_own_transport_is_told_what_to_use_in_its_place", async () => {
-  const message = { id: "m", role: "user", parts: [{ type: "text", text: "Hello" }] };
-  for (const name of ["transport empty", "transport written"]) {
-    if (name === "transport written") {
-      await call(server, name, "createSession", { id: "s" });
-      await call(server, name, "appendMessage", { sessionId: "s", message });
-    }
-    const url = new URL(`/agents/session-agent/${name}?sessionId=s`, server.url).href;
-    const transport = new WebSocketChatTransport({ url });
-    // On one socket, and so after the greeting as well as beside it.
-    for (let n = 0; n < 2; n += 1) {
-      const stream = await transport.sendMessages({ chatId: "s", trigger: "submit-message", messages: [message] });
-      await assert.rejects(stream.getReader().read(), /protocol of the `agents` package.*`DefaultChatTransport`/);
-      await assert.rejects(transport.reconnectToStream({ chatId: "s" }), /`DefaultChatTransport`/);
-    }
-    transport.close();
+// The AI SDK's own transport: another protocol, on the same socket.
+
+/** A transport on a socket of a session, and a way to ask by it. */
+function transportTo(name, sessionId = "s") {
+  const url = new URL(`/agents/session-agent/${name}?sessionId=${sessionId}`, server.url).href;
+  const transport = new WebSocketChatTransport({ url });
+  opened.push(transport);
+  const message = (text) => ({ id: text, role: "user", parts: [{ type: "text", text }] });
+  const send = (text, more = {}) =>
+    transport.sendMessages({ chatId: "page", trigger: "submit-message", messages: [message(text)], ...more });
+  return { transport, send };
+}
+
+const all = async (stream) => await Array.fromAsync(stream);
+
+const deltas = (chunks) => chunks.filter(({ type }) => type === "text-delta").map(({ delta }) => delta);
+
+/** Reads until a text has come. */
+async function until(reader, text) {
+  const chunks = [];
+  for (;;) {
+    const { value, done } = await reader.read();
+    assert.ok(!done, JSON.stringify(chunks));
+    chunks.push(value);
+    if (value.delta === text) return chunks;
   }
+}
+
+test("the_ai_sdks_own_transport_chats_on_the_socket", async () => {
+  const { transport, send } = transportTo("transport");
+  for (const n of ["first", "second"]) {
+    model.next(say("Hello ", `${n}.`));
+    const chunks = await all(await send(n));
+    assert.deepEqual([chunks[0].type, deltas(chunks), lastOf(chunks).type], ["start", ["Hello ", `${n}.`], "finish"]);
+  }
+  assert.equal(await transport.reconnectToStream({ chatId: "page" }), null);
+  model.next(refuse(400, "No such model."));
+  await assert.rejects(all(await send("third")), /model/i);
+  await assert.rejects(all(await send("fourth", { body: { systemInstructions: 5 } })), /systemInstructions/);
+  // What others write into the session disturbs nothing.
+  await call(server, "transport", "appendEvents", {
+    sessionId: "s",
+    events: [{ action: "user_message", content: "By another." }],
+  });
+  model.next(say("Still here."));
+  assert.deepEqual(deltas(await all(await send("fifth"))), ["Still here."]);
+  assert.deepEqual(await history(server, "transport", "s"), [
+    ["user", "first"],
+    ["assistant", "Hello first."],
+    ["user", "second"],
+    ["assistant", "Hello second."],
+    ["user", "third"],
+    ["user", "By another."],
+    ["user", "fifth"],
+    ["assistant", "Still here."],
+  ]);
+});
+
+test("the_ai_sdks_own_transport_follows_a_turn_that_runs_and_stops_its_own", async () => {
+  const [one, other, leaving] = [transportTo("followed"), transportTo("followed"), transportTo("followed")];
+  const rest = gate();
+  model.next(say("Slow", rest, "ly."));
+  const reader = (await one.send("Go.")).getReader();
+  const begun = await until(reader, "Slow");
+  const resumed = await other.transport.reconnectToStream({ chatId: "page" });
+  const followed = resumed.getReader();
+  assert.deepEqual(await until(followed, "Slow"), begun);
+  // A page that only followed and goes away does not end the turn.
+  const left = new AbortController();
+  const seen = await leaving.transport.reconnectToStream({ chatId: "page", abortSignal: left.signal });
+  await until(seen.getReader(), "Slow");
+  left.abort();
+  rest.open();
+  assert.deepEqual(deltas(await until(reader, "ly.")), ["ly."]);
+  assert.deepEqual(deltas(await until(followed, "ly.")), ["ly."]);
+  for (const each of [reader, followed]) while (!(await each.read()).done);
+
+  const never = gate();
+  model.next(say("Half", never, "."));
+  const stop = new AbortController();
+  const stopped = await one.send("Stop.", { abortSignal: stop.signal });
+  await until(stopped.getReader(), "Half");
+  stop.abort();
+  for (let list = []; list.length < 4; await pause(20)) list = await history(server, "followed", "s");
+  assert.deepEqual((await history(server, "followed", "s")).slice(2), [
+    ["user", "Stop."],
+    ["assistant", "Half"],
+  ]);
+  never.open();
+});
+
+test("the_ai_sdks_own_transport_shows_a_tools_call", async () => {
+  const { send } = transportTo("tooling");
+  await call(server, "tooling", "defineBlock", { label: "memory", kind: "writable" });
+  model.next(callTool("set_context", { label: "memory", content: "Likes tea." }, "c1"), say("Noted."));
+  const chunks = await all(await send("I like tea."));
+  const output = chunks.find(({ type }) => type === "tool-output-available");
+  assert.equal(output.toolCallId, "c1");
+  assert.deepEqual(deltas(chunks), ["Noted."]);
 });

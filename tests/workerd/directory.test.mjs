@@ -67,6 +67,19 @@ test("an_agent_is_listed_from_its_first_answer_to_its_destruction", async () => 
   assert.deepEqual(await names("life:"), ["life:a", "life:b"]);
 });
 
+test("a_beginning_that_no_agent_ever_had_is_answered_with_nobody", async () => {
+  const long = "x".repeat(200);
+  const odd = ["none", "none:", ":", "..:", "%2F:", "a/b:", "?:", "#", "ä:", "👧:", "\u0000:", long, `${long}:`];
+  for (const prefix of odd) {
+    assert.deepEqual(await names(prefix), [], prefix);
+    assert.deepEqual(await ok("asked", "listAgents", { prefix }), { agents: [], cursor: null }, prefix);
+    const found = await ok("asked", "searchAgents", { prefix, query: "x" });
+    assert.deepEqual([found.results, found.agents, found.failed], [[], [], []], prefix);
+    const erased = await ok("asked", "eraseAgents", { prefix, confirm: prefix });
+    assert.deepEqual([erased.agents, erased.failed, erased.more], [[], [], false], prefix);
+  }
+});
+
 test("a_second_write_costs_no_row_for_the_directory", async () => {
   await ok("rows:a", "createSession", { id: "s" });
   const event = { action: "user_message", content: "One row." };

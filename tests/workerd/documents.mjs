@@ -30,6 +30,7 @@ export const clientGuides = [
   documents.find(({ path }) => path === "docs/client.md"),
   await open("packages/session-agent/README.md"),
   documents[0],
+  documents.find(({ path }) => path === "docs/sessions.md"),
 ];
 
 /** What is written of the crate: its blocks in `rust` are one program, from top to bottom. */

@@ -38,6 +38,8 @@ const HELD = [
   "tsx",
   "tsx recipe",
   "rust",
+  // tests/python/test_documents.py runs it.
+  "python",
   "toml",
 ];
 

@@ -184,6 +184,32 @@ test("nonsense_in_the_body_is_400_and_names_the_field", async () => {
   assert.deepEqual(body.sessions, []);
 });
 
+test("a_compressed_body_is_415", async () => {
+  const compressed = await new Response(
+    new Blob(["{}"]).stream().pipeThrough(new CompressionStream("gzip")),
+  ).arrayBuffer();
+  const headers = { "content-type": "application/json", "content-encoding": "gzip" };
+  const refused = await refusal(`${RPC}/listSessions`, { body: compressed, headers });
+  assert.deepEqual([refused.status, refused.code], [415, "unsupported_media_type"]);
+  const plain = { body: "{}", headers: { ...headers, "content-encoding": "identity" } };
+  assert.equal((await server.fetch(`${RPC}/listSessions`, { method: "POST", ...plain })).status, 200);
+});
+
+test("no_answer_is_sniffed_for_another_type", async () => {
+  const answers = await Promise.all([
+    server.fetch("/health"),
+    server.fetch(`${RPC}/listSessions`, { method: "POST", body: "{}" }),
+    server.fetch(`${RPC}/none`, { method: "POST", body: "{}" }),
+    server.fetch("/agents/session-agent/doors/export"),
+    server.fetch("/agents/session-agent/doors/get-messages"),
+  ]);
+  assert.deepEqual(
+    answers.map(({ headers }) => headers.get("x-content-type-options")),
+    answers.map(() => "nosniff"),
+  );
+  await Promise.all(answers.map((answer) => answer.arrayBuffer()));
+});
+
 test("nonsense_in_the_agents_name_is_400", async () => {
   for (const name of ["%", "%zz", "%C3%28", "%00", "a%0Ab", "%7F", "x".repeat(201)]) {
     const got = await refusal(`/agents/session-agent/${name}/rpc/listSessions`);

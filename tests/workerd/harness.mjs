@@ -226,6 +226,16 @@ class Server {
     }
   }
 
+  /** The bytes that the runtime has had written to the file system; `null` where the system doesn't tell. */
+  async writtenBytes() {
+    try {
+      const io = await readFile(`/proc/${this.#workerd.pid}/io`, "utf8");
+      return Number(io.match(/^wchar: (\d+)/m)[1]);
+    } catch {
+      return null;
+    }
+  }
+
   /** Where a Worker beside it listens. */
   async urlOf(worker) {
     return await this.#miniflare.unsafeGetDirectURL(worker);

@@ -148,7 +148,7 @@ test("the_recipes_have_the_right_types", async () => {
     );
     assert.equal(told, "");
   }
-  assert.equal(files.length, 5);
+  assert.equal(files.length, 6);
 });
 
 const REFUSED =

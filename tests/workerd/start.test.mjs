@@ -11,7 +11,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { OPENAPI } from "../../scripts/places.mjs";
+import { OPENAPI, ROOT } from "../../scripts/places.mjs";
+import { NODE, quietly, WRANGLER } from "../../scripts/wrangler.mjs";
 import { takePort } from "./ports.mjs";
 
 const RUN = fileURLToPath(new URL("../../scripts/run.cjs", import.meta.url));
@@ -51,6 +52,31 @@ test("npm_start_passes_over_a_taken_port_prints_its_address_and_ends_on_a_signal
     await ended;
     taken.close();
   }
+});
+
+test("wrangler_dev_in_the_clone_says_what_to_run", async () => {
+  const port = await takePort();
+  const options = ["dev", "--port", `${port.address().port}`, "--inspector-port", "0"];
+  port.close();
+  const child = spawn(NODE, [WRANGLER, ...options], {
+    cwd: ROOT,
+    env: { ...quietly(), CI: "1" },
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const ended = once(child, "close");
+  let said = "";
+  const isSaid = new Promise((resolve) => {
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding("utf8").on("data", (text) => {
+        said += text;
+        if (said.includes("run `npm start`")) resolve();
+      });
+  });
+  await Promise.race([isSaid, ended]);
+  if (child.exitCode === null) process.kill(-child.pid, "SIGINT");
+  await ended;
+  assert.match(said, /To try Session Agent on this machine, run `npm start`/);
 });
 
 test("npm_start_says_that_a_secret_is_asked_for_where_one_is_set", async () => {

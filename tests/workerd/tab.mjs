@@ -13,10 +13,11 @@ const page = new Window({ url: "http://127.0.0.1/" });
 // React looks for a document when it is loaded. Everything else comes from Node.
 Object.assign(globalThis, { window: page, document: page.document });
 
-const { createElement, Suspense } = await import("react");
+const { createElement, Suspense, useEffect } = await import("react");
 const { createRoot } = await import("react-dom/client");
 const { useAgent } = await import("agents/react");
 const { useAgentChat } = await import("agents/chat/react");
+export { useAgent, useAgentChat, useEffect };
 
 /** The socket's address and the address of the history get `query`. */
 export async function openTab(server, name, { query, ...chatOptions } = {}) {

@@ -200,7 +200,7 @@ test("the_table_of_kinds_of_blocks_is_the_apis", () => {
 });
 
 test("the_table_of_homes_is_the_apis", () => {
-  const sources = tableUnder("docs/memory.md", "Memory that lives elsewhere").map(([source]) =>
+  const sources = tableUnder("docs/memory.md", "Memory stored elsewhere").map(([source]) =>
     JSON.parse(source.slice(1, -1)),
   );
   const named = new Set(sources.flatMap(Object.keys));

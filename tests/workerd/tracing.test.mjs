@@ -273,3 +273,69 @@ test("a_plain_turn_writes_four_rows_and_a_failed_one_a_row_more", async () => {
     ["error", "model_failed", null],
   ]);
 });
+
+test("a_token_neither_has_its_request_recorded_nor_names_its_trace", async () => {
+  const secret = "the secret of these traces, long enough";
+  const sampler = { OTEL_TRACES_SAMPLER: "parentbased_traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" };
+  const guarded = await startChatServer({
+    token: secret,
+    vars: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...sampler },
+  });
+  try {
+    const { server, model } = guarded;
+    const owner = { authorization: `Bearer ${secret}` };
+    const claims = { preset: "chat", sessionId: "s", expiresIn: 600 };
+    const { token } = await call(server, "theirs", "mintToken", claims, owner);
+    const chat = (id, headers) =>
+      server.fetch("/agents/session-agent/theirs/chat", {
+        method: "POST",
+        headers: { "content-type": "application/json", traceparent, tracestate: "vendor=1", ...headers },
+        body: JSON.stringify({ id: "s", message: { id, role: "user", parts: [{ type: "text", text: "Hello" }] } }),
+      });
+    const bearer = { authorization: `Bearer ${token}` };
+    model.next(say("Yes."));
+    const response = await chat("u1", bearer);
+    await allOf(response);
+    for (const header of [response.headers.get("traceparent"), model.headers.at(-1).traceparent]) {
+      assert.match(header, /^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/);
+      assert.ok(!header.includes(TRACE), header);
+    }
+    assert.equal(model.headers.at(-1).tracestate, undefined);
+    const { turns } = await call(server, "theirs", "getTurns", { sessionId: "s" }, owner);
+    assert.notEqual(turns[0].traceId, TRACE);
+    // By every other door: an operation, a binding, a message of MCP, a refusal.
+    const { headers } = await server.call(
+      "theirs",
+      "getHistory",
+      { sessionId: "s" },
+      { headers: { ...bearer, traceparent } },
+    );
+    assert.ok(!headers.get("traceparent").includes(TRACE));
+    await server.rpc("theirs", "getHistory", ['{"sessionId":"s"}', { token, traceparent }], { via: "object" });
+    for (const [path, body] of [
+      ["mcp", { jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta: { traceparent } } }],
+      ["rpc/deleteSession", { sessionId: "s" }],
+    ]) {
+      const answer = await server.fetch(`/agents/session-agent/theirs/${path}`, {
+        method: "POST",
+        headers: { ...bearer, traceparent, "content-type": "application/json", accept: "application/json" },
+        body: JSON.stringify(body),
+      });
+      await answer.text();
+      assert.ok(!answer.headers.get("traceparent")?.includes(TRACE), path);
+    }
+    // The secret's request is recorded, into its trace.
+    model.next(say("Yes."));
+    await allOf(await chat("u2", owner));
+    assert.equal(model.headers.at(-1).tracestate, "vendor=1");
+    const spans = await collector.spans(isOver);
+    // Others are of earlier tests, and late.
+    const theirs = spans.filter(({ attributes }) => attributes["gen_ai.agent.name"] === "theirs");
+    assert.ok(theirs.length > 0 && theirs.every(({ traceId }) => traceId === TRACE));
+    const own = response.headers.get("traceparent").split("-")[1];
+    assert.ok(spans.every(({ traceId }) => traceId !== own));
+    assert.equal(theirs.filter(({ name }) => name.startsWith("invoke_agent")).length, 1);
+  } finally {
+    await guarded.stop();
+  }
+});

@@ -40,7 +40,7 @@ test("the_typescript_of_the_documents_and_of_the_examples_has_the_right_types", 
     .filter((name) => /\.tsx?$/.test(name) && !name.includes("node_modules"))
     .map((name) => join("examples", name));
   assert.ok(blocksIn("ts").length >= 4);
-  assert.ok(blocksIn("tsx").length >= 4);
+  assert.ok(blocksIn("tsx").length >= 2);
   assert.ok(examples.length >= 1);
   const errors = await typeErrorsOf(written, examples);
   assert.ok(errors.length === 0, errors.join("\n"));

@@ -14,6 +14,7 @@ import { isLost, openAgent, openAgentTelling } from "../connection.ts";
 import { markFailed } from "../requests.ts";
 import { may } from "../rights.ts";
 import type { LiveTurn } from "../turns/live.ts";
+import type { TurnRecord } from "../turns/rows.ts";
 import {
   type Decision,
   type Effect,
@@ -48,6 +49,8 @@ export class Conversation {
   readonly live = signal<LiveTurn | null>(null);
   /** The reader's decision about a call, while it is found out whether to ask first. */
   readonly decision = signal<Decision | null>(null);
+  /** The failed turns on record, by the message at which each failed. */
+  readonly failed = signal<ReadonlyMap<string, TurnRecord>>(new Map());
   readonly isUnknown = signal(false);
   readonly hasMore = computed(() => this.#above.value !== null);
   /** The message that is being edited. */
@@ -159,6 +162,11 @@ export class Conversation {
   /** Asks again for the answer to a message that has none. */
   retry(id: string): void {
     this.#happen({ type: "retry", id });
+  }
+
+  /** Asks for the answer to a message that others follow. */
+  answer(id: string): void {
+    this.#happen({ type: "answer", id });
   }
 
   stop(): void {

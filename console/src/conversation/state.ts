@@ -203,7 +203,7 @@ export type Happening =
   | { type: "loadAbove"; limit: number | null; ticket: number }
   | { type: "send"; id: string; text: string; more: Partial<ChatInput>; at: number; ticket: number }
   | { type: "resend"; id: string; newId: string; text: string; at: number; ticket: number }
-  | { type: "regenerate" | "retry" | "remove" | "takeBack"; id: string }
+  | { type: "regenerate" | "retry" | "answer" | "remove" | "takeBack"; id: string }
   | { type: "approve"; messageId: string; approvalId: string; approved: boolean }
   | { type: "switch"; leaf: string }
   /** `found`: which of the messages to find the agent has, on whichever branch. */

@@ -56,6 +56,8 @@ class Step extends Line {
         return this.regenerate(happening.id);
       case "retry":
         return this.decide(happening.id, null);
+      case "answer":
+        return this.answer(happening.id);
       case "approve":
         return this.decide(happening.messageId, happening);
       case "branch off":

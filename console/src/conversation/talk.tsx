@@ -10,9 +10,10 @@ import { counted, cut, shownText } from "../text.ts";
 import { Composer } from "./composer.tsx";
 import type { Conversation } from "./conversation.ts";
 import { BranchOff } from "./decision.tsx";
+import { placeFailures, useFailures } from "../turns/failures.ts";
 import { LiveTurn } from "../turns/live.tsx";
 import { Message } from "./message.tsx";
-import { Unanswered } from "./unanswered.tsx";
+import { FailedHere, Unanswered } from "./unanswered.tsx";
 
 /** So much of a waiting message is shown. */
 const GLANCE = 300;
@@ -28,6 +29,10 @@ export function Talk({ conversation, at, fork }: Props) {
   const messages = conversation.messages.value;
   const state = conversation.state.value;
   const found = useFound(conversation, at);
+  const last = messages.at(-1);
+  const isWanted = state === "idle" && last !== undefined && may("getTurns");
+  const failures = useFailures(conversation, `${last?.id}/${conversation.problem.value === null}`, isWanted);
+  useEffect(() => void (conversation.failed.value = placeFailures(messages, failures)), [messages, failures]);
   useEffect(() => {
     if (state === "idle") void conversation.tree.readIfShort().catch(() => {});
   }, [conversation, state]);
@@ -51,11 +56,18 @@ export function Talk({ conversation, at, fork }: Props) {
           follows
           show={typeof found === "object" ? found?.id : undefined}
           onTop={conversation.hasMore.value ? () => void conversation.loadAbove() : undefined}
-          render={(message) => <Message conversation={conversation} message={message} fork={fork} />}
+          render={(message) => (
+            <>
+              <Message conversation={conversation} message={message} fork={fork} />
+              <FailedHere conversation={conversation} message={message} />
+            </>
+          )}
         />
       )}
       <Answering conversation={conversation} />
-      <Unanswered conversation={conversation} />
+      {last !== undefined && (
+        <Unanswered conversation={conversation} message={last} turn={conversation.failed.value.get(last.id)} />
+      )}
       <Waiting conversation={conversation} />
       <Composer conversation={conversation} />
       <BranchOff conversation={conversation} />

@@ -83,6 +83,15 @@ export abstract class Turns extends Draft {
     if (this.isFree()) this.begin({ trigger: "regenerate-message", messageId: id, messages: [] }, {}, { cutAt: id });
   }
 
+  /** Asks for the answer to an older message. As with another answer, those after it stay on their branch. */
+  answer(id: string): void {
+    const shown = messagesOf(this.state);
+    const index = shown.findIndex((message) => message.id === id);
+    if (index < 0 || !this.isFree()) return;
+    const cutAt = shown[index + 1]?.id ?? null;
+    this.begin({ trigger: "regenerate-message", messageId: id, messages: [] }, {}, { cutAt });
+  }
+
   /** Wants a turn at a message that is there, if nothing newer would leave the view. */
   decide(messageId: string, call: Decision["call"]): void {
     if (!this.isFree() || !this.isShown(messageId)) return;

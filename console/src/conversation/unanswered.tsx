@@ -1,34 +1,54 @@
 // A message without an answer: why, and the way to ask again.
 
+import type { UiMessage } from "session-agent";
 import { Button } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { may } from "../rights.ts";
 import { hashOf } from "../route.ts";
 import { shownText } from "../text.ts";
-import { useLastFailure } from "../turns/last_failure.ts";
+import type { TurnRecord } from "../turns/rows.ts";
 import type { Conversation } from "./conversation.ts";
 
-export function Unanswered({ conversation }: { conversation: Conversation }) {
-  const last = conversation.messages.value.at(-1);
-  const problem = conversation.problem.value;
-  const isOpen = last?.role === "user";
+interface Props {
+  conversation: Conversation;
+  message: UiMessage;
+  /** The turn that failed here. */
+  turn: TurnRecord | undefined;
+}
+
+/** The end of the conversation, if nobody answers it now. */
+export function Unanswered({ conversation, message, turn }: Props) {
   const isIdle = conversation.state.value === "idle" && conversation.waiting.value.length === 0;
-  const isWanted = isIdle && last !== undefined && may("getTurns");
-  const failed = useLastFailure(conversation, `${last?.id}/${problem === null}`, isWanted);
-  if (!isIdle || last === undefined) return null;
-  // A failure that is older than the message is another message's.
-  const failure = failed !== null && failed.endedAt >= (last.createdAt ?? 0) ? failed.failure : null;
-  if (!isOpen && failure === null) return null;
+  if (!isIdle || (message.role !== "user" && turn === undefined)) return null;
   // The sentence of what failed just now stands above.
-  const retry = () => (isOpen ? conversation.retry(last.id) : conversation.regenerate(last.id));
+  return <NoAnswer {...{ conversation, message, turn }} isToldAbove={conversation.problem.value !== null} />;
+}
+
+/** A turn that failed at a message which others follow. */
+export function FailedHere({ conversation, message }: Omit<Props, "turn">) {
+  const turn = conversation.failed.value.get(message.id);
+  const isLast = conversation.messages.value.at(-1)?.id === message.id;
+  return turn === undefined || isLast ? null : <NoAnswer {...{ conversation, message, turn }} />;
+}
+
+function NoAnswer({ conversation, message, turn, isToldAbove }: Props & { isToldAbove?: boolean }) {
+  const failure = turn?.failure;
+  const isOpen = message.role === "user";
+  const isLast = conversation.messages.value.at(-1)?.id === message.id;
+  const retry = () => {
+    if (!isOpen) conversation.regenerate(message.id);
+    else if (isLast) conversation.retry(message.id);
+    else conversation.answer(message.id);
+  };
+  const isBusy = conversation.state.value !== "idle" || conversation.decision.value !== null;
   return (
-    <div class={`unanswered ${failure === null ? "" : "failed"}`} role="group" aria-label="No answer">
+    <div class={`unanswered ${failure ? "failed" : ""}`} role="group" aria-label="No answer">
       <Icon name={failure ? "warning" : "clock"} />
       <p>
         {failure ? (
           <>
             <b>{isOpen ? "The turn failed." : "The turn failed before its answer was whole."}</b>{" "}
-            {problem === null && shownText(failure.message)} <code class="code-name">{failure.code}</code>
+            {!isToldAbove && shownText(failure.message)} <code class="code-name">{failure.code}</code>
           </>
         ) : (
           <>
@@ -45,7 +65,7 @@ export function Unanswered({ conversation }: { conversation: Conversation }) {
         </a>
       )}
       {may("chat") && (
-        <Button kind="main" icon="redo" disabled={conversation.decision.value !== null} onClick={retry}>
+        <Button kind="main" icon="redo" disabled={isBusy} onClick={retry}>
           {failure ? "Try again" : "Answer it"}
         </Button>
       )}

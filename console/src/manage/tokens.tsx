@@ -21,6 +21,7 @@ const ALLOWED = [
   ["clientTools", "bring tools that run in the page"],
   ["agentMessages", "write what the agent or its tools said"],
   ["agentMemory", "have the model write the agent's own memory"],
+  ["purge", "purge by the operations that it names"],
 ] as const;
 
 export function Tokens({ agent }: { agent: string }) {

@@ -18,22 +18,25 @@ type Registered = Operations["listTools"]["output"];
 type Tool = Registered["tools"][number];
 type Server = NonNullable<Registered["servers"]>[number];
 
+const DEPLOYED = "This tool is part of the deployed code or of the defaults for every agent.";
+
 export function Tools({ agent }: { agent: string }) {
   const loaded = useLoad(agent, (signal) => openAgent(agent).listTools({}, { signal }));
   const { data, reload } = loaded;
   const [isAdding, setAdding] = useState(false);
   const [tried, setTried] = useState<Tool | null>(null);
   const mayChange = may("defineTool");
-  const remove = async (name: string) => {
+  const remove = async (name: string, { isDeployed = false, restore = false } = {}) => {
     try {
-      await openAgent(agent).removeTool({ name });
-      tell(`Removed ${name}.`);
+      await openAgent(agent).removeTool({ name, ...(restore && { restore }) });
+      tell(restore ? `${name} is there again.` : isDeployed ? `Hid ${name} from this agent.` : `Removed ${name}.`);
       reload();
     } catch (error) {
       tellError(error);
     }
   };
   const servers = data?.servers ?? [];
+  const hidden = data?.hidden ?? [];
   return (
     <>
       <Heading
@@ -50,7 +53,7 @@ export function Tools({ agent }: { agent: string }) {
         </Button>
       </Heading>
       <Pending of={loaded} what="the tools" />
-      {data && data.tools.length === 0 && servers.length === 0 && (
+      {data && data.tools.length === 0 && servers.length === 0 && hidden.length === 0 && (
         <Empty title="No tools yet" icon="tool">
           <p>The memory's own tools need no definition. Add a tool of yours, or a server that has some.</p>
           {mayChange && (
@@ -79,8 +82,34 @@ export function Tools({ agent }: { agent: string }) {
               key={tool.name}
               tool={tool}
               onTry={() => setTried(tool)}
-              {...(mayChange && tool.server == null && { onRemove: () => void remove(tool.name) })}
+              {...(mayChange && tool.server == null && { onRemove: () => void remove(tool.name, tool) })}
             />
+          ))}
+        </ul>
+      )}
+      {hidden.length > 0 && (
+        <ul class="rows" aria-label="Hidden tools">
+          {hidden.map((name) => (
+            <li key={name} class="card entry">
+              <header>
+                <b>
+                  <Name text={name} />
+                </b>
+                <span class="badge">hidden</span>
+                {mayChange && (
+                  <div class="actions">
+                    <Button
+                      icon="redo"
+                      label={`Show ${name} again`}
+                      onClick={() => void remove(name, { restore: true })}
+                    >
+                      Show again
+                    </Button>
+                  </div>
+                )}
+              </header>
+              <p class="note">{DEPLOYED} This agent's models don't get it.</p>
+            </li>
           ))}
         </ul>
       )}
@@ -131,7 +160,7 @@ function ServerRow({ server, toolCount, onRemove }: { server: Server; toolCount:
 }
 
 function ToolRow({ tool, onTry, onRemove }: { tool: Tool; onTry: () => void; onRemove?: () => void }) {
-  const { name, description, url, service, server, needsApproval, headers, isChanged } = tool;
+  const { name, description, url, service, server, needsApproval, headers, isChanged, isDeployed } = tool;
   return (
     <li class="card entry">
       <header>
@@ -144,10 +173,18 @@ function ToolRow({ tool, onTry, onRemove }: { tool: Tool; onTry: () => void; onR
           <Button icon="bolt" onClick={onTry} label={`Try ${name}`}>
             Try
           </Button>
-          {onRemove && <Button kind="quiet" icon="trash" label={`Remove ${name}`} onClick={onRemove} />}
+          {onRemove && (
+            <Button
+              kind="quiet"
+              icon="trash"
+              label={isDeployed ? `Hide ${name} from this agent` : `Remove ${name}`}
+              onClick={onRemove}
+            />
+          )}
         </div>
       </header>
       <p>{shownText(description)}</p>
+      {isDeployed && <p class="note">{DEPLOYED} Removing it hides it from this agent alone.</p>}
       <p class="note">
         {server != null ? (
           <>

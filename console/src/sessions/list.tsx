@@ -218,6 +218,7 @@ function Found({ agent, of, results, error, retry, clear }: FoundProps) {
         <Button kind="quiet" icon="close" label="End the search" onClick={clear} />
       </p>
       {results.pending && <p class="hint">The index is still being built. Older messages are found later.</p>}
+      {results.truncated && <p class="hint">Not all messages were looked at. Rarer words find more.</p>}
       {results.results.map((hit) => (
         <HitLink key={`${hit.sessionId}/${hit.id}`} agent={agent} hit={hit} />
       ))}

@@ -1,6 +1,6 @@
 // The latest failures: those that the sessions have on record, and the refusals of this page.
 
-import type { FailedCallback, Session, SessionClient, SessionEvent } from "session-agent";
+import type { FailedCallback, Session } from "session-agent";
 import { Button, Name } from "../ui/basics.tsx";
 import { Pending } from "../ui/pending.tsx";
 import { Icon } from "../ui/icons.tsx";
@@ -9,18 +9,17 @@ import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { requests } from "../requests.ts";
 import { may } from "../rights.ts";
-import { threadOf, titleOf } from "../sessions/thread.ts";
+import { titleOf } from "../sessions/thread.ts";
 import { hashOf } from "../route.ts";
 import type { TurnRecord } from "../turns/rows.ts";
 import { counted, cut, shownName, shownText } from "../text.ts";
 
-/** Tools' failures are looked for in so many sessions, and so many events of each. */
+/** The last errors of so many sessions are one request. */
 const SESSIONS = 25;
+/** Tools' failures are looked for in so many sessions, a request for each, and so many results of each. */
+const READ_SESSIONS = 5;
 const EVENTS = 20;
 const SHOWN = 30;
-
-/** A message that is so young may still be answered, by a program that keeps its turns here. */
-const YOUNG_MS = 60_000;
 
 type LastError = Session["lastCompactionError"] | Session["lastLearningError"];
 
@@ -67,8 +66,8 @@ export function Failures({ agent, calls, failedTurns }: Props) {
         <p class="fine">
           <Icon name="check" /> <b>Nothing has failed.</b>{" "}
           <span class="note">
-            Failed turns, tools and compactions of the newest {SESSIONS} sessions would stand here, failed calls at a
-            turn's end, and what was refused to this page.
+            Failed turns and calls at a turn's end appear here, compactions and learning of the newest {SESSIONS}{" "}
+            sessions, tools of the newest {READ_SESSIONS}, and what was refused to this page.
           </span>
         </p>
       )}
@@ -143,54 +142,33 @@ async function failuresOf(
   ]);
   const names = new Map(sessions.map((session) => [session.id, titleOf(session)]));
   const turns = failed.turns.map((turn) => failedTurn(turn, names));
-  const found = await Promise.all(
-    sessions.map(async (stored): Promise<Failure[]> => {
+  const errors = sessions.flatMap((stored) =>
+    lastErrors(stored).flatMap(([what, last]): Failure[] => {
+      if (!last) return [];
       const session = { id: stored.id, name: titleOf(stored) };
-      const failures: Failure[] = [];
-      for (const [what, last] of lastErrors(stored))
-        if (last)
-          failures.push({
-            key: `${stored.id}/${what}`,
-            at: last.at,
-            what,
-            text: last.message,
-            code: last.code,
-            session,
-          });
-      const events = client.session(stored.id);
-      const [results, newest] = await Promise.all([
-        events.loadEvents({ actions: ["tool_result"], tail: true, limit: EVENTS }, { signal }).catch(() => []),
-        events.loadEvents({ tail: true, limit: 1 }, { signal }).catch(() => []),
-      ]);
-      const open = newest[0];
-      // A turn that failed on it is on record, and says why.
-      // A graph's thread has no questions.
-      const isAsked = threadOf(stored) === null;
-      const isTold = turns.some(({ session, at }) => session?.id === stored.id && at >= (open?.createdAt ?? 0));
-      if (open !== undefined && isAsked && !isTold && (await isLeftOpen(events, open, signal)))
-        failures.push({
-          key: `${stored.id}/open`,
-          at: open.createdAt,
-          what: isYoung(open) ? "No answer yet" : "No answer",
-          text: cut(open.content, 300),
-          session,
-          eventId: open.id,
-        });
-      for (const { id, createdAt, toolName, content, isError } of results) {
-        if (isError)
-          failures.push({
-            key: `${stored.id}/${id}`,
-            at: createdAt,
-            what: `Tool ${toolName ?? ""} failed`,
-            text: cut(content, 300),
-            session,
-            eventId: id,
-          });
-      }
-      return failures;
+      return [{ key: `${stored.id}/${what}`, at: last.at, what, text: last.message, code: last.code, session }];
     }),
   );
-  return { failures: [...turns, ...found.flat()], names };
+  const tools = await Promise.all(
+    sessions.slice(0, READ_SESSIONS).map(async (stored): Promise<Failure[]> => {
+      const session = { id: stored.id, name: titleOf(stored) };
+      const results = await client
+        .session(stored.id)
+        .loadEvents({ actions: ["tool_result"], tail: true, limit: EVENTS }, { signal })
+        .catch(() => []);
+      return results
+        .filter(({ isError }) => isError)
+        .map(({ id, createdAt, toolName, content }) => ({
+          key: `${stored.id}/${id}`,
+          at: createdAt,
+          what: `Tool ${toolName ?? ""} failed`,
+          text: cut(content, 300),
+          session,
+          eventId: id,
+        }));
+    }),
+  );
+  return { failures: [...turns, ...errors, ...tools.flat()], names };
 }
 
 /** The failures that a session has on record, of work that is done to it. */
@@ -215,26 +193,4 @@ function failedTurn(
     ...(messageId != null && { eventId: messageId }),
     isTurn: true,
   };
-}
-
-const isYoung = (event: SessionEvent) => Date.now() - event.createdAt < YOUNG_MS;
-
-/**
- * Whether the newest event is a question that nobody answers: its turn failed before the
- * model said anything. A running turn would be heard.
- */
-async function isLeftOpen(session: SessionClient, newest: SessionEvent, signal: AbortSignal): Promise<boolean> {
-  if (newest.action !== "user_message") return false;
-  const listening = new AbortController();
-  const stop = () => listening.abort();
-  signal.addEventListener("abort", stop);
-  try {
-    for await (const _ of session.resumeChat({ signal: listening.signal })) return false;
-    return true;
-  } catch {
-    return false;
-  } finally {
-    stop();
-    signal.removeEventListener("abort", stop);
-  }
 }

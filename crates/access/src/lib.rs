@@ -16,9 +16,10 @@ mod token;
 pub use cors::{CorsPolicy, RequestOrigin};
 pub use identify::{find_bearer, find_subprotocol, identify, identify_page};
 pub use policy::Policy;
-pub use reach::{Asker, AskerKind, ModelReach};
+pub use reach::{Asker, AskerKind, Authority, ModelReach};
 pub use rules::{
-    AccessRule, Effect, Needs, needs_secret, permit, permit_by_name, permit_directory, permit_voice,
+    AccessRule, Effect, Needs, needs_secret, permit, permit_by_name, permit_directory,
+    permit_purge, permit_voice,
 };
 pub use scope::{Allow, Caller, TokenScope};
 pub use token::{Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Secret};
@@ -435,6 +436,7 @@ mod tests {
             client_tools: true,
             agent_messages: true,
             agent_memory: true,
+            purge: true,
             tools: vec![id("t")],
         };
         assert_eq!(can(&token(Some("s"), all.clone())), [true; 5]);
@@ -443,6 +445,31 @@ mod tests {
         // agent's turns do.
         let whole = can(&token(None, Allow::default()));
         assert_eq!(whole, [false, false, false, false, true]);
+    }
+
+    #[test]
+    fn a_token_purges_by_operations_that_it_names_if_it_may_purge() {
+        let token = |purge: bool, operations: Option<&[&str]>| {
+            let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+            Caller::Scoped(TokenScope {
+                operations: operations.map(names),
+                allow: Allow {
+                    purge,
+                    ..Allow::default()
+                },
+                ..TokenScope::default()
+            })
+        };
+        for (caller, may) in [
+            (Caller::Owner, true),
+            (token(false, None), false),
+            (token(true, None), false),
+            (token(false, Some(&["erase"])), false),
+            (token(true, Some(&["deleteEntry"])), false),
+            (token(true, Some(&["deleteEntry", "erase"])), true),
+        ] {
+            assert_eq!(permit_purge(&caller, "erase").is_ok(), may, "{caller:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The memory that the model may read and write in a turn. This reach follows from the
 //! turn's caller and is stored with the turn. A turn that continues another caller's turn
 //! has the narrower reach of the two.
+//!
+//! Each stored text also keeps the [`Authority`] of the caller who caused it, so that what is
+//! made of the text later writes no more than that caller could, and is paid by that caller.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +35,33 @@ impl ModelReach {
     }
 }
 
+/// The authority of the caller who caused a text. The default is full authority: the secret's,
+/// and the agent's own.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Authority {
+    /// Whether a minted token caused it.
+    pub is_token: bool,
+    pub reach: ModelReach,
+    /// The limits of the token.
+    pub limits: Option<HolderLimits>,
+}
+
+impl Authority {
+    pub fn is_full(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The authority over a text that both caused: the narrower reach. The second one, who
+    /// wrote last, pays if their token has limits.
+    pub fn joined(self, last: Self) -> Self {
+        Self {
+            is_token: self.is_token || last.is_token,
+            reach: self.reach.min(last.reach),
+            limits: last.limits.or(self.limits),
+        }
+    }
+}
+
 /// The kind of a caller, as the record of a turn names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
@@ -55,7 +85,25 @@ pub struct Asker {
     pub trace: Option<StoredTrace>,
 }
 
+impl Asker {
+    pub fn authority(&self) -> Authority {
+        Authority {
+            is_token: self.kind == Some(AskerKind::Token),
+            reach: self.reach,
+            limits: self.limits.clone(),
+        }
+    }
+}
+
 impl Caller {
+    pub fn authority(&self) -> Authority {
+        Authority {
+            is_token: *self != Self::Owner,
+            reach: self.reach(),
+            limits: self.limits().cloned(),
+        }
+    }
+
     pub fn asker(&self) -> Asker {
         Asker {
             kind: Some(match self {

@@ -95,6 +95,17 @@ pub fn permit_by_name(caller: &Caller, rule: AccessRule) -> Result<()> {
     Ok(())
 }
 
+/// Checks that `caller` may purge by this operation, which it may run. A purge has pages written
+/// anew that hold rows of everybody, so a token must name the operation and allow it.
+pub fn permit_purge(caller: &Caller, operation: &str) -> Result<()> {
+    match caller.may_purge_by(operation) {
+        true => Ok(()),
+        false => Err(forbidden(format!(
+            "A purge needs the Worker's secret, or a token that allows `purge` and whose `operations` name `{operation}`. Nothing was erased."
+        ))),
+    }
+}
+
 /// Checks that `caller` may ask the directory of agents, which is not an operation of one agent.
 pub fn permit_directory(caller: &Caller) -> Result<()> {
     match caller {

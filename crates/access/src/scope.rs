@@ -64,6 +64,10 @@ pub struct Allow {
     /// which all sessions share, in the token's turns.
     #[serde(skip_serializing_if = "is_off")]
     pub agent_memory: bool,
+    /// Whether the holder may purge: `erase`, and deletions with `purge: true`. The token's
+    /// `operations` must name the operation, too. What a purge writes counts as the holder's.
+    #[serde(skip_serializing_if = "is_off")]
+    pub purge: bool,
     /// The registered tools that the holder may call by name.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
@@ -138,6 +142,14 @@ impl Caller {
     /// this caller's turns.
     pub fn lets_model_write_agent_memory(&self) -> bool {
         self.only_session().is_none() || self.allows(|allow| allow.agent_memory)
+    }
+
+    /// Whether the caller may purge by this operation.
+    pub(super) fn may_purge_by(&self, operation: &str) -> bool {
+        self.scope().is_none_or(|scope| {
+            let names = scope.operations.iter().flatten();
+            scope.allow.purge && names.into_iter().any(|name| name == operation)
+        })
     }
 
     /// The limits of the caller's token.

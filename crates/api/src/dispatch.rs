@@ -36,3 +36,9 @@ async fn run(agent: &Agent<'_>, name: &str, body: Vec<u8>) -> Result<Reply> {
 pub async fn follow_up(agent: &Agent<'_>, grown: &Id) -> Result<()> {
     work_for(grown.as_str(), after_append(agent, grown)).await
 }
+
+/// Makes vectors of some of the entries that were written. Returns whether more of them wait. A
+/// failure here loses nothing: a search makes what is missing.
+pub async fn follow_writes(agent: &Agent<'_>) -> Result<bool> {
+    recall::entries::follow_writes(&agent.memory()).await
+}

@@ -11,6 +11,7 @@ use base::budget::{MAX_ANSWER_BYTES, Reservation};
 use base::error::Result;
 use chat::request::MAX_CHAT_BODY_BYTES;
 use chat::run::agent::CHAT_RULE;
+use memory::homes::agent::parse_via;
 
 /// The longest message of the Model Context Protocol: a call of a memory tool.
 pub const MAX_MCP_BODY_BYTES: usize = CallTool::MAX_BODY_BYTES;
@@ -34,6 +35,16 @@ pub fn admit(caller: &Caller, route: &Route) -> Result<usize> {
         Route::ImportAgent { .. } => permit_by_name(caller, IMPORT_RULE).map(|()| 0),
         // Other routes have no body, or read it line by line.
         _ => Ok(0),
+    }
+}
+
+/// The agents that a request came through, by the header that this Worker's own objects send.
+/// They send the secret with it. A token's holder could claim any way, and so have a block count as
+/// one that leads back to where it began.
+pub fn find_way(caller: &Caller, header: Option<&str>) -> Vec<String> {
+    match caller {
+        Caller::Owner => parse_via(header),
+        Caller::Scoped(_) => Vec::new(),
     }
 }
 

@@ -4,9 +4,7 @@
 use base::error::{Code, Error, ErrorKind, Result};
 use base::ids::Id;
 use directory::MAX_PAGE;
-
-/// The longest agent name, in characters.
-const MAX_AGENT_CHARS: usize = 200;
+use directory::list::MAX_NAME_CHARS as MAX_AGENT_CHARS;
 
 /// The agents of a page of the directory, if its address says no other number.
 const DEFAULT_PAGE: usize = 100;

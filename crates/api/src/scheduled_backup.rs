@@ -79,7 +79,8 @@ fn begin(agent: &Agent<'_>, now_ms: i64) -> Result<Option<(Option<BackupPlan>, i
             begin_at(agent.db, now_ms + every_ms)?;
             return Ok(Some((None, now_ms + every_ms)));
         };
-        if progress.next_at > now_ms {
+        // A backup is never further ahead, unless the clock has gone back.
+        if (now_ms + 1..=now_ms + every_ms).contains(&progress.next_at) {
             return Ok(Some((None, progress.next_at)));
         }
         let tried = BackupProgress {

@@ -14,18 +14,19 @@ use base::budget::MAX_ANSWER_BYTES;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::trace::StoredTrace;
-use chat::frames::incoming::{Incoming, parse_frame};
+use chat::frames::incoming::{Incoming, SdkRequest, parse_frame};
 use chat::frames::outgoing::{
-    TurnOutcome, render_clear, render_failed, render_first_messages, render_identity,
+    FrameHeader, TurnOutcome, render_clear, render_failed, render_first_messages, render_identity,
     render_messages, render_resume_none, render_resuming, render_rpc_error, render_rpc_result,
 };
+use chat::frames::sdk::{Resumed, SdkSeat, render_no_active, render_start};
 use chat::request::ChatRequest;
 use chat::request::answers::CallAnswer;
 use chat::run::agent::{CHAT, CHAT_RULE};
 use chat::run::early;
 use chat::run::line::take_back;
 use chat::run::replies;
-use chat::run::running_turns::ClientReply;
+use chat::run::running_turns::{ClientReply, RunningTurn};
 use chat::run::show_pace::ShownChange;
 use chat::run::start::{Started, check_client_tools, start};
 use chat::run::take_up::take_up;
@@ -64,6 +65,9 @@ pub struct SocketState {
     /// The trace of the request that opened the socket. Its frames are in this trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<StoredTrace>,
+    /// The socket speaks the protocol of the AI SDK's own transport.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sdk: Option<SdkSeat>,
 }
 
 // serde passes a reference.
@@ -86,6 +90,7 @@ impl SocketState {
             opened_in_turn: false,
             unheard_bytes: 0,
             trace: None,
+            sdk: None,
         }
     }
 
@@ -214,13 +219,10 @@ pub async fn handle_frame(
     match parse_frame(text) {
         Incoming::Chat { id, mut request } => Ok(ask(agent, state, id, &mut request)),
         Incoming::Cancel { id } => {
-            if may_cancel(agent, state, &id)
-                && !take_back(agent, &state.session_id, |place| place.turn_id == id)?
-            {
-                cancel(agent, state, &id);
-            }
+            stop(agent, state, &id)?;
             Ok(FrameOutcome::default())
         }
+        Incoming::Sdk(request) => answer_sdk(agent, state, request),
         Incoming::Clear => clear(agent, state),
         Incoming::Answer {
             answer,
@@ -246,6 +248,7 @@ fn ask(
     request: &mut ChatRequest,
 ) -> FrameOutcome {
     // The session is the socket's, even if the page sends another chat id.
+    request.is_shown = true;
     match start(agent, &state.session_id, request, &id) {
         Ok(Started::Turn(work)) => FrameOutcome {
             state: Some(SocketState {
@@ -273,7 +276,7 @@ fn ask(
             }
         }
         Ok(Started::LeftToClient { .. }) => {
-            let frame_header = chat::frames::outgoing::FrameHeader {
+            let frame_header = FrameHeader {
                 id: &id,
                 is_continuation: false,
                 is_replay: false,
@@ -284,6 +287,70 @@ fn ask(
     }
 }
 
+/// Answers the AI SDK's own transport. From now on, the socket's frames are translated.
+fn answer_sdk(agent: &Agent<'_>, state: &SocketState, request: SdkRequest) -> Result<FrameOutcome> {
+    let seat = state.sdk.clone().unwrap_or_default();
+    let state = SocketState {
+        sdk: Some(seat.clone()),
+        ..state.clone()
+    };
+    match request {
+        SdkRequest::Send { id, mut request } => {
+            let outcome = ask(agent, &state, id, &mut request);
+            Ok(FrameOutcome {
+                state: outcome.state.or(Some(state)),
+                ..outcome
+            })
+        }
+        SdkRequest::Resume { id } => resume_for_sdk(agent, &state, id),
+        // A page that only follows a turn leaves it, and the turn goes on.
+        SdkRequest::Abort { id } if seat.resumed.is_some_and(|one| one.request_id == id) => {
+            Ok(FrameOutcome {
+                state: Some(SocketState {
+                    sdk: Some(SdkSeat::default()),
+                    ..state
+                }),
+                ..FrameOutcome::default()
+            })
+        }
+        SdkRequest::Abort { id } => {
+            stop(agent, &state, &id)?;
+            Ok(FrameOutcome::default())
+        }
+    }
+}
+
+/// Sends the transport all chunks of the running turn. Later chunks follow live.
+fn resume_for_sdk(agent: &Agent<'_>, state: &SocketState, id: String) -> Result<FrameOutcome> {
+    let work = take_up(agent, &state.session_id)?;
+    let Some(running) = agent.turns.find(&state.session_id) else {
+        return Ok(FrameOutcome {
+            replies: vec![render_no_active(&id)],
+            state: Some(state.clone()),
+            ..FrameOutcome::default()
+        });
+    };
+    let turn_id = running.request_id.clone();
+    let start = render_start(&id);
+    let resumed = Some(Resumed {
+        turn_id: turn_id.clone(),
+        request_id: id,
+    });
+    let held = SocketState {
+        is_held: true,
+        opened_in_turn: false,
+        sdk: Some(SdkSeat { resumed }),
+        ..state.clone()
+    };
+    let told = replay(agent, &held, &turn_id);
+    Ok(FrameOutcome {
+        replies: [vec![start], told.replies].concat(),
+        state: told.state,
+        work,
+        ..FrameOutcome::default()
+    })
+}
+
 /// A socket may stop the turn that it asked for. To stop another turn, it needs the
 /// access that `cancelTurn` needs. The protocol has no frame for a refusal: the page
 /// keeps receiving the turn.
@@ -291,6 +358,18 @@ fn may_cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> bool 
     state.asked.as_deref() == Some(request_id)
         || state.asked_before.iter().any(|asked| asked == request_id)
         || permit(agent.caller, CancelTurn::RULE, Some(&state.session_id)).is_ok()
+}
+
+/// Stops a turn that runs or waits, if the socket may.
+fn stop(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> Result<()> {
+    if may_cancel(agent, state, request_id)
+        && !take_back(agent, &state.session_id, |place| {
+            place.turn_id == request_id
+        })?
+    {
+        cancel(agent, state, request_id);
+    }
+    Ok(())
 }
 
 /// Stops the running turn, if `request_id` names that turn.
@@ -404,44 +483,56 @@ fn gone_since(
 /// Sends all chunks of the turn so far. Later chunks follow live.
 fn replay(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> FrameOutcome {
     let running = agent.turns.find(&state.session_id);
-    let freed = Some(SocketState {
-        is_held: false,
-        ..state.clone()
-    });
     let Some(running) = running.filter(|running| running.request_id == request_id) else {
-        // The turn has ended in the meantime: its answer is in the history.
-        let frame_header = chat::frames::outgoing::FrameHeader {
-            id: request_id,
-            is_continuation: false,
-            is_replay: true,
-        };
-        let mut replies = vec![frame_header.render_done(TurnOutcome::Completed)];
-        if let Ok(messages) = load_shown(agent.db, &state.session_id) {
-            replies.push(render_messages(&messages.into_string()));
-        }
-        return FrameOutcome {
-            replies,
-            state: freed,
-            ..FrameOutcome::default()
-        };
+        return replay_ended(agent, state, request_id);
     };
     if !state.is_held {
         // The socket has acknowledged the turn already.
         return FrameOutcome::default();
     }
-    let frame_header = running.frame_header(true);
-    let mut replies = Vec::new();
-    for number in 0..running.chunks_so_far() {
-        if let Some(chunk) = running.chunk(number) {
-            replies.push(frame_header.render_chunk(&chunk, number));
-        }
-    }
-    replies.push(frame_header.render_replay_complete());
+    let mut replies = render_chunks(&running);
+    replies.push(running.frame_header(true).render_replay_complete());
     FrameOutcome {
         replies,
-        state: freed,
+        state: Some(freed(state)),
         ..FrameOutcome::default()
     }
+}
+
+/// The turn has ended before its socket acknowledged it. The page waits for the answer in the
+/// turn's chunks, and ignores a list meanwhile. Where the chunks are gone, the list has the answer.
+fn replay_ended(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> FrameOutcome {
+    let ended = agent.turns.find_offered(&state.session_id, request_id);
+    let ended = ended.filter(|_| state.is_held);
+    let mut replies = ended.as_deref().map(render_chunks).unwrap_or_default();
+    let frame_header = FrameHeader {
+        id: request_id,
+        is_continuation: ended.as_ref().is_some_and(|turn| turn.is_continuation),
+        is_replay: true,
+    };
+    let outcome = ended.and_then(|turn| turn.outcome());
+    replies.push(frame_header.render_done(outcome.unwrap_or(TurnOutcome::Completed)));
+    if let Ok(messages) = load_shown(agent.db, &state.session_id) {
+        replies.push(render_messages(&messages.into_string()));
+    }
+    FrameOutcome {
+        replies,
+        state: Some(freed(state)),
+        ..FrameOutcome::default()
+    }
+}
+
+fn freed(state: &SocketState) -> SocketState {
+    SocketState {
+        is_held: false,
+        ..state.clone()
+    }
+}
+
+fn render_chunks(turn: &RunningTurn) -> Vec<String> {
+    let header = turn.frame_header(true);
+    let render = |number| Some(header.render_chunk(&turn.chunk(number)?, number));
+    (0..turn.chunks_so_far()).filter_map(render).collect()
 }
 
 async fn call(agent: &Agent<'_>, id: &str, operation: &str, input: String) -> FrameOutcome {

@@ -2,9 +2,25 @@
 //! the names of OpenTelemetry's conventions for generative AI.
 
 use super::route::Route;
+use access::Caller;
 use base::error::Error;
 use base::trace::Trace;
+use base::trace::header::{CallerSpan, parse_parent};
 use base::trace::span::{Span, SpanKind};
+
+/// The caller's span, by `traceparent` and `tracestate`. It decides whether the request's trace is
+/// recorded, and into which trace it goes, here and at every service that is called. So it counts
+/// from the holder of the secret alone, and the request of a token's holder begins a trace.
+pub fn find_parent(
+    caller: &Caller,
+    traceparent: Option<&str>,
+    tracestate: Option<&str>,
+) -> Option<CallerSpan> {
+    match caller {
+        Caller::Owner => parse_parent(traceparent, tracestate),
+        Caller::Scoped(_) => None,
+    }
+}
 
 /// The conventions' name of an operation on memory.
 fn memory_operation(operation: &str) -> Option<&'static str> {

@@ -106,6 +106,20 @@ impl Row {
     }
 }
 
+/// What was written to a database.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Writes {
+    /// The statements that wrote, each once.
+    pub statements: Vec<String>,
+    /// More different statements wrote than are kept.
+    pub is_incomplete: bool,
+    /// The most bytes that the database was seen to have after a statement that wrote much.
+    pub peak_bytes: i64,
+}
+
+/// The most different statements that are kept of those that wrote. An agent has some 600.
+pub const MAX_WRITING_STATEMENTS: usize = 2_000;
+
 /// A row whose first column is a text that stays outside, and the row's other columns.
 pub type TextAndRow = (Option<SqlText>, Row);
 
@@ -139,8 +153,11 @@ pub trait Database {
         params: &[SqlValue],
     ) -> Result<Option<(Vec<u8>, String)>>;
 
-    /// The size of the database, free pages included.
+    /// The size of the database without its free pages.
     fn size_bytes(&self) -> Result<i64>;
+
+    /// What was written since this was asked last, by all requests of the object together.
+    fn take_writes(&self) -> Result<Writes>;
 
     /// Runs `work` in one transaction: committed if `work` succeeds, undone if it
     /// fails. Inside another transaction, `work` is committed or undone with the outer

@@ -53,6 +53,7 @@ pub enum Code {
     AlreadyExists,
     TurnInProgress,
     PayloadTooLarge,
+    UnsupportedMediaType,
     StepLimitReached,
     RateLimited,
     BlockOverBudget,
@@ -80,6 +81,7 @@ impl Code {
         Code::AlreadyExists,
         Code::TurnInProgress,
         Code::PayloadTooLarge,
+        Code::UnsupportedMediaType,
         Code::StepLimitReached,
         Code::RateLimited,
         Code::BlockOverBudget,
@@ -107,6 +109,7 @@ impl Code {
             Code::AlreadyExists => "already_exists",
             Code::TurnInProgress => "turn_in_progress",
             Code::PayloadTooLarge => "payload_too_large",
+            Code::UnsupportedMediaType => "unsupported_media_type",
             Code::StepLimitReached => "step_limit_reached",
             Code::RateLimited => "rate_limited",
             Code::BlockOverBudget => "block_over_budget",
@@ -139,6 +142,7 @@ impl Code {
             | Code::AlreadyExists
             | Code::TurnInProgress => 409,
             Code::PayloadTooLarge => 413,
+            Code::UnsupportedMediaType => 415,
             Code::BlockOverBudget | Code::StepLimitReached => 422,
             Code::RateLimited => 429,
             Code::StorageFailed | Code::CorruptRow => 500,
@@ -194,6 +198,8 @@ pub enum ErrorKind {
     RefusedByModel,
     /// A limit of the caller's token refused a turn or a call, and not one of the agent.
     TokenLimited,
+    /// The budget of the agent's own work refused a call.
+    BudgetLimited,
     /// The address takes other methods: these.
     Allows(String),
     /// The home of a block gave no usable answer, or there is no home. The text is the

@@ -26,6 +26,8 @@ pub mod outbound;
 pub mod owner;
 pub mod packed;
 pub mod part;
+pub mod plain_text;
+pub mod quoted;
 pub mod recovery;
 pub mod rows;
 pub mod settings;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::ask::{ask, check_bound};
 use super::{DirectoryCall, DirectoryPage, ListedAgent, ROOT, beginning, part_of};
-use base::error::Result;
+use base::error::{Error, Result};
 use base::outbound::Outbound;
 
 /// The most parts that one page opens. A page of fewer agents than asked for has a cursor.
@@ -12,6 +12,9 @@ const MAX_PARTS: usize = 32;
 
 /// Stands behind every name of a part: the highest character that there is.
 const END: char = char::MAX;
+
+/// The longest name of an agent, in characters.
+pub const MAX_NAME_CHARS: usize = 200;
 
 /// A page of the list.
 #[derive(Debug, PartialEq, Serialize)]
@@ -23,7 +26,7 @@ pub struct AgentPage {
     pub cursor: Option<String>,
 }
 
-/// The agents whose names begin so.
+/// The agents whose names begin so. No name begins with more than a name has.
 pub async fn list_agents(
     outbound: &dyn Outbound,
     prefix: &str,
@@ -31,6 +34,19 @@ pub async fn list_agents(
     limit: usize,
 ) -> Result<AgentPage> {
     check_bound(outbound)?;
+    // A cursor is a name, or the beginning of names and `END`.
+    if after.chars().count() > MAX_NAME_CHARS + 1 {
+        return Err(Error::invalid(
+            "cursor",
+            "`cursor` is not one that a page of this list gave.",
+        ));
+    }
+    if prefix.chars().count() > MAX_NAME_CHARS {
+        return Ok(AgentPage {
+            agents: Vec::new(),
+            cursor: None,
+        });
+    }
     let mut walk = Walk {
         outbound,
         prefix,

@@ -72,8 +72,12 @@ impl DirectoryPart<'_> {
         }
     }
 
-    /// Whether the root has yet to hear that this part is empty.
+    /// Whether the root has yet to hear that this part is empty. A part that nobody has used has
+    /// nothing to tell.
     pub fn has_news(&self) -> Result<bool> {
+        if !self.is_made()? {
+            return Ok(false);
+        }
         let sql = "SELECT 1 FROM cf_agents_directory WHERE name = ?1 AND gone_at IS NOT NULL";
         let found: Option<i64> = find_value(self.db, sql, &[KNOWN.into()])?;
         Ok(found.is_some())

@@ -30,7 +30,8 @@ pub struct LearnedAnswer {
     pub model: String,
 }
 
-/// Sends the request. Its tokens count for the agent, whatever becomes of the answer.
+/// Sends the request. Its tokens count for the agent, and for the caller whose words it is about,
+/// whatever becomes of the answer.
 pub async fn ask(
     memory: &Memory<'_>,
     config: &Config,
@@ -59,7 +60,8 @@ pub async fn ask(
         db: memory.db,
         host: memory.host,
         config,
-        token: Some(&budget),
+        token: memory.payer,
+        budget: Some(&budget),
     };
     let reserved = meter.reserve(&chosen, sent).map_err(name_budget)?;
     let mut call = CompletedCall::default();
@@ -105,7 +107,7 @@ pub async fn ask(
 
 /// The budget of learning has a name of its own.
 fn name_budget(error: Error) -> Error {
-    if error.kind != Some(ErrorKind::TokenLimited) {
+    if error.kind != Some(ErrorKind::BudgetLimited) {
         return error;
     }
     let retry_after = error.retry_after_s.unwrap_or_default();

@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 
 use super::answer::{ReadAnswer, WantedAction, WantedChange, read_order};
 use super::ask::{LearnedAnswer, ask};
-use super::look::{LookError, ask_shorter, get_settings, into_block};
+use super::look::{LookError, ask_shorter};
 use super::order_trust::{OrderTrust, find_title};
 use super::prompt::{render_order, shown_text};
 use super::room::{LINE_BYTES, LookRoom};
+use super::target::{get_settings, into_block};
 use super::trust::Judgement;
 use base::database::atomically;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::tokens;
-use memory::Memory;
 use memory::block::newest_of;
 use memory::definition::Definition;
 use memory::entry_text::MAX_SUPERSEDED;
@@ -25,9 +25,10 @@ use memory::numbered_entries::{NumberedEntry, find_with_version, load_below};
 use memory::proposals::apply::{apply, block_of, entries_of};
 use memory::proposals::rows::{StoredProposal, check_room, insert};
 use memory::proposals::{
-    ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalKind, ProposalNote,
+    ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalKind, ProposalNote, ProposalPlace,
 };
 use memory::validity::FactState;
+use memory::{BlockScope, Memory};
 use store::config::Config;
 use store::consolidation::{Consolidation, PAUSE_MS, find_consolidation, write_consolidation};
 use store::learn_failure::is_enough;
@@ -36,6 +37,8 @@ use store::learn_settings::LearnSettings;
 /// The most entries of one step, and the most bytes of their texts.
 const MAX_ENTRIES: i64 = 100;
 const MAX_BYTES: usize = 24 << 10;
+
+const MAY_NOT_WRITE: &str = "Whoever asked for it may not write this block.";
 
 /// The result of a step.
 #[derive(Debug)]
@@ -52,6 +55,7 @@ struct OrderTask<'a> {
     block: &'a Definition,
     /// Whether it is the block that is learnt into.
     is_into: bool,
+    wish: OrderWish<'a>,
     /// Newest first.
     shown: &'a [NumberedEntry],
     profile: Option<&'a Profile>,
@@ -81,6 +85,10 @@ pub struct OrderWish<'a> {
     /// Whether the step is one that was due by itself. An answer that can't be read is then
     /// asked for a bounded number of times.
     pub is_timed: bool,
+    /// Whether changes of the entries, and of the profile, wait: the caller could not write
+    /// them by an operation.
+    pub entries_wait: bool,
+    pub profile_waits: bool,
 }
 
 /// Takes one step by hand.
@@ -102,7 +110,7 @@ async fn step_once(
     let (config, settings) = get_settings(memory)?;
     let into = into_block(memory, &settings);
     let block = match wish.label {
-        Some(label) => entries_of(memory, label)?,
+        Some(label) => entries_of(memory, BlockScope::Agent, label)?,
         None => into.as_ref().map_err(Error::clone)?.clone(),
     };
     let is_into = into.is_ok_and(|into| into.label.key() == block.label.key());
@@ -116,7 +124,7 @@ async fn step_once(
         .or(set)
         .map(|label| find_profile(memory, label))
         .transpose()?;
-    check_room(memory.db)?;
+    check_room(memory.db, &ProposalPlace::default())?;
     let state = find_consolidation(memory.db)?;
     let below = (state.block == Some(block.label.key())).then_some(state.below);
     let purges = memory.pages.purges();
@@ -133,6 +141,7 @@ async fn step_once(
         settings: &settings,
         block: &block,
         is_into,
+        wish,
         shown: &shown,
         profile: profile.as_ref(),
         purges,
@@ -153,6 +162,7 @@ async fn step_once(
             return Err(LookError {
                 error,
                 is_nonsense: true,
+                is_callers: false,
             });
         }
     };
@@ -160,7 +170,7 @@ async fn step_once(
 }
 
 fn find_profile(memory: &Memory<'_>, label: &str) -> Result<Profile> {
-    let block = block_of(memory, label).map_err(|error| match error.field {
+    let block = block_of(memory, BlockScope::Agent, label).map_err(|error| match error.field {
         Some(_) => error.with_field("profile"),
         None => error,
     })?;
@@ -182,7 +192,8 @@ fn find_profile(memory: &Memory<'_>, label: &str) -> Result<Profile> {
 }
 
 /// The entries that the step shows in so many bytes, newest first, and below which one the
-/// next goes on.
+/// next goes on. What came from a caller narrowed to a session is left out: it merges with
+/// nobody else's words, and stands in nobody else's profile.
 fn load_page(
     memory: &Memory<'_>,
     block: &Definition,
@@ -205,7 +216,7 @@ fn load_page(
             break;
         }
         last = Some(entry.number);
-        if entry.entry.validity.state(now_ms, None) == FactState::Holds {
+        if !entry.is_narrowed && entry.entry.validity.state(now_ms, None) == FactState::Holds {
             shown.push(entry);
         }
     }
@@ -272,7 +283,7 @@ impl OrderTask<'_> {
             let mut has_applied = false;
             for change in &mut changes {
                 if change.status == ChangeStatus::Applied {
-                    apply(self.memory, None, change)?;
+                    apply(self.memory, &ProposalPlace::default(), change)?;
                     has_applied = true;
                 }
             }
@@ -295,6 +306,7 @@ impl OrderTask<'_> {
                 decided_at: has_applied.then_some(now_ms),
                 decided_by: has_applied.then_some(DecidedBy::Trust),
                 refused,
+                ..ProposalNote::default()
             };
             let proposal = insert(
                 self.memory,
@@ -430,6 +442,12 @@ impl OrderTask<'_> {
     }
 
     fn change(&self, index: i64, action: ChangeAction, parts: ChangeParts) -> MemoryChange {
+        let may_not_write = match action {
+            ChangeAction::Write => self.wish.profile_waits,
+            _ => self.wish.entries_wait,
+        };
+        let judged = parts.judgement.waits;
+        let waits = judged.or(may_not_write.then_some(MAY_NOT_WRITE));
         MemoryChange {
             index,
             action,
@@ -440,11 +458,11 @@ impl OrderTask<'_> {
             supersedes: parts.supersedes,
             events: Vec::new(),
             source: parts.judgement.source,
-            status: match parts.judgement.waits {
+            status: match waits {
                 None => ChangeStatus::Applied,
                 Some(_) => ChangeStatus::Pending,
             },
-            reason: parts.judgement.waits.map(str::to_owned),
+            reason: waits.map(str::to_owned),
             made_for: parts.made_for,
             version: None,
             outdated: false,

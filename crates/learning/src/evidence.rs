@@ -2,15 +2,17 @@
 //!
 //! A sentence bears a text out if all words of the text that say something stand in it, in any form
 //! and order, and if both deny something or neither does. A question bears nothing out. So no word
-//! of a tool's result gets into a fact in the user's name. One thing is not checked: that the fact
-//! says what the sentence meant.
+//! of a tool's result gets into a fact in the user's name. Symbols and pictures count as words, and
+//! a text with characters that no rule reads (`base/plain_text.rs`) is never borne out. One thing is
+//! not checked: that the fact says what the sentence meant.
 
 use std::collections::BTreeSet;
 
 use base::action::Role;
+use base::plain_text::{is_plain, is_symbol, unfolded};
 use search::sentences::{claims, sentences};
 use search::stem::stem;
-use search::words::{is_stop_word, words};
+use search::words::{MAX_WORD_CHARS, is_cjk, is_stop_word, words};
 
 /// Words that a report adds to what was said: who said it, and that it was said.
 const REPORTING: &[&str] = &[
@@ -95,12 +97,18 @@ const LONGER: &str = "longer";
 pub struct Gist {
     pub stems: BTreeSet<String>,
     pub denies: bool,
+    /// Whether the text has characters that no rule reads.
+    pub hides: bool,
 }
 
 impl Gist {
     pub fn of(text: &str) -> Self {
-        let mut gist = Self::default();
-        for word in words(text) {
+        let mut gist = Self {
+            hides: !is_plain(text),
+            ..Self::default()
+        };
+        let text = unfolded(text);
+        for word in words(&text) {
             let says_nothing = |word: &str| is_stop_word(word) || REPORTING.contains(&word);
             if denies(&word) {
                 gist.denies = true;
@@ -111,12 +119,15 @@ impl Gist {
                 gist.stems.insert(stem(&word));
             }
         }
+        let symbols = text.chars().filter(|c| is_symbol(*c));
+        gist.stems.extend(symbols.map(String::from));
+        gist.stems.extend(long_words(&text).map(str::to_lowercase));
         gist
     }
 
     /// Whether this sentence bears the text out.
     fn bears_out(&self, text: &Self) -> bool {
-        text.stems.is_subset(&self.stems) && text.denies == self.denies
+        !text.hides && text.stems.is_subset(&self.stems) && text.denies == self.denies
     }
 
     /// Whether all that this text says stands in the other one, whatever is denied.
@@ -127,6 +138,12 @@ impl Gist {
     pub fn shares_a_word(&self, other: &Self) -> bool {
         !self.stems.is_disjoint(&other.stems)
     }
+}
+
+/// The words of which [`words`] gives only the beginning.
+fn long_words(text: &str) -> impl Iterator<Item = &str> {
+    let runs = text.split(|c: char| !c.is_alphanumeric() || is_cjk(c));
+    runs.filter(|run| run.len() > MAX_WORD_CHARS && run.chars().count() > MAX_WORD_CHARS)
 }
 
 /// Whether a sentence of one of these texts bears `text` out.
@@ -161,6 +178,9 @@ pub fn is_borne_out_whole<'a>(text: &str, said: impl IntoIterator<Item = &'a str
             false => known.iter().any(|claim| claim.bears_out(&gist)),
         }
     };
+    if !is_plain(text) {
+        return false;
+    }
     let parts_stand = |sentence: &str| {
         let mut parts = sentence.split(',').flat_map(|part| part.split(" and "));
         parts.all(stands)

@@ -9,30 +9,31 @@ use super::material::{Material, load_material};
 use super::prompt::render_look;
 use super::retraction::find_retractions;
 use super::room::{LookRoom, is_sent_again};
+use super::target::{LookTarget, get_settings, into_block};
 use super::touched::{find_alike, find_touched};
-use super::trust::{Judgement, brings_foreign_words, judge};
+use super::trust::{Judgement, is_supported_name, judge};
 use base::database::atomically;
-use base::error::{Code, Error, Result};
+use base::error::{Error, ErrorKind, Result};
 use base::ids::Id;
 use memory::Memory;
-use memory::definition::Definition;
 use memory::entry::Entry;
 use memory::entry_rows;
-use memory::numbered_entries::find_with_version;
-use memory::proposals::apply::{apply, entries_of};
+use memory::proposals::apply::apply;
 use memory::proposals::rows::{StoredProposal, check_room, insert};
 use memory::proposals::{
     ChangeAction, ChangeStatus, DecidedBy, EvidenceEvent, MemoryChange, ProposalKind, ProposalNote,
 };
 use search::words::words;
-use store::config::{Config, load_config};
 use store::consolidation::ask_when_idle;
 use store::learn_due::IDLE_MS;
 use store::learn_failure::is_enough;
-use store::learn_settings::{LearnAfter, LearnSettings};
+use store::learn_settings::{LearnAfter, LearnReview, LearnSettings};
 
 /// How many keys are tried for a fact whose key is taken.
 const MAX_KEYS: usize = 50;
+
+const NARROWED: &str =
+    "Whoever said it may write only their own session's memory, and this block is every session's.";
 
 /// The result of a look.
 #[derive(Debug, Default)]
@@ -42,42 +43,32 @@ pub struct Looked {
     pub proposal: Option<StoredProposal>,
     /// Whether more was said than the look was about.
     pub has_more: bool,
+    /// Why the look was put off, though nothing failed.
+    pub waits: Option<Error>,
 }
 
-/// The agent's settings of learning. An error: it does not learn.
-pub fn get_settings(memory: &Memory<'_>) -> Result<(Config, LearnSettings)> {
-    let config = load_config(memory.db, &memory.deployed.config)?;
-    match config.learn.clone() {
-        Some(settings) => Ok((config, settings)),
-        None => Err(learns_nothing()),
-    }
-}
-
-/// The block that is learnt into.
-pub fn into_block(memory: &Memory<'_>, settings: &LearnSettings) -> Result<Definition> {
-    let into = settings.into.as_ref().ok_or_else(learns_nothing)?;
-    entries_of(memory, into.as_str())
-}
-
-fn learns_nothing() -> Error {
-    Error::new(
-        Code::NotConfigured,
-        "This agent does not learn. Set `learn` with `configureAgent`: at least `{\"into\": \"facts\"}`, the label of a searchable block.",
-    )
-    .with("binding", "learn")
-}
-
-/// Takes a look at a session, and notes its failure.
+/// Runs one pass over a session, and stores why it failed. A pass that waits because its caller's
+/// limits, or the number of that caller's proposals, are used up is no failure of the call: other
+/// sessions go on.
 pub async fn look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked> {
-    match try_look(memory, session_id).await {
-        Ok(looked) => Ok(looked),
-        Err(LookError { error, is_nonsense }) => {
-            atomically(memory.db, || {
-                note_failure(memory.db, memory.host, session_id, &error, is_nonsense)
-            })?;
-            Err(error)
-        }
+    let LookError {
+        error,
+        is_nonsense,
+        is_callers,
+    } = match try_look(memory, session_id).await {
+        Ok(looked) => return Ok(looked),
+        Err(failed) => failed,
+    };
+    atomically(memory.db, || {
+        note_failure(memory.db, memory.host, session_id, &error, is_nonsense)
+    })?;
+    if !is_callers {
+        return Err(error);
     }
+    Ok(Looked {
+        waits: Some(error),
+        ..Looked::default()
+    })
 }
 
 /// Why a look, or a step of consolidation, failed.
@@ -85,11 +76,14 @@ pub struct LookError {
     pub error: Error,
     /// Whether the model's answer was not what it was asked for.
     pub is_nonsense: bool,
+    /// Whether the bounds of the caller whose words it is about are reached, and nobody else's.
+    pub is_callers: bool,
 }
 
 impl From<Error> for LookError {
     fn from(error: Error) -> Self {
         Self {
+            is_callers: error.kind == Some(ErrorKind::TokenLimited),
             error,
             is_nonsense: false,
         }
@@ -120,7 +114,7 @@ async fn look_once(
     refusals: u32,
 ) -> Result<Looked, LookError> {
     let (config, settings) = get_settings(memory)?;
-    let block = into_block(memory, &settings)?;
+    into_block(memory, &settings)?;
     let db = memory.db;
     let Some(mark) = find_mark(db, session_id)? else {
         return Ok(Looked::default());
@@ -134,25 +128,43 @@ async fn look_once(
         }
         return Ok(Looked::default());
     };
-    let task = |block| LookTask {
+    let find_target = || LookTarget::find(memory, &settings, session_id, &material.authority);
+    let target = find_target()?;
+    let task = |target| LookTask {
         memory,
         settings: &settings,
-        block,
+        target,
         session_id,
         material: &material,
         purges,
         room,
     };
     if material.shown.is_empty() {
-        return Ok(task(&block).store(&ReadAnswer::default(), None)?);
+        return Ok(task(&target).store(&ReadAnswer::default(), None)?);
     }
-    check_room(db)?;
-    let touched = find_touched(memory, &block, &material.shown, &room).await?;
+    check_room(db, &target.place).map_err(|error| LookError {
+        error,
+        is_nonsense: false,
+        is_callers: !target.place.scope.is_agent(),
+    })?;
+    let payer = material.authority.limits.as_ref();
+    let memory = &Memory { payer, ..*memory };
+    let touched = find_touched(memory, &target, &material.shown, &room).await?;
     let prompt = render_look(&touched, &material.shown, settings.instructions.as_deref());
     let LearnedAnswer { text, model } = ask(memory, &config, &settings, prompt, &room).await?;
     // The block may have been defined anew meanwhile.
-    let block = into_block(memory, &settings)?;
-    let read = match answer::read(&text, block.label.as_str(), &material.shown) {
+    let before = target;
+    let target = find_target()?;
+    if target.place != before.place {
+        // The model saw the entries of another block.
+        put_off(db, session_id, memory.host.now_ms())?;
+        return Ok(Looked {
+            has_more: true,
+            ..Looked::default()
+        });
+    }
+    let label = target.block.label.as_str();
+    let read = match answer::read(&text, label, &material.shown) {
         Ok(read) => read,
         // These events are passed over, so that what is said after them is learnt.
         Err(_) if is_enough(mark.failure.as_ref()) => ReadAnswer {
@@ -163,17 +175,18 @@ async fn look_once(
             return Err(LookError {
                 error,
                 is_nonsense: true,
+                is_callers: false,
             });
         }
     };
-    Ok(task(&block).store(&read, Some(model))?)
+    Ok(task(&target).store(&read, Some(model))?)
 }
 
 /// A look whose answer has come.
 struct LookTask<'a> {
     memory: &'a Memory<'a>,
     settings: &'a LearnSettings,
-    block: &'a Definition,
+    target: &'a LookTarget,
     session_id: &'a Id,
     material: &'a Material,
     /// How many purges there were when the conversation and its entries were read.
@@ -215,6 +228,7 @@ impl LookTask<'_> {
                 events: self.material.shown.len() as i64,
                 proposal,
                 has_more,
+                waits: None,
             })
         })
     }
@@ -223,7 +237,7 @@ impl LookTask<'_> {
     fn due_at(&self, mark: &Mark) -> Option<i64> {
         match self.settings.after {
             // It waits for its own quiet.
-            LearnAfter::Idle => Some(mark.newest_at + IDLE_MS),
+            LearnAfter::Idle => Some(mark.newest_at.min(self.memory.host.now_ms()) + IDLE_MS),
             LearnAfter::Manual => mark.due_at,
             LearnAfter::Turn => Some(self.memory.host.now_ms()),
         }
@@ -243,24 +257,25 @@ impl LookTask<'_> {
         let mut has_applied = false;
         for change in &mut changes {
             if change.status == ChangeStatus::Applied {
-                apply(self.memory, Some(self.session_id), change)?;
+                apply(self.memory, &self.target.place, change)?;
                 has_applied = true;
             }
         }
-        if has_applied {
+        if has_applied && self.target.place.scope.is_agent() {
             ask_when_idle(self.memory.db, self.settings, now_ms)?;
         }
         let stored = StoredProposal {
             number: 0,
             session_id: self.session_id.as_str().to_owned(),
             kind: ProposalKind::Learn,
-            label: self.block.label.as_str().to_owned(),
+            label: self.target.block.label.as_str().to_owned(),
             note: ProposalNote {
                 created_at: now_ms,
                 model,
                 decided_at: has_applied.then_some(now_ms),
                 decided_by: has_applied.then_some(DecidedBy::Trust),
                 refused,
+                scope: self.target.place.scope,
             },
             changes,
         };
@@ -277,6 +292,7 @@ impl LookTask<'_> {
         let shown = &self.material.shown;
         let is_same = now.shown.get(..shown.len()) == Some(shown.as_slice());
         let last = now.shown.get(shown.len());
+        let is_same = is_same && now.authority == self.material.authority;
         Ok(is_same && last.is_none_or(|next| next.seq > self.material.to_seq))
     }
 
@@ -300,13 +316,12 @@ impl LookTask<'_> {
         wanted: &WantedChange,
         before: &[MemoryChange],
     ) -> Result<Option<MemoryChange>> {
-        let db = self.memory.db;
         let is_named = |key: &str| before.iter().any(|other| other.key.as_deref() == Some(key));
         let shown = &self.material.shown;
         let title = wanted
             .title
             .clone()
-            .filter(|title| !brings_foreign_words(title, shown));
+            .filter(|title| is_supported_name(title, &wanted.content, shown));
         let (key, standing) = match wanted.action {
             WantedAction::Add => {
                 if self.is_known(wanted, before)? {
@@ -315,7 +330,7 @@ impl LookTask<'_> {
                 let given = wanted
                     .key
                     .clone()
-                    .filter(|key| !brings_foreign_words(key, shown));
+                    .filter(|key| is_supported_name(key, &wanted.content, shown));
                 let wished = given.unwrap_or_else(|| key_for(&wanted.content));
                 let Some(key) = self.find_free_key(&wished, &is_named)? else {
                     return Ok(None);
@@ -324,7 +339,7 @@ impl LookTask<'_> {
             }
             WantedAction::Replace | WantedAction::Retire | WantedAction::Forget => {
                 let key = wanted.key.clone().unwrap_or_default();
-                let standing = find_with_version(db, self.block, &key)?;
+                let standing = self.target.find_entry(self.memory, &key)?;
                 if standing.is_none() || is_named(&key) {
                     return Ok(None);
                 }
@@ -339,6 +354,10 @@ impl LookTask<'_> {
         }
         let Judgement { source, waits } =
             judge(wanted, entry, &self.alike(wanted)?, shown, self.settings);
+        let waits = match self.settings.review {
+            LearnReview::Auto if self.target.is_narrowed() => Some(NARROWED),
+            LearnReview::Auto | LearnReview::Propose => waits,
+        };
         Ok(Some(MemoryChange {
             index: before.len() as i64,
             action: match wanted.action {
@@ -347,7 +366,7 @@ impl LookTask<'_> {
                 WantedAction::Retire => ChangeAction::Retire,
                 WantedAction::Forget => ChangeAction::Forget,
             },
-            label: self.block.label.as_str().to_owned(),
+            label: self.target.block.label.as_str().to_owned(),
             key: Some(key),
             title: title.or_else(|| match wanted.action {
                 WantedAction::Replace => entry.and_then(|entry| entry.title.clone()),
@@ -378,7 +397,7 @@ impl LookTask<'_> {
         let named = wanted.events.iter().filter_map(|place| shown.get(*place));
         let mut alike = Vec::new();
         for taken in find_retractions(named.map(|event| event.text.as_str())) {
-            alike.extend(find_alike(self.memory, self.block, &taken.subject)?);
+            alike.extend(find_alike(self.memory, self.target, &taken.subject)?);
         }
         Ok(alike)
     }
@@ -408,7 +427,7 @@ impl LookTask<'_> {
         }
         let keys = [wanted.key.clone(), Some(key_for(&wanted.content))];
         for key in keys.into_iter().flatten() {
-            let entry = entry_rows::find_entry(self.memory.db, self.block, &key)?;
+            let entry = entry_rows::find_entry(self.memory.db, &self.target.block, &key)?;
             if entry.is_some_and(|entry| same(&entry.content)) {
                 return Ok(true);
             }
@@ -428,7 +447,7 @@ impl LookTask<'_> {
                 number => format!("{wished}-{number}"),
             };
             if !is_named(&key)
-                && entry_rows::find_entry(self.memory.db, self.block, &key)?.is_none()
+                && entry_rows::find_entry(self.memory.db, &self.target.block, &key)?.is_none()
             {
                 return Ok(Some(key));
             }

@@ -7,8 +7,11 @@ use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
-use store::learn_due::NEVER_MS;
-use store::learn_failure::LearnFailure;
+use store::learn_due::{IDLE_MS, NEVER_MS};
+use store::learn_failure::{LONGEST_RETRY_MS, LearnFailure};
+
+/// Of the looks that are the furthest ahead, so many are held against the clock.
+const LOOKED_AHEAD: i64 = 8;
 
 /// A session that waits for a look.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,23 +29,46 @@ impl FromRow<'_> for DueSession {
     }
 }
 
-/// The session whose look is due first.
-pub fn find_next(db: &dyn Database) -> Result<Option<DueSession>> {
+/// The session whose look is due first, without these.
+pub fn find_next(db: &dyn Database, without: &[Id]) -> Result<Option<DueSession>> {
+    let without: Vec<&str> = without.iter().map(Id::as_str).collect();
     find(
         db,
         "SELECT id, learn_due_at
            FROM cf_agents_sessions
           WHERE learn_due_at IS NOT NULL
+            AND id NOT IN (SELECT value FROM json_each(?1))
           ORDER BY learn_due_at
           LIMIT 1",
-        &[],
+        &[json::encode(&without)?.into()],
     )
 }
 
 /// As [`find_next`], for work that an alarm does: `None` also where the next look waits for
-/// somebody's call.
-pub fn find_next_timed(db: &dyn Database) -> Result<Option<DueSession>> {
-    Ok(find_next(db)?.filter(|due| due.due_at < NEVER_MS))
+/// somebody's call. A look that waits longer than any look does is due now: its time was
+/// written before the clock went back.
+pub fn find_next_timed(db: &dyn Database, now_ms: i64) -> Result<Option<DueSession>> {
+    let Some(next) = find_next(db, &[])?.filter(|due| due.due_at < NEVER_MS) else {
+        return Ok(None);
+    };
+    if next.due_at <= now_ms {
+        return Ok(Some(next));
+    }
+    let sql = format!(
+        "SELECT id, ?1
+           FROM (SELECT id, learn_due_at, learn_failure
+                   FROM cf_agents_sessions
+                  WHERE learn_due_at IS NOT NULL
+                    AND learn_due_at > ?1 + {IDLE_MS}
+                    AND learn_due_at < {NEVER_MS}
+                  ORDER BY learn_due_at DESC
+                  LIMIT {LOOKED_AHEAD})
+          WHERE learn_failure IS NULL
+             OR learn_due_at > ?1 + {LONGEST_RETRY_MS}
+          LIMIT 1"
+    );
+    let ahead: Option<DueSession> = find(db, &sql, &[now_ms.into()])?;
+    Ok(Some(ahead.unwrap_or(next)))
 }
 
 /// The progress of the looks at a session.

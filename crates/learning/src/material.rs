@@ -3,6 +3,7 @@
 
 use crate::marks::Mark;
 use crate::room::{LINE_BYTES, LookRoom};
+use access::Authority;
 use base::action::{Action, Role, StoredAction};
 use base::columns::{FromRow, load};
 use base::database::{Database, Row};
@@ -13,6 +14,7 @@ use log::row::find_event_text;
 use log::tool::RenderedTool;
 use memory::origin::Origin;
 use search::document::{EventText, text_of, written_text_of};
+use store::learn_due::load_unknown_until;
 
 /// The most events of one look, and the most bytes of their texts: some 6,000 tokens. A
 /// longer history is learnt in several looks.
@@ -52,24 +54,35 @@ pub struct Material {
     pub to_seq: i64,
     /// The events that say something.
     pub shown: Vec<MaterialEvent>,
+    /// The authority of the caller who caused all of them.
+    pub authority: Authority,
 }
 
-struct EventSeq(i64);
+/// The place of an event, and when it was written.
+struct MaterialPlace {
+    seq: i64,
+    written_at: i64,
+}
 
-impl FromRow<'_> for EventSeq {
+impl FromRow<'_> for MaterialPlace {
     fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self(row.integer(0)?))
+        Ok(Self {
+            seq: row.integer(0)?,
+            written_at: row.integer(1)?,
+        })
     }
 }
 
-/// The next events after the mark, as many as there is room for. `None`: there are none.
+/// The next events after the mark, as many as there is room for. `None`: there are none. They
+/// end where another caller's words begin: a look is about words of one authority, so nobody's
+/// words bear out, taint or take back anything together with another's.
 pub fn load_material(
     db: &dyn Database,
     session_id: &Id,
     mark: &Mark,
     room: &LookRoom,
 ) -> Result<Option<Material>> {
-    let sql = "SELECT seq
+    let sql = "SELECT seq, written_at
                  FROM cf_agents_events
                 WHERE session_id = ?1
                   AND seq > ?2
@@ -80,16 +93,24 @@ pub fn load_material(
         mark.learned_seq.into(),
         MAX_EVENTS.into(),
     ];
-    let seqs: Vec<EventSeq> = load(db, sql, &params)?;
+    let places: Vec<MaterialPlace> = load(db, sql, &params)?;
+    let unknown_until = load_unknown_until(db)?;
     let mut material = Material {
         after_seq: mark.learned_seq,
         to_seq: mark.learned_seq,
         shown: Vec::new(),
+        authority: Authority::default(),
     };
     let mut bytes = 0;
     let most_chars = room.events / MAX_CHAR_SHARE;
-    for EventSeq(seq) in seqs {
-        if let Some(mut event) = load_event(db, session_id, seq, mark.copied_seq)? {
+    for MaterialPlace { seq, written_at } in places {
+        let is_foreign = seq <= mark.copied_seq || written_at <= unknown_until;
+        if let Some((mut event, authority)) = load_event(db, session_id, seq, is_foreign)? {
+            if material.shown.is_empty() {
+                material.authority = authority;
+            } else if material.authority != authority {
+                break;
+            }
             event.text = shortened(&event.text, most_chars);
             bytes += event.text.len();
             let lines = bytes + (material.shown.len() + 1) * LINE_BYTES;
@@ -104,21 +125,22 @@ pub fn load_material(
     Ok((material.to_seq > material.after_seq).then_some(material))
 }
 
-/// The text of an event. `None`: it says nothing that is learnt from. Instructions, summaries and
-/// calls of tools are the operator's and the agent's own.
+/// The text of an event, and who caused it. `None`: it says nothing that is learnt from.
+/// Instructions, summaries and calls of tools are the operator's and the agent's own.
+/// `is_foreign`: nobody knows who said it here, since it came with a file or a fork, or from a
+/// build that did not keep the authority of a text.
 fn load_event(
     db: &dyn Database,
     session_id: &Id,
     seq: i64,
-    copied_seq: i64,
-) -> Result<Option<MaterialEvent>> {
+    is_foreign: bool,
+) -> Result<Option<(MaterialEvent, Authority)>> {
     let Some(row) = find_event_text(db, session_id, seq)? else {
         return Ok(None);
     };
     let StoredAction::Known(action) = row.action else {
         return Ok(None);
     };
-    let is_copied = seq <= copied_seq;
     let mut text = row.content.trim().to_owned();
     let (voice, chars) = match action {
         Action::UserMessage => {
@@ -174,16 +196,18 @@ fn load_event(
         .tool
         .as_deref()
         .and_then(|tool| json::decode::<RenderedTool>(tool).ok());
-    Ok(Some(MaterialEvent {
+    let authority = row.note()?.authority();
+    let event = MaterialEvent {
         seq,
         id: row.id,
-        voice: match (is_copied, voice) {
+        voice: match (is_foreign, voice) {
             (true, Origin::User | Origin::Agent) => Origin::Import,
             (_, voice) => voice,
         },
         tool: tool.and_then(|tool| tool.tool_name),
         text: shortened(&text, chars),
-    }))
+    };
+    Ok(Some((event, authority)))
 }
 
 /// The beginning and the end of a text that is too long.

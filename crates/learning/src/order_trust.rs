@@ -30,7 +30,9 @@ impl OrderTrust<'_> {
     pub fn judge_merge(&self, content: &str, sources: &[&NumberedEntry]) -> Judgement {
         let least = sources.iter().map(|shown| shown.entry.source);
         if !says_no_more(content, sources) {
-            let source = least.chain([Origin::Agent]).max_by_key(doubt);
+            let source = least
+                .chain([Origin::Agent])
+                .max_by_key(|source| source.doubt());
             return Judgement {
                 source: source.unwrap_or(Origin::Agent),
                 waits: self.or_reviewed(OTHER_WORDS),
@@ -47,7 +49,9 @@ impl OrderTrust<'_> {
             self.reviewed()
         };
         Judgement {
-            source: least.max_by_key(doubt).unwrap_or(Origin::Agent),
+            source: least
+                .max_by_key(|source| source.doubt())
+                .unwrap_or(Origin::Agent),
             waits,
         }
     }
@@ -67,7 +71,7 @@ impl OrderTrust<'_> {
             return None;
         }
         let is_trusted = self.trusts(newer.entry.source)
-            && doubt(&newer.entry.source) <= doubt(&older.entry.source);
+            && newer.entry.source.doubt() <= older.entry.source.doubt();
         let waits = if !is_trusted {
             self.or_reviewed(LESS_TRUSTED)
         } else if has_cut(sources) {
@@ -96,7 +100,9 @@ impl OrderTrust<'_> {
         if is_borne_out_whole(text, contents(&|_| true)) {
             let least = shown.iter().map(|shown| shown.entry.source);
             return Judgement {
-                source: least.max_by_key(doubt).unwrap_or(Origin::Agent),
+                source: least
+                    .max_by_key(|source| source.doubt())
+                    .unwrap_or(Origin::Agent),
                 waits: self.or_reviewed(UNTRUSTED),
             };
         }
@@ -134,7 +140,8 @@ pub fn find_title(wanted: Option<&String>, sources: &[&NumberedEntry]) -> Option
         let gist = Gist::of(title);
         let said: BTreeSet<&String> = gists.iter().flat_map(|said| &said.stems).collect();
         let denies = gists.iter().any(|said| said.denies);
-        gist.stems.iter().all(|word| said.contains(word)) && (denies || !gist.denies)
+        let is_said = gist.stems.iter().all(|word| said.contains(word));
+        !gist.hides && is_said && (denies || !gist.denies)
     };
     let own = || sources.first().and_then(|kept| kept.entry.title.clone());
     wanted.filter(is_said).cloned().or_else(own)
@@ -149,7 +156,8 @@ fn says_no_more(content: &str, sources: &[&NumberedEntry]) -> bool {
         .collect();
     let said: BTreeSet<&String> = gists.iter().flat_map(|said| &said.stems).collect();
     let denies = gists.iter().any(|said| said.denies);
-    gist.stems.iter().all(|word| said.contains(word)) && gist.denies == denies
+    let is_said = gist.stems.iter().all(|word| said.contains(word));
+    !gist.hides && is_said && gist.denies == denies
 }
 
 /// Whether a text that merges nothing leaves out what its entry says.
@@ -164,15 +172,4 @@ fn says_less(content: &str, sources: &[&NumberedEntry]) -> bool {
 
 fn has_cut(sources: &[&NumberedEntry]) -> bool {
     sources.iter().any(|shown| is_cut(&shown.entry))
-}
-
-/// How much a source is doubted.
-fn doubt(source: &Origin) -> u8 {
-    match source {
-        Origin::Operator => 0,
-        Origin::User => 1,
-        Origin::Agent => 2,
-        Origin::Import => 3,
-        Origin::Tool => 4,
-    }
 }

@@ -5,6 +5,7 @@
 use crate::answer::short_name;
 use crate::material::MaterialEvent;
 use base::json::{self, json};
+use base::quoted::{contained, contained_json};
 use memory::entry::Entry;
 use models::{CONSOLIDATE_REQUEST, LEARN_REQUEST};
 
@@ -110,13 +111,10 @@ fn entry_line(entry: &Entry, is_dated: bool) -> serde_json::Value {
 }
 
 fn lines(values: impl Iterator<Item = serde_json::Value>) -> String {
-    let lines: Vec<String> = values.map(|value| contained(&json::text(&value))).collect();
+    let lines: Vec<String> = values
+        .map(|value| contained_json(&json::text(&value)))
+        .collect();
     lines.join("\n")
-}
-
-/// In JSON, `<\/` is another way to write `</`.
-fn contained(text: &str) -> String {
-    text.replace("</", "<\\/")
 }
 
 fn instructions_paragraph(instructions: Option<&str>) -> String {

@@ -2,8 +2,9 @@
 //! alarm also takes the steps of consolidation, where the agent's settings say so.
 
 use super::consolidate::{OrderWish, step};
-use super::look::{Looked, get_settings, look};
-use super::marks::{DueSession, count_waiting, find_mark, find_next, find_next_timed, put_off};
+use super::look::{Looked, look};
+use super::marks::{DueSession, find_mark, find_next, find_next_timed, put_off};
+use super::target::get_settings;
 use super::tracker::LearningTracker;
 use base::database::atomically;
 use base::error::{Code, Error, Result};
@@ -11,7 +12,7 @@ use base::ids::Id;
 use log::sessions::session_exists;
 use memory::Memory;
 use memory::proposals::rows::StoredProposal;
-use store::consolidation::{Consolidation, find_consolidation, write_consolidation};
+use store::consolidation::{Consolidation, PAUSE_MS, find_consolidation, write_consolidation};
 use store::learn_due::IDLE_MS;
 use store::learn_failure::LearnFailure;
 use store::learn_settings::{LearnAfter, LearnOrder};
@@ -54,15 +55,24 @@ pub async fn learn_by_hand(
     }
     let _lease = tracker.take().ok_or_else(is_busy)?;
     let mut round = Round::default();
+    let mut waiting: Vec<Id> = Vec::new();
     for _ in 0..MAX_LOOKS {
         let next = match session_id {
             Some(id) => id.clone(),
-            None => match find_next(memory.db)? {
+            None => match find_next(memory.db, &waiting)? {
                 Some(due) => due.id,
                 None => break,
             },
         };
-        let looked = look(memory, &next).await?;
+        let mut looked = look(memory, &next).await?;
+        match (looked.waits.take(), session_id) {
+            (Some(reason), Some(_)) => return Err(reason),
+            (Some(_), None) => {
+                waiting.push(next);
+                continue;
+            }
+            (None, _) => {}
+        }
         let has_more = looked.has_more;
         round.add(looked);
         if session_id.is_some() && !has_more {
@@ -72,7 +82,8 @@ pub async fn learn_by_hand(
     }
     round.is_complete = match session_id {
         Some(_) => false,
-        None => count_waiting(memory.db, 1)? == 0,
+        // What waits for its caller's limits can't be looked at now.
+        None => find_next(memory.db, &waiting)?.is_none(),
     };
     Ok(round)
 }
@@ -96,9 +107,15 @@ struct DueWork {
 impl DueWork {
     /// Waiting work goes on waiting until its setting is switched on again.
     fn load(memory: &Memory<'_>) -> Result<Self> {
+        let now_ms = memory.host.now_ms();
+        let order_at = find_consolidation(memory.db)?.due_at;
         let waiting = Self {
-            look: find_next_timed(memory.db)?,
-            order_at: find_consolidation(memory.db)?.due_at,
+            look: find_next_timed(memory.db, now_ms)?,
+            // As a look whose time was written before the clock went back.
+            order_at: order_at.map(|at| match at > now_ms + PAUSE_MS + IDLE_MS {
+                true => now_ms,
+                false => at,
+            }),
         };
         // An agent that does not learn reads no setting for it.
         if waiting.first_at().is_none() {
@@ -210,8 +227,10 @@ fn is_quiet(memory: &Memory<'_>, session_id: &Id) -> Result<bool> {
         return Ok(true);
     };
     // After a failure, the pause is the failure's.
+    let now_ms = memory.host.now_ms();
     let quiet_at = mark.newest_at + IDLE_MS;
-    if quiet_at <= memory.host.now_ms() || mark.failure.is_some() {
+    // After an event that lies ahead, the clock went back: nothing says when it is quiet.
+    if quiet_at <= now_ms || mark.newest_at > now_ms || mark.failure.is_some() {
         return Ok(true);
     }
     put_off(memory.db, session_id, quiet_at)?;

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 
 use crate::material::MaterialEvent;
 use crate::room::{LINE_BYTES, LookRoom};
+use crate::target::LookTarget;
 use base::error::Result;
 use memory::Memory;
 use memory::definition::Definition;
 use memory::entry::Entry;
 use memory::entry_query::{EntryQuery, Moment};
-use memory::entry_rows;
 use memory::entry_search;
 use memory::found_entry::FoundEntry;
 use memory::origin::Origin;
@@ -36,10 +36,11 @@ const MEANINGS_MS: i64 = 10_000;
 /// each search first.
 pub async fn find_touched(
     memory: &Memory<'_>,
-    block: &Definition,
+    target: &LookTarget,
     shown: &[MaterialEvent],
     room: &LookRoom,
 ) -> Result<Vec<Entry>> {
+    let block = &target.block;
     let begun_at = memory.host.now_ms();
     let mut asks_meanings = true;
     let mut rankings = Vec::new();
@@ -66,9 +67,9 @@ pub async fn find_touched(
             let is_here = touched.iter().any(|entry| entry.key == *key);
             let entry = match is_here {
                 true => None,
-                false => entry_rows::find_entry(memory.db, block, key)?,
+                false => target.find_entry(memory, key)?,
             };
-            let Some(entry) = entry else { continue };
+            let Some((entry, _)) = entry else { continue };
             bytes += entry.content.len().min(MAX_ENTRY_BYTES / 4);
             let lines = bytes + (touched.len() + 1) * LINE_BYTES;
             let is_full = bytes > MAX_ENTRY_BYTES || lines > room.entries;
@@ -82,11 +83,12 @@ pub async fn find_touched(
 }
 
 /// The entries that have words of what is taken back.
-pub fn find_alike(memory: &Memory<'_>, block: &Definition, subject: &str) -> Result<Vec<Entry>> {
-    let found = search_words(memory, block, subject.to_owned())?;
+pub fn find_alike(memory: &Memory<'_>, target: &LookTarget, subject: &str) -> Result<Vec<Entry>> {
+    let found = search_words(memory, &target.block, subject.to_owned())?;
     let mut alike = Vec::new();
     for key in found.into_iter().filter_map(|found| found.key) {
-        alike.extend(entry_rows::find_entry(memory.db, block, &key)?);
+        let entry = target.find_entry(memory, &key)?;
+        alike.extend(entry.map(|(entry, _)| entry));
     }
     Ok(alike)
 }

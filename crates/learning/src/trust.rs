@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 use crate::answer::{WantedAction, WantedChange};
 use crate::evidence::{Gist, find_endings, is_borne_out, is_spoken_of};
 use crate::material::MaterialEvent;
+use crate::naming;
 use crate::retraction::{Retraction, find_retractions};
+use base::plain_text::is_plain;
 use memory::entry::Entry;
 use memory::origin::Origin;
 use store::learn_settings::{LearnReview, LearnSettings, TrustedSource};
@@ -28,6 +30,9 @@ const REVIEWED: &str = "Every change waits: `learn.review` is `propose`.";
 const NOT_USERS: &str = "It does not come from the user's own words alone.";
 const NOT_BORNE_OUT: &str = "No sentence of the user's among its events says it in these words.";
 const TAINTED: &str = "A tool or a file spoke beside the user, and it would change another fact than the user spoke of.";
+
+const HIDES: &str =
+    "It has characters that no rule reads: approve it only if you know what they say.";
 
 const NAMED_BY_AGENT: &str = "The agent named this fact, and the user did not.";
 
@@ -50,6 +55,7 @@ pub fn judge(
     };
     let waits = match settings.review {
         LearnReview::Propose => Some(REVIEWED),
+        LearnReview::Auto if !is_plain(&change.content) => Some(HIDES),
         LearnReview::Auto if is_trusted => None,
         LearnReview::Auto => Some(doubt.unwrap_or(NOT_USERS)),
     };
@@ -187,17 +193,8 @@ fn find_foreign(gist: &Gist, shown: &[MaterialEvent], others: &[&MaterialEvent])
     Origin::Agent
 }
 
-/// Whether a key or a title brings in a word of a tool's or of a file's that the user did
-/// not say. Both stand beside the fact wherever it is shown.
-pub fn brings_foreign_words(name: &str, shown: &[MaterialEvent]) -> bool {
-    let stems = Gist::of(name).stems;
-    let users = users_stems(shown);
-    let foreign: BTreeSet<&String> = stems.difference(&users).collect();
-    let mut others = shown
-        .iter()
-        .filter(|event| matches!(event.voice, Origin::Tool | Origin::Import));
-    others.any(|event| {
-        let said = Gist::of(&event.text).stems;
-        foreign.iter().any(|word| said.contains(*word))
-    })
+/// Whether a key or a title of a fact says no more than the fact, or than a sentence of the user's.
+pub fn is_supported_name(name: &str, content: &str, shown: &[MaterialEvent]) -> bool {
+    let users = shown.iter().filter(|event| event.voice == Origin::User);
+    naming::is_supported(name, content, users.map(|event| event.text.as_str()))
 }

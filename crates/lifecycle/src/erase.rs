@@ -150,7 +150,7 @@ impl<'a> Target<'a> {
             }
             Target::ItemVersion(scope, label, key, version) => {
                 forget_prompts(db, scope)?;
-                erase_proposals(db, scope, label, Some(key))?;
+                erase_of_block(db, scope, &label.key(), Some(key))?;
                 erase_version(db, &ItemKeys::new(scope, label, key), *version)?
             }
             // The row says that the log may hold the document: without the row, no purge would
@@ -160,6 +160,7 @@ impl<'a> Target<'a> {
                     label,
                     key: Some(key),
                     until_ms: None,
+                    is_agents: false,
                 };
                 erase_in_session(db, host, session_id, &sought)?
             }
@@ -212,19 +213,6 @@ fn erase_events(db: &ErasingDatabase<'_>, host: &dyn Host, places: &[Target<'_>]
     Ok(found)
 }
 
-/// Erases what proposals hold of the agent's block, or of an item of it.
-fn erase_proposals(
-    db: &ErasingDatabase<'_>,
-    scope: &str,
-    label: &Label,
-    key: Option<&str>,
-) -> Result<()> {
-    match scope {
-        "" => erase_of_block(db, &label.key(), key),
-        _ => Ok(()),
-    }
-}
-
 fn delete_one(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<bool> {
     Ok(!db.rows(sql, params)?.is_empty())
 }
@@ -261,7 +249,7 @@ fn erase_text(db: &ErasingDatabase<'_>, scope: &str, label: &Label, version: i64
     db.touch("cf_agents_block_versions");
     // A frozen prompt shows the version of its time.
     forget_prompts(db, scope)?;
-    erase_proposals(db, scope, label, None)?;
+    erase_of_block(db, scope, &label.key(), None)?;
     let is_older = delete_one(
         db,
         "DELETE FROM cf_agents_block_versions

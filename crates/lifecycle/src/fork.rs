@@ -16,6 +16,7 @@ use messages::tree::leaf::resolve_leaf;
 use messages::tree::overlay_writes;
 use messages::tree::path::load_segments;
 use search::build::add_session;
+use store::activity;
 use store::changes::{self, ChangeType};
 
 pub struct Fork<'a> {
@@ -83,6 +84,7 @@ pub fn fork_session(
         copy_retention(db, fork.session_id, &id)?;
         media::copy(db, fork.session_id, &id)?;
         add_session(db, id.as_str())?;
+        activity::note(db, &id)?;
         get_session(db, &id)
     })
 }

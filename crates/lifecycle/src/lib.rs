@@ -16,6 +16,7 @@ pub mod foreign;
 pub mod fork;
 mod mention_tables;
 pub mod mentions;
+pub mod page_clearing;
 pub mod purge;
 pub mod receipt;
 pub mod restores;

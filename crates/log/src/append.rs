@@ -15,6 +15,7 @@ use base::host::Host;
 use base::ids::Id;
 use base::numbers::MAX_SEQ;
 use search::index::{self, SessionIndex};
+use store::activity;
 use store::learn_due::mark_due;
 
 /// The parent of the first event of an append.
@@ -102,6 +103,7 @@ pub fn append_news(
     let AppendTip {
         tip,
         number,
+        is_settled,
         known_seq,
         search,
         settings,
@@ -129,11 +131,18 @@ pub fn append_news(
     if !plan.rows.is_empty() {
         let place = index::place_of(db, number, search.as_deref())?;
         let rows = &plan.rows;
-        match find_due(&settings) {
-            None => write(db, written_at, session_id, rows, place.as_ref())?,
-            Some(due_at) => atomically(db, || {
+        let due_at = find_due(&settings);
+        match (due_at, is_settled) {
+            (None, false) => write(db, written_at, session_id, rows, place.as_ref())?,
+            _ => atomically(db, || {
                 write(db, written_at, session_id, rows, place.as_ref())?;
-                mark_due(db, session_id, due_at)
+                if is_settled {
+                    activity::note(db, session_id)?;
+                }
+                match due_at {
+                    Some(due_at) => mark_due(db, session_id, due_at),
+                    None => Ok(()),
+                }
             })?,
         }
     }

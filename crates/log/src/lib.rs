@@ -21,6 +21,7 @@ pub mod row;
 pub mod session_pages;
 pub mod sessions;
 pub mod slices;
+pub mod spoken;
 pub mod tip;
 pub mod tool;
 pub mod turn_ends;

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use access::ModelReach;
+use access::{Authority, ModelReach};
 use base::database::{Database, find_row};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject};
 use base::part::PartApproval;
+use store::limits::HolderLimits;
 
 /// Bytes of reasoning that are kept per step.
 pub const MAX_REASONING_BYTES: usize = 64 << 10;
@@ -57,13 +58,22 @@ pub struct Note {
     /// With calls: arguments that are not a JSON object, as the model sent them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub bad_arguments: BTreeMap<String, String>,
-    /// The reach of the model that wrote the event. A turn that continues from the event
-    /// reaches no further.
+    /// The reach of the caller who caused the event. A turn that continues from the event
+    /// reaches no further, and what is learnt from it is written no further.
     #[serde(skip_serializing_if = "ModelReach::is_agent")]
     pub reach: ModelReach,
+    /// Whether a minted token caused the event.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub by_token: bool,
+    /// The limits of that token, whose holder pays for what is made of the event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<HolderLimits>,
     /// With a user's message that `runTurn` wrote: the id of the message that answers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_answer: Option<String>,
+    /// With what a model said: the source of what it read that nobody here vouches for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untrusted: Option<String>,
     /// With what a model said: what its provider wants back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
@@ -90,6 +100,39 @@ impl From<Approval> for PartApproval {
 impl Note {
     pub fn parse(json: Option<&str>) -> Option<Self> {
         json.map_or_else(|| Some(Self::default()), |json| json::decode(json).ok())
+    }
+
+    /// The note of an event that this authority caused.
+    pub fn of(authority: Authority) -> Self {
+        Self::default().with_authority(authority)
+    }
+
+    /// The note of an operation's event. `None`: full authority needs no note.
+    pub fn of_caller(authority: &Authority) -> Option<Self> {
+        (!authority.is_full()).then(|| Self::of(authority.clone()))
+    }
+
+    #[must_use]
+    pub fn with_authority(self, authority: Authority) -> Self {
+        Self {
+            reach: authority.reach,
+            by_token: authority.is_token,
+            limits: authority.limits,
+            ..self
+        }
+    }
+
+    pub fn authority(&self) -> Authority {
+        Authority {
+            is_token: self.by_token,
+            reach: self.reach,
+            limits: self.limits.clone(),
+        }
+    }
+
+    /// The note of a text that both authorities caused, and nothing else of the two notes.
+    pub fn joined(&self, last: &Self) -> Self {
+        Self::of(self.authority().joined(last.authority()))
     }
 
     /// `None` if the note is empty: a plain event then stores no note.

@@ -12,6 +12,8 @@ use base::ids::Id;
 use base::json::{JsonObject, MAX_INTEGER};
 use base::numbers::MAX_SESSION_NUMBER;
 use base::tags::Tags;
+use store::activity;
+pub use store::activity::ACTIVE_AT;
 use store::changes::begin_life;
 use store::last_turns::{
     JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
@@ -98,21 +100,6 @@ pub struct LastLearningError {
     /// The number of attempts that have failed in a row.
     pub attempts: u32,
 }
-
-/// SQL: when session `s` was last written to. Costs one seek into the log and one
-/// into the change feed.
-pub const ACTIVE_AT: &str = "
-    max(s.updated_at,
-        coalesce((SELECT c.changed_at
-                    FROM cf_agents_changes AS c
-                   WHERE c.session_id = s.id
-                   ORDER BY c.cursor DESC
-                   LIMIT 1), 0),
-        coalesce((SELECT e.written_at
-                    FROM cf_agents_events AS e
-                   WHERE e.session_id = s.id
-                   ORDER BY e.seq DESC
-                   LIMIT 1), 0))";
 
 /// When the session was last written to: now, or later if the clock has gone back since.
 /// Code that deletes events calls this before it deletes them.
@@ -242,8 +229,8 @@ impl NewSessionRow<'_> {
         let sql = "INSERT INTO cf_agents_sessions
                     (id, agent_id, name, parent_session_id, metadata, created_at, updated_at,
                      seq_floor, leaf_seq, leaf_chosen_at, input_tokens, output_tokens, cost,
-                     cached_input_tokens, compaction, copied_seq, feed_base, tags)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+                     cached_input_tokens, compaction, copied_seq, feed_base, tags, settled_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?7)
           RETURNING number";
         let params: [SqlValue; 18] = [
             self.id.into(),
@@ -265,11 +252,12 @@ impl NewSessionRow<'_> {
             feed_base.into(),
             self.tags.into(),
         ];
+        let id = Id::parse(self.id.to_owned()).map_err(Error::storage)?;
         let number = find_value(db, sql, &params)?.unwrap_or(0);
-        match number <= MAX_SESSION_NUMBER {
-            true => Ok(()),
-            false => move_below(db, number),
+        if number > MAX_SESSION_NUMBER {
+            move_below(db, number)?;
         }
+        activity::note_session(db, &id, number)
     }
 }
 
@@ -383,6 +371,7 @@ pub fn update_session(
                 tags.flatten().into(),
             ],
         )?;
+        activity::note(db, id)?;
         change.retention.write(db, id)?;
         get_session(db, id)
     })

@@ -5,6 +5,7 @@ use base::columns::{FromRow, find};
 use base::database::{Database, Row};
 use base::error::{Error, Result};
 use base::ids::Id;
+use store::activity::IS_SETTLED;
 use store::stored::{AGENT, COMPACTION, SEARCH};
 
 pub struct LogTip {
@@ -73,6 +74,8 @@ pub struct AppendTip {
     pub tip: LogTip,
     /// The session's number.
     pub number: i64,
+    /// Whether the append has to say that the session is active (`store/activity.rs`).
+    pub is_settled: bool,
     /// The `seq` of the event with the id that was asked for, if the id is in the index.
     pub known_seq: Option<i64>,
     /// How far the search index has come, as JSON.
@@ -105,7 +108,8 @@ impl AppendTip {
              (SELECT value FROM cf_agents_config WHERE key = '{SEARCH}'),
              (SELECT value FROM cf_agents_config WHERE key = '{COMPACTION}'),
              s.compaction,
-             (SELECT value -> '$.learn' FROM cf_agents_config WHERE key = '{AGENT}')"
+             (SELECT value -> '$.learn' FROM cf_agents_config WHERE key = '{AGENT}'),
+             {IS_SETTLED}"
         )
     }
 }
@@ -116,6 +120,7 @@ impl FromRow<'_> for AppendTip {
         Ok(Self {
             tip: LogTip::from_row(row)?,
             number: row.integer(8)?,
+            is_settled: row.find_integer(14) == Some(1),
             known_seq: row.find_integer(9),
             search: text(10),
             settings: StoredSettings {

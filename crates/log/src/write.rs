@@ -350,7 +350,7 @@ pub fn rewrite_bodies(
                 sliced_bytes = ?9,
                 created_at = ?10,
                 media = ?11,
-                note = NULL
+                note = ?12
           WHERE session_id = ?1
             AND seq = ?2",
         &[
@@ -365,6 +365,7 @@ pub fn rewrite_bodies(
             (new.sliced_bytes() as i64).into(),
             row.created_at.into(),
             row.media.into(),
+            row.note.into(),
         ],
     )?;
     write_slices(db, session_id, row.seq, &new.sliced)?;

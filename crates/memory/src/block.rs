@@ -12,6 +12,7 @@ use super::homes::{bucket, find_unavailable, nowhere, service, why_away};
 use super::skills;
 use super::source::{BlockHome, BlockSource};
 use crate::kind::BlockKind;
+use crate::origin::{Origin, quoted_text};
 use base::error::{Error, Result};
 use base::json::json;
 use base::tags::{Metadata, Tags};
@@ -51,6 +52,14 @@ pub struct Block {
     pub tags: Tags,
     /// `null`: the block is deployed with the Worker and was never written.
     pub updated_at: Option<i64>,
+    /// The source of a readonly or writable block's text, if it is not the operator who wrote it by
+    /// an operation, or the model by its tool. Prompts quote what comes from a tool or a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_source: Option<Origin>,
+    /// Whether a file that its sender did not trust brought the definition. It then hides no block
+    /// of the agent, and prompts show no description of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub imported: bool,
     /// The reason why the content is missing: the block's home did not provide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
@@ -62,6 +71,8 @@ pub struct BlockContent {
     pub version: i64,
     pub updated_at: Option<i64>,
     pub unavailable: Option<String>,
+    /// As [`Block::text_source`].
+    pub source: Option<Origin>,
 }
 
 impl BlockContent {
@@ -71,6 +82,7 @@ impl BlockContent {
             version: 0,
             updated_at: None,
             unavailable: None,
+            source: None,
         }
     }
 
@@ -105,6 +117,8 @@ impl Block {
             metadata: definition.metadata.clone(),
             tags: definition.tags.clone(),
             updated_at: held.updated_at.max(definition.defined_at),
+            text_source: held.source.filter(|_| definition.kind.has_content()),
+            imported: definition.is_imported(),
             unavailable: held.unavailable,
         }
     }
@@ -196,7 +210,13 @@ pub fn hold_here(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent
 fn introduced(block: &Definition, summary: &str) -> String {
     match block.default_content() {
         "" => summary.to_owned(),
-        introduction => format!("{introduction}\n{summary}"),
+        introduction => match block.origin.filter(|origin| origin.is_quoted()) {
+            Some(origin) => format!(
+                "{}\n{summary}",
+                quoted_text(origin, block.defined_at, introduction)
+            ),
+            None => format!("{introduction}\n{summary}"),
+        },
     }
 }
 
@@ -208,8 +228,12 @@ pub fn newest_of(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent
             version: newest.version,
             updated_at: Some(newest.written_at),
             unavailable: None,
+            source: newest.source,
         },
-        None => BlockContent::text(block.default_content().to_owned()),
+        None => BlockContent {
+            source: block.origin,
+            ..BlockContent::text(block.default_content().to_owned())
+        },
     })
 }
 
@@ -227,7 +251,7 @@ async fn hold_elsewhere(
             }
             BlockKind::Searchable => BlockContent::text("0 entries indexed.".to_owned()),
             BlockKind::Loadable => {
-                BlockContent::text(skills::SkillListing::Skills(Vec::new()).render())
+                BlockContent::text(skills::listing::SkillListing::Skills(Vec::new()).render())
             }
         });
     };
@@ -238,5 +262,6 @@ async fn hold_elsewhere(
         unavailable: found
             .unavailable
             .map(|reason| format!("Agent `{}`: {reason}", home.name)),
+        source: found.text_source,
     })
 }

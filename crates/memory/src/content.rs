@@ -51,12 +51,16 @@ pub struct Version {
     pub event_id: Option<String>,
     pub reason: Option<String>,
     pub written_at: i64,
-    /// The source of an entry's or a document's text.
+    /// The source of the text. Absent for a block's text: a model wrote it if a tool did, and
+    /// else the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     /// The events that the text of an entry or a document comes from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
+    /// Whether the words of an entry are those of a caller narrowed to the session.
+    #[serde(skip)]
+    pub is_narrowed: bool,
     /// The data that callers wrote on the entry or the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
@@ -88,6 +92,14 @@ impl WrittenBy {
             Self::Operation => "operation",
         }
     }
+
+    /// The source of a text, if nothing else is known than how it was written.
+    pub fn usual_origin(self) -> Origin {
+        match self {
+            Self::Tool => Origin::Agent,
+            Self::Operation => Origin::Operator,
+        }
+    }
 }
 
 /// A text to write as the next version.
@@ -95,6 +107,8 @@ pub struct NewVersion<'a> {
     pub content: &'a str,
     pub reason: Option<&'a str>,
     pub writer: MemoryWriter<'a>,
+    /// The source of the text, of which the writer may have written a part.
+    pub source: Origin,
 }
 
 pub fn check_reason(reason: Option<&str>) -> Result<()> {
@@ -124,8 +138,14 @@ pub fn check_version(label: &Label, expected: Option<i64>, version: i64) -> Resu
 }
 
 impl Version {
+    /// The source of a block's text.
+    pub fn origin(&self) -> Origin {
+        let usual = WrittenBy::parse(&self.written_by).usual_origin();
+        self.source.unwrap_or(usual)
+    }
+
     const COLUMNS: &str =
-        "version, content, written_by, session_id, turn_id, reason, written_at, event_id";
+        "version, content, written_by, session_id, turn_id, reason, written_at, event_id, source";
 }
 
 impl FromRow<'_> for Version {
@@ -142,6 +162,7 @@ impl FromRow<'_> for Version {
             reason: text(5),
             written_at: row.integer(6)?,
             event_id: text(7),
+            source: row.find_text(8).and_then(Origin::parse),
             ..Self::default()
         })
     }
@@ -212,8 +233,8 @@ pub fn insert_version(db: &dyn Database, scope: &str, key: &str, version: &Versi
     db.run(
         "INSERT INTO cf_agents_block_versions
                 (scope, key, version, content, written_by, session_id, turn_id, reason, written_at,
-                 event_id)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                 event_id, source)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         &[
             scope.into(),
             key.into(),
@@ -225,6 +246,7 @@ pub fn insert_version(db: &dyn Database, scope: &str, key: &str, version: &Versi
             version.reason.as_deref().into(),
             version.written_at.into(),
             version.event_id.as_deref().into(),
+            version.source.map(Origin::name).into(),
         ],
     )
 }
@@ -250,14 +272,16 @@ pub fn write_version(
     new: &NewVersion<'_>,
 ) -> Result<Version> {
     let (db, host) = (memory.db, memory.host);
+    let written_by = match new.writer.is_tool {
+        true => WrittenBy::Tool,
+        false => WrittenBy::Operation,
+    };
     let version = Version {
         version: newest + 1,
         content: new.content.to_owned(),
         tokens: tokens::estimate(new.content),
-        written_by: match new.writer.is_tool {
-            true => WrittenBy::Tool.name().to_owned(),
-            false => WrittenBy::Operation.name().to_owned(),
-        },
+        written_by: written_by.name().to_owned(),
+        source: Some(new.source).filter(|source| *source != written_by.usual_origin()),
         session_id: new.writer.session_id.map(|id| id.as_str().to_owned()),
         turn_id: new.writer.turn_id.map(str::to_owned),
         event_id: new.writer.event_id.map(str::to_owned),

@@ -5,6 +5,7 @@ use crate::kind::BlockKind;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::label::Label;
+use super::origin::Origin;
 use super::source::{BlockHome, BlockPlace, BlockSource};
 use crate::budget::{check_budget, check_content};
 use base::error::{Error, Result};
@@ -105,6 +106,8 @@ pub struct Definition {
     pub retention: Option<BlockRetention>,
     pub metadata: Option<Metadata>,
     pub tags: Tags,
+    /// The source of the definition, if a file brought it that its sender did not trust.
+    pub origin: Option<Origin>,
     /// `None`: the block comes from the deployed configuration.
     pub defined_at: Option<i64>,
 }
@@ -142,6 +145,7 @@ impl DefineBlock {
             retention: self.retention,
             metadata: self.metadata.and_then(Metadata::unless_empty),
             tags: self.tags,
+            origin: None,
             defined_at: None,
         })
     }
@@ -194,6 +198,11 @@ impl Definition {
 
     pub fn has_template(&self) -> bool {
         self.source.as_ref().is_some_and(BlockSource::is_template)
+    }
+
+    /// Whether a file brought the definition that its sender did not trust.
+    pub fn is_imported(&self) -> bool {
+        self.origin.is_some_and(Origin::is_quoted)
     }
 
     pub fn is_sessions(&self) -> bool {

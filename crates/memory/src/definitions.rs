@@ -7,6 +7,7 @@ use super::content::find_newest;
 use super::definition::{Definition, WhenChanged, unplaced};
 use super::homes::nowhere;
 use super::label::Label;
+use super::origin::Origin;
 use super::source::{BlockHome, BlockPlace, BlockSource};
 use super::{BlockScope, Memory};
 use crate::kind::BlockKind;
@@ -33,7 +34,7 @@ struct DefinitionRow<'r> {
 }
 
 impl DefinitionRow<'_> {
-    const COLUMNS: &'static str = "scope, label, kind, description, max_tokens, default_content, source, when_changed, defined_at, is_removed, model_writes, number, key, retention, metadata, tags";
+    const COLUMNS: &'static str = "scope, label, kind, description, max_tokens, default_content, source, when_changed, defined_at, is_removed, model_writes, number, key, retention, metadata, tags, origin";
 
     /// The definition, not placed yet.
     fn definition(&self) -> Result<Definition> {
@@ -82,6 +83,7 @@ impl FromRow<'_> for Definition {
                 .map_err(|_| damaged())?,
             metadata: Metadata::read(row.find_text(14), row.text(1)?)?,
             tags: Tags::read(row.find_text(15), row.text(1)?)?,
+            origin: row.find_text(16).and_then(Origin::parse),
             defined_at: Some(row.integer(8)?),
         })
     }
@@ -268,7 +270,12 @@ fn write_definition(
                 check_room(memory.db, &block.scope)?;
             }
             check_kind(memory.db, &block)?;
-            block.defined_at = Some(memory.host.now_ms()).max(defined_at);
+            // What a session loaded since then is from its own block (`log_copies.rs`), so a new
+            // definition of a block of documents leaves the time.
+            let is_own = !block.scope.is_empty() && block.kind == BlockKind::Loadable;
+            if !is_own || defined_at.is_none() {
+                block.defined_at = Some(memory.host.now_ms()).max(defined_at);
+            }
             write(memory.db, &block)?;
         }
         let held = match block.home() {
@@ -363,8 +370,8 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
     db.run(
         "INSERT INTO cf_agents_blocks
                 (scope, key, label, kind, description, max_tokens, default_content, source, when_changed, defined_at,
-                 model_writes, retention, metadata, tags)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                 model_writes, retention, metadata, tags, origin)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
              ON CONFLICT (scope, key) DO UPDATE
             SET label = excluded.label,
                 kind = excluded.kind,
@@ -378,6 +385,7 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
                 retention = excluded.retention,
                 metadata = excluded.metadata,
                 tags = excluded.tags,
+                origin = excluded.origin,
                 defined_at = excluded.defined_at",
         &[
             block.scope.as_str().into(),
@@ -394,6 +402,7 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
             retention.into(),
             block.metadata.as_ref().map(Metadata::as_str).into(),
             block.tags.to_column()?.into(),
+            block.origin.map(Origin::name).into(),
         ],
     )?;
     match block.retention {

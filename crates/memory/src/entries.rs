@@ -155,7 +155,10 @@ pub fn write_here(
             validity: note.validity.clone(),
         };
         match before {
-            Some(before) if is_same(&before.entry, &entry, writer) => return Ok(before.entry),
+            Some(before) if is_same(&before.entry, &entry, writer) => {
+                memory.pending_vectors.note(before.number, memory.payer);
+                return Ok(before.entry);
+            }
             Some(before) => {
                 entry.created_at = before.entry.created_at;
                 let is_indexed =
@@ -167,6 +170,7 @@ pub fn write_here(
                     &before.entry.into_past(before.note),
                 )?;
                 update_row(db, before.number, &entry, &note)?;
+                memory.pending_vectors.note(before.number, memory.payer);
                 if !is_indexed {
                     unindex_entry(db, before.number)?;
                     index_entry(db, before.number, &entry)?;
@@ -175,6 +179,7 @@ pub fn write_here(
             None => {
                 let number = insert(db, block, &entry, &note)?;
                 index_entry(db, number, &entry)?;
+                memory.pending_vectors.note(number, memory.payer);
             }
         }
         let at_ms = text.valid_from.unwrap_or(now_ms);

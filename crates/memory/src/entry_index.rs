@@ -5,14 +5,15 @@ use super::entry::Entry;
 use base::database::Database;
 use base::error::Result;
 use search::document::EVERY_DOCUMENT;
+use search::row_words::{KnownStems, RowWords};
 use search::stem::stem;
-use search::words::words;
+use search::words::{each_word, words};
 
 /// Adds an entry to the index. Part of the transaction that writes the entry.
 pub fn index_entry(db: &dyn Database, number: i64, entry: &Entry) -> Result<()> {
     let text = text_of(entry.title.as_deref(), &entry.content);
-    let words = words(&text);
-    let stems: Vec<String> = words.iter().map(|word| stem(word)).collect();
+    let (mut row, mut known) = (RowWords::default(), KnownStems::default());
+    each_word(&text, &mut |word| row.add(word, &mut known));
     let mut about = about(&entry.key, entry.title.as_deref());
     about.push(EVERY_DOCUMENT.to_owned());
     db.run(
@@ -20,8 +21,8 @@ pub fn index_entry(db: &dyn Database, number: i64, entry: &Entry) -> Result<()> 
          VALUES (?1, ?2, ?3, ?4)",
         &[
             number.into(),
-            stems.join(" ").into(),
-            words.join(" ").into(),
+            row.stems.into(),
+            row.words.into(),
             about.join(" ").into(),
         ],
     )

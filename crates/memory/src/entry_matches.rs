@@ -1,18 +1,38 @@
 //! The entries of some blocks that the index of words offers for a query.
+//!
+//! The engine's own score and word counts are not used: they cover every block of the agent, and
+//! the content of another session's blocks must not change an answer. A block's entries are one
+//! range of numbers, in which its words are counted, the newest entries first.
 
-use std::collections::HashMap;
-
-use super::counts::count_block;
+use super::counts::{BlockCounts, count_block};
 use super::definition::Definition;
 use super::entry_number::find_ranges;
-use super::number_range::NumberRange;
-use base::columns::load;
+use super::entry_prefixes::BegunEntries;
+use super::number_range::{EARLIER, NumberRange};
+use base::columns::{find, load};
 use base::database::{Database, SqlValue};
-use base::error::Result;
+use base::error::{Error, Result};
 use base::filter::{Filter, FilteredColumns};
-use base::json;
+use base::json::{self, json};
+use search::candidates::{looked_for, most_candidates};
 use search::query::{WordQuery, find_word};
+use search::stem::stem;
 use search::terms::QueryTerm;
+
+/// The most entries of a block in which a word is counted, newest first. Of a word that more
+/// entries hold, the older ones hold it as often as the newer.
+const MAX_COUNTED: i64 = 500;
+
+/// The same among entries that earlier builds wrote: there, other blocks' stand between them.
+const MAX_COUNTED_EARLIER: i64 = 10_000;
+
+/// The most entries that are visited for the words of a query, an entry for each word that it
+/// holds: the words that fewest entries hold come first.
+const MAX_VISITED: i64 = 2_000;
+
+/// The same with a filter: what it leaves over may be rare and old. A block has as many entries.
+/// Several queries share them: a filter looks at each entry that is visited.
+const MAX_VISITED_FILTERED: i64 = 10_000;
 
 /// The entries that the index offers for a query.
 pub struct LikelyEntries {
@@ -21,6 +41,8 @@ pub struct LikelyEntries {
     pub entries: Vec<LikelyEntry>,
     /// The query's words, and how rare each is among the blocks' entries.
     pub terms: Vec<QueryTerm>,
+    /// Some entries that match were not looked at.
+    pub is_cut: bool,
 }
 
 /// An entry that the index offers.
@@ -32,150 +54,318 @@ pub struct LikelyEntry {
     pub block: usize,
 }
 
-/// Finds at most so many entries of some blocks that match, and counts the query's words in
-/// these blocks, as if all entries were in one.
+/// Finds the likeliest entries of some blocks for one of so many queries, and counts the query's
+/// words in these blocks, as if all entries were in one. `begun` has the entries of each block
+/// with the beginnings of words that the query asks for.
 pub fn load_matches(
     db: &dyn Database,
     blocks: &[Definition],
     query: &WordQuery,
+    begun: &[BegunEntries],
     filter: Option<&Filter>,
-    most: usize,
+    queries: usize,
 ) -> Result<LikelyEntries> {
-    let mut offered = Vec::new();
-    let mut groups: HashMap<i64, i64> = HashMap::new();
-    let mut all = 0;
-    for (place, block) in blocks.iter().enumerate() {
-        let found = load_offered(db, block, query, filter, most)?;
-        all += found.all;
-        for (bits, entries) in found.groups {
-            *groups.entry(bits).or_default() += entries;
-        }
-        let entries = found.entries.into_iter();
-        offered.extend(entries.map(|(bits, number)| (bits, number, place)));
-    }
+    let most = most_candidates(queries);
+    let stems = query.terms();
+    let most_filtered = filter.map(|_| MAX_VISITED_FILTERED / queries.max(1) as i64);
+    let blocks: Vec<BlockSearch<'_>> = blocks
+        .iter()
+        .map(|block| BlockSearch::new(db, block, &stems, most_filtered))
+        .collect::<Result<_>>()?;
+    let all = blocks.iter().map(|block| block.counts.entries).sum();
     let terms: Vec<QueryTerm> = (0..)
-        .zip(query.terms())
-        .map(|(bit, stem)| {
-            let holding = groups.iter().filter(|(bits, _)| *bits >> bit & 1 == 1);
-            let found = holding.map(|(_, entries)| entries).sum();
-            QueryTerm::new(stem, found, all)
-        })
-        .collect();
-    let phrases = 1 << (terms.len() + 1);
-    let mut entries: Vec<LikelyEntry> = offered
-        .into_iter()
-        .filter(|(bits, ..)| query.phrases.is_empty() || bits & phrases != 0)
-        .map(|(bits, number, block)| {
-            let held = (0..).zip(&terms).filter(|(bit, _)| bits >> bit & 1 == 1);
-            let score: f64 = held.map(|(_, term)| term.rarity).sum();
-            // A phrase, or a beginning, counts as one word more.
-            let score = score + f64::from(u8::from(bits >> terms.len() != 0));
-            LikelyEntry {
-                number,
-                score,
-                block,
+        .zip(stems)
+        .map(|(place, stem)| {
+            let of_block = |block: &BlockSearch<'_>| block.words_at(place).unwrap_or_default();
+            let words = || blocks.iter().map(of_block);
+            let found = words().map(|word| word.found).sum();
+            QueryTerm {
+                steps: words().map(|word| word.visited).sum(),
+                ..QueryTerm::new(stem, found, all)
             }
         })
         .collect();
+    let mut wanted = looked_for(&terms, most_filtered.unwrap_or(MAX_VISITED));
+    // At least one word is looked for, in the newest entries that hold it.
+    if wanted.is_empty() {
+        let held = terms.iter().filter(|term| term.found > 0);
+        wanted.extend(
+            held.min_by_key(|term| term.found)
+                .map(|term| term.stem.as_str()),
+        );
+    }
+    let mut entries = Vec::new();
+    let mut is_cut = false;
+    for (place, block) in blocks.iter().enumerate() {
+        let begun = begun.get(place).filter(|_| query.phrases.is_empty());
+        let lists: Vec<&[i64]> = query
+            .prefixes
+            .iter()
+            .filter_map(|prefix| Some(begun?.entries_of(prefix)))
+            .collect();
+        is_cut |= begun.is_some_and(|begun| begun.is_cut && !lists.is_empty());
+        let asked = match query.phrases.is_empty() {
+            true => block.asked(
+                &terms,
+                |term| wanted.contains(term.stem.as_str()),
+                &mut is_cut,
+            ),
+            false => block.asked_phrases(query, &terms, &mut is_cut),
+        };
+        let found = block.load_offered(db, &asked, &lists, filter, most)?;
+        let found = found.into_iter();
+        entries.extend(found.map(|(number, score)| LikelyEntry {
+            number,
+            score,
+            block: place,
+        }));
+    }
     entries.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.number.cmp(&a.number)));
     entries.truncate(most);
-    Ok(LikelyEntries { entries, terms })
-}
-
-/// The entries of one block that match.
-struct Offered {
-    /// For each entry, which words it holds, and its number.
-    entries: Vec<(i64, i64)>,
-    /// How many entries hold which words, also those that a filter leaves out.
-    groups: HashMap<i64, i64>,
-    /// How many entries the block has.
-    all: i64,
-}
-
-/// The engine's own score and word counts are not used: they cover every block of the
-/// agent, and the content of another session's blocks must not change an answer.
-///
-/// Visits a row for each entry of the block and each word that it holds, at most 10,000
-/// entries. A filter looks at the note of each entry that matches, once.
-fn load_offered(
-    db: &dyn Database,
-    block: &Definition,
-    query: &WordQuery,
-    filter: Option<&Filter>,
-    most: usize,
-) -> Result<Offered> {
-    let [scope, content_key] = [block.scope.as_str(), &block.content_key()];
-    let counts = count_block(db, scope, content_key)?;
-    let ranges = find_ranges(db, &counts)?;
-    let stems = query.terms();
-    // A bit for each word, one for all beginnings of words, and one for the phrases: 50.
-    let mut wanted: Vec<Option<String>> = stems.iter().map(|stem| Some(find_word(stem))).collect();
-    let beginnings: Vec<String> = query.prefixes_to_fts().collect();
-    wanted.push(Some(beginnings.join(" OR ")).filter(|asked| !asked.is_empty()));
-    wanted.push((!query.phrases.is_empty()).then(|| query.to_fts()));
-    let found: Vec<String> = ranges
-        .iter()
-        .map(|NumberRange { first, last }| {
-            // FTS5 ignores the end of a range if it is not an integer. A bound number is
-            // not one.
-            format!(
-                "SELECT e.number, wanted.key AS bit
-                   FROM json_each(?1) AS wanted
-                  CROSS JOIN cf_agents_entries_search AS found
-                  CROSS JOIN cf_agents_entries AS e
-                     ON e.number = found.rowid
-                  WHERE wanted.value IS NOT NULL
-                    AND found.cf_agents_entries_search MATCH wanted.value
-                    AND found.rowid BETWEEN {first} AND {last}
-                    AND e.scope = ?2
-                    AND e.block = ?3"
-            )
-        })
-        .collect();
-    let passes = match filter {
-        None => "1".to_owned(),
-        Some(filter) => format!(
-            "EXISTS (SELECT 1
-                       FROM cf_agents_entries AS e
-                      WHERE e.number = held.number
-                        AND {})",
-            filter.condition(&FilteredColumns::of_note("e.note"), "?4")
-        ),
-    };
-    // Of entries that a filter leaves out, one row says how many hold the same words.
-    let sql = format!(
-        "SELECT bits, entries, iif(passes, number, NULL)
-           FROM (SELECT bits, number, passes,
-                        count(*) OVER (PARTITION BY bits) AS entries,
-                        row_number() OVER (PARTITION BY bits, passes ORDER BY number DESC) AS place
-                   FROM (SELECT held.number, held.bits, {passes} AS passes
-                           FROM (SELECT number, sum(1 << bit) AS bits
-                                   FROM ({})
-                                  GROUP BY number) AS held))
-          WHERE place <= iif(passes, {most}, 1)
-          ORDER BY number DESC",
-        found.join(" UNION ALL ")
-    );
-    let mut params = vec![
-        json::encode(&wanted)?.into(),
-        scope.into(),
-        content_key.into(),
-    ];
-    params.extend(filter.map(|filter| SqlValue::from(filter.param())));
-    let rows: Vec<(i64, i64, Option<i64>)> = match found.is_empty() {
-        true => Vec::new(),
-        false => load(db, &sql, &params)?,
-    };
-    let groups = rows
-        .iter()
-        .map(|(bits, entries, _)| (*bits, *entries))
-        .collect();
-    let entries = rows
-        .into_iter()
-        .filter_map(|(bits, _, number)| Some((bits, number?)));
-    Ok(Offered {
-        entries: entries.collect(),
-        groups,
-        all: counts.entries,
+    Ok(LikelyEntries {
+        entries,
+        terms,
+        is_cut,
     })
+}
+
+/// A word in a range of a block's entries.
+#[derive(Clone, Copy, Default)]
+struct WordInBlock {
+    /// About how many entries hold it.
+    found: i64,
+    /// How many entries are visited for it.
+    visited: i64,
+}
+
+impl std::ops::Add for WordInBlock {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            found: self.found + other.found,
+            visited: self.visited + other.visited,
+        }
+    }
+}
+
+/// A range of a block's numbers, and the words in it.
+struct SearchedRange {
+    range: NumberRange,
+    /// For each of the query's words: what is known of it, the lowest number that is looked at,
+    /// and whether entries below are not.
+    words: Vec<(WordInBlock, i64, bool)>,
+}
+
+/// A block that is searched.
+struct BlockSearch<'a> {
+    scope: &'a str,
+    content_key: String,
+    counts: BlockCounts,
+    ranges: Vec<SearchedRange>,
+}
+
+impl<'a> BlockSearch<'a> {
+    fn new(
+        db: &dyn Database,
+        block: &'a Definition,
+        stems: &[String],
+        most_filtered: Option<i64>,
+    ) -> Result<Self> {
+        let (scope, content_key) = (block.scope.as_str(), block.content_key());
+        let counts = count_block(db, scope, &content_key)?;
+        let mut searched = Self {
+            scope,
+            content_key,
+            counts,
+            ranges: Vec::new(),
+        };
+        for range in find_ranges(db, &counts)? {
+            let words = stems
+                .iter()
+                .map(|stem| searched.count(db, range, stem, most_filtered))
+                .collect::<Result<_>>()?;
+            searched.ranges.push(SearchedRange { range, words });
+        }
+        Ok(searched)
+    }
+
+    fn words_at(&self, place: usize) -> Option<WordInBlock> {
+        let words = self
+            .ranges
+            .iter()
+            .filter_map(|range| range.words.get(place));
+        words.map(|(word, ..)| *word).reduce(std::ops::Add::add)
+    }
+
+    /// SQL: the condition on an index row `found` to be of this block, and the table that it
+    /// needs. In its own range, a block has all numbers.
+    fn ownership(range: NumberRange) -> (&'static str, &'static str) {
+        match range == EARLIER {
+            false => ("", "AND ?2 = ?2 AND ?3 = ?3"),
+            true => (
+                "CROSS JOIN cf_agents_entries AS e ON e.number = found.rowid",
+                "AND e.scope = ?2 AND e.block = ?3",
+            ),
+        }
+    }
+
+    /// Counts a word from the newest entry on.
+    fn count(
+        &self,
+        db: &dyn Database,
+        range: NumberRange,
+        stem: &str,
+        most_filtered: Option<i64>,
+    ) -> Result<(WordInBlock, i64, bool)> {
+        let most = match (range == EARLIER, most_filtered) {
+            (true, _) => MAX_COUNTED_EARLIER,
+            (false, None) => MAX_COUNTED,
+            (false, Some(most)) => most,
+        };
+        let NumberRange { first, last } = range;
+        let (join, is_own) = Self::ownership(range);
+        // FTS5 ignores the end of a range if it is not an integer. A bound number is not one.
+        let sql = format!(
+            "SELECT count(*), coalesce(min(id), {first})
+               FROM (SELECT found.rowid AS id
+                       FROM cf_agents_entries_search AS found
+                      {join}
+                      WHERE found.cf_agents_entries_search MATCH ?1
+                        AND found.rowid BETWEEN {first} AND {last}
+                        {is_own}
+                      ORDER BY found.rowid DESC
+                      LIMIT {most})"
+        );
+        let params = [
+            find_word(stem).into(),
+            self.scope.into(),
+            self.content_key.as_str().into(),
+        ];
+        let (visited, least): (i64, i64) =
+            find(db, &sql, &params)?.ok_or_else(|| Error::storage("a count is missing"))?;
+        let is_cut = visited >= most;
+        let numbers = self.counts.newest - first + 1;
+        let looked_at = self.counts.newest - least + 1;
+        let found = match is_cut && looked_at > 0 {
+            true => {
+                (visited * numbers / looked_at).clamp(visited, self.counts.entries.max(visited))
+            }
+            false => visited,
+        };
+        let least = if is_cut { least } else { first };
+        Ok((WordInBlock { found, visited }, least, is_cut))
+    }
+
+    /// The words that are looked for in each range, each with its weight and the lowest number.
+    fn asked(
+        &self,
+        terms: &[QueryTerm],
+        is_wanted: impl Fn(&QueryTerm) -> bool,
+        is_cut: &mut bool,
+    ) -> Vec<Vec<serde_json::Value>> {
+        let of_range = |range: &SearchedRange| {
+            let mut asked = Vec::new();
+            for (term, (word, least, is_part)) in terms.iter().zip(&range.words) {
+                if is_wanted(term) {
+                    *is_cut |= is_part;
+                    asked.push(json!([find_word(&term.stem), term.rarity, least]));
+                } else {
+                    *is_cut |= word.found > 0;
+                }
+            }
+            asked
+        };
+        self.ranges.iter().map(of_range).collect()
+    }
+
+    /// The phrases, in the entries that hold the rarest of their words.
+    fn asked_phrases(
+        &self,
+        query: &WordQuery,
+        terms: &[QueryTerm],
+        is_cut: &mut bool,
+    ) -> Vec<Vec<serde_json::Value>> {
+        let stems = query.phrases.iter().flatten();
+        let stems: Vec<String> = stems.map(|word| stem(word)).collect();
+        let rarest = (0..)
+            .zip(terms)
+            .filter(|(_, term)| stems.contains(&term.stem))
+            .min_by_key(|(_, term)| term.found);
+        let rarest: Option<usize> = rarest.map(|(place, _)| place);
+        let of_range = |range: &SearchedRange| {
+            let counted = rarest.and_then(|place| range.words.get(place));
+            *is_cut |= counted.is_some_and(|(.., is_part)| *is_part);
+            let least = counted.map_or(range.range.first, |(_, least, _)| *least);
+            vec![json!([query.phrases_to_fts(), 1.0, least])]
+        };
+        self.ranges.iter().map(of_range).collect()
+    }
+
+    /// The entries that match, each with the sum of the weights of what it holds: the best ones
+    /// first. `asked` has a list for each range.
+    fn load_offered(
+        &self,
+        db: &dyn Database,
+        asked: &[Vec<serde_json::Value>],
+        begun: &[&[i64]],
+        filter: Option<&Filter>,
+        most: usize,
+    ) -> Result<Vec<(i64, f64)>> {
+        if self.ranges.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ranges = self.ranges.iter().enumerate();
+        let mut found: Vec<String> = ranges
+            .map(|(place, SearchedRange { range, .. })| {
+                let (join, is_own) = Self::ownership(*range);
+                let last = range.last;
+                format!(
+                    "SELECT found.rowid AS number, wanted.value ->> 1 AS weight
+                       FROM json_each(?1, '$.words[{place}]') AS wanted
+                      CROSS JOIN cf_agents_entries_search AS found
+                      {join}
+                      WHERE found.cf_agents_entries_search MATCH wanted.value ->> 0
+                        AND found.rowid BETWEEN wanted.value ->> 2 AND {last}
+                        {is_own}"
+                )
+            })
+            .collect();
+        found.push(
+            "SELECT entry.value, 1.0
+               FROM json_each(?1, '$.begun') AS begun
+              CROSS JOIN json_each(begun.value) AS entry"
+                .to_owned(),
+        );
+        let passes = filter.map_or_else(String::new, |filter| {
+            format!(
+                "WHERE EXISTS (SELECT 1
+                                 FROM cf_agents_entries AS e
+                                WHERE e.number = held.number
+                                  AND {})",
+                filter.condition(&FilteredColumns::of_note("e.note"), "?4")
+            )
+        });
+        let sql = format!(
+            "SELECT number, score
+               FROM (SELECT number, sum(weight) AS score
+                       FROM ({})
+                      GROUP BY number) AS held
+              {passes}
+              ORDER BY score DESC, number DESC
+              LIMIT {most}",
+            found.join(" UNION ALL ")
+        );
+        let mut params = vec![
+            json::encode(&json!({"words": asked, "begun": begun}))?.into(),
+            self.scope.into(),
+            self.content_key.as_str().into(),
+        ];
+        params.extend(filter.map(|filter| SqlValue::from(filter.param())));
+        let offered: Vec<(i64, Option<f64>)> = load(db, &sql, &params)?;
+        let offered = offered.into_iter();
+        Ok(offered
+            .map(|(number, score)| (number, score.unwrap_or(0.0)))
+            .collect())
+    }
 }

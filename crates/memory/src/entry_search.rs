@@ -7,11 +7,12 @@ use super::definition::Definition;
 use super::entry::find_written_at;
 use super::entry_index::{about, text_of};
 use super::entry_matches::{LikelyEntries, LikelyEntry, load_matches};
+use super::entry_prefixes::scan_blocks;
 use super::entry_query::{EntryQuery, Moment};
 use super::found_entry::{FoundEntry, PastEntry};
 use super::item_note::ItemNote;
 use super::past::{PastVersion, place};
-use super::past_search::{SaidThen, find_at, load_said_then};
+use super::past_search::{MAX_THEN_BYTES, SaidThen, find_at, load_said_then};
 use super::validity::FactState;
 use base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use base::columns::{FromRow, load};
@@ -21,7 +22,6 @@ use base::filter::Filter;
 use base::json::{self, written_bytes};
 use base::tags::Metadata;
 use search::asked::AskedWords;
-use search::candidates::most_candidates;
 use search::counter::{Candidate, TermCounter, asked};
 use search::fuse::{Nearest, fuse_found};
 use search::merge::merge;
@@ -44,6 +44,13 @@ pub fn find(
 ) -> Result<FoundHere> {
     let (most, filter) = (asked.most(), asked.filter);
     let queries = WordQuery::parse_all(asked.queries);
+    let prefixes: Vec<String> = queries.iter().flat_map(WordQuery::prefixes_alone).collect();
+    let begun = scan_blocks(db, blocks, &prefixes)?;
+    let said_then = match moment.as_of {
+        Some(at_ms) => load_then(db, blocks, filter, at_ms)?,
+        None => Vec::new(),
+    };
+    let mut is_cut = false;
     let mut rows: HashMap<i64, FoundRow> = HashMap::new();
     let mut stems: Vec<String> = Vec::new();
     let mut rankings = Vec::new();
@@ -51,15 +58,18 @@ pub fn find(
         if query.is_empty() {
             continue;
         }
-        let LikelyEntries { entries, terms } =
-            load_matches(db, blocks, query, filter, most_candidates(queries.len()))?;
+        let LikelyEntries {
+            entries,
+            terms,
+            is_cut: is_part,
+        } = load_matches(db, blocks, query, &begun, filter, queries.len())?;
+        is_cut |= is_part;
         let mut matching = load_ranked(db, blocks, &entries)?;
         if let Some(at_ms) = moment.as_of {
             // An entry that was written later was not there then.
             matching.retain(|row| row.begins() <= at_ms);
-            for place in 0..blocks.len() {
-                matching.extend(load_then(db, blocks, place, query, filter, at_ms)?);
-            }
+            let said_then = said_then.iter().filter(|said| said.matches(query));
+            matching.extend(said_then.map(|said| said.row.clone()));
         }
         let ranked = rank(&matching, query, &terms);
         rankings.push(fuse_found(ranked, nearest.get(place)));
@@ -83,7 +93,10 @@ pub fn find(
         .collect();
     let has_many = blocks.len() > 1;
     let mut asked = AskedWords::new(stems.iter().map(String::as_str), &prefixes);
-    let mut found = FoundHere::default();
+    let mut found = FoundHere {
+        is_cut,
+        ..FoundHere::default()
+    };
     let mut room = AnswerRoom::of(MAX_ANSWER_BYTES);
     for (number, score) in ranked {
         if found.results.len() >= most {
@@ -184,6 +197,8 @@ pub struct FoundHere {
     pub results: Vec<FoundEntry>,
     /// The entries that match and hold no longer. Empty for a search in the past.
     pub past: Vec<PastEntry>,
+    /// Some entries that match were not looked at.
+    pub is_cut: bool,
 }
 
 /// The text of an entry at the time of a search.
@@ -195,6 +210,7 @@ struct FactText {
 }
 
 /// An entry that matches by words or by meaning.
+#[derive(Clone)]
 struct FoundRow {
     number: i64,
     key: String,
@@ -274,25 +290,6 @@ impl FoundRow {
         }))
     }
 
-    /// Whether the text matches, as the index would say.
-    fn matches(&self, query: &WordQuery) -> bool {
-        let title = self.title.as_deref();
-        let words = words(&text_of(title, &self.content));
-        let holds = |phrase: &Vec<String>| words.windows(phrase.len()).any(|row| row == phrase);
-        if !query.phrases.is_empty() {
-            return query.phrases.iter().all(holds);
-        }
-        let begins = |prefix: &String| words.iter().any(|word| word.starts_with(prefix));
-        let about = about(&self.key, title);
-        let is_there = |wanted: &String| {
-            about.contains(wanted)
-                || words
-                    .iter()
-                    .any(|word| may_have_stem(word, wanted) && stem(word) == *wanted)
-        };
-        query.stems.iter().any(is_there) || query.prefixes.iter().any(begins)
-    }
-
     /// The time since when the entry has had its present text.
     fn begins(&self) -> i64 {
         self.note.validity.valid_from.unwrap_or(self.updated_at)
@@ -330,38 +327,69 @@ impl FoundRow {
     }
 }
 
-/// The texts at this time of entries that are deleted by now, or have another text. Only
-/// texts that match the query are loaded.
+/// A text that an entry had at some time, and its words.
+struct EntryTextRow {
+    row: FoundRow,
+    words: Vec<String>,
+}
+
+impl EntryTextRow {
+    fn new(row: FoundRow) -> Self {
+        Self {
+            words: words(&text_of(row.title.as_deref(), &row.content)),
+            row,
+        }
+    }
+
+    /// Whether the text matches, as the index would say.
+    fn matches(&self, query: &WordQuery) -> bool {
+        let words = &self.words;
+        let holds = |phrase: &Vec<String>| words.windows(phrase.len()).any(|row| row == phrase);
+        if !query.phrases.is_empty() {
+            return query.phrases.iter().all(holds);
+        }
+        let begins = |prefix: &String| words.iter().any(|word| word.starts_with(prefix));
+        let about = about(&self.row.key, self.row.title.as_deref());
+        let is_there = |wanted: &String| {
+            about.contains(wanted)
+                || words
+                    .iter()
+                    .any(|word| may_have_stem(word, wanted) && stem(word) == *wanted)
+        };
+        query.stems.iter().any(is_there) || query.prefixes.iter().any(begins)
+    }
+}
+
+/// The texts at this time of entries that are deleted by now, or have another text.
 fn load_then(
     db: &dyn Database,
     blocks: &[Definition],
-    block: usize,
-    query: &WordQuery,
     filter: Option<&Filter>,
     at_ms: i64,
-) -> Result<Vec<FoundRow>> {
-    let Some(searched) = blocks.get(block) else {
-        return Ok(Vec::new());
-    };
-    let content_key = searched.content_key();
-    let said = load_said_then(db, &searched.scope, &content_key, at_ms, filter)?;
-    // Each block has numbers of its own, and more of them than texts are looked at.
-    let first = 1 + ((block as i64) << 32);
-    let rows = (first..)
-        .zip(said)
-        .map(|(place, SaidThen { key, past, number })| FoundRow {
-            // An entry that is deleted has no number any more.
-            number: number.unwrap_or(-place),
-            key,
-            title: past.title,
-            content: past.content.unwrap_or_default(),
-            updated_at: past.written_at,
-            created_at: past.written_at,
-            note: past.note,
-            score: 0.0,
-            block,
-        });
-    Ok(rows.filter(|row| row.matches(query)).collect())
+) -> Result<Vec<EntryTextRow>> {
+    let mut rows = Vec::new();
+    for (block, searched) in blocks.iter().enumerate() {
+        let most_bytes = MAX_THEN_BYTES / blocks.len() as i64;
+        let said = load_said_then(db, searched, at_ms, filter, most_bytes)?;
+        // Each block has numbers of its own, and more of them than texts are looked at.
+        let first = 1 + ((block as i64) << 32);
+        let said = (first..).zip(said);
+        rows.extend(said.map(|(place, SaidThen { key, past, number })| {
+            EntryTextRow::new(FoundRow {
+                // An entry that is deleted has no number any more.
+                number: number.unwrap_or(-place),
+                key,
+                title: past.title,
+                content: past.content.unwrap_or_default(),
+                updated_at: past.written_at,
+                created_at: past.written_at,
+                note: past.note,
+                score: 0.0,
+                block,
+            })
+        }));
+    }
+    Ok(rows)
 }
 
 /// The entries of one of the blocks with these numbers.

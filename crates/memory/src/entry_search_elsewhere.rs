@@ -58,6 +58,7 @@ pub async fn search_elsewhere(
                 results: merge_told(told, most),
                 past: Vec::new(),
                 vectors: None,
+                is_cut: false,
             })
         }
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
@@ -72,6 +73,7 @@ pub async fn search_elsewhere(
                 results: found.results,
                 past: found.past,
                 vectors: None,
+                is_cut: found.is_cut,
             })
         }
     }

@@ -66,4 +66,7 @@ pub struct FoundElsewhere {
     pub past: Vec<PastEntry>,
     /// How the home's vector search took part, as the home reports it.
     pub vectors: Option<Box<RawValue>>,
+    /// Whether the home's search was cut short.
+    #[serde(default, rename = "truncated")]
+    pub is_cut: bool,
 }

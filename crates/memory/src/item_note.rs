@@ -23,6 +23,9 @@ pub struct ItemNote {
     pub turn_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
+    /// Whether the words are those of a caller who may write the memory of `session_id` alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub narrowed: bool,
     /// The source of the text, if `written_by` does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
@@ -47,6 +50,7 @@ impl Default for ItemNote {
             session_id: None,
             turn_id: None,
             event_id: None,
+            narrowed: false,
             source: None,
             events: Vec::new(),
             metadata: None,
@@ -68,7 +72,8 @@ impl ItemNote {
             session_id: writer.session_id.map(|id| id.as_str().to_owned()),
             turn_id: writer.turn_id.map(str::to_owned),
             event_id: writer.event_id.map(str::to_owned),
-            source: Some(writer.origin()).filter(|origin| *origin != usual_origin(written_by)),
+            narrowed: writer.is_narrowed,
+            source: Some(writer.origin()).filter(|origin| *origin != written_by.usual_origin()),
             events: texts_of(writer.events),
             metadata: marks.metadata,
             tags: marks.tags,
@@ -79,7 +84,8 @@ impl ItemNote {
     /// The source of the text. A text that was written before this was kept comes from a model if a
     /// tool wrote it, and else from the operator.
     pub fn origin(&self) -> Origin {
-        self.source.unwrap_or_else(|| usual_origin(self.written_by))
+        self.source
+            .unwrap_or_else(|| self.written_by.usual_origin())
     }
 
     /// The events that the text comes from: those that its writer named, or the answer in
@@ -94,7 +100,7 @@ impl ItemNote {
     /// This note, as of a text from there.
     pub fn with_origin(self, origin: Origin) -> Self {
         Self {
-            source: Some(origin).filter(|origin| *origin != usual_origin(self.written_by)),
+            source: Some(origin).filter(|origin| *origin != self.written_by.usual_origin()),
             ..self
         }
     }
@@ -124,14 +130,6 @@ impl ItemNote {
 
     pub fn to_json(&self) -> Result<String> {
         json::encode(self)
-    }
-}
-
-/// The source of a text, if nothing else is known than how it was written.
-fn usual_origin(written_by: WrittenBy) -> Origin {
-    match written_by {
-        WrittenBy::Tool => Origin::Agent,
-        WrittenBy::Operation => Origin::Operator,
     }
 }
 

@@ -21,6 +21,7 @@ pub mod entry_index;
 pub mod entry_matches;
 pub mod entry_number;
 pub mod entry_pages;
+mod entry_prefixes;
 pub mod entry_query;
 pub mod entry_rows;
 pub mod entry_search;
@@ -39,6 +40,7 @@ pub mod numbered_entries;
 pub mod origin;
 pub mod past;
 pub mod past_search;
+pub mod pending_vectors;
 pub mod prompt;
 pub mod proposals;
 pub mod purge;
@@ -53,6 +55,7 @@ pub mod write;
 pub mod writer;
 
 use crate::deployed::DeployedMemory;
+use crate::pending_vectors::PendingVectors;
 use base::database::Database;
 use base::error::{Error, Result};
 use base::host::Host;
@@ -61,6 +64,7 @@ use base::outbound::Outbound;
 use log::sessions::session_exists;
 use store::callbacks::NewCallbacks;
 use store::clearing::PageClearing;
+use store::limits::HolderLimits;
 
 /// An agent's memory, and the parts that are needed to reach every home.
 #[derive(Clone, Copy)]
@@ -73,8 +77,14 @@ pub struct Memory<'a> {
     pub deployed: &'a DeployedMemory,
     /// Notes that a change has written a call (`onMemoryChange`).
     pub new_callbacks: &'a NewCallbacks,
+    /// Notes the entries that were written.
+    pub pending_vectors: &'a PendingVectors,
     /// The purges of this life of the object.
     pub pages: &'a PageClearing,
+    /// The limits of the holder who pays for what is asked of models now.
+    pub payer: Option<&'a HolderLimits>,
+    /// The session whose model asks by a tool. Only a class's own functions are told.
+    pub asking: Option<&'a Id>,
     /// The agents that this request came through, in order. Each has a block that
     /// the next agent keeps.
     pub via: &'a [String],

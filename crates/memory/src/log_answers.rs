@@ -33,6 +33,9 @@ pub struct SoughtDocument<'a> {
     pub key: Option<&'a str>,
     /// Only copies that were asked for until then. `None`: whenever that was.
     pub until_ms: Option<i64>,
+    /// It is the agent's: a copy in the context that says what the session's own document of this
+    /// key says is not meant.
+    pub is_agents: bool,
 }
 
 /// The places that hold a document.

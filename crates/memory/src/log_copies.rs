@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::label::Label;
 use super::log_answers::{ERASED, FoundAnswers, SoughtDocument, find_answers};
 use super::proposals::erase::erase_of_events;
-use base::columns::load;
+use base::columns::{load, load_values};
 use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::host::Host;
@@ -36,8 +36,9 @@ pub struct CopiedDocument<'a> {
 /// transaction.
 ///
 /// No row says which block a copy came from. A session's own block hides the agent's block of
-/// the same label, so the copies that were asked for since it was last defined are its own, and
-/// stay when the agent's document goes. Older copies may be of either, and go: to forget more is
+/// the same label, so the copies that were asked for since it was first defined are its own, and
+/// stay when the agent's document goes. So does a copy that says what the session's own document
+/// says, also if its block was removed. Older copies may be of either, and go: to forget more is
 /// the safer fault.
 pub fn erase_copies(
     db: &ErasingDatabase<'_>,
@@ -70,6 +71,7 @@ pub fn erase_copies(
             label: copied.label,
             key: copied.key,
             until_ms,
+            is_agents: copied.scope.is_empty(),
         };
         erase_in_session(db, host, &id, &sought)?;
     }
@@ -105,16 +107,22 @@ fn forget_loaded(
     session_id: &Id,
     sought: &SoughtDocument<'_>,
 ) -> Result<bool> {
-    let place: [SqlValue; 4] = [
+    let own = match sought.is_agents {
+        true => find_own_copies(db, session_id, sought.label)?,
+        false => Vec::new(),
+    };
+    let place: [SqlValue; 5] = [
         session_id.as_str().into(),
         sought.label.key().into(),
         sought.key.into(),
         sought.until_ms.into(),
+        SqlValue::Text(json::encode(&own)?),
     ];
     const IS_MEANT: &str = "session_id = ?1
             AND block = ?2
             AND (?3 IS NULL OR key = ?3)
-            AND (?4 IS NULL OR loaded_at <= ?4)";
+            AND (?4 IS NULL OR loaded_at <= ?4)
+            AND key NOT IN (SELECT value FROM json_each(?5))";
     if find_open_turn(db, session_id)?.is_none() {
         let sql = format!("DELETE FROM cf_agents_loaded_skills WHERE {IS_MEANT} RETURNING 1");
         return Ok(!db.rows(&sql, &place)?.is_empty());
@@ -133,6 +141,24 @@ fn forget_loaded(
     db.touch("cf_agents_loaded_skills");
     db.count(|counts| counts.loaded_documents += erased as i64);
     Ok(erased > 0)
+}
+
+/// The keys of loaded documents that say what the session's own documents say.
+fn find_own_copies(db: &dyn Database, session_id: &Id, label: &Label) -> Result<Vec<String>> {
+    load_values(
+        db,
+        "SELECT own.key
+           FROM cf_agents_skills AS own
+           JOIN cf_agents_loaded_skills AS l
+             ON l.session_id = own.scope
+            AND l.block = own.block
+            AND l.key = own.key
+            AND l.content = own.content
+          WHERE own.scope = ?1
+            AND own.block = ?2
+          ORDER BY own.key",
+        &[session_id.as_str().into(), label.key().into()],
+    )
 }
 
 /// Puts a sentence in the place of the document, and tells the feed.

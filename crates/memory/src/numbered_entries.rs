@@ -7,6 +7,7 @@ use super::entry_rows::EntryRow;
 use base::columns::load;
 use base::database::{Database, SqlValue};
 use base::error::Result;
+use base::ids::Id;
 
 /// The entry and its version, if it lives in this object.
 pub fn find_with_version(
@@ -18,11 +19,25 @@ pub fn find_with_version(
     Ok(row.map(|row| (row.entry, row.note.version)))
 }
 
+/// As [`find_with_version`], if the newest text was written in this session.
+pub fn find_of_session(
+    db: &dyn Database,
+    block: &Definition,
+    key: &str,
+    session_id: &Id,
+) -> Result<Option<(Entry, i64)>> {
+    let row: Option<EntryRow> = find_by_key(db, EntryRow::COLUMNS, block, key)?;
+    let own = row.filter(|row| row.note.session_id.as_deref() == Some(session_id.as_str()));
+    Ok(own.map(|row| (row.entry, row.note.version)))
+}
+
 /// An entry with its number and its version.
 #[derive(Clone, Debug)]
 pub struct NumberedEntry {
     pub number: i64,
     pub version: i64,
+    /// Whether its words are those of a caller narrowed to a session.
+    pub is_narrowed: bool,
     pub entry: Entry,
 }
 
@@ -53,6 +68,7 @@ pub fn load_below(
     let numbered = rows.into_iter().map(|row| NumberedEntry {
         number: row.number,
         version: row.note.version,
+        is_narrowed: row.note.narrowed,
         entry: row.entry,
     });
     Ok(numbered.collect())

@@ -12,6 +12,7 @@ use base::action::Role;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json;
+use base::quoted::{Untrusted, origin_line, quote};
 use base::tags::{Metadata, Tags};
 
 /// The most events that a text says it comes from.
@@ -51,6 +52,56 @@ impl Origin {
         matches!(self, Self::Tool | Self::Import)
     }
 
+    /// How much a source is doubted.
+    pub fn doubt(self) -> u8 {
+        match self {
+            Self::Operator => 0,
+            Self::User => 1,
+            Self::Agent => 2,
+            Self::Import => 3,
+            Self::Tool => 4,
+        }
+    }
+
+    /// The source of a text that has parts from both.
+    pub fn or_less_trusted(self, other: Self) -> Self {
+        match other.doubt() > self.doubt() {
+            true => other,
+            false => self,
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        [
+            Self::User,
+            Self::Agent,
+            Self::Tool,
+            Self::Import,
+            Self::Operator,
+        ]
+        .into_iter()
+        .find(|origin| origin.name() == name)
+    }
+
+    /// The least trusted of the sources whose quotations stand in this prompt, or in this answer
+    /// of a tool of the memory. Quoted lines and names of others say no source (`base/quoted.rs`).
+    pub fn find_quoted(text: &str) -> Option<Self> {
+        let lines = text.lines().filter(|line| !line.starts_with('>'));
+        let found = lines.flat_map(|line| {
+            let quoted = [
+                (Self::Tool.name(), Self::Tool),
+                (Self::Import.name(), Self::Import),
+                // What a service keeps without a source is the answer of a service.
+                ("unknown", Self::Tool),
+            ];
+            let stands = |(name, _): &(&str, Self)| line.contains(&format!("(source: {name}"));
+            quoted.into_iter().filter(stands)
+        });
+        found
+            .map(|(_, origin)| origin)
+            .max_by_key(|origin| origin.doubt())
+    }
+
     /// The source after an import whose sender does not trust the file.
     pub fn imported(self) -> Self {
         match self {
@@ -77,6 +128,15 @@ impl Origin {
         };
         Err(Error::new(Code::Forbidden, message).with_field("source"))
     }
+}
+
+/// The text of a block that a tool or a file brought, as prompts show it.
+pub fn quoted_text(origin: Origin, written_at: Option<i64>, text: &str) -> String {
+    format!(
+        "{}\n{}",
+        origin_line(origin.name(), written_at, &[]),
+        quote(Untrusted::BlockText, text)
+    )
 }
 
 /// The data that callers wrote on an entry or a document.

@@ -64,6 +64,7 @@ impl PastVersion {
             title: self.title,
             deleted,
             written_by: self.note.written_by.name().to_owned(),
+            is_narrowed: self.note.narrowed,
             source: (!deleted).then(|| self.note.origin()),
             events: self.note.source_events(),
             metadata: self.note.metadata,
@@ -279,9 +280,7 @@ pub fn forget_up_to(
             &[scope.into(), block.into(), (*key).into(), (*version).into()],
         )?);
     }
-    if scope.is_empty() {
-        outdate(db, block, items)?;
-    }
+    outdate(db, scope, block, items)?;
     let deletions = gone.iter().filter(|is_deletion| **is_deletion);
     Ok(Forgotten {
         rows: gone.len() as i64,

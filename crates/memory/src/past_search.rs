@@ -1,5 +1,6 @@
 //! The texts that entries and documents had at a time in the past, for a search as of then.
 
+use super::definition::Definition;
 use super::past::{ItemPlace, PastVersion};
 use base::columns::{FromRow, find, load};
 use base::database::{Database, Row, SqlValue};
@@ -60,18 +61,18 @@ impl FromRow<'_> for SaidThen {
 }
 
 /// How many earlier versions of a block's entries a search in the past looks at, and how
-/// many bytes of their texts it reads.
+/// many bytes of their texts it reads in all of its blocks.
 const MAX_SEARCHED: i64 = 5_000;
-const MAX_SEARCHED_BYTES: i64 = 2 << 20;
+pub const MAX_THEN_BYTES: i64 = 2 << 20;
 
 /// The texts at this time of a block's entries that are deleted by now, or have another
-/// text. The texts that were written last come first.
+/// text: so many bytes of them. The texts that were written last come first.
 pub fn load_said_then(
     db: &dyn Database,
-    scope: &str,
-    block: &str,
+    searched: &Definition,
     at_ms: i64,
     filter: Option<&Filter>,
+    most_bytes: i64,
 ) -> Result<Vec<SaidThen>> {
     let passes = filter.map_or_else(String::new, |filter| {
         let columns = FilteredColumns::of_note("v.note");
@@ -105,11 +106,11 @@ pub fn load_said_then(
           ORDER BY v.written_at DESC, v.key"
     );
     let params: [SqlValue; 5] = [
-        scope.into(),
-        block.into(),
+        searched.scope.as_str().into(),
+        searched.content_key().into(),
         at_ms.into(),
         MAX_SEARCHED.into(),
-        MAX_SEARCHED_BYTES.into(),
+        most_bytes.into(),
     ];
     let filter = filter.map(|filter| SqlValue::from(filter.param()));
     let params: Vec<SqlValue> = params.into_iter().chain(filter).collect();

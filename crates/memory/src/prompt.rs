@@ -5,7 +5,9 @@
 
 use super::block::Block;
 use crate::kind::BlockKind;
+use crate::origin::quoted_text;
 use base::json::written_bytes;
+use base::quoted::{Untrusted, quote, without_rules};
 
 /// The most bytes of a prompt, so that its row stays below the limit of a row.
 pub const MAX_PROMPT_BYTES: usize = 1_500_000;
@@ -16,9 +18,6 @@ const MAX_WRITTEN_BYTES: usize = 2 * MAX_PROMPT_BYTES;
 
 /// The line above and below a section's header.
 const RULE: &str = "══════════════════════════════════════════════";
-
-/// This many of the rule's characters in a row could be mistaken for a rule.
-const FORGED: &str = "═══";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
@@ -44,6 +43,7 @@ pub fn render(blocks: &[Block], format: PromptFormat) -> String {
             let notice = format!("the prompt is at its limit of {MAX_PROMPT_BYTES} bytes");
             let omitted = Block {
                 content: String::new(),
+                source: None,
                 unavailable: Some(notice),
                 ..block.clone()
             };
@@ -64,8 +64,16 @@ pub fn render_section(block: &Block, format: PromptFormat) -> Option<String> {
         return None;
     }
     let content = match &block.unavailable {
-        Some(reason) => format!("[The content of this block is unavailable: {reason}]"),
-        None => block.content.clone(),
+        Some(reason) => format!(
+            "[The content of this block is unavailable: {}]",
+            quote(Untrusted::Reason, shown_reason(block, reason))
+        ),
+        None => match block.text_source.filter(|source| source.is_quoted()) {
+            Some(source) if !block.content.is_empty() => {
+                quoted_text(source, block.updated_at, &block.content)
+            }
+            Some(_) | None => block.content.clone(),
+        },
     };
     Some(match format {
         PromptFormat::Text => format!(
@@ -77,9 +85,18 @@ pub fn render_section(block: &Block, format: PromptFormat) -> Option<String> {
     })
 }
 
+/// The reason as a prompt says it. What another agent answers, and the names of the agents on the
+/// way to it, may come from requests: no prompt repeats them. The block itself has the whole reason.
+fn shown_reason<'a>(block: &Block, reason: &'a str) -> &'a str {
+    match &block.source {
+        Some(source) if source.is_agent() => "the agent that keeps it could not be asked for it",
+        _ => reason,
+    }
+}
+
 fn header(block: &Block) -> String {
     let mut header = block.label.to_uppercase();
-    if let Some(description) = &block.description {
+    if let Some(description) = description_of(block) {
         header.push_str(&format!(" ({description})"));
     }
     if let Some(max_tokens) = block.max_tokens.filter(|max_tokens| *max_tokens > 0) {
@@ -93,20 +110,16 @@ fn header(block: &Block) -> String {
     without_rules(&header)
 }
 
-/// The text without double lines, if it contains any that are long enough to be
-/// mistaken for a section's rule.
-pub fn without_rules(text: &str) -> String {
-    if text.contains(FORGED) {
-        text.replace('═', "=")
-    } else {
-        text.to_owned()
-    }
+/// What a header says of the block. A file's description is nobody's.
+fn description_of(block: &Block) -> Option<String> {
+    let description = block.description.as_ref().filter(|_| !block.imported);
+    description.map(|description| quote(Untrusted::BlockDescription, description))
 }
 
 fn element(block: &Block, content: &str) -> String {
     let mut tag = format!("<context_block label=\"{}\"", escape(&block.label));
-    if let Some(description) = &block.description {
-        tag.push_str(&format!(" description=\"{}\"", escape(description)));
+    if let Some(description) = description_of(block) {
+        tag.push_str(&format!(" description=\"{}\"", escape(&description)));
     }
     if block.kind == BlockKind::Readonly {
         tag.push_str(" readonly=\"true\"");
@@ -151,6 +164,8 @@ mod tests {
             metadata: None,
             tags: Tags::default(),
             updated_at: None,
+            text_source: None,
+            imported: false,
             unavailable: None,
         }
     }

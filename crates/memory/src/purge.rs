@@ -25,14 +25,14 @@ use super::source::BlockHome;
 use super::told::{Told, forget_calls};
 use super::{BlockScope, Memory};
 use crate::past::ItemPlace;
-use base::columns::{FromRow, find, find_value};
+use base::columns::{FromRow, find, find_value, load};
 use base::database::{Database, Row, SqlValue, atomically};
 use base::error::Result;
 use base::json::{self, json};
 use search;
 use store::erased::{Erased, Erasure};
 use store::erasing::{ENTRY_INDEX, ErasingDatabase, overwritten};
-use store::schema::free_space::renew;
+use store::schema::free_space::{Renewed, renew};
 
 /// The texts that a purge found and erased.
 pub struct Purged {
@@ -193,9 +193,7 @@ pub fn purge_block(
             key: None,
         };
         erase_copies(db, memory.host, &copied)?;
-        if scope == BlockScope::Agent {
-            erase_of_block(db, &label.key(), None)?;
-        }
+        erase_of_block(db, scope.column(), &label.key(), None)?;
         db.merge_index(ENTRY_INDEX);
         forget_calls(db, scope.column(), &label.key(), None, Told::All)?;
         match was_there || db.has_erased() {
@@ -254,13 +252,18 @@ fn erase(
     })
 }
 
-/// Writes tables anew that a purge touched, if they are small: nothing of the purged text is
-/// left in their pages then.
-pub fn renew_tables(db: &dyn Database, tables: &[&'static str]) -> Result<()> {
-    renew(db, tables, &|index| match index {
+/// Writes tables anew, if they are small: nothing of a deleted text is left in their pages then.
+/// Returns how many rows that wrote.
+pub fn renew_tables(
+    db: &dyn Database,
+    tables: &[&'static str],
+    file_pages: i64,
+) -> Result<Renewed> {
+    let fill_index = |index: &str| match index {
         ENTRY_INDEX => entry_rows::index_all(db),
         _ => search::build::refill(db),
-    })
+    };
+    renew(db, tables, &fill_index, file_pages)
 }
 
 /// Forgets the frozen prompts of a scope: they show its blocks. The agent's blocks may
@@ -361,9 +364,7 @@ impl<'a> ItemKeys<'a> {
 pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<bool> {
     let item = keys.place();
     db.merge_index(ENTRY_INDEX);
-    if item.scope.is_empty() {
-        erase_of_block(db, item.block, Some(item.key))?;
-    }
+    erase_of_block(db, item.scope, item.block, Some(item.key))?;
     let sql = "SELECT number, note
                  FROM cf_agents_entries
                 WHERE scope = ?1
@@ -387,6 +388,7 @@ pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<b
         forget_replacement(db, &item, replaced)?;
         give_back(db, &item, replaced)?;
     }
+    forget_key(db, &item)?;
     Ok(entry.is_some())
 }
 
@@ -411,20 +413,118 @@ pub fn erase_document_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Resul
     Ok(!gone.is_empty())
 }
 
-/// Erases one earlier version of an entry or a document; `false`: it is not kept.
+/// Erases one earlier version of an entry or a document, or what tells that it was deleted: that
+/// has no text, and a key. `false`: it is not kept.
 pub fn erase_version(db: &dyn Database, keys: &ItemKeys<'_>, version: i64) -> Result<bool> {
-    let [scope, block, key] = params_of(&keys.place());
-    let gone = db.rows(
+    let item = keys.place();
+    let [scope, block, key] = params_of(&item);
+    let was_deletion: Option<bool> = find_value(
+        db,
         "DELETE FROM cf_agents_item_versions
           WHERE scope = ?1
             AND block = ?2
             AND key = ?3
             AND version = ?4
-            AND content IS NOT NULL
-      RETURNING 1",
+      RETURNING content IS NULL",
         &[scope, block, key, version.into()],
     )?;
-    Ok(!gone.is_empty())
+    let counts = CountChange {
+        deleted: -i64::from(was_deletion.unwrap_or(false)),
+        ..CountChange::default()
+    };
+    counts.write(db, item.scope, item.block)?;
+    let is_left: Option<i64> = find_value(
+        db,
+        "SELECT 1
+          WHERE EXISTS (SELECT 1 FROM cf_agents_item_versions
+                         WHERE scope = ?1 AND block = ?2 AND key = ?3)
+             OR EXISTS (SELECT 1 FROM cf_agents_entries
+                         WHERE scope = ?1 AND block = ?2 AND key = ?3)",
+        &params_of(&item),
+    )?;
+    if is_left.is_none() {
+        forget_key(db, &item)?;
+    }
+    Ok(was_deletion.is_some())
+}
+
+/// Where the notes stand that may name an entry: its table, and SQL for the place of a row.
+const NOTED: [(&str, &str); 2] = [
+    ("cf_agents_entries", "number"),
+    ("cf_agents_item_versions", "slot"),
+];
+
+/// A note that may name an entry.
+struct NamingNote {
+    key: String,
+    number: i64,
+    note: ItemNote,
+}
+
+impl FromRow<'_> for NamingNote {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            key: row.text(0)?.to_owned(),
+            number: row.integer(1)?,
+            // A damaged note must not keep an entry from being erased.
+            note: ItemNote::read(row.find_text(2), "").unwrap_or_default(),
+        })
+    }
+}
+
+/// Erases an entry's key from what other entries say that they replace, or were replaced by: also
+/// from their earlier versions. Part of a transaction.
+fn forget_key(db: &dyn Database, item: &ItemPlace<'_>) -> Result<()> {
+    let [scope, block, key] = params_of(item);
+    let quoted = json::quoted(item.key);
+    for (table, number) in NOTED {
+        let naming: Vec<NamingNote> = load(
+            db,
+            &format!(
+                "SELECT key, {number}, note
+                   FROM {table}
+                  WHERE scope = ?1
+                    AND block = ?2
+                    AND instr(note, ?3)"
+            ),
+            &[scope.clone(), block.clone(), quoted.as_str().into()],
+        )?;
+        for NamingNote {
+            key: name,
+            number: at,
+            mut note,
+        } in naming
+        {
+            let before = note.validity.clone();
+            note.validity.supersedes.retain(|other| other != item.key);
+            note.validity.superseded_by = note
+                .validity
+                .superseded_by
+                .filter(|other| other != item.key);
+            if note.validity == before {
+                continue;
+            }
+            let row = [scope.clone(), block.clone(), name.into(), at.into()];
+            let condition = format!("scope = ?1 AND block = ?2 AND key = ?3 AND {number} = ?4");
+            let sql = format!(
+                "UPDATE {table} SET {} WHERE {condition}",
+                overwritten("note")
+            );
+            db.run(&sql, &row)?;
+            let [scope, block, name, at] = row;
+            db.run(
+                &format!("UPDATE {table} SET note = ?5 WHERE {condition}"),
+                &[scope, block, name, at, note.to_json()?.into()],
+            )?;
+        }
+    }
+    db.run(
+        "DELETE FROM cf_agents_replacements
+          WHERE scope = ?1
+            AND block = ?2
+            AND (key = ?3 OR replacer = ?3)",
+        &[scope, block, key],
+    )
 }
 
 fn erase_versions(db: &dyn Database, item: &ItemPlace<'_>, mut counts: CountChange) -> Result<()> {

@@ -1,5 +1,6 @@
 //! The blocks that one session sees: the agent's blocks, then the session's own. A
-//! session's block hides the agent's block of the same label.
+//! session's block hides the agent's block of the same label, unless a file brought the session's
+//! block that its sender did not trust.
 //!
 //! Reading many blocks takes bounded time, however many homes are unavailable.
 
@@ -19,11 +20,16 @@ const TOTAL_PATIENCE_MS: i64 = 2 * PATIENCE_MS;
 pub fn load_view(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Definition>> {
     let mut blocks = load_definitions(memory, BlockScope::Agent)?;
     if let BlockScope::Session(_) = scope {
-        let own = load_definitions(memory, scope)?;
+        let mut own = load_definitions(memory, scope)?;
+        own.retain(|own| !own.is_imported() || !has(&blocks, &own.label));
         blocks.retain(|block| !own.iter().any(|own| own.label.key() == block.label.key()));
         blocks.extend(own);
     }
     Ok(blocks)
+}
+
+fn has(blocks: &[Definition], label: &Label) -> bool {
+    blocks.iter().any(|block| block.label.key() == label.key())
 }
 
 /// The session's block of this label, or the agent's.
@@ -35,6 +41,11 @@ pub fn get_in_view(
     if let BlockScope::Session(_) = scope
         && let Some(own) = find_definition(memory, scope, label)?
     {
+        if own.is_imported()
+            && let Some(agents) = find_definition(memory, BlockScope::Agent, label)?
+        {
+            return Ok(agents);
+        }
         return Ok(own);
     }
     get_definition(memory, BlockScope::Agent, label)

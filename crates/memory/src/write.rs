@@ -16,6 +16,7 @@ use super::definition::Definition;
 use super::definitions::{load_definitions, version_of};
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{bucket, nowhere, service};
+use super::origin::Origin;
 use super::source::BlockHome;
 use super::writer::MemoryWriter;
 use super::{BlockScope, Memory};
@@ -47,6 +48,27 @@ pub enum Placement {
 }
 
 impl NewContent<'_> {
+    /// The source of the block's text after the write. A text that is added to keeps what a tool or
+    /// a file brought.
+    fn source_after(&self, before: &BlockContent) -> Origin {
+        let own = self.writer.origin();
+        let kept = before.source.filter(|source| source.is_quoted());
+        match self.placement {
+            Placement::Whole => own,
+            Placement::Appended | Placement::AppendedLine => {
+                kept.map_or(own, |kept| kept.or_less_trusted(own))
+            }
+        }
+    }
+
+    /// Whether somebody who is trusted more writes a text of a tool's or a file's as their own.
+    /// A model that repeats the text does not.
+    fn clears(&self, before: &BlockContent) -> bool {
+        let is_quoted = before.source.is_some_and(Origin::is_quoted);
+        let is_whole = self.placement == Placement::Whole;
+        is_whole && is_quoted && !self.writer.is_tool && !self.writer.origin().is_quoted()
+    }
+
     fn after(&self, before: &str) -> String {
         match self.placement {
             Placement::Whole => self.content.to_owned(),
@@ -121,10 +143,11 @@ fn write_here(
     atomically(memory.db, || {
         let before = newest_of(memory, block)?;
         let after = prepare(memory, block, text, &before.content)?;
-        if after == before.content {
+        let source = text.source_after(&before);
+        if after == before.content && !text.clears(&before) {
             return Ok(before);
         }
-        let new = new_version(&after, text);
+        let new = new_version(&after, text, source);
         write_version(memory, block, before.version, &new).map(to_held)
     })
 }
@@ -214,16 +237,17 @@ fn record(
                 ..newest
             });
         }
-        let new = new_version(after, text);
+        let new = new_version(after, text, text.source_after(&newest));
         write_version(memory, block, newest.version, &new).map(to_held)
     })
 }
 
-fn new_version<'a>(content: &'a str, text: &NewContent<'a>) -> NewVersion<'a> {
+fn new_version<'a>(content: &'a str, text: &NewContent<'a>, source: Origin) -> NewVersion<'a> {
     NewVersion {
         content,
         reason: text.reason,
         writer: text.writer,
+        source,
     }
 }
 
@@ -233,7 +257,15 @@ fn to_held(version: Version) -> BlockContent {
         version: version.version,
         updated_at: Some(version.written_at),
         unavailable: None,
+        source: version.source,
     }
+}
+
+/// The source of a text, as another agent is told of it. Of the operator's own text, there is none.
+fn source_of(writer: MemoryWriter<'_>) -> Option<&'static str> {
+    Some(writer.origin())
+        .filter(|origin| *origin != Origin::Operator)
+        .map(Origin::name)
 }
 
 async fn write_elsewhere(
@@ -260,6 +292,7 @@ async fn write_elsewhere(
         "content": content,
         "expectedVersion": text.expected_version,
         "reason": text.reason,
+        "source": source_of(text.writer),
     });
     let written: Block = agent::call(memory, block, home, operation, input).await?;
     Ok(BlockContent {
@@ -267,6 +300,7 @@ async fn write_elsewhere(
         version: written.version,
         updated_at: written.updated_at,
         unavailable: written.unavailable,
+        source: written.text_source,
     })
 }
 
@@ -386,6 +420,7 @@ pub async fn revert(
                 version: written.version,
                 updated_at: written.updated_at,
                 unavailable: written.unavailable,
+                source: written.text_source,
             };
             return Ok(Block::new(block, held));
         }
@@ -395,8 +430,8 @@ pub async fn revert(
         | BlockHome::BucketPrefix { .. }
         | BlockHome::Service { .. } => {}
     }
-    let content = match version {
-        0 => block.default_content().to_owned(),
+    let (content, source) = match version {
+        0 => (block.default_content().to_owned(), block.origin),
         version => find_version(memory.db, block, version)?
             .ok_or_else(|| {
                 Error::invalid(
@@ -406,8 +441,13 @@ pub async fn revert(
                         block.label
                     ),
                 )
-            })?
-            .content,
+            })
+            .map(|old| (old.content, old.source))?,
+    };
+    // The text comes from where it came from.
+    let writer = MemoryWriter {
+        source: source.filter(|source| source.is_quoted()).or(writer.source),
+        ..writer
     };
     let text = NewContent {
         content: &content,
@@ -437,6 +477,7 @@ pub fn clear(memory: &Memory<'_>, scope: BlockScope<'_>, writer: MemoryWriter<'_
                 content: block.default_content(),
                 reason: Some("Cleared."),
                 writer,
+                source: block.origin.unwrap_or(writer.origin()),
             };
             write_version(memory, &block, before.version, &new)?;
             cleared += 1;

@@ -25,6 +25,8 @@ pub struct MemoryWriter<'a> {
     pub tells_nobody: bool,
     /// Whether a proposal writes, that is applied or taken back.
     pub is_proposed: bool,
+    /// Whether the words are those of a caller who may write this session's memory alone.
+    pub is_narrowed: bool,
 }
 
 impl<'a> MemoryWriter<'a> {

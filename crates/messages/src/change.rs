@@ -4,7 +4,7 @@
 use super::delete::{tell_begun_below, tell_beside, tell_deleted, tell_updated};
 use super::parse::NewMessage;
 use super::read::message_from;
-use super::run::find_run;
+use super::run::{Run, find_run};
 use super::same::MessageDigest;
 use super::view::{Message, MessageGatherer};
 use crate::tree::delete::delete_seqs;
@@ -18,6 +18,7 @@ use log::row::EventRow;
 use log::row::get_event_row;
 use log::tip::get_tip;
 use log::write::{RowDraft, rewrite_bodies, rewrite_note};
+use store::activity;
 use store::last_turns;
 
 /// A message that was replaced.
@@ -29,7 +30,8 @@ pub struct UpdatedMessage {
 }
 
 /// Replaces a message; `None`: there is no message with this id. A message equal to
-/// the stored message writes nothing.
+/// the stored message writes nothing. The message's own note says who writes: what is stored
+/// then has the narrower authority of that and of the message before.
 pub fn update_message(
     db: &dyn Database,
     host: &dyn Host,
@@ -62,6 +64,7 @@ pub fn update_message(
                 }));
             }
         }
+        let note = joined_note(&run, message)?;
         last_turns::settle(db, session_id)?;
         let rest: Vec<i64> = run.seqs().skip(1).collect();
         let taken = delete_seqs(db, host, session_id, &tip, &rest)?;
@@ -71,6 +74,7 @@ pub fn update_message(
             content: Some(&message.content),
             message_dated: u8::from(message.text.is_dated),
             created_at,
+            note: note.as_deref(),
             ..RowDraft::of_message(first_seq, id.as_str(), message.action, &cut)
         };
         rewrite_bodies(db, session_id, &draft.fit("message")?, media.as_deref())?;
@@ -104,6 +108,16 @@ pub fn update_message(
             is_alone: !is_run,
         }))
     })
+}
+
+/// The note of a message that replaces this run.
+fn joined_note(run: &Run, message: &NewMessage) -> Result<Option<String>> {
+    let mut note = Note::default();
+    for event in &run.events {
+        note = note.joined(&event.note()?);
+    }
+    let last = message.note.as_ref();
+    Ok(last.map_or(note.clone(), |last| note.joined(last)).json())
 }
 
 /// Compares values, without a date that we added: clients send back the messages that
@@ -144,5 +158,6 @@ pub fn touch(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<()> 
     db.run(
         "UPDATE cf_agents_sessions SET updated_at = max(updated_at, ?2) WHERE id = ?1",
         &[session_id.as_str().into(), host.now_ms().into()],
-    )
+    )?;
+    activity::note(db, session_id)
 }

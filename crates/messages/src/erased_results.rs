@@ -11,7 +11,7 @@ use base::json::{self, RawValue};
 use base::part::{Part, PartOfCall};
 use log::media;
 use log::row::{EventRow, get_event_row};
-use log::write::{RowDraft, rewrite_bodies, rewrite_note};
+use log::write::{RowDraft, rewrite_bodies};
 use serde::Deserialize;
 use store::erasing::{ErasingDatabase, overwritten};
 
@@ -92,10 +92,10 @@ fn rewrite(db: &dyn Database, session_id: &Id, row: &EventRow, fields: &str) -> 
         metadata: row.metadata.as_deref(),
         message_dated: u8::from(row.is_dated),
         created_at: row.created_at,
+        note: row.note.as_deref(),
         ..RowDraft::of_message(row.seq, &row.id, action, &cut)
     };
-    rewrite_bodies(db, session_id, &draft.in_slices(), row.media.as_deref())?;
-    rewrite_note(db, session_id, row.seq, row.note.as_deref())
+    rewrite_bodies(db, session_id, &draft.in_slices(), row.media.as_deref())
 }
 
 #[cfg(test)]

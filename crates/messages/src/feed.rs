@@ -4,12 +4,14 @@
 //! An append that joins a run changes the run's message. Such an update has no row.
 //! The feed adds an update with the message's id before the last of the neighbouring
 //! appends that join the run. An append that begins a branch inside a run parts the run
-//! into two messages. The feed adds an update of both before it.
+//! into two messages. The feed adds an update of both before it, and none for joining: the
+//! first of the two is the message that a late result joins. No two changes have one cursor.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use super::runs::{RunCache, RunPosition};
-use crate::tree::children::load_child_links;
+use crate::tree::children::load_oldest_links;
 use base::columns::load;
 use base::database::Database;
 use base::error::{Error, Result};
@@ -67,6 +69,7 @@ fn load_appended(
     let appends = load_appends(db, session_id, position, limit + 1)?;
     let shown = usize::try_from(limit).unwrap_or(0);
     let mut runs = RunCache::of(db, session_id);
+    let mut families = HashMap::new();
     let mut changes = Vec::new();
     for (index, append) in appends.iter().enumerate().take(shown) {
         let cursor = append.seq * CURSORS_A_SEQ;
@@ -75,18 +78,22 @@ fn load_appended(
         let goes_on = appends.get(index + 1).is_some_and(|next| {
             next.is_run_member && !next.is_parted && next.parent_seq == append.seq
         });
-        if let RunPosition::Run(start) = place
-            && start.seq != append.seq
-            && !goes_on
-            && cursor - 1 > position
-        {
-            changes.push(told("update", start.id, cursor - 1));
-        }
-        if let Some(parted) = find_parted(db, session_id, append, &mut runs)? {
-            let updates = parted.into_iter().zip([cursor - 2, cursor - 1]);
-            let later = updates.filter(|(_, cursor)| *cursor > position);
-            changes.extend(later.map(|(id, cursor)| told("update", id, cursor)));
-        }
+        let updated = match (
+            find_parted(db, session_id, append, &mut families, &mut runs)?,
+            place,
+        ) {
+            (Some([first, second]), _) => [Some(first), Some(second)],
+            (None, RunPosition::Run(start)) if start.seq != append.seq && !goes_on => {
+                [None, Some(start.id)]
+            }
+            (None, _) => [None, None],
+        };
+        let updates = updated.into_iter().zip([cursor - 2, cursor - 1]);
+        changes.extend(
+            updates
+                .filter(|(_, cursor)| *cursor > position)
+                .filter_map(|(id, cursor)| Some(told("update", id?, cursor))),
+        );
         changes.push(told("append", id.clone(), cursor));
         if runs.read > MAX_READ {
             return Ok((changes, cursor));
@@ -99,27 +106,58 @@ fn load_appended(
     Ok((changes, up_to))
 }
 
+/// The oldest children of an event. A page asks for them once, so that many branches of one event
+/// cost no more than as many branches of many.
+#[derive(Default)]
+struct Family {
+    /// The two oldest.
+    all: Vec<EventLink>,
+    /// The two oldest that are members of runs, once somebody asked.
+    members: Option<Vec<EventLink>>,
+}
+
+/// The only one of these that is older than an event.
+fn only_older<'f>(links: &'f [EventLink], append: &EventLink) -> Option<&'f EventLink> {
+    let mut older = links.iter().filter(|link| link.seq < append.seq);
+    match (older.next(), older.next()) {
+        (Some(only), None) => Some(only),
+        (None | Some(_), _) => None,
+    }
+}
+
 /// The two messages that one message may have become when this event was appended. The other
 /// follower may be in no run any more: it was updated since.
 fn find_parted(
     db: &dyn Database,
     session_id: &Id,
     append: &EventLink,
+    families: &mut HashMap<i64, Family>,
     runs: &mut RunCache<'_>,
 ) -> Result<Option<[String; 2]>> {
     if !append.is_branch {
         return Ok(None);
     }
-    let mut children = load_child_links(db, session_id, append.parent_seq)?;
-    children.retain(|child| child.seq < append.seq);
-    // A result that came late has followers beside it that part nothing.
-    if children.len() > 1 && append.is_run_member {
-        children.retain(|child| child.is_run_member);
+    let parent_seq = append.parent_seq;
+    let family = families.entry(parent_seq).or_default();
+    if family.all.is_empty() {
+        family.all = load_oldest_links(db, session_id, parent_seq, false)?;
     }
-    let [other] = &children[..] else {
+    let are_several = family.all.iter().all(|link| link.seq < append.seq) && family.all.len() > 1;
+    let other = match are_several && append.is_run_member {
+        // A result that came late has followers beside it that part nothing.
+        true => {
+            let members = match family.members.take() {
+                Some(members) => members,
+                None => load_oldest_links(db, session_id, parent_seq, true)?,
+            };
+            only_older(family.members.insert(members), append)
+        }
+        false => only_older(&family.all, append),
+    };
+    let Some(other) = other else {
         return Ok(None);
     };
-    Ok(match runs.find(append.parent_seq)? {
+    Ok(match runs.find(parent_seq)? {
         RunPosition::Run(start) => Some([start.id, other.id.clone()]),
         RunPosition::Alone | RunPosition::BeyondItsMessage => None,
     })

@@ -49,6 +49,10 @@ pub struct ContextMessage {
     /// request says it, and no answer shows it.
     #[serde(skip)]
     pub kept: Option<Box<Kept>>,
+    /// Only with role `assistant`: the source of what the model had read that nobody here vouches
+    /// for. No request says it, and no answer shows it.
+    #[serde(skip)]
+    pub untrusted: Option<String>,
 }
 
 impl ContextMessage {
@@ -62,6 +66,7 @@ impl ContextMessage {
             is_error: None,
             files: Vec::new(),
             kept: None,
+            untrusted: None,
         }
     }
 

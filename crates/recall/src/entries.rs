@@ -1,30 +1,29 @@
 //! Searches entries of searchable blocks by words and by meaning. An entry is written
-//! first; its vector follows, or a later search makes it.
+//! first; its vector follows after the answer, or a later search makes it.
 
+use super::embedder::Embedder;
 use super::nearest::{
-    PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorForm, VectorReport,
-    VectorStore, embed_missing, find_nearest,
+    MAX_EMBEDDED, PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorForm,
+    VectorReport, VectorStore, embed_missing, find_nearest,
 };
 use super::{open_queries, spread};
-use base::columns::{find_value, load};
+use base::columns::{load, load_values};
 use base::database::{Database, Row, SqlValue, find_row};
-use base::error::Result;
+use base::error::{ErrorKind, Result};
 use base::filter::{Filter, FilteredColumns};
 use base::json;
 use memory::Memory;
 use memory::definition::Definition;
-use memory::entries::{self, check_searchable, lives_here};
-use memory::entry::Entry;
+use memory::entries::{check_searchable, lives_here};
 use memory::entry_query::{EntryQuery, Moment};
 use memory::entry_search;
 use memory::entry_search_elsewhere::search_elsewhere;
-use memory::entry_text::EntryText;
 use memory::found_entry::{FoundEntry, PastEntry};
-use memory::writer::MemoryWriter;
+use memory::pending_vectors::PendingBatch;
 use models::embedding::EmbeddingModel;
 use search::merge::merge;
 
-/// How long a write waits for its entry's vector, once the entry is written.
+/// How long the vectors of written entries may take, a batch of them.
 const WRITE_PATIENCE_MS: i64 = 5_000;
 
 /// The text of a vector: the title, then the entry's text.
@@ -39,32 +38,43 @@ pub struct EntryMatches {
     pub past: Vec<PastEntry>,
     /// `None`: the search used words alone, as intended.
     pub vectors: Option<VectorReport>,
+    /// The search ended before it looked at all entries that match.
+    pub is_cut: bool,
 }
 
-/// Writes an entry, then its vector. The entry stays written even if the model or the
-/// vector fails: a search makes missing vectors.
-pub async fn set(
-    memory: &Memory<'_>,
-    block: &Definition,
-    text: &EntryText<'_>,
-    writer: MemoryWriter<'_>,
-) -> Result<Entry> {
-    let entry = entries::set(memory, block, text, writer).await?;
-    if lives_here(block)
-        && let Ok(Some(model)) = EmbeddingModel::find(memory.outbound)
-    {
-        let store = Entries {
-            db: memory.db,
-            blocks: std::slice::from_ref(block),
-            filter: None,
-        };
-        if let Ok(Some(number)) = store.find_missing(text.key, &model.name()) {
-            let numbers = [number];
-            let outbound = memory.outbound;
-            let _ = embed_missing(outbound, &model, &store, &numbers, WRITE_PATIENCE_MS).await;
+/// Makes vectors of some of the entries that were written. Returns whether more of them wait. If
+/// the model fails, none waits any more: it may be down for long, and a search makes what is
+/// missing. If the limit of a holder is used up, only what that holder wrote waits no more.
+pub async fn follow_writes(memory: &Memory<'_>) -> Result<bool> {
+    let pending = memory.pending_vectors;
+    let PendingBatch { payer, numbers } = pending.take(MAX_EMBEDDED);
+    let Some(model) = EmbeddingModel::find(memory.outbound)? else {
+        pending.forget();
+        return Ok(false);
+    };
+    let store = Entries {
+        db: memory.db,
+        blocks: &[],
+        filter: None,
+    };
+    let missing = store.load_missing_of(&numbers, &model.name())?;
+    let payer = payer.as_ref();
+    let embedder = Embedder {
+        memory: &Memory { payer, ..*memory },
+        model,
+    };
+    let (_, outcome) = embed_missing(&embedder, &store, &missing, WRITE_PATIENCE_MS).await;
+    match outcome {
+        Ok(()) => Ok(!pending.is_empty()),
+        Err(error) if error.kind == Some(ErrorKind::TokenLimited) => {
+            pending.forget_of(payer);
+            Ok(!pending.is_empty())
+        }
+        Err(error) => {
+            pending.forget();
+            Err(error)
         }
     }
-    Ok(entry)
 }
 
 /// The entries that the queries find in these blocks, best first, wherever the blocks live.
@@ -95,6 +105,7 @@ pub async fn search(
             results: found.results,
             past: found.past,
             vectors: found.vectors.and_then(|told| json::decode(told.get()).ok()),
+            is_cut: found.is_cut,
         };
         if are_several {
             found.label(block);
@@ -135,6 +146,7 @@ fn merge_matches(found: Vec<EntryMatches>, most: usize) -> EntryMatches {
         entries.extend(matches.results.into_iter().map(Some));
         merged.past.extend(matches.past);
         merged.vectors = merged.vectors.or(matches.vectors);
+        merged.is_cut |= matches.is_cut;
     }
     merged.past.truncate(most);
     for (place, score) in merge(rankings).into_iter().take(most) {
@@ -163,7 +175,8 @@ async fn search_here(
                     blocks,
                     filter: asked.filter,
                 };
-                let found = find_nearest(memory.outbound, &model, &open, &store).await?;
+                let embedder = Embedder { memory, model };
+                let found = find_nearest(&embedder, &open, &store).await?;
                 nearest = spread(queries.len(), &places, found.nearest);
                 report = Some(found.report);
             }
@@ -179,6 +192,7 @@ async fn search_here(
         results: found.results,
         past: found.past,
         vectors: report,
+        is_cut: found.is_cut,
     })
 }
 
@@ -191,28 +205,19 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// The number of the key's entry, if the entry has no vector of this model.
-    fn find_missing(&self, key: &str, model: &str) -> Result<Option<i64>> {
-        let Some(block) = self.blocks.first() else {
-            return Ok(None);
-        };
-        find_value(
+    /// Those of the numbers whose entries have no vector of this model.
+    fn load_missing_of(&self, numbers: &[i64], model: &str) -> Result<Vec<i64>> {
+        load_values(
             self.db,
             "SELECT e.number
-               FROM cf_agents_entries AS e
+               FROM json_each(?1) AS wanted
+              CROSS JOIN cf_agents_entries AS e
+                 ON e.number = wanted.value
                LEFT JOIN cf_agents_entry_vectors AS v
                  ON v.number = e.number
-                AND v.model = ?4
-              WHERE e.scope = ?1
-                AND e.block = ?2
-                AND e.key = ?3
-                AND v.number IS NULL",
-            &[
-                block.scope.as_str().into(),
-                block.content_key().into(),
-                key.into(),
-                model.into(),
-            ],
+                AND v.model = ?2
+              WHERE v.number IS NULL",
+            &[json::encode(&numbers)?.into(), model.into()],
         )
     }
 }

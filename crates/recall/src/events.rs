@@ -1,6 +1,7 @@
 //! Searches events by words and by meaning, for an agent that switched vectors on. An
 //! append makes no vectors: a search makes and stores those that the newest events lack.
 
+use super::embedder::Embedder;
 use super::nearest::{
     PendingText, ScannedTexts, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorForm,
     VectorReport, VectorStore, find_nearest, read_numbers,
@@ -12,14 +13,14 @@ use base::database::{Database, Row, SqlValue};
 use base::error::{Error, Result};
 use base::json;
 use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, MAX_SESSION_NUMBER, split_place};
-use base::outbound::Outbound;
+use memory::Memory;
 use models::embedding::EmbeddingModel;
 use search::document::find_speaker;
 use search::find::{Hit, find};
 use search::fuse::Nearest;
 use search::progress::find_number;
 use search::request::{FILTERS, SearchRequest};
-use store::config::{DeployedConfig, load_config};
+use store::config::load_config;
 
 /// The newest events of which a search looks for those that have no vector yet. Then it looks
 /// at as many events that are older than every vector.
@@ -34,22 +35,22 @@ pub struct EventMatches {
     pub hits: Vec<Hit>,
     /// `None`: the search used words alone, as intended.
     pub vectors: Option<VectorReport>,
+    /// The search ended before it looked at all events that match.
+    pub is_cut: bool,
 }
 
 /// Needs the index of words.
-pub async fn search(
-    db: &dyn Database,
-    outbound: &dyn Outbound,
-    deployed: &DeployedConfig,
-    search: &SearchRequest<'_>,
-) -> Result<EventMatches> {
+pub async fn search(memory: &Memory<'_>, search: &SearchRequest<'_>) -> Result<EventMatches> {
+    let (db, deployed) = (memory.db, &memory.deployed.config);
     let by_words = |report| -> Result<EventMatches> {
+        let found = find(db, search, &[])?;
         Ok(EventMatches {
-            hits: find(db, search, &[])?,
+            hits: found.hits,
             vectors: report,
+            is_cut: found.is_cut,
         })
     };
-    let model = EmbeddingModel::find(outbound);
+    let model = EmbeddingModel::find(memory.outbound);
     let (places, queries) = open_queries(search.queries);
     if model == Ok(None) || !load_config(db, deployed)?.vectors || places.is_empty() {
         return by_words(None);
@@ -60,16 +61,19 @@ pub async fn search(
         Err(error) => return by_words(Some(VectorReport::failed(error))),
     };
     let store = Events { db, search };
-    let found = find_nearest(outbound, &model, &queries, &store).await?;
-    let nearest = found.nearest.into_iter().map(|nearest| {
+    let embedder = Embedder { memory, model };
+    let by_meaning = find_nearest(&embedder, &queries, &store).await?;
+    let nearest = by_meaning.nearest.into_iter().map(|nearest| {
         let items = nearest.items().iter();
         let to_place = |(number, nearness): &(i64, f64)| (split_place(*number), *nearness);
         Nearest::new(items.map(to_place).collect())
     });
     let nearest = spread(search.queries.len(), &places, nearest.collect());
+    let found = find(db, search, &nearest)?;
     Ok(EventMatches {
-        hits: find(db, search, &nearest)?,
-        vectors: Some(found.report),
+        hits: found.hits,
+        vectors: Some(by_meaning.report),
+        is_cut: found.is_cut,
     })
 }
 

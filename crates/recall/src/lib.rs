@@ -6,6 +6,7 @@
 //! found by its words whatever the model does. Vectors follow, a bounded number at a time. If the
 //! model fails, a search still finds everything that words find.
 
+mod embedder;
 pub mod entries;
 pub mod events;
 mod nearest;

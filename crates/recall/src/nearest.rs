@@ -6,12 +6,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::embedder::Embedder;
 use super::signs::{self, SignQuery};
 use super::vector::{self, QueryVector};
 use base::database::{Database, MAX_VALUE_BYTES, Row, atomically};
 use base::error::{Code, Error, Result};
-use base::outbound::{Outbound, in_time};
-use models::embedding::{EmbeddingModel, embed};
+use base::outbound::in_time;
 use search::fuse::{NEIGHBOUR_SHARE, Nearest, with_neighbours};
 
 /// Bytes of vectors that one search compares: those of 10,000 vectors of 384 numbers, a byte
@@ -279,12 +279,11 @@ pub struct NearestMatches {
 /// Finds the texts nearest to each of the queries in the store. If the model fails, or its
 /// vectors can't be stored, the report says so. Only a failed read fails the search.
 pub async fn find_nearest(
-    outbound: &dyn Outbound,
-    model: &EmbeddingModel,
+    embedder: &Embedder<'_>,
     queries: &[String],
     store: &dyn VectorStore,
 ) -> Result<NearestMatches> {
-    let queries = match embed_queries(outbound, model, queries, store.form()).await {
+    let queries = match embed_queries(embedder, queries, store.form()).await {
         Ok(queries) => queries,
         Err(error) => {
             return Ok(NearestMatches {
@@ -293,7 +292,7 @@ pub async fn find_nearest(
             });
         }
     };
-    let name = model.name();
+    let name = embedder.model.name();
     let ScanResult {
         mut found,
         mut missing,
@@ -313,8 +312,7 @@ pub async fn find_nearest(
     }
     if !missing.is_empty() {
         missing.truncate(MAX_EMBEDDED);
-        let (made, outcome) =
-            embed_missing(outbound, model, store, &missing, TEXTS_PATIENCE_MS).await;
+        let (made, outcome) = embed_missing(embedder, store, &missing, TEXTS_PATIENCE_MS).await;
         for (query, found) in queries.iter().zip(&mut found) {
             let of_same_length = made
                 .iter()
@@ -342,12 +340,11 @@ pub async fn find_nearest(
 
 /// The vectors of the queries, all of one length, by one request.
 async fn embed_queries(
-    outbound: &dyn Outbound,
-    model: &EmbeddingModel,
+    embedder: &Embedder<'_>,
     texts: &[String],
     form: VectorForm,
 ) -> Result<Vec<Query>> {
-    let vectors = embed_in_time(outbound, model, texts, QUERY_PATIENCE_MS).await?;
+    let vectors = embed_in_time(embedder, texts, QUERY_PATIENCE_MS).await?;
     let queries: Option<Vec<Query>> = vectors
         .iter()
         .map(|vector| Query::new(form, vector))
@@ -372,13 +369,12 @@ async fn embed_queries(
 }
 
 async fn embed_in_time(
-    outbound: &dyn Outbound,
-    model: &EmbeddingModel,
+    embedder: &Embedder<'_>,
     texts: &[String],
     patience_ms: i64,
 ) -> Result<Vec<Vec<f32>>> {
-    let pause = outbound.sleep(patience_ms);
-    let outcome = in_time(pause, embed(outbound, model, texts)).await;
+    let pause = embedder.memory.outbound.sleep(patience_ms);
+    let outcome = in_time(pause, embedder.embed(texts)).await;
     outcome.unwrap_or_else(|| Err(too_slow(patience_ms)))
 }
 
@@ -464,27 +460,25 @@ pub struct MadeVector {
 /// Asks the model for the texts' vectors, a few at a time, and stores them. Returns what was
 /// made, also if a later request failed or took too long.
 pub async fn embed_missing(
-    outbound: &dyn Outbound,
-    model: &EmbeddingModel,
+    embedder: &Embedder<'_>,
     store: &dyn VectorStore,
     numbers: &[i64],
     patience_ms: i64,
 ) -> (Vec<MadeVector>, Result<()>) {
     let mut made = Vec::new();
-    let work = embed_in_requests(outbound, model, store, numbers, &mut made);
-    let outcome = in_time(outbound.sleep(patience_ms), work).await;
+    let work = embed_in_requests(embedder, store, numbers, &mut made);
+    let outcome = in_time(embedder.memory.outbound.sleep(patience_ms), work).await;
     let outcome = outcome.unwrap_or_else(|| Err(too_slow(patience_ms)));
     (made, outcome)
 }
 
 async fn embed_in_requests(
-    outbound: &dyn Outbound,
-    model: &EmbeddingModel,
+    embedder: &Embedder<'_>,
     store: &dyn VectorStore,
     numbers: &[i64],
     made: &mut Vec<MadeVector>,
 ) -> Result<()> {
-    let name = model.name();
+    let name = embedder.model.name();
     let mut texts = store.load_texts(numbers)?.into_iter().peekable();
     while texts.peek().is_some() {
         let mut bytes = 0;
@@ -496,7 +490,7 @@ async fn embed_in_requests(
             asked.push(text);
         }
         let contents: Vec<String> = asked.iter().map(PendingText::told).collect();
-        let vectors = embed(outbound, model, &contents).await?;
+        let vectors = embedder.embed(&contents).await?;
         made.extend(atomically(store.db(), || {
             let mut stored = Vec::with_capacity(asked.len());
             for (text, vector) in asked.iter().zip(&vectors) {

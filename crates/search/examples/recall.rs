@@ -24,8 +24,9 @@ use base::error::Result;
 use base::numbers::{place, split_place};
 use base::testing::Sqlite;
 use serde_json::Value;
+use session_agent_search::agent_candidates::of_agent;
 use session_agent_search::build::{BuildScope, advance};
-use session_agent_search::candidates::{IndexMatch, IndexMatches, load_candidates};
+use session_agent_search::candidates::{IndexMatch, IndexMatches};
 use session_agent_search::counter::Candidate;
 use session_agent_search::find::TextReader;
 use session_agent_search::fuse::{
@@ -83,7 +84,7 @@ impl Query {
             filter: None,
         };
         let query = &WordQuery::parse_all(search.queries)[0];
-        let load = || load_candidates(db, &search, query, None).unwrap();
+        let load = || of_agent(db, &search, query).unwrap();
         let offer = self.offered.get_or_init(load);
         let mut texts = ReadTexts {
             reader: TextReader::new(db, &search, query, offer),

@@ -287,6 +287,7 @@ mod tests {
                         stem,
                         rarity: 1.0,
                         found: 1,
+                        steps: 1,
                     });
                 }
             }

@@ -5,16 +5,17 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use super::agent_candidates::of_agent;
 use super::asked::AskedWords;
-use super::candidates::{IndexMatch, IndexMatches, load_candidates};
+use super::candidates::{IndexMatch, IndexMatches};
 use super::counter::{Candidate, TermCounter, asked};
 use super::document::{EventText, MAX_TEXT_BYTES, about, find_speaker, read_text, text_of};
 use super::fuse::{Nearest, fuse_found};
 use super::merge::merge;
 use super::order::{CandidateSource, order};
-use super::progress::find_number;
 use super::query::WordQuery;
 use super::read::PageRow;
+use super::session_candidates::{SearchedSession, of_session};
 use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
 use super::speaker::named_at_start;
 use super::stem::stem;
@@ -90,28 +91,55 @@ pub struct Hit {
     pub score: f64,
 }
 
+/// What a search found.
+#[derive(Default)]
+pub struct FoundEvents {
+    /// Best first.
+    pub hits: Vec<Hit>,
+    /// The search ended before it looked at all events that match.
+    pub is_cut: bool,
+}
+
+/// With a session, only this session is searched.
+fn load_candidates(
+    db: &dyn Database,
+    search: &SearchRequest<'_>,
+    query: &WordQuery,
+    session: Option<&SearchedSession>,
+) -> Result<IndexMatches> {
+    match session {
+        None => of_agent(db, search, query),
+        Some(session) => of_session(db, search, query, session),
+    }
+}
+
 /// Ranks the events that words find together with the events that are nearest by meaning:
 /// `nearest` has those of each query, or nothing.
 pub fn find(
     db: &dyn Database,
     search: &SearchRequest<'_>,
     nearest: &[Nearest<(i64, i64)>],
-) -> Result<Vec<Hit>> {
-    let number = match search.session_id {
-        Some(session_id) => find_number(db, session_id.as_str())?,
-        None => None,
-    };
-    if search.session_id.is_some() && number.is_none() {
-        return Ok(Vec::new());
-    }
+) -> Result<FoundEvents> {
     let queries = WordQuery::parse_all(search.queries);
+    let session = match search.session_id {
+        None => None,
+        Some(session_id) => {
+            let session = SearchedSession::load(db, session_id.as_str(), &queries)?;
+            if session.is_none() {
+                return Ok(FoundEvents::default());
+            }
+            session
+        }
+    };
     let mut stems: Vec<String> = Vec::new();
     let mut rankings = Vec::new();
+    let mut is_cut = false;
     for (place, query) in queries.iter().enumerate() {
         if query.is_empty() {
             continue;
         }
-        let offer = load_candidates(db, search, query, number)?;
+        let offer = load_candidates(db, search, query, session.as_ref())?;
+        is_cut |= offer.is_cut;
         let mut texts = TextReader::new(db, search, query, &offer);
         let ranked = order(&mut texts, query, &offer, &WEIGHTS, queries.len())?;
         rankings.push(fuse_found(ranked, nearest.get(place)));
@@ -122,7 +150,10 @@ pub fn find(
         .flat_map(|query| query.prefixes)
         .collect();
     let mut asked = AskedWords::new(stems.iter().map(String::as_str), &prefixes);
-    to_hits(db, search, &merge(rankings), &mut asked)
+    Ok(FoundEvents {
+        hits: to_hits(db, search, &merge(rankings), &mut asked)?,
+        is_cut,
+    })
 }
 
 /// Reads the candidates' texts, a page at a time. Keeps only what each text holds of the

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
 use super::progress::{self, StoredProgress, find_state};
-use super::stem::stem;
+use super::row_words::{KnownStems, RowWords};
 use super::words::WordSplitter;
 use base::columns::{find, find_value};
 use base::database::{Database, MAX_LIST_BYTES, SqlValue};
@@ -13,10 +13,6 @@ use base::error::{Error, Result};
 use base::json::{self, json};
 use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
 use store::stored::SEARCH;
-
-/// The most bytes of one column in one row of the index. Two columns are sent as one JSON
-/// value, which stays below the engine's limit for values.
-const MAX_COLUMN_BYTES: usize = 700_000;
 
 /// The lowest rowid of a row that holds a further part of a long text.
 pub const FIRST_PART: i64 = BEYOND_PLACES;
@@ -136,7 +132,7 @@ impl<'a> IndexWriter<'a> {
             return Ok(());
         }
         let about = about_column(event);
-        let mut part = IndexedWords::default();
+        let mut part = RowWords::default();
         let mut parts = 0;
         let mut outcome = Ok(());
         let mut known = std::mem::take(&mut self.known);
@@ -169,7 +165,7 @@ impl<'a> IndexWriter<'a> {
         number: i64,
         seq: i64,
         parts_before: usize,
-        part: IndexedWords,
+        part: RowWords,
         about: &str,
     ) -> Result<()> {
         let id = match parts_before {
@@ -216,69 +212,6 @@ impl<'a> IndexWriter<'a> {
                FROM json_each(?1)",
             &[rows],
         )
-    }
-}
-
-/// The text of a row's columns: words separated by spaces.
-#[derive(Default)]
-struct IndexedWords {
-    stems: String,
-    words: String,
-}
-
-impl IndexedWords {
-    /// Whether the next word might not fit: it has up to 64 characters of 4 bytes, and
-    /// needs a space.
-    fn is_full(&self) -> bool {
-        self.stems.len().max(self.words.len()) + 257 > MAX_COLUMN_BYTES
-    }
-
-    fn add(&mut self, word: &str, known: &mut KnownStems) {
-        if !self.words.is_empty() {
-            self.stems.push(' ');
-            self.words.push(' ');
-        }
-        known.push_stem(word, &mut self.stems);
-        self.words.push_str(word);
-    }
-}
-
-/// Remembers the stems of words that came before: most words of a long text come again. A
-/// word has one slot, from which it drives another word: at most 1,024 slots of 512 bytes.
-#[derive(Default)]
-struct KnownStems {
-    /// Words so far, up to [`FEW_WORDS`]. For these, nothing is remembered.
-    seen: usize,
-    slots: Vec<(String, String)>,
-}
-
-const SLOTS: usize = 1024;
-
-/// A short message is indexed sooner than the slots are made.
-const FEW_WORDS: usize = 200;
-
-impl KnownStems {
-    /// Writes the word's stem to the end of `stems`.
-    fn push_stem(&mut self, word: &str, stems: &mut String) {
-        if self.seen < FEW_WORDS {
-            self.seen += 1;
-            return stems.push_str(&stem(word));
-        }
-        if self.slots.is_empty() {
-            self.slots.resize_with(SLOTS, Default::default);
-        }
-        // FNV-1a.
-        let hash = word.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-        });
-        let Some((known, its_stem)) = self.slots.get_mut(hash as usize % SLOTS) else {
-            return;
-        };
-        if known != word {
-            word.clone_into(known);
-            *its_stem = stem(word);
-        }
-        stems.push_str(its_stem);
     }
 }
 
@@ -355,29 +288,4 @@ pub fn remove_session(db: &dyn Database, session_id: &str) -> Result<()> {
     )?;
     // A later session may get this number.
     progress::forget(db, place.number)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stem_that_is_remembered_is_the_words_own() {
-        let mut known = KnownStems::default();
-        // More words than slots, each again and again.
-        for round in 0..5_usize {
-            for number in 0..3_000_usize {
-                let letters: String = [number % 19, number / 19 % 23, number / 437]
-                    .iter()
-                    .filter_map(|letter| "deploymnrghtsaiuwckbfvz".chars().nth(*letter))
-                    .collect();
-                let ending = ["ing", "ed", "s", "ational", ""][(number + round) % 5];
-                let word = format!("{letters}{ending}");
-                let mut stems = String::new();
-                known.push_stem(&word, &mut stems);
-                assert_eq!(stems, stem(&word));
-            }
-        }
-        assert_eq!(known.slots.len(), SLOTS);
-    }
 }

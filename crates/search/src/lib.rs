@@ -3,6 +3,7 @@
 //! candidates; the ranking reads their texts and decides which are best. Snippets show the words
 //! of a hit. The words and the ranking also serve the entries of memory.
 
+pub mod agent_candidates;
 pub mod asked;
 pub mod build;
 pub mod candidates;
@@ -14,17 +15,23 @@ pub mod index;
 pub mod indexed;
 pub mod merge;
 pub mod order;
+mod phrases;
 mod plain;
+pub mod prefixes;
 pub mod progress;
 pub mod query;
 pub mod rank;
 mod read;
 pub mod request;
+pub mod row_words;
 pub mod sentences;
+mod session_candidates;
+mod session_scan;
 mod skim;
 pub mod snippet;
 mod speaker;
 pub mod stem;
+mod steps;
 pub mod terms;
 mod texts;
 mod time_words;

@@ -3,7 +3,7 @@
 
 use super::stem::stem;
 use super::time_words::asks_when;
-use super::words::{is_stop_word, words};
+use super::words::{is_cjk, is_stop_word, words};
 use base::action::Role;
 
 /// Characters of a query that are read; the rest is ignored.
@@ -15,9 +15,39 @@ const MAX_TERMS: usize = 48;
 /// The most queries of one search. Each has six words then.
 pub const MAX_QUERIES: usize = 8;
 
-/// The most phrases of a query, and the most words of a phrase.
+/// The most beginnings of words and the most phrases of one search. Several queries share them,
+/// and each may have one of either. What is beyond them counts as words.
+const MAX_PREFIXES: usize = 8;
 const MAX_PHRASES: usize = 8;
+
+/// The fewest letters of a beginning. A shorter one counts as a word: half of all words begin
+/// with one of six letters. In a script without spaces, one letter is a word.
+const MIN_PREFIX_CHARS: usize = 2;
+
+/// The most words of a phrase, and of all phrases of a query: the engine compares the places of
+/// each of them.
 const MAX_PHRASE_WORDS: usize = 32;
+const MAX_WORDS_IN_PHRASES: usize = 64;
+
+/// How many words, beginnings and phrases a query may have.
+#[derive(Clone, Copy)]
+struct QueryRoom {
+    terms: usize,
+    prefixes: usize,
+    phrases: usize,
+}
+
+impl QueryRoom {
+    /// The room of each of so many queries.
+    fn of_each(queries: usize) -> Self {
+        let queries = queries.clamp(1, MAX_QUERIES);
+        Self {
+            terms: MAX_TERMS / queries,
+            prefixes: MAX_PREFIXES / queries,
+            phrases: MAX_PHRASES / queries,
+        }
+    }
+}
 
 #[derive(Debug, Default, PartialEq)]
 pub struct WordQuery {
@@ -38,20 +68,20 @@ pub struct WordQuery {
 
 impl WordQuery {
     pub fn parse(text: &str) -> Self {
-        Self::parse_within(text, MAX_TERMS)
+        Self::parse_within(text, QueryRoom::of_each(1))
     }
 
     /// Reads the queries of one search. Their common cost is bounded like that of one.
     pub fn parse_all<T: AsRef<str>>(texts: &[T]) -> Vec<Self> {
-        let most = MAX_TERMS / texts.len().clamp(1, MAX_QUERIES);
+        let room = QueryRoom::of_each(texts.len());
         texts
             .iter()
             .take(MAX_QUERIES)
-            .map(|text| Self::parse_within(text.as_ref(), most))
+            .map(|text| Self::parse_within(text.as_ref(), room))
             .collect()
     }
 
-    fn parse_within(text: &str, most_terms: usize) -> Self {
+    fn parse_within(text: &str, room: QueryRoom) -> Self {
         let text: String = text.chars().take(MAX_QUERY_CHARS).collect();
         let mut query = WordQuery::default();
         let mut loose = Vec::new();
@@ -61,46 +91,66 @@ impl WordQuery {
         for (index, piece) in pieces.iter().enumerate() {
             let is_quoted = index % 2 == 1 && index + 1 < pieces.len();
             if is_quoted {
-                let phrase: Vec<String> = words(piece).into_iter().take(MAX_PHRASE_WORDS).collect();
-                if !phrase.is_empty() && query.phrases.len() < MAX_PHRASES {
-                    query.phrases.push(phrase);
-                }
+                query.read_phrase(piece, &mut loose, room);
             } else {
-                query.read_loose(piece, &mut loose, most_terms);
+                query.read_loose(piece, &mut loose, room);
             }
         }
         query.is_question = text.trim_end().ends_with(['?', '？']);
         query.asks_agent = asks_agent(&loose);
         query.asks_when = asks_when(&text);
-        let frame_header: Vec<&String> = loose.iter().filter(|word| !is_stop_word(word)).collect();
+        let telling: Vec<&String> = loose.iter().filter(|word| !is_stop_word(word)).collect();
         // A query of nothing but stop words keeps them.
         let nothing_else =
-            frame_header.is_empty() && query.phrases.is_empty() && query.prefixes.is_empty();
+            telling.is_empty() && query.phrases.is_empty() && query.prefixes.is_empty();
         let chosen = if nothing_else {
             loose.iter().collect()
         } else {
-            frame_header
+            telling
         };
         for word in chosen {
             let stem = stem(word);
-            if !query.stems.contains(&stem) && query.stems.len() < most_terms {
+            if !query.stems.contains(&stem) && query.stems.len() < room.terms {
                 query.stems.push(stem);
             }
         }
         query
     }
 
-    fn read_loose(&mut self, text: &str, loose: &mut Vec<String>, most_terms: usize) {
+    fn read_phrase(&mut self, text: &str, loose: &mut Vec<String>, room: QueryRoom) {
+        let phrase: Vec<String> = words(text).into_iter().take(MAX_PHRASE_WORDS).collect();
+        if phrase.is_empty() || self.phrases.contains(&phrase) {
+            return;
+        }
+        let so_far: usize = self.phrases.iter().map(Vec::len).sum();
+        match self.phrases.len() < room.phrases && so_far + phrase.len() <= MAX_WORDS_IN_PHRASES {
+            true => self.phrases.push(phrase),
+            false => loose.extend(phrase),
+        }
+    }
+
+    fn read_loose(&mut self, text: &str, loose: &mut Vec<String>, room: QueryRoom) {
         for token in text.split_whitespace() {
             let mut found = words(token);
-            let is_prefix = token.ends_with('*');
-            if is_prefix
-                && let Some(last) = found.pop()
-                && self.prefixes.len() < most_terms
+            if token.ends_with('*')
+                && let Some(last) = found.pop_if(|last| is_prefix(last))
+                && !self.prefixes.contains(&last)
             {
-                self.prefixes.push(last);
+                match self.prefixes.len() < room.prefixes {
+                    true => self.prefixes.push(last),
+                    false => found.push(last),
+                }
             }
             loose.extend(found);
+        }
+    }
+
+    /// The beginnings of words that find something. With phrases, they only count in what these
+    /// find.
+    pub fn prefixes_alone(&self) -> Vec<String> {
+        match self.phrases.is_empty() {
+            true => self.prefixes.clone(),
+            false => Vec::new(),
         }
     }
 
@@ -126,34 +176,11 @@ impl WordQuery {
         terms
     }
 
-    /// The query in FTS5's syntax, without the words that `is_wanted` leaves out. Words hold
-    /// only letters and digits; we add the quotes.
-    pub fn to_fts_of(&self, is_wanted: &dyn Fn(&str) -> bool) -> String {
-        if !self.phrases.is_empty() {
-            let phrases: Vec<String> = self
-                .phrases
-                .iter()
-                .map(|phrase| format!("words : \"{}\"", phrase.join(" ")))
-                .collect();
-            return phrases.join(" AND ");
-        }
-        let stems = self.stems.iter().filter(|stem| is_wanted(stem));
-        let stems = stems.map(|stem| find_word(stem));
-        stems
-            .chain(self.prefixes_to_fts())
-            .collect::<Vec<_>>()
-            .join(" OR ")
-    }
-
-    /// The whole query in FTS5's syntax.
-    pub fn to_fts(&self) -> String {
-        self.to_fts_of(&|_| true)
-    }
-
-    /// Each prefix in FTS5's syntax.
-    pub fn prefixes_to_fts(&self) -> impl Iterator<Item = String> {
-        let prefixes = self.prefixes.iter();
-        prefixes.map(|prefix| format!("words : \"{prefix}\" *"))
+    /// The phrases in FTS5's syntax: a result must hold all of them.
+    pub fn phrases_to_fts(&self) -> String {
+        let phrases = self.phrases.iter();
+        let phrases = phrases.map(|phrase| find_as_written(&phrase.join(" ")));
+        phrases.collect::<Vec<_>>().join(" AND ")
     }
 }
 
@@ -193,9 +220,31 @@ fn asks_agent(words: &[String]) -> bool {
     })
 }
 
+/// Whether a word is long enough for a beginning.
+fn is_prefix(word: &str) -> bool {
+    word.chars().count() >= MIN_PREFIX_CHARS || is_whole_word(word)
+}
+
+/// Whether a beginning is a word by itself, in a script without spaces: each letter there and
+/// each pair of letters is a word, so whatever begins with it holds it.
+pub fn is_whole_word(prefix: &str) -> bool {
+    prefix.chars().all(is_cjk)
+}
+
 /// The FTS5 query for one stem, which holds only letters and digits.
 pub fn find_word(stem: &str) -> String {
     format!("{{stems about}} : \"{stem}\"")
+}
+
+/// The FTS5 query for words as they are written, in a row.
+pub fn find_as_written(words: &str) -> String {
+    format!("words : \"{words}\"")
+}
+
+/// The FTS5 query for all words that begin so. The engine visits each text of each such word to
+/// make the list, also those that it is not asked for.
+pub fn find_beginning(prefix: &str) -> String {
+    format!("{} *", find_as_written(prefix))
 }
 
 #[cfg(test)]
@@ -208,12 +257,56 @@ mod tests {
         assert_eq!(query.stems, ["anna", "oslo"]);
         assert_eq!(query.prefixes, ["deploy"]);
         assert_eq!(query.phrases, [["two", "words"]]);
-        assert_eq!(query.to_fts(), r#"words : "two words""#);
+        assert_eq!(query.phrases_to_fts(), r#"words : "two words""#);
         assert_eq!(query.terms(), ["anna", "oslo", "two", "word"]);
-        assert_eq!(
-            WordQuery::parse("deploying depl*").to_fts(),
-            r#"{stems about} : "deploy" OR words : "depl" *"#
+    }
+
+    #[test]
+    fn beginnings_and_phrases_beyond_the_limits_are_words() {
+        let query = WordQuery::parse("a* é* x-y* 東* 東京* de*");
+        assert_eq!(query.prefixes, ["東", "東京", "de"]);
+        assert_eq!(query.stems, ["e", "x", "y", "東", "京"]);
+        for letters in 2..6 {
+            let of = |n: usize| format!("{n:0>letters$}");
+            for many in 0..12 {
+                let names: Vec<String> = (0..many).map(of).collect();
+                let text: String = names
+                    .iter()
+                    .map(|name| format!("{name}* {name}* "))
+                    .collect();
+                let query = WordQuery::parse(&text);
+                let (begun, whole) = names.split_at(many.min(MAX_PREFIXES));
+                assert_eq!((&query.prefixes[..], &query.stems[..]), (begun, whole));
+                let text: String = names.iter().map(|name| format!("\"b {name}\" ")).collect();
+                let query = WordQuery::parse(&text);
+                let phrases: Vec<Vec<String>> = begun
+                    .iter()
+                    .map(|name| vec!["b".to_owned(), name.clone()])
+                    .collect();
+                assert_eq!(query.phrases, phrases);
+                assert_eq!(
+                    query.stems.len(),
+                    whole.len() + usize::from(!whole.is_empty())
+                );
+            }
+        }
+        // Several queries share them.
+        let shared = ["aa* bb* cc* \"a a\" \"b b\"", "aa*", "", ""];
+        let queries = WordQuery::parse_all(&shared);
+        assert_eq!(queries[0].prefixes, ["aa", "bb"]);
+        assert_eq!(queries[0].phrases.len(), 2);
+        let queries = WordQuery::parse_all(&[shared[0]; MAX_QUERIES]);
+        assert!(
+            queries
+                .iter()
+                .all(|query| (query.prefixes.len(), query.phrases.len()) == (1, 1))
         );
+        // Long phrases share their words.
+        let long = format!("\"{}\" ", "w ".repeat(MAX_PHRASE_WORDS));
+        let other = long.replace('w', "v");
+        let query = WordQuery::parse(&format!("{long}{other}\"one more\""));
+        assert_eq!(query.phrases.len(), 2);
+        assert_eq!(query.stems, ["one"]);
     }
 
     #[test]
@@ -276,7 +369,10 @@ mod tests {
             "'; DROP TABLE x; --",
             "stems : a",
         ] {
-            let fts = WordQuery::parse(text).to_fts();
+            let query = WordQuery::parse(text);
+            let prefixes = query.prefixes.iter().map(|prefix| find_beginning(prefix));
+            let words = query.stems.iter().map(|stem| find_word(stem));
+            let fts = prefixes.chain(words).collect::<String>() + &query.phrases_to_fts();
             let inside: Vec<&str> = fts.split('"').skip(1).step_by(2).collect();
             assert!(
                 inside

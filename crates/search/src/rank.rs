@@ -193,6 +193,7 @@ mod tests {
                 stem: (*stem).to_owned(),
                 rarity: *rarity,
                 found: 1,
+                steps: 1,
             })
             .collect()
     }

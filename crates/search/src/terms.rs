@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::document::EVERY_DOCUMENT;
 use super::query::WordQuery;
+use super::steps::{most_counted, steps_of};
 use base::columns::{find_value, load};
 use base::database::{Database, SqlValue};
 use base::error::Result;
@@ -16,6 +17,8 @@ pub struct QueryTerm {
     pub rarity: f64,
     /// How many texts hold it.
     pub found: i64,
+    /// How many steps it takes to look for it.
+    pub steps: i64,
 }
 
 impl QueryTerm {
@@ -25,8 +28,35 @@ impl QueryTerm {
             stem,
             rarity: rarity(found, all),
             found,
+            steps: found,
         }
     }
+}
+
+/// How many texts hold a word, and how often it stands in them in all.
+#[derive(Clone, Copy, Default)]
+pub struct WordCounts {
+    pub texts: i64,
+    pub places: i64,
+}
+
+impl WordCounts {
+    pub fn steps(self) -> i64 {
+        steps_of(self.texts, self.places)
+    }
+}
+
+/// The counts of those of the words that the index has.
+pub fn count_words(db: &dyn Database, words: &[&str]) -> Result<HashMap<String, WordCounts>> {
+    let sql = "SELECT wanted.value, found.doc, found.cnt
+                 FROM json_each(?1) AS wanted
+                CROSS JOIN cf_agents_search_words AS found
+                   ON found.term = wanted.value";
+    let rows: Vec<(String, i64, i64)> = load(db, sql, &[SqlValue::Text(json::encode(&words)?)])?;
+    let counts = rows.into_iter();
+    Ok(counts
+        .map(|(word, texts, places)| (word, WordCounts { texts, places }))
+        .collect())
 }
 
 /// Up to so many texts are counted, by what stands in every one: the engine walks over all of
@@ -40,27 +70,28 @@ pub fn rarity(found: i64, all: i64) -> f64 {
     (1.0 + (all - found + 0.5) / (found + 0.5)).ln().sqrt()
 }
 
-/// A query's terms, each with its rarity in the index.
+/// A query's terms, each with its rarity in the index. The words beyond those that can be counted
+/// are left out.
 pub fn load_terms(db: &dyn Database, query: &WordQuery) -> Result<Vec<QueryTerm>> {
-    let stems = query.terms();
+    let engine_count = engine_count(db)?;
+    let mut stems = query.terms();
+    stems.truncate(most_counted(engine_count.unwrap_or(0)));
     let mut wanted: Vec<&str> = stems.iter().map(String::as_str).collect();
-    let many = engine_count(db)?.filter(|many| *many > MAX_WALKED_TEXTS);
+    let many = engine_count.filter(|many| *many > MAX_WALKED_TEXTS);
     if many.is_none() {
         wanted.push(EVERY_DOCUMENT);
     }
-    let sql = "SELECT wanted.value, found.doc
-                 FROM json_each(?1) AS wanted
-                CROSS JOIN cf_agents_search_words AS found
-                   ON found.term = wanted.value";
-    let rows = load(db, sql, &[SqlValue::Text(json::encode(&wanted)?)])?;
-    let counts: HashMap<String, i64> = rows.into_iter().collect();
-    let count = |stem: &str| counts.get(stem).copied().unwrap_or(0);
-    let all = many.unwrap_or_else(|| count(EVERY_DOCUMENT));
+    let counts = count_words(db, &wanted)?;
+    let count = |stem: &str| counts.get(stem).copied().unwrap_or_default();
+    let all = many.unwrap_or_else(|| count(EVERY_DOCUMENT).texts);
     let terms = stems.into_iter();
     Ok(terms
         .map(|stem| {
-            let found = count(&stem);
-            QueryTerm::new(stem, found, all)
+            let counts = count(&stem);
+            QueryTerm {
+                steps: counts.steps(),
+                ..QueryTerm::new(stem, counts.texts, all)
+            }
         })
         .collect())
 }

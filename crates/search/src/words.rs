@@ -2,7 +2,8 @@
 //! neither a letter nor a digit. Scripts without spaces are cut into single characters
 //! and pairs of them.
 
-use super::plain::{FirstBytes, MAX_WORD_CHARS, TakeWord, is_between, is_special, skip_plain};
+pub use super::plain::MAX_WORD_CHARS;
+use super::plain::{FirstBytes, TakeWord, is_between, is_special, skip_plain};
 
 /// Every word, in order, in lower case and without accents.
 pub fn words(text: &str) -> Vec<String> {

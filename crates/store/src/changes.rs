@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use crate::activity;
 use crate::stored::write_stored;
 use base::columns::{FromRow, find, find_value, load};
 use base::database::{Database, Row, SqlValue};
@@ -86,6 +87,7 @@ fn record_some(
         ],
     )?;
     keep_below_next_append(db, session_id, last_seq, start + count)?;
+    activity::note(db, session_id)?;
     let (before, after) = (number / SWEPT_EVERY, (number + count) / SWEPT_EVERY);
     if before == after {
         return Ok(());
@@ -103,11 +105,13 @@ fn find_newest(db: &dyn Database, session_id: &Id) -> Result<Option<(i64, i64, i
     find(db, sql, &[session_id.as_str().into()])
 }
 
-/// The last `seq` whose cursors an entry may use. The cursor right before an append's
-/// own cursor stays free: `messages/feed.rs` uses it to report a message that the
-/// append joins.
+/// The cursors right before an append's own cursor that stay free: `messages/feed.rs` uses
+/// them to report the message that the append joins, or the two that it parts.
+pub const CURSORS_BEFORE_APPEND: i64 = 2;
+
+/// The last `seq` whose cursors an entry may use.
 fn last_seq_before(cursor: i64) -> i64 {
-    (cursor + 1) / CURSORS_A_SEQ
+    (cursor + CURSORS_BEFORE_APPEND) / CURSORS_A_SEQ
 }
 
 /// After about a million changes without an append, the entries reach the cursor of the
@@ -407,9 +411,9 @@ pub fn find_position(life: &FeedLife, since: i64) -> Option<i64> {
 /// are random here.
 fn is_given(position: i64, recorded: i64) -> bool {
     let offset = position % CURSORS_A_SEQ;
-    // An append's own cursor is a multiple; the two cursors before it tell of messages that
-    // it joined or parted.
-    offset <= recorded || offset >= CURSORS_A_SEQ - 2
+    // An append's own cursor is a multiple; those before it tell of messages that it joined
+    // or parted.
+    offset <= recorded || offset >= CURSORS_A_SEQ - CURSORS_BEFORE_APPEND
 }
 
 /// A change, and its position in the feed.

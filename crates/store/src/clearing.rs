@@ -1,34 +1,110 @@
-//! Which pages are cleared after a purge, in one life of the object.
+//! When the pages of the database are cleared after purges, and which.
 //!
-//! A purge is committed before its pages are cleared, and the object may die between the
-//! two. The caller then sends the same request again, which finds nothing to erase. So a
-//! purge that erased nothing clears the pages of all tables.
+//! SQLite leaves the bytes of a row where they stood: in the free bytes of pages, in free pages,
+//! and in the write-ahead log. That holds for every deletion and every update, also for those
+//! that came long before a purge: a text that was deleted first, and purged then, has no row that
+//! the purge could overwrite. So a purge is cleared after, whatever it found: every table that was
+//! written to since it was last cleared is written anew (`schema/free_space.rs`). The rule this
+//! file protects: a receipt is handed out after a clearing that began when its purge had been
+//! committed, and was completed.
 //!
-//! That rewrites rows of everybody, so it happens once in a life: this is memory of the
-//! object, which a death takes along. While all pages are known to be clear, a purge that
-//! found nothing has nothing to clear.
+//! A clearing writes rows of everybody. Purges that come at the same time share one, and the next
+//! one is paced by what the last one wrote. Purges that come meanwhile wait for it.
+//!
+//! All this is memory of the object, which a death takes along. So the first clearing in a life
+//! writes all tables anew.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 use super::erased::LeftPages;
-use super::erasing::{ENTRY_INDEX, EVENT_INDEX, all_tables};
-use super::schema::free_space::{FILLED_AFTER_DEATH_BYTES, FILLED_BYTES};
+use super::schema::zeros::PAGE_BYTES;
+use super::table_fates::RowOwner;
+use super::tables::TABLES;
+use base::database::Writes;
+use base::error::{Code, Error, Result};
+
+/// A clearing that writes more rows is followed by none for a minute.
+const SMALL_ROWS: i64 = 1_000;
+pub const MINUTE_MS: i64 = 60_000;
+
+/// A smaller one counts by what it writes: 100 rows, or 8 MiB, are a second. A minute of them may
+/// come at once.
+const MS_PER_ROW: i64 = 10;
+const BYTES_PER_MS: i64 = (8 << 20) / 1_000;
+
+/// How long a clearing waits for the purges that come at the same time.
+pub const GATHER_MS: i64 = 20;
+
+/// How long a purge that waits for a clearing sleeps until it looks again.
+const LOOK_MS: i64 = 25;
+
+/// A clearing that takes longer has come to an end that it could not tell, and another begins.
+const MAX_CLEARING_MS: i64 = 30_000;
+
+/// The most requests that wait for a clearing. Each holds its answer, which is short.
+const MAX_WAITING: usize = 256;
+
+/// What may hold bytes of deleted texts, as one life of the object knows it.
+struct Dirt {
+    /// An earlier life, or a clearing that failed, may have left texts in any table.
+    is_everywhere: bool,
+    /// The tables that were written to.
+    tables: BTreeSet<&'static str>,
+    /// Whether anything but new rows was written.
+    has_freed: bool,
+    /// The most bytes that the database had.
+    peak_bytes: i64,
+}
 
 /// The state of pages, as one life of an object knows it.
-#[derive(Default)]
 pub struct PageClearing {
     /// How many purges this life committed that wrote something.
     purges: Cell<u64>,
     /// How many it committed in all.
     ended: Cell<u64>,
-    /// How many of them had been committed when all pages were last known to be clear.
-    /// `None`: an earlier life may have left texts.
-    clear_at: Cell<Option<u64>>,
-    /// Whether the pages of all tables are being cleared now.
-    is_clearing_all: Cell<bool>,
-    /// The tables of purges that are cleared after the work which made them.
-    left: RefCell<BTreeSet<&'static str>>,
+    /// How many of all had been committed when the last completed clearing began.
+    cleared: Cell<u64>,
+    /// When the clearing that is under way began.
+    clearing_since_ms: Cell<Option<i64>>,
+    /// What the clearings so far are worth, in time: when it will be made up for.
+    paid_at_ms: Cell<i64>,
+    waiting: Cell<usize>,
+    /// A model's tool purged, and nobody waits for the clearing.
+    is_left: Cell<bool>,
+    dirt: RefCell<Dirt>,
+    /// How many pages the file has, as the last clearing saw; 0: not known.
+    file_pages: Cell<i64>,
+}
+
+impl Default for PageClearing {
+    fn default() -> Self {
+        Self {
+            purges: Cell::default(),
+            ended: Cell::default(),
+            cleared: Cell::default(),
+            clearing_since_ms: Cell::default(),
+            paid_at_ms: Cell::default(),
+            waiting: Cell::default(),
+            is_left: Cell::default(),
+            dirt: RefCell::new(Dirt {
+                is_everywhere: true,
+                tables: BTreeSet::new(),
+                has_freed: false,
+                peak_bytes: 0,
+            }),
+            file_pages: Cell::default(),
+        }
+    }
+}
+
+/// What a purge that needs clear pages does next.
+pub enum NextStep<'a> {
+    /// Pages were cleared after it.
+    Done,
+    /// It waits for so long, and looks again.
+    Wait(i64),
+    Clear(Clearing<'a>),
 }
 
 impl PageClearing {
@@ -37,14 +113,14 @@ impl PageClearing {
         if left.is_written {
             self.purges.set(self.purges.get().saturating_add(1));
         }
-        if left.is_written || left.may_repeat {
+        if left.needs_clearing() {
             self.ended.set(self.ended.get().saturating_add(1));
         }
     }
 
     /// Notes a purge that a model's tool committed. Its pages are cleared after the turn, or after
     /// the request that called the tool ([`Self::take_left`]). A tool gives no receipt, so one
-    /// that found nothing repeats no purge.
+    /// that found nothing needs no clearing.
     pub fn leave(&self, left: &LeftPages) {
         self.note(left);
         if left.is_written {
@@ -54,12 +130,17 @@ impl PageClearing {
 
     /// Has pages wait once more that were taken and not cleared.
     pub fn leave_again(&self, left: &LeftPages) {
-        self.left.borrow_mut().extend(&left.tables);
+        if left.needs_clearing() {
+            self.is_left.set(true);
+        }
     }
 
     /// The pages that wait to be cleared.
     pub fn take_left(&self) -> LeftPages {
-        LeftPages::in_tables(self.left.take().into_iter().collect())
+        LeftPages {
+            is_written: self.is_left.take(),
+            may_repeat: false,
+        }
     }
 
     /// How many purges this life has committed. Code that keeps texts while it waits for somebody
@@ -68,197 +149,368 @@ impl PageClearing {
         self.purges.get()
     }
 
-    /// As [`Self::purges`], for whoever waits for a home elsewhere: those that found nothing here
-    /// count, too, because the home may have erased the text.
+    /// How many it has committed with those that found nothing. Whoever waits for a home elsewhere
+    /// asks for these, because the home may have erased the text. So does whoever waits for pages:
+    /// those of all these purges are clear after the next clearing.
     pub fn all_purges(&self) -> u64 {
         self.ended.get()
     }
 
-    /// Whether this purge needs the pages of all tables cleared.
-    fn needs_all(&self, left: &LeftPages) -> bool {
-        let is_clear = self.clear_at.get().is_some_and(|clear_at| {
-            // A purge that wrote something without erasing a text was noted itself.
-            self.purges.get() == clear_at.saturating_add(u64::from(left.is_written))
-        });
-        left.may_repeat && !is_clear
+    /// Refuses a purge where too many wait. Asked before anything is deleted.
+    pub fn check_room(&self, now_ms: i64) -> Result<()> {
+        if self.waiting.get() < MAX_WAITING {
+            return Ok(());
+        }
+        let wait_ms = self.due_in_ms(now_ms).max(1_000);
+        let message = format!(
+            "{MAX_WAITING} purges wait until pages are cleared, which is the limit. Send this one again later: nothing was erased."
+        );
+        Err(Error::new(Code::RateLimited, message).with_retry_after((wait_ms + 999) / 1_000))
     }
 
-    /// Whether the pages that this purge needs cleared are being cleared by another one.
-    pub fn must_wait(&self, left: &LeftPages) -> bool {
-        self.is_clearing_all.get() && self.needs_all(left)
+    /// Counts a request that waits until it drops this.
+    pub fn wait(&self) -> Waiting<'_> {
+        self.waiting.set(self.waiting.get().saturating_add(1));
+        Waiting(self)
     }
 
-    /// The pages to clear after a purge that was noted. `None`: nothing.
-    pub fn begin(&self, left: &LeftPages) -> Option<Clearing<'_>> {
-        let clears_all = self.needs_all(left);
-        if !clears_all && !left.is_written {
-            return None;
+    fn due_in_ms(&self, now_ms: i64) -> i64 {
+        self.paid_at_ms
+            .get()
+            .saturating_sub(now_ms)
+            .saturating_sub(MINUTE_MS)
+    }
+
+    /// What the purge does that was the `number`th ([`Self::all_purges`]).
+    pub fn next_step(&self, number: u64, now_ms: i64) -> NextStep<'_> {
+        if self.cleared.get() >= number {
+            return NextStep::Done;
         }
-        let mut tables: BTreeSet<&'static str> = left.tables.iter().copied().collect();
-        if clears_all {
-            tables.extend(all_tables().chain([EVENT_INDEX, ENTRY_INDEX]));
-            self.is_clearing_all.set(true);
+        let since_ms = self.clearing_since_ms.get();
+        if since_ms.is_some_and(|since_ms| (since_ms..since_ms + MAX_CLEARING_MS).contains(&now_ms))
+        {
+            return NextStep::Wait(LOOK_MS);
         }
-        Some(Clearing {
+        // A clock that was set back makes nobody wait for longer.
+        let due_in_ms = self.due_in_ms(now_ms).min(MINUTE_MS);
+        if due_in_ms > 0 {
+            return NextStep::Wait(due_in_ms);
+        }
+        self.clearing_since_ms.set(Some(now_ms));
+        NextStep::Clear(Clearing {
             of: self,
-            tables: tables.into_iter().collect(),
-            clears_all,
-            purges: self.purges.get(),
+            since_ms: now_ms,
+            until: 0,
+            is_done: false,
         })
     }
 }
 
-/// Pages that are being cleared.
+/// A request that waits for a clearing.
+pub struct Waiting<'a>(&'a PageClearing);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.set(self.0.waiting.get().saturating_sub(1));
+    }
+}
+
+/// Pages that are being cleared. One that is dropped before it succeeds makes nobody wait, and
+/// the next one clears all.
 pub struct Clearing<'a> {
     of: &'a PageClearing,
-    /// The tables and indexes that are written anew.
+    since_ms: i64,
+    /// How many purges had been committed when it began.
+    until: u64,
+    is_done: bool,
+}
+
+/// What a clearing writes anew.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ToClear {
     pub tables: Vec<&'static str>,
-    clears_all: bool,
-    /// How many purges were committed when this began.
-    purges: u64,
+    /// An object may have died over its pages, and its next life writes behind the frames that
+    /// the log held.
+    pub is_first: bool,
+    /// The most bytes that the database had since the last clearing.
+    pub peak_bytes: i64,
+    /// How many pages the file had then; 0: not known.
+    pub file_pages: i64,
 }
 
 impl Clearing<'_> {
-    /// How much the last fillings write.
-    pub fn filled_bytes(&self) -> i64 {
-        match self.clears_all {
-            true => FILLED_AFTER_DEATH_BYTES,
-            false => FILLED_BYTES,
+    /// Begins it. The tables to write anew; `None`: nothing was deleted since the last clearing.
+    pub fn begin(&mut self, writes: &Writes, size_bytes: i64) -> Option<ToClear> {
+        self.until = self.of.ended.get();
+        let mut dirt = self.of.dirt.borrow_mut();
+        dirt.take(writes, size_bytes);
+        if !dirt.is_everywhere && !dirt.has_freed {
+            return None;
         }
+        Some(ToClear {
+            tables: match dirt.is_everywhere {
+                true => clearable_tables().collect(),
+                false => dirt.tables.iter().copied().collect(),
+            },
+            is_first: dirt.is_everywhere,
+            peak_bytes: dirt.peak_bytes,
+            file_pages: self.of.file_pages.get(),
+        })
     }
 
-    /// Notes that the pages are clear. If this is not called, a later purge that finds
-    /// nothing clears them.
-    pub fn succeed(self) {
-        // All pages are clear now only if each purge before this one is known to have cleared its
-        // own.
-        let was_clear = self.of.clear_at.get() == self.purges.checked_sub(1);
-        if self.clears_all || (was_clear && self.purges > 0) {
-            self.of.clear_at.set(Some(self.purges));
-        }
+    /// Notes what requests wrote while the clearing waited.
+    pub fn note_meanwhile(&self, writes: &Writes) {
+        // The zeros are no transaction's pages.
+        self.of.dirt.borrow_mut().take(
+            &Writes {
+                peak_bytes: 0,
+                ..writes.clone()
+            },
+            0,
+        );
+    }
+
+    /// Notes that nothing had to be cleared.
+    pub fn skip(mut self) {
+        self.is_done = true;
+        self.of.note_cleared(self.until);
+    }
+
+    /// Notes the tables that were written anew. Until the clearing has succeeded, a failure has
+    /// the next one write all of them.
+    pub fn forget_dirt(&self) {
+        let mut dirt = self.of.dirt.borrow_mut();
+        dirt.is_everywhere = true;
+        dirt.tables.clear();
+        dirt.has_freed = false;
+        dirt.peak_bytes = 0;
+    }
+
+    /// Notes that the pages are clear, and what that wrote.
+    pub fn succeed(mut self, written: &WrittenAnew, now_ms: i64) {
+        self.is_done = true;
+        self.of.note_cleared(self.until);
+        self.of.dirt.borrow_mut().is_everywhere = false;
+        self.of.file_pages.set(written.file_pages);
+        self.of.pay(written, now_ms);
     }
 }
 
 impl Drop for Clearing<'_> {
     fn drop(&mut self) {
-        if self.clears_all {
-            self.of.is_clearing_all.set(false);
+        if self.of.clearing_since_ms.get() == Some(self.since_ms) {
+            self.of.clearing_since_ms.set(None);
+        }
+        if !self.is_done {
+            self.of.dirt.borrow_mut().is_everywhere = true;
         }
     }
+}
+
+/// What a clearing wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WrittenAnew {
+    /// Rows of tables.
+    pub rows: i64,
+    pub pages: i64,
+    /// How many pages the database's file has now; 0: not known.
+    pub file_pages: i64,
+}
+
+impl PageClearing {
+    fn note_cleared(&self, until: u64) {
+        self.cleared.set(self.cleared.get().max(until));
+    }
+
+    fn pay(&self, written: &WrittenAnew, now_ms: i64) {
+        let worth_ms = match written.rows > SMALL_ROWS {
+            true => 2 * MINUTE_MS,
+            false => written.rows * MS_PER_ROW + written.pages * PAGE_BYTES / BYTES_PER_MS,
+        };
+        let from_ms = self
+            .paid_at_ms
+            .get()
+            .clamp(now_ms, now_ms.saturating_add(MINUTE_MS));
+        self.paid_at_ms
+            .set(from_ms.saturating_add(worth_ms).min(now_ms + 2 * MINUTE_MS));
+    }
+}
+
+impl Dirt {
+    fn take(&mut self, writes: &Writes, size_bytes: i64) {
+        self.is_everywhere |= writes.is_incomplete;
+        self.peak_bytes = self.peak_bytes.max(writes.peak_bytes).max(size_bytes);
+        for statement in &writes.statements {
+            self.has_freed |= !only_adds(statement);
+            let named = statement.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+            for word in named.filter(|word| word.starts_with("cf_agents_")) {
+                self.tables
+                    .extend(clearable_tables().find(|name| *name == word));
+            }
+        }
+    }
+}
+
+/// The tables that may hold bytes of deleted texts: also one without texts takes a page that the
+/// same transaction freed, and SQLite does not clear such a page.
+fn clearable_tables() -> impl Iterator<Item = &'static str> {
+    TABLES
+        .iter()
+        .filter(|table| table.owner != RowOwner::View && table.name != "cf_agents_migrations")
+        .map(|table| table.name)
+}
+
+/// Whether a statement leaves all rows as they are that were there.
+fn only_adds(statement: &str) -> bool {
+    let statement = statement.trim_start();
+    statement.starts_with("INSERT INTO") && !statement.contains("DO UPDATE")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn erased() -> LeftPages {
-        LeftPages::in_tables(vec!["cf_agents_events"])
-    }
+    const ERASED: LeftPages = LeftPages {
+        is_written: true,
+        may_repeat: false,
+    };
+    const NOTHING: LeftPages = LeftPages {
+        is_written: false,
+        may_repeat: true,
+    };
 
-    fn nothing() -> LeftPages {
-        LeftPages {
-            tables: vec![EVENT_INDEX],
-            is_written: false,
-            may_repeat: true,
+    fn writes(statements: &[&str]) -> Writes {
+        Writes {
+            statements: statements.iter().map(|&sql| sql.to_owned()).collect(),
+            ..Writes::default()
         }
     }
 
-    /// Whether the purge clears all tables, some or none.
-    fn purge(pages: &PageClearing, left: &LeftPages, succeeds: bool) -> &'static str {
-        pages.note(left);
-        let Some(clearing) = pages.begin(left) else {
-            return "none";
+    fn deleted() -> Writes {
+        writes(&["DELETE FROM cf_agents_events WHERE session_id = ?1"])
+    }
+
+    /// What the purge that was just noted has cleared.
+    fn cleared(pages: &PageClearing, writes: &Writes) -> Option<Vec<&'static str>> {
+        let NextStep::Clear(mut clearing) = pages.next_step(pages.all_purges(), 0) else {
+            panic!("it has to wait");
         };
-        let clears_all = clearing.clears_all;
-        assert_eq!(
-            clears_all,
-            all_tables().all(|table| clearing.tables.contains(&table))
-        );
-        assert_eq!(clearing.filled_bytes() > FILLED_BYTES, clears_all);
-        if succeeds {
-            clearing.succeed();
-        }
-        match clears_all {
-            true => "all",
-            false => "some",
-        }
-    }
-
-    #[test]
-    fn a_purge_that_finds_nothing_clears_all_once_in_a_life() {
-        let pages = PageClearing::default();
-        assert_eq!(purge(&pages, &nothing(), true), "all");
-        for _ in 0..3 {
-            assert_eq!(purge(&pages, &nothing(), true), "none");
-        }
-        // One that erased clears what it erased, and nothing is left after it.
-        assert_eq!(purge(&pages, &erased(), true), "some");
-        assert_eq!(purge(&pages, &nothing(), true), "none");
-        // The next life knows nothing of it.
-        assert_eq!(purge(&PageClearing::default(), &nothing(), true), "all");
-    }
-
-    #[test]
-    fn a_purge_that_cleared_its_own_says_nothing_of_an_earlier_life() {
-        let pages = PageClearing::default();
-        assert_eq!(purge(&pages, &erased(), true), "some");
-        assert_eq!(purge(&pages, &nothing(), true), "all");
-        assert_eq!(purge(&pages, &nothing(), true), "none");
-    }
-
-    #[test]
-    fn what_was_not_cleared_is_cleared_by_the_next_purge_that_finds_nothing() {
-        let pages = PageClearing::default();
-        assert_eq!(purge(&pages, &nothing(), false), "all");
-        assert_eq!(purge(&pages, &nothing(), true), "all");
-        assert_eq!(purge(&pages, &erased(), false), "some");
-        // A later purge that clears its own does not hide it.
-        assert_eq!(purge(&pages, &erased(), true), "some");
-        assert_eq!(purge(&pages, &nothing(), true), "all");
-        // A purge whose answer failed behind its transaction was noted, and cleared nothing.
-        pages.note(&erased());
-        assert_eq!(purge(&pages, &nothing(), true), "all");
-        assert_eq!(purge(&pages, &nothing(), true), "none");
-    }
-
-    #[test]
-    fn a_purge_that_wrote_without_erasing_clears_its_own_tables() {
-        let pages = PageClearing::default();
-        let wrote = LeftPages {
-            may_repeat: true,
-            ..erased()
+        let Some(to_clear) = clearing.begin(writes, 0) else {
+            clearing.skip();
+            return None;
         };
-        assert_eq!(purge(&pages, &wrote, true), "all");
-        assert_eq!(purge(&pages, &wrote, true), "some");
-        assert_eq!(purge(&pages, &nothing(), true), "none");
+        clearing.forget_dirt();
+        clearing.succeed(&WrittenAnew::default(), 0);
+        Some(to_clear.tables)
+    }
+
+    fn all() -> Vec<&'static str> {
+        clearable_tables().collect()
     }
 
     #[test]
-    fn a_purge_that_comes_meanwhile_waits_and_one_that_erases_is_not_hidden() {
+    fn the_first_clearing_in_a_life_writes_all_tables_and_the_next_what_was_written_to() {
         let pages = PageClearing::default();
-        let first = pages.begin(&nothing()).unwrap();
-        assert!(pages.must_wait(&nothing()));
-        assert!(!pages.must_wait(&erased()));
-        pages.note(&erased());
-        first.succeed();
-        assert!(!pages.must_wait(&nothing()));
-        assert_eq!(purge(&pages, &nothing(), true), "all");
-        // One that ends without success makes nobody wait.
-        pages.note(&erased());
-        drop(pages.begin(&nothing()));
-        assert!(!pages.must_wait(&nothing()));
+        pages.note(&NOTHING);
+        assert_eq!(cleared(&pages, &Writes::default()), Some(all()));
+        // Nothing was written since.
+        pages.note(&NOTHING);
+        assert_eq!(cleared(&pages, &Writes::default()), None);
+        // A row that was added took no other row's place.
+        let added = writes(&["INSERT INTO cf_agents_entries (key) VALUES (?1)"]);
+        pages.note(&NOTHING);
+        assert_eq!(cleared(&pages, &added), None);
+        // A plain deletion, and then a purge that finds nothing.
+        pages.note(&NOTHING);
+        let tables = cleared(&pages, &deleted());
+        assert_eq!(tables, Some(vec!["cf_agents_entries", "cf_agents_events"]));
+        pages.note(&NOTHING);
+        assert_eq!(cleared(&pages, &Writes::default()), None);
     }
 
     #[test]
-    fn purges_whose_clearings_overlap_are_cleared_again() {
+    fn what_was_not_cleared_is_cleared_by_the_next() {
         let pages = PageClearing::default();
-        assert_eq!(purge(&pages, &nothing(), true), "all");
-        pages.note(&erased());
-        let one = pages.begin(&erased()).unwrap();
-        pages.note(&erased());
-        let two = pages.begin(&erased()).unwrap();
-        two.succeed();
-        one.succeed();
-        assert_eq!(purge(&pages, &nothing(), true), "all");
+        pages.note(&ERASED);
+        cleared(&pages, &deleted());
+        pages.note(&ERASED);
+        let NextStep::Clear(mut clearing) = pages.next_step(2, 0) else {
+            panic!("it has to wait");
+        };
+        clearing.begin(&deleted(), 0).unwrap();
+        drop(clearing);
+        assert_eq!(cleared(&pages, &Writes::default()), Some(all()));
+    }
+
+    #[test]
+    fn a_purge_that_came_after_a_clearing_began_waits_for_the_next() {
+        let pages = PageClearing::default();
+        pages.note(&ERASED);
+        let NextStep::Clear(mut clearing) = pages.next_step(1, 0) else {
+            panic!("it has to wait");
+        };
+        // This one comes before it begins.
+        pages.note(&ERASED);
+        clearing.begin(&deleted(), 0).unwrap();
+        pages.note(&ERASED);
+        assert!(matches!(pages.next_step(2, 0), NextStep::Wait(LOOK_MS)));
+        clearing.forget_dirt();
+        clearing.succeed(&WrittenAnew::default(), 0);
+        assert!(matches!(pages.next_step(2, 0), NextStep::Done));
+        assert!(matches!(pages.next_step(3, 0), NextStep::Clear(_)));
+    }
+
+    #[test]
+    fn a_clearing_that_wrote_many_rows_is_followed_by_none_for_a_minute() {
+        let pages = PageClearing::default();
+        let mut clearings = Vec::new();
+        for now_ms in (0..300_000).step_by(500) {
+            pages.note(&ERASED);
+            if let NextStep::Clear(mut clearing) = pages.next_step(pages.all_purges(), now_ms) {
+                clearing.begin(&deleted(), 0).unwrap();
+                clearing.forget_dirt();
+                let written = WrittenAnew {
+                    rows: SMALL_ROWS + 1,
+                    ..WrittenAnew::default()
+                };
+                clearing.succeed(&written, now_ms);
+                clearings.push(now_ms);
+            }
+        }
+        assert_eq!(clearings, [0, 60_000, 120_000, 180_000, 240_000]);
+    }
+
+    #[test]
+    fn smaller_clearings_are_paced_by_what_they_write() {
+        let pages = PageClearing::default();
+        let (mut rows, mut clearings) = (0, 0);
+        let minutes = 10;
+        for now_ms in (0..minutes * MINUTE_MS).step_by(500) {
+            pages.note(&ERASED);
+            if let NextStep::Clear(mut clearing) = pages.next_step(pages.all_purges(), now_ms) {
+                clearing.begin(&deleted(), 0).unwrap();
+                clearing.forget_dirt();
+                let written = WrittenAnew {
+                    rows: 200,
+                    pages: 2_048,
+                    ..WrittenAnew::default()
+                };
+                clearing.succeed(&written, now_ms);
+                (rows, clearings) = (rows + written.rows, clearings + 1);
+            }
+        }
+        // Three seconds each, and twenty of them at once.
+        assert_eq!(clearings, minutes * 20 + 20);
+        assert!(rows / minutes <= 4_400);
+    }
+
+    #[test]
+    fn too_many_that_wait_are_refused_before_anything_is_deleted() {
+        let pages = PageClearing::default();
+        let waiting: Vec<_> = (0..MAX_WAITING).map(|_| pages.wait()).collect();
+        let refused = pages.check_room(0).unwrap_err();
+        assert_eq!(refused.code, Code::RateLimited);
+        drop(waiting);
+        assert!(pages.check_room(0).is_ok());
     }
 }

@@ -57,7 +57,9 @@ pub fn ask_when_idle(db: &dyn Database, settings: &LearnSettings, now_ms: i64) -
         return Ok(false);
     }
     let state = find_consolidation(db)?;
-    let soonest = state.ended_at.map_or(0, |ended_at| ended_at + PAUSE_MS);
+    // An end that lies ahead was written before the clock went back.
+    let ended_at = state.ended_at.map(|ended_at| ended_at.min(now_ms));
+    let soonest = ended_at.map_or(0, |ended_at| ended_at + PAUSE_MS);
     let due_at = Some((now_ms + IDLE_MS).max(soonest));
     if state.due_at == due_at {
         return Ok(false);

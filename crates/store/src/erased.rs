@@ -144,26 +144,28 @@ pub struct Erasure {
     pub left: LeftPages,
 }
 
-/// The texts that a purge may have left in pages. They are cleared after the purge's transaction
+/// Whether a purge may have left texts in pages. They are cleared after the purge's transaction
 /// (`store/clearing.rs`).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftPages {
-    /// The tables and indexes that held what was erased.
-    pub tables: Vec<&'static str>,
     /// Whether the purge wrote anything.
     pub is_written: bool,
     /// Whether the purge erased nothing. It may repeat one whose object died before it had
-    /// cleared pages.
+    /// cleared pages, or follow a deletion that left the text in them.
     pub may_repeat: bool,
 }
 
 impl LeftPages {
     /// The texts that deletions left in these tables.
-    pub fn in_tables(tables: Vec<&'static str>) -> Self {
+    pub fn in_tables(tables: &[&'static str]) -> Self {
         Self {
             is_written: !tables.is_empty(),
-            tables,
             may_repeat: false,
         }
+    }
+
+    /// `false`: this was no purge.
+    pub fn needs_clearing(&self) -> bool {
+        self.is_written || self.may_repeat
     }
 }

@@ -14,7 +14,7 @@ use super::erased::{Erased, Erasure, InPurge, LeftPages};
 use super::table_fates::SessionTable;
 use super::tables::TABLES;
 use base::columns::find_value;
-use base::database::{Database, Row, SqlValue, TextAndRow};
+use base::database::{Database, Row, SqlValue, TextAndRow, Writes};
 use base::error::{Error, Result};
 
 /// The most rows of a table that the receipt of a destroyed agent counts.
@@ -117,7 +117,6 @@ impl<'a> ErasingDatabase<'a> {
         let erased = self.erased.take();
         Ok(Erasure {
             left: LeftPages {
-                tables: self.take_tables(),
                 is_written: written != self.written_before,
                 may_repeat: erased == Erased::default(),
             },
@@ -132,23 +131,9 @@ impl<'a> ErasingDatabase<'a> {
         tables.into_iter().collect()
     }
 
-    /// Notes a table that takes rows. SQLite may give the table a page that this transaction
-    /// freed, and does not clear such a page: its unused bytes still hold deleted texts.
-    fn note_growth(&self, sql: &str) {
-        let Some(rest) = sql.trim_start().strip_prefix("INSERT INTO ") else {
-            return;
-        };
-        let name = rest.split([' ', '(', '\n']).next().unwrap_or_default();
-        let table = TABLES.iter().find(|table| table.name == name);
-        if let Some(table) = table.filter(|table| table.purge != InPurge::Merged) {
-            self.touch(table.name);
-        }
-    }
-
     /// Overwrites and counts the rows that this statement deletes.
     fn overwrite(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
         let Some(deletion) = DeleteStatement::read(sql) else {
-            self.note_growth(sql);
             return Ok(());
         };
         let table = TABLES.iter().find(|table| table.name == deletion.table);
@@ -268,6 +253,10 @@ impl Database for ErasingDatabase<'_> {
 
     fn size_bytes(&self) -> Result<i64> {
         self.db.size_bytes()
+    }
+
+    fn take_writes(&self) -> Result<Writes> {
+        self.db.take_writes()
     }
 
     fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

@@ -2,6 +2,7 @@
 //! rows outlive the object, so that no look is forgotten whatever dies.
 
 use super::learn_settings::{LearnAfter, LearnSettings};
+use super::stored::{UNKNOWN_UNTIL, find_stored};
 use base::columns::find_value;
 use base::database::Database;
 use base::error::Result;
@@ -46,6 +47,13 @@ pub fn mark_due(db: &dyn Database, session_id: &Id, due_at: i64) -> Result<()> {
             AND (learn_due_at IS NULL OR learn_due_at > ?2)",
         &[session_id.as_str().into(), due_at.into()],
     )
+}
+
+/// Until when events were written by builds that did not keep who caused them; 0: there are no
+/// such events.
+pub fn load_unknown_until(db: &dyn Database) -> Result<i64> {
+    let stored = find_stored(db, UNKNOWN_UNTIL)?;
+    Ok(stored.map_or(0, |stored| stored.parse().unwrap_or(MAX_INTEGER)))
 }
 
 /// Up to which event a session was learnt from. `None`: nothing was.

@@ -9,6 +9,9 @@ use base::error::{Code, Error};
 const RETRY_MS: i64 = 60_000;
 const MAX_RETRY_MS: i64 = 3_600_000;
 
+/// No pause after a failure is longer: a budget gives tokens again after a day.
+pub const LONGEST_RETRY_MS: i64 = 24 * 3_600_000;
+
 /// How often a model may answer nonsense about the same texts, until they are passed over.
 const MAX_NONSENSE: u32 = 3;
 

@@ -10,6 +10,7 @@
 //!
 //! This district knows rows. It does not know what a message or a memory block is.
 
+pub mod activity;
 pub mod agents_own;
 pub mod backup_plan;
 pub mod calibration;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::model_settings::Prices;
 use base::error::{Error, Result};
-use base::json::bounded;
+use base::json::{bounded, given};
 
 /// The most turns a minute that a limit may allow: as many times are stored.
 const MAX_TURNS_PER_MINUTE: i64 = 1_000;
@@ -60,6 +60,41 @@ impl Limits {
             field,
             "`limits.costPerDay` needs the agent's `prices`, because costs are counted by them. Set both with `configureAgent`.",
         ))
+    }
+}
+
+/// The limits that a token is given. They limit something: a field that is `null`, and limits
+/// without a field, would allow everything.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenLimits(pub Limits);
+
+/// The fields of [`Limits`], none of which may be `null`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct GivenFields {
+    #[serde(default, deserialize_with = "given")]
+    turns_per_minute: Option<AtMost<MAX_TURNS_PER_MINUTE>>,
+    #[serde(default, deserialize_with = "given")]
+    tokens_per_day: Option<AtMost<MAX_TOKENS_PER_DAY>>,
+    #[serde(default, deserialize_with = "given")]
+    cost_per_day: Option<CostLimit>,
+}
+
+impl<'de> Deserialize<'de> for GivenLimits {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let given = GivenFields::deserialize(deserializer)?;
+        let limits = Limits {
+            turns_per_minute: given.turns_per_minute,
+            tokens_per_day: given.tokens_per_day,
+            cost_per_day: given.cost_per_day,
+            is_unreadable: false,
+        };
+        match limits == Limits::default() {
+            true => Err(de::Error::custom(
+                "must set `turnsPerMinute`, `tokensPerDay` or `costPerDay`",
+            )),
+            false => Ok(Self(limits)),
+        }
     }
 }
 

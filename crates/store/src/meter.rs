@@ -38,8 +38,10 @@ pub struct Meter<'a> {
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
     pub config: &'a Config,
-    /// The limits of the token that asked.
+    /// The limits of the holder who caused the call.
     pub token: Option<&'a HolderLimits>,
+    /// The budget of the agent's own work that the call belongs to, beside the limits.
+    pub budget: Option<&'a HolderLimits>,
 }
 
 /// A call that has been counted by an estimate of its input.
@@ -59,8 +61,17 @@ pub struct CallSpending {
 
 /// One holder's limits.
 struct Bound<'a> {
+    payer: Payer,
     holder: &'a str,
     limits: &'a Limits,
+}
+
+/// Whose limits bound a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Payer {
+    Agent,
+    Token,
+    Budget,
 }
 
 /// The count of one holder on one day.
@@ -89,7 +100,7 @@ impl FromRow<'_> for HolderCount {
 
 /// Why a turn or a call is refused.
 struct LimitRefusal {
-    is_agents: bool,
+    payer: Payer,
     field: &'static str,
     what: &'static str,
     retry_after_s: i64,
@@ -103,16 +114,20 @@ impl LimitRefusal {
             retry_after_s,
             ..
         } = self;
-        let whose = if self.is_agents { "agent" } else { "token" };
+        let whose = match self.payer {
+            Payer::Agent => "agent",
+            Payer::Token | Payer::Budget => "token",
+        };
         let error = Error::new(
             Code::RateLimited,
             format!("This {whose} {what} (`{field}`). Try again in {retry_after_s} s."),
         )
         .with_retry_after(*retry_after_s)
         .with_field(*field);
-        match self.is_agents {
-            true => error,
-            false => error.of_kind(ErrorKind::TokenLimited),
+        match self.payer {
+            Payer::Agent => error,
+            Payer::Token => error.of_kind(ErrorKind::TokenLimited),
+            Payer::Budget => error.of_kind(ErrorKind::BudgetLimited),
         }
     }
 }
@@ -189,14 +204,18 @@ impl<'a> Meter<'a> {
 
     fn bounds(&self) -> Vec<Bound<'a>> {
         let agents = self.config.limits.as_ref().map(|limits| Bound {
+            payer: Payer::Agent,
             holder: AGENT,
             limits,
         });
-        let tokens = self.token.map(|token| Bound {
-            holder: &token.holder,
-            limits: &token.most,
-        });
-        agents.into_iter().chain(tokens).collect()
+        let of = |payer, holder: &'a HolderLimits| Bound {
+            payer,
+            holder: &holder.holder,
+            limits: &holder.most,
+        };
+        let tokens = self.token.map(|token| of(Payer::Token, token));
+        let budget = self.budget.map(|budget| of(Payer::Budget, budget));
+        agents.into_iter().chain(tokens).chain(budget).collect()
     }
 
     /// Refuses limits that can't be read, and limits of the cost of an agent without prices.
@@ -339,7 +358,7 @@ impl Bound<'_> {
         // When this turn is a minute old, another one may begin.
         let oldest = newest_first.nth(most - 1)?;
         Some(LimitRefusal {
-            is_agents: self.holder == AGENT,
+            payer: self.payer,
             field: "limits.turnsPerMinute",
             what: "has begun as many turns within a minute as it may",
             retry_after_s: seconds(oldest + MINUTE_MS - now_ms),
@@ -360,7 +379,7 @@ impl Bound<'_> {
             return None;
         };
         Some(LimitRefusal {
-            is_agents: self.holder == AGENT,
+            payer: self.payer,
             field,
             what,
             retry_after_s: seconds((counted.day + 1) * DAY_MS - now_ms),

@@ -34,6 +34,13 @@ pub const REMOVED_TOOLS: &str = "removedTools";
 /// `learning/consolidate.rs`.
 pub const CONSOLIDATION: &str = "consolidation";
 
+/// The key of the time until which events were written without the authority of who caused
+/// them; see `store/learn_due.rs`.
+pub const UNKNOWN_UNTIL: &str = "unknownUntil";
+
+/// The key of the last session outside the window of activity; see `store/activity.rs`.
+pub const ACTIVITY: &str = "activity";
+
 /// The key of the agent's own settings; see `store/config.rs`.
 pub const AGENT: &str = "agent";
 

@@ -277,7 +277,7 @@ pub const TABLES: &[SessionTable] = &[
         deletion: Deletion::WithSession,
         block: None,
         fork: InFork::Copy {
-            columns: "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at, model_writes, retention, metadata, tags",
+            columns: "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at, model_writes, retention, metadata, tags, origin",
         },
         file: InFile::ShownBy("getBlocks"),
         agent_file: InAgentFile::AsInSessions,
@@ -289,7 +289,7 @@ pub const TABLES: &[SessionTable] = &[
         deletion: Deletion::WithSession,
         block: Some("key"),
         fork: InFork::Copy {
-            columns: "key, version, content, written_by, session_id, turn_id, reason, written_at, event_id",
+            columns: "key, version, content, written_by, session_id, turn_id, reason, written_at, event_id, source",
         },
         file: InFile::ShownBy("getBlockVersions"),
         agent_file: InAgentFile::AsInSessions,

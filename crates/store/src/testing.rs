@@ -1,10 +1,18 @@
 //! A database with this build's tables, for tests.
 
+use std::path::Path;
 use std::sync::OnceLock;
 
 use base::testing::{FixedHost, Sqlite};
 
 use crate::schema;
+
+/// As [`migrated`], in a file with a write-ahead log.
+pub fn migrated_at(path: &Path) -> Sqlite {
+    let db = Sqlite::at(path);
+    schema::migrate(&db, &FixedHost::default()).unwrap();
+    db
+}
 
 /// A database with this build's tables, as an object has it at its first request.
 pub fn migrated() -> Sqlite {

@@ -1,6 +1,7 @@
 //! The tokens and the cost of a session's model calls. A call that is reported under an
 //! id counts once, however often the report is sent.
 
+use crate::activity;
 use crate::last_turns;
 use crate::usage_days::{self, DAY_MS, DayUsage};
 use base::columns::find_value;
@@ -72,6 +73,7 @@ pub fn count_usage(
           WHERE id = ?1",
         &params,
     )?;
+    activity::note(db, id)?;
     usage_days::count_for_agent(db, &days)
 }
 

@@ -10,7 +10,11 @@ interface Env {
 }
 
 const TOKEN_SECONDS = 3600;
-const VISITOR = /(?:^|; )visitor=([0-9a-f-]{36})(?:;|$)/;
+
+/** The cookie's name. Over HTTPS no other host, a subdomain for instance, can set a cookie of this name. */
+const SECURE_COOKIE = "__Host-visitor";
+const LOCAL_COOKIE = "visitor";
+const VISITOR = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** What the page does with the visitor's agent, and nothing more. */
 const OPERATIONS = [
@@ -39,14 +43,50 @@ export default {
 
 /** Gives a visitor a token for the visitor's own agent. Put your own login here. */
 async function welcome(request: Request, env: Env): Promise<Response> {
-  const known = VISITOR.exec(request.headers.get("cookie") ?? "")?.[1];
-  const visitor = known ?? crypto.randomUUID();
-  const name = `visitor:${visitor}`;
+  if (!isOurPage(request)) return new Response("Only this page logs in here.\n", { status: 403 });
+  const isSecure = request.url.startsWith("https:");
+  const cookie = isSecure ? SECURE_COOKIE : LOCAL_COOKIE;
+  const visitor = cookieOf(request, cookie) ?? crypto.randomUUID();
+  const name = await agentOf(visitor);
   const agent = sessionAgent(env.MEMORY, name, { token: env.SESSION_AGENT_TOKEN });
   if ((await agent.getBlock({ label: "memory" })) === null) await furnish(agent);
   const { token, expiresAt } = await agent.mintToken({ operations: OPERATIONS, expiresIn: TOKEN_SECONDS });
-  const headers = { "set-cookie": `visitor=${visitor}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000` };
+  const secure = isSecure ? "; Secure" : "";
+  const headers = {
+    "set-cookie": `${cookie}=${visitor}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000${secure}`,
+    "cache-control": "no-store",
+  };
   return Response.json({ agent: name, token, expiresAt }, { headers });
+}
+
+/** Whether the page is this Worker's own: another site's could make a visitor somebody else. */
+function isOurPage(request: Request): boolean {
+  const site = request.headers.get("sec-fetch-site");
+  if (site !== null) return site === "same-origin";
+  // Of an older browser, and of what is none.
+  const page = request.headers.get("origin");
+  return page === null || page === new URL(request.url).origin;
+}
+
+/** The cookie's value, if it has the form of the login's. */
+function cookieOf(request: Request, name: string): string | undefined {
+  const cookies = (request.headers.get("cookie") ?? "").split("; ").map((cookie) => cookie.split("="));
+  // Of two cookies of one name, nobody knows which is ours.
+  const [value, ...others] = cookies.filter(([named]) => named === name).map(([, value]) => value ?? "");
+  return value !== undefined && others.length === 0 && VISITOR.test(value) ? value : undefined;
+}
+
+/**
+ * The name of a visitor's agent. It stands in addresses, logs and spans, and tools and webhooks are
+ * told it. The cookie is what lets a visitor in, so the name only follows from it: an HMAC, whose key
+ * is the cookie's random number. Nobody computes the cookie from the name.
+ */
+async function agentOf(visitor: string): Promise<string> {
+  const bytes = (text: string) => new TextEncoder().encode(text);
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const key = await crypto.subtle.importKey("raw", bytes(visitor), algorithm, false, ["sign"]);
+  const digest = await crypto.subtle.sign("HMAC", key, bytes("the name of a visitor's agent"));
+  return `visitor:${[...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
 /** A new agent: its character, its memory and its tools. */

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // `npx session-agent check`: what of a Worker's configuration the agents could not use. As
-// `[build] command` of a wrangler.toml, it stops `wrangler dev` and `wrangler deploy`.
+// `[build] command` of a wrangler.toml, it stops `wrangler dev` and `wrangler deploy`. With
+// `--deploy` it also refuses a template's login that nobody has replaced.
 // `npx session-agent export` and `import`: see whole.mjs; `agents`, `erase`, `backup`, `restore`
 // and `verify`: see agents.mjs.
 
@@ -8,13 +9,15 @@ import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
 import { runAgents, USAGE as USAGE_AGENTS } from "./agents.mjs";
 import { findVariableFault } from "./defaults.mjs";
+import { findPlaceholder } from "./placeholder.mjs";
 import { runWhole, USAGE as USAGE_WHOLE } from "./whole.mjs";
 
 const CONFIGS = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
 const others = [USAGE_WHOLE, USAGE_AGENTS].map((usage) => usage.replace("Usage:", "      "));
-const USAGE = `Usage: session-agent check [--config wrangler.toml]\n${others.join("\n\n")}`;
+const USAGE = `Usage: session-agent check [--config wrangler.toml] [--deploy]\n${others.join("\n\n")}`;
 
 const readApi = () => JSON.parse(readFileSync(join(import.meta.dirname, "../worker/site/openapi.json"), "utf8"));
 
@@ -46,7 +49,7 @@ function isClone(folder) {
   }
 }
 
-async function check(given) {
+async function check({ config: given, deploy }) {
   const config = given ?? CONFIGS.find((name) => existsSync(name));
   if (config === undefined || !existsSync(config))
     return `There is no ${config ?? "wrangler.toml"} in ${process.cwd()}.`;
@@ -56,7 +59,12 @@ async function check(given) {
     return `${FILE} is read by the build of a clone of the repository alone, and has no effect here. Put its JSON into the variable AGENT_DEFAULTS.`;
   const tooLong = "Give your class `blocks()` and `tools()` for what is longer.";
   try {
-    return await findVariableFault(resolve(config), { loadWrangler, readApi, tooLong });
+    const fault = await findVariableFault(resolve(config), { loadWrangler, readApi, tooLong });
+    if (fault !== undefined) return fault;
+    const placeholder = findPlaceholder(folder);
+    if (deploy) return placeholder;
+    if (placeholder !== undefined) console.error(`Before you deploy: ${placeholder}`);
+    return undefined;
   } catch (error) {
     return error instanceof Missing ? error.message : `${config} can't be read: ${error.message}`;
   }
@@ -71,11 +79,20 @@ async function transfer(command, args) {
 }
 
 const [command, ...args] = process.argv.slice(2);
-const [option, config, ...more] = args;
-const isCheck =
-  command === "check" && more.length === 0 && (option === undefined || (option === "--config" && config !== undefined));
+
+/** The options of `check`, or `null` where they are wrong. */
+function checkOptions() {
+  try {
+    const options = { config: { type: "string" }, deploy: { type: "boolean" } };
+    return parseArgs({ args, options }).values;
+  } catch {
+    return null;
+  }
+}
+
+const asked = command === "check" ? checkOptions() : null;
 const run = {
-  check: () => (isCheck ? check(config) : USAGE),
+  check: () => (asked === null ? USAGE : check(asked)),
   export: () => transfer(command, args),
   import: () => transfer(command, args),
   agents: () => runAgents(command, args),
@@ -88,4 +105,4 @@ const fault = await (Object.hasOwn(run, command ?? "") ? run[command]() : USAGE)
 if (fault !== undefined) {
   console.error(fault);
   process.exitCode = 1;
-} else if (isCheck) console.log("The defaults for every agent can be used.");
+} else if (asked !== null) console.log("The defaults for every agent can be used.");

@@ -2,6 +2,7 @@
 
 import type { Target } from "./bindings.js";
 import { Connection } from "./connection.js";
+import { errorFrom } from "./error_codes.js";
 import type { AgentOptions, CallOptions } from "./options.js";
 import {
   type AgentOperations,
@@ -21,6 +22,7 @@ import {
   type UiMessage,
 } from "./operations.js";
 import { pagesOf } from "./pages.js";
+import { rightsText } from "./rights.js";
 import { SessionClient } from "./session.js";
 import {
   type ExportLine,
@@ -170,11 +172,11 @@ for (const operation of Object.keys(OPERATIONS)) {
   };
 }
 
-function operate(connection: Connection, operation: string, input: object, options?: CallOptions): Promise<any> {
+async function operate(connection: Connection, operation: string, input: object, options?: CallOptions): Promise<any> {
   const reads = OPERATIONS[operation]?.reads ?? false;
-  return connection.operate(
+  return await connection.operate(
     operation,
-    input,
+    operation === "mintToken" ? rightsIn(input) : input,
     { reads, isRepeatable: reads || bringsItsIds(operation, input) },
     options,
   );
@@ -190,4 +192,13 @@ function bringsItsIds(
   if (operation === "appendMessages") return haveIds(messages);
   if (operation === "appendMessage" || operation === "runTurn") return typeof message?.id === "string";
   return operation === "addUsage" && typeof id === "string";
+}
+
+/** The rights of a new token. What JSON would drop of them is refused. */
+function rightsIn(input: object): object {
+  try {
+    return JSON.parse(rightsText(input, "input"));
+  } catch (error) {
+    throw errorFrom(error as any, { status: 400, operation: "mintToken" });
+  }
 }

@@ -97,7 +97,9 @@ class Block {
   async read(): Promise<string | null> {
     const block = await this.#owner.getBlock({ label: this.#label });
     if (block?.unavailable) throw new Error(`Block \`${this.#label}\` is unavailable: ${block.unavailable}`);
-    return block?.content || null;
+    if (!block?.content) return null;
+    const { textSource: source, updatedAt, content } = block;
+    return shown({ source, updatedAt, content });
   }
 
   async search(query: string): Promise<string | null> {
@@ -130,7 +132,11 @@ class Block {
 }
 
 /** A text that a tool or a file brought is data: quoted, below its source and its day. */
-function shown({ source, updatedAt, content }: Found): string {
+function shown({
+  source,
+  updatedAt,
+  content,
+}: Pick<Found, "content" | "source"> & { updatedAt?: number | null }): string {
   if (source !== "tool" && source !== "import") return content;
   const day = updatedAt == null ? "at an unknown time" : new Date(updatedAt).toISOString().slice(0, 10);
   const lines = content.split(/\r\n|[\n\r\v\f\u0085\u2028\u2029]/);

@@ -3,8 +3,9 @@
 
 import type { BuiltContext, ContextMessage, ListedTool, ToolOutcome } from "./operations.js";
 
-/** Marks an object as a schema of the AI SDK. */
+/** Marks an object as a schema of the AI SDK. Version 5 asks for the second mark, too. */
 const SCHEMA = Symbol.for("vercel.ai.schema");
+const VALIDATOR = Symbol.for("vercel.ai.validator");
 
 /** A message for a model, as the AI SDK has it. */
 export type AiMessage =
@@ -47,7 +48,7 @@ export function toolsOf(
 ): { [name: string]: MemoryTool } {
   const tool = ({ name, description, parameters }: ListedTool): MemoryTool => ({
     description,
-    inputSchema: { [SCHEMA]: true, jsonSchema: parameters, validate: undefined },
+    inputSchema: { [SCHEMA]: true, [VALIDATOR]: true, jsonSchema: parameters, validate: undefined },
     async execute(input, { abortSignal } = {}) {
       const { output, isError } = await run(name, input, abortSignal);
       // The SDK tells the model of a tool that threw, and goes on.

@@ -1,6 +1,6 @@
 // The bindings on which a client is opened, and their methods over Workers RPC.
 
-import type { ErrorCode, Operations } from "./operations.js";
+import type { ErrorCode, ObjectOperations } from "./operations.js";
 
 /** A service binding of Session Agent's Worker, or an object's stub. */
 export interface BindingTarget {
@@ -46,15 +46,8 @@ export interface SessionAgentService {
   request(agent: string, operation: string, json?: string, options?: RpcOptions): Promise<RpcAnswer>;
 }
 
-/** Every operation as a method of an agent's object: plain values in and out. A refusal is thrown. */
-export type ObjectOperations = {
-  [Name in keyof Operations]: (
-    // biome-ignore lint/complexity/noBannedTypes: whether every field may be left out is asked so.
-    ...given: {} extends Operations[Name]["input"]
-      ? [input?: Operations[Name]["input"], options?: ObjectRpcOptions]
-      : [input: Operations[Name]["input"], options?: ObjectRpcOptions]
-  ) => Promise<Operations[Name]["output"]>;
-};
+/** A session by its id, or as `createSession` gave it. */
+export type SessionRef = string | { id: string; agentId: string };
 
 /** An agent's object, by a binding with `script_name`. */
 export interface SessionAgentObject extends ObjectOperations {

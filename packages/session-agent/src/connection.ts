@@ -73,6 +73,8 @@ export class Connection {
     const request = this.#target.request;
     if (request === null) return null;
     const token = await this.#readToken();
+    const mayBeBound = token === undefined && this.#target.fetchBound !== null;
+    if (mayBeBound && this.#target.hasRights) return null;
     const traced = this.#target.takesTrace ? this.#traceOf(trace) : {};
     let answer: any;
     try {
@@ -94,6 +96,8 @@ export class Connection {
       this.#target.giveUpTraces();
       return await this.#ask(operation, json, reads, call);
     }
+    // The binding itself may be the permission: `fetch` finds out.
+    if (mayBeBound && (error.code === "unauthorized" || error.code === "forbidden")) return null;
     // Such an answer is streamed by `fetch`.
     if (reads && error.code === "payload_too_large") return null;
     throw errorFrom(error, { status, operation });
@@ -118,15 +122,13 @@ export class Connection {
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
       ...this.#traceOf(trace),
     };
+    const url = `${this.#target.root}${base}${path}`;
+    // Neither the token nor the body may go where a redirect leads.
+    const sent: RequestInit = { ...init, headers, redirect: "manual", ...(signal && { signal }) };
     let response: Response;
     try {
-      // Neither the token nor the body may go where a redirect leads.
-      response = await this.#target.fetch(`${this.#target.root}${base}${path}`, {
-        ...init,
-        headers,
-        redirect: "manual",
-        ...(signal && { signal }),
-      });
+      response =
+        (token === undefined ? await this.#fetchBound(url, sent) : null) ?? (await this.#target.fetch(url, sent));
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       throw lost(operation, error);
@@ -137,6 +139,23 @@ export class Connection {
       throw redirected(operation, response);
     }
     throw await refusal(response, operation, signal);
+  }
+
+  /** The answer to a caller whose permission is the binding. `null`: the binding gives none. */
+  async #fetchBound(url: string, init: RequestInit): Promise<Response | null> {
+    const { fetchBound, hasRights } = this.#target;
+    // A stream can be sent only once.
+    const isStream = init.body !== undefined && init.body !== null && typeof init.body !== "string";
+    if (fetchBound === null || (isStream && !hasRights)) return null;
+    try {
+      const response = await untilAborted(fetchBound(url, init), init.signal ?? undefined);
+      this.#target.noteRights(true);
+      return response;
+    } catch (error) {
+      if (hasRights || !saysNoSuchMethod(error)) throw error;
+      this.#target.noteRights(false);
+      return null;
+    }
   }
 
   /** The trace of a call, as headers and as options of a binding. A carrier's other fields stay here. */

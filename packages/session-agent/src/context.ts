@@ -1,7 +1,7 @@
 // The input of a model in one turn, in memory. It is built from events, grows during the turn, and
 // is thrown away. Only what the turn added is written back.
 
-import { eventToMessage, type ModelMessage, type PlainEvent } from "./events.js";
+import { eventToMessage, type ModelMessage, type ToldEvent } from "./events.js";
 import type { SessionEvent } from "./operations.js";
 
 export interface ContextBuilderOptions<Event = SessionEvent> {
@@ -52,8 +52,8 @@ export class WorkingContext {
 }
 
 /** A context of these events. `eventToMessage` may be your own; `null` leaves an event out. */
-export function buildWorkingContext<Event extends PlainEvent = SessionEvent>(
-  events: Event[],
+export function buildWorkingContext<Event extends ToldEvent & { id: string } = SessionEvent>(
+  events: readonly Event[],
   {
     systemInstructions = [],
     eventToMessage: mapper = eventToMessage,

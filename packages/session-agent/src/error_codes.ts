@@ -25,6 +25,7 @@ import {
   TurnInProgressError,
   UnauthorizedError,
   UnknownOperationError,
+  UnsupportedMediaTypeError,
   VersionConflictError,
 } from "./errors.js";
 import type { ErrorCode } from "./operations.js";
@@ -48,6 +49,7 @@ const CLASSES: { [Code in ErrorCode]: ErrorClass } = {
   already_exists: AlreadyExistsError,
   turn_in_progress: TurnInProgressError,
   payload_too_large: PayloadTooLargeError,
+  unsupported_media_type: UnsupportedMediaTypeError,
   step_limit_reached: StepLimitReachedError,
   rate_limited: RateLimitedError,
   block_over_budget: BlockOverBudgetError,

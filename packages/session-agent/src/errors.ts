@@ -93,6 +93,8 @@ export class VersionConflictError extends SessionAgentError {}
 export class AlreadyExistsError extends SessionAgentError {}
 export class TurnInProgressError extends SessionAgentError {}
 export class StepLimitReachedError extends SessionAgentError {}
+/** The body was compressed. */
+export class UnsupportedMediaTypeError extends SessionAgentError {}
 export class ModelFailedError extends SessionAgentError {}
 export class ModelOverloadedError extends SessionAgentError {}
 export class StorageFailedError extends SessionAgentError {}

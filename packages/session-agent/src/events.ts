@@ -1,7 +1,7 @@
 // Events, rows and messages, turned into each other by pure functions. A Workflow or a
 // Worker builds a model's context with these from what `loadEvents` gave.
 
-import type { Action, ContextFile, SessionEvent, ToolCall } from "./operations.js";
+import type { Action, ContextFile, ToolCall } from "./operations.js";
 
 /** A row of the table `cf_agents_events`. */
 export interface StoredEvent {
@@ -15,8 +15,8 @@ export interface StoredEvent {
   created_at: number;
 }
 
-/** An event without its place in the tree, which a row does not have. */
-export interface PlainEvent {
+/** The fields of an event without its place in the tree, which a row does not have. */
+interface PlainFields {
   id: string;
   sessionId: string;
   seq: number;
@@ -28,6 +28,35 @@ export interface PlainEvent {
   toolName?: string | null;
   isError?: boolean | null;
   metadata?: { [field: string]: any } | null;
+}
+
+/** An event without its place in the tree. Its `action` says which fields it has. */
+export type PlainEvent = PlainFields &
+  (
+    | { action: "user_message" | "agent_message" | "system_instruction" | "compaction" }
+    | { action: "tool_call_request"; toolCalls: ToolCall[] }
+    | { action: "tool_result"; toolCallId: string }
+  );
+
+/**
+ * An event, as far as it tells a model something. It has no field of any value: TypeScript goes
+ * through those of a stub's answer without end.
+ */
+export interface ToldEvent {
+  action: Action;
+  content?: string | null;
+  toolCalls?: ReadonlyArray<{ id: string; name: string }> | null;
+  toolCallId?: string | null;
+  toolName?: string | null;
+  isError?: boolean | null;
+}
+
+/** An event, as far as a row holds it. */
+export interface LoggedEvent extends ToldEvent {
+  id: string;
+  sessionId: string;
+  seq: number;
+  createdAt: number;
 }
 
 /** A message as a model gets it. */
@@ -42,6 +71,7 @@ export interface ModelMessage {
 }
 
 /** The kind of an event. */
+export type EventAction = Action;
 export const EventAction: {
   readonly USER_MESSAGE: "user_message";
   readonly AGENT_MESSAGE: "agent_message";
@@ -67,7 +97,7 @@ const IN_METADATA: { [Name in Action]?: Array<"toolCalls" | "toolCallId" | "tool
 /** A row of `cf_agents_events` as an event. Throws if the row's metadata is not JSON. */
 export function hydrateEvent(row: StoredEvent): PlainEvent {
   const metadata = row.metadata ? JSON.parse(row.metadata) : {};
-  const event: PlainEvent = {
+  const event: PlainFields = {
     id: row.id,
     sessionId: row.session_id,
     seq: row.seq,
@@ -86,12 +116,12 @@ export function hydrateEvent(row: StoredEvent): PlainEvent {
   if (row.action === EventAction.TOOL_CALL_REQUEST) event.toolCalls ??= [];
   if (row.action === EventAction.TOOL_RESULT) event.toolCallId ??= "";
   if (Object.keys(kept).length > 0) event.metadata = kept;
-  return event;
+  return event as PlainEvent;
 }
 
 /** An event as a row of `cf_agents_events`. */
-export function dehydrateEvent(event: PlainEvent | SessionEvent): StoredEvent {
-  const metadata: { [field: string]: any } = { ...event.metadata };
+export function dehydrateEvent(event: LoggedEvent): StoredEvent {
+  const metadata: { [field: string]: any } = { ...(event as PlainFields).metadata };
   for (const field of IN_METADATA[event.action] ?? []) {
     if (event[field] !== undefined && event[field] !== null) metadata[field] = event[field];
   }
@@ -107,7 +137,7 @@ export function dehydrateEvent(event: PlainEvent | SessionEvent): StoredEvent {
 }
 
 /** The message that tells a model of an event. `null`: none. */
-export function eventToMessage(event: PlainEvent | SessionEvent): ModelMessage | null {
+export function eventToMessage(event: ToldEvent): ModelMessage | null {
   const content = event.content ?? "";
   switch (event.action) {
     case EventAction.USER_MESSAGE:
@@ -115,7 +145,7 @@ export function eventToMessage(event: PlainEvent | SessionEvent): ModelMessage |
     case EventAction.AGENT_MESSAGE:
       return { role: "assistant", content };
     case EventAction.TOOL_CALL_REQUEST:
-      return { role: "assistant", content, toolCalls: event.toolCalls ?? [] };
+      return { role: "assistant", content, toolCalls: (event.toolCalls ?? []) as ToolCall[] };
     case EventAction.TOOL_RESULT:
       return {
         role: "tool",
@@ -148,7 +178,7 @@ export function messageToEvent(sessionId: string, message: ModelMessage): PlainE
       return {
         ...event,
         action: EventAction.TOOL_RESULT,
-        toolCallId: message.toolCallId,
+        toolCallId: message.toolCallId ?? "",
         ...(message.toolName && { toolName: message.toolName }),
         ...(message.isError && { isError: true }),
       };

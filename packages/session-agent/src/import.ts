@@ -1,16 +1,15 @@
 // Conversations from elsewhere: messages of the AI SDK, items of OpenAI, the tables of the
-// Agents SDK, and what ChatGPT, LangChain, mem0 and Zep export. Each import can be repeated: what is there already is not written again.
+// Agents SDK, and what ChatGPT, Claude, LangChain, mem0 and Zep export. Each import can be repeated: what is there already is not written again.
 // With `dryRun` nothing is written, and the report says what would be.
 
 import type { AgentClient } from "./agent.js";
 import { AlreadyExistsError } from "./errors.js";
+import { entriesOfMem0, entriesOfZep, type FactsPlan } from "./import_facts.js";
 import {
   completionsOfLangChain,
   conversationsOfChatGPT,
+  conversationsOfClaude,
   described,
-  entriesOfMem0,
-  entriesOfZep,
-  type FactsPlan,
   isObject,
   knownShape,
   messagesOfZep,
@@ -44,7 +43,12 @@ export interface SessionReport {
   known: number;
   /** How many summaries were written, or would be. */
   compactions: number;
-  /** The items that were left out, with the reasons. */
+  /**
+   * Set if the session has newer messages, which stay its conversation: what is written is a branch
+   * beside them.
+   */
+  isBranch?: boolean;
+  /** The items that were left out, or parts of them, with the reasons. */
   skipped: Array<{ id: string | null; reason: string }>;
 }
 
@@ -193,13 +197,30 @@ export async function importChatGPT(
   return report(options, outcomes);
 }
 
+/**
+ * Writes the conversations of Claude's data export into an agent, each into a session of its own.
+ * `file` is the text of `conversations.json`, what it holds, or one conversation of it.
+ */
+export async function importClaude(
+  agent: AgentClient,
+  file: string | object,
+  options: ImportOptions = {},
+): Promise<ImportReport> {
+  const plans = conversationsOfClaude(file, check);
+  const outcomes: SessionReport[] = [];
+  for (const { id, ...plan } of plans) outcomes.push(await writeSession(agent.session(id), plan, options));
+  return report(options, outcomes);
+}
+
 /** Writes messages of LangChain into a session: its instances, its stored messages, or serialised ones. */
 export async function importLangChainMessages(
   session: SessionClient,
   messages: Iterable<object> | string,
   options: ImportOptions = {},
 ): Promise<ImportReport> {
-  return await importOpenAIItems(session, completionsOfLangChain(messages), options);
+  const { items, skipped } = completionsOfLangChain(messages);
+  const done = await importOpenAIItems(session, items, options);
+  return { ...done, sessions: done.sessions.map((one) => ({ ...one, skipped: [...one.skipped, ...skipped] })) };
 }
 
 /** Writes messages of a thread of Zep's into a session. */
@@ -285,6 +306,8 @@ async function writeSession(
     else if (!known.ids.has(one.message.id)) fresh.push(one);
     seen.add(one.message.id);
   }
+  // What was written in the session since is what it goes on with.
+  const newer = known.exists && fresh.length > 0 ? await leafBeside(session, seen, options) : undefined;
   const overlays = known.exists ? (await session.getCompactions({}, options)).compactions : [];
   const missing = compactions.filter(
     (one) =>
@@ -299,7 +322,8 @@ async function writeSession(
       options.onProgress?.({ done: n + 1, total: fresh.length });
     }
     for (const compaction of missing) await session.addCompaction(compaction, options);
-    if (leafId !== undefined && fresh.length > 0) await session.setLeaf({ id: leafId }, options);
+    if (newer !== undefined) await session.setLeaf({ id: newer }, options);
+    else if (leafId !== undefined && fresh.length > 0) await session.setLeaf({ id: leafId }, options);
   }
   return {
     id: session.id,
@@ -307,6 +331,7 @@ async function writeSession(
     write: fresh.length,
     known: seen.size - fresh.length,
     compactions: missing.length,
+    ...(newer !== undefined && { isBranch: true }),
     skipped,
   };
 }
@@ -341,6 +366,16 @@ async function idsIn(
   if ((await session.getSession({}, { signal, retry, trace })) === null) return { exists: false, ids };
   for await (const { id } of session.events({ signal, retry, trace })) ids.add(id);
   return { exists: true, ids };
+}
+
+/** The end of the conversation, if it is none of the imported messages. */
+async function leafBeside(
+  session: SessionClient,
+  imported: ReadonlySet<string>,
+  { signal, retry, trace }: CallOptions,
+): Promise<string | undefined> {
+  const { leafId } = await session.buildWorkingContext({ limit: 1 }, { signal, retry, trace });
+  return leafId === null || imported.has(leafId) ? undefined : leafId;
 }
 
 async function haveSession(session: SessionClient, input: { name?: string }, options: CallOptions): Promise<void> {

@@ -1,21 +1,15 @@
-// Reads exports of ChatGPT, LangChain, mem0 and Zep as messages, items and entries. These functions
+// Reads exports of ChatGPT, Claude, LangChain and Zep as messages and items. These functions
 // read and write nothing. Their shapes are strangers': each is looked at before it is used, and
 // what can't be taken is named with a reason.
 
-import type { BlockPlan, Checked, SessionPlan } from "./import_tables.js";
+import type { Checked, SessionPlan } from "./import_tables.js";
 
-type Thing = { [field: string]: any };
+export type Thing = { [field: string]: any };
 type Check = (message: unknown) => Checked;
 
 /** A session to write, and the message that the conversation ended with. */
 export interface ConversationPlan extends SessionPlan {
   leafId?: string;
-}
-
-/** A fact to write into a searchable block. */
-export interface FactsPlan {
-  entries: Required<BlockPlan>["entries"];
-  skipped: Array<{ id: string | null; reason: string }>;
 }
 
 export const isObject = (value: unknown): value is Thing =>
@@ -50,7 +44,8 @@ function conversationOf(id: string, conversation: Thing, check: Check): Conversa
     const above = written.get(node.parent) ?? null;
     const { checked, reason } = messageOfChatGPT(at, node, check);
     if (checked !== undefined) plan.messages.push({ message: checked, parentId: above });
-    else if (reason !== undefined) plan.skipped.push({ id: at, reason });
+    // Of a message that is written, a part may be left out.
+    if (reason !== undefined) plan.skipped.push({ id: at, reason });
     written.set(at, checked?.id ?? above);
     open.push(...[...(children.get(at) ?? [])].reverse());
   }
@@ -73,32 +68,106 @@ function childrenOf(nodes: { [id: string]: Thing }): Map<string | null, string[]
   return children;
 }
 
-/** Neither a message nor a reason: the node says nothing, as the root. */
+/**
+ * Neither a message nor a reason: the node says nothing, as the root. Both: a part of the message is left
+ * out.
+ */
 function messageOfChatGPT(id: string, { message }: Thing, check: Check): Checked {
   if (!isObject(message) || message.metadata?.is_visually_hidden_from_conversation === true) return {};
   const role = message.author?.role;
-  const { parts, text, content_type: type } = message.content ?? {};
+  const { parts, text, content_type: type, ...content } = message.content ?? {};
   const texts = [text ?? [], parts ?? []].flat().filter((part) => typeof part === "string" && part !== "");
-  const others = (Array.isArray(parts) ? parts : []).filter((part) => typeof part !== "string").length;
-  if (texts.length === 0)
-    return others === 0 ? {} : { reason: `It is \`${type}\` without a text. The export has its files apart.` };
-  if (role === "tool") return { reason: `It is what the tool \`${message.author.name}\` answered.` };
+  const others = (Array.isArray(parts) ? parts : []).filter((part) => typeof part !== "string");
+  // What a browser showed, or what the model thought, is in fields of its own.
+  const hasMore = Object.values(content).some((value) => (Array.isArray(value) ? value.length > 0 : isObject(value)));
+  const isResult = typeof content.result === "string" && content.result !== "";
+  if (role === "tool" && (texts.length > 0 || isResult))
+    return { reason: `It is what the tool \`${message.author.name}\` answered.` };
+  if (texts.length === 0) {
+    if (others.length > 0) return { reason: `It is \`${type}\` without a text. The export has its files apart.` };
+    return isResult || hasMore ? { reason: `It is \`${type}\`, which is no text of the conversation.` } : {};
+  }
   if (typeof message.recipient === "string" && message.recipient !== "all")
     return { reason: `It is a call of the tool \`${message.recipient}\`.` };
   const time = typeof message.create_time === "number" ? { createdAt: Math.round(message.create_time * 1000) } : {};
-  return check({ id, role, parts: texts.map((part) => ({ type: "text", text: part })), ...time });
+  const checked = check({ id, role, parts: texts.map((part) => ({ type: "text", text: part })), ...time });
+  const files = others.length + lengthOf(message.metadata?.attachments);
+  if (checked.checked === undefined || files === 0) return checked;
+  return { ...checked, reason: `Its text is imported without ${filesText(files)}. The export has its files apart.` };
 }
 
-/** Messages of LangChain, in any of its shapes, as messages of chat completions. */
-export function completionsOfLangChain(messages: unknown): Thing[] {
+const lengthOf = (list: unknown): number => (Array.isArray(list) ? list.length : 0);
+const filesText = (count: number): string => (count === 1 ? "its picture or file" : `its ${count} pictures or files`);
+
+/** The conversations of Claude's data export: its text, its list, or one of the list. */
+export function conversationsOfClaude(file: unknown, check: Check): ConversationPlan[] {
+  const given = typeof file === "string" ? parsed(file, "importClaude") : file;
+  return (Array.isArray(given) ? given : [given]).map((conversation, n) => {
+    if (!isOfClaude(conversation))
+      throw new TypeError(
+        `importClaude takes the \`conversations.json\` of Claude's data export, whose conversations have a \`uuid\` and \`chat_messages\`. Conversation ${n + 1} is ${described(conversation)}.`,
+      );
+    const plan: ConversationPlan = { id: conversation.uuid, messages: [], compactions: [], skipped: [] };
+    if (typeof conversation.name === "string" && conversation.name !== "") plan.name = conversation.name;
+    let last: string | null = null;
+    const written = new Map<unknown, string | null>();
+    for (const message of conversation.chat_messages) {
+      const { checked, reason } = messageOfClaude(message, check);
+      // Newer exports say which message each one follows.
+      const parent: string | null =
+        written.get(message?.parent_message_uuid) ?? (written.has(message?.parent_message_uuid) ? null : last);
+      if (checked !== undefined) plan.messages.push({ message: checked, parentId: parent });
+      if (reason !== undefined) plan.skipped.push({ id: message?.uuid ?? null, reason });
+      last = checked?.id ?? parent;
+      written.set(message?.uuid, last);
+    }
+    return last === null ? plan : { ...plan, leafId: last };
+  });
+}
+
+const isOfClaude = (value: unknown): value is Thing =>
+  isObject(value) && typeof value.uuid === "string" && Array.isArray(value.chat_messages);
+
+function messageOfClaude(message: unknown, check: Check): Checked {
+  if (!isObject(message)) return { reason: "It is not a message." };
+  const blocks: unknown[] = Array.isArray(message.content) ? message.content : [];
+  const isText = (block: unknown): block is Thing => isObject(block) && block.type === "text";
+  const texts = blocks.filter(isText).map(({ text }) => text);
+  if (texts.length === 0 && typeof message.text === "string") texts.push(message.text);
+  const left = blocks.flatMap((block) => (isText(block) ? [] : [`\`${(block as Thing)?.type}\``]));
+  for (const field of ["attachments", "files"]) if (lengthOf(message[field]) > 0) left.push(`\`${field}\``);
+  const parts = texts.filter((text) => typeof text === "string" && text !== "").map((text) => ({ type: "text", text }));
+  const without = left.length === 0 ? undefined : [...new Set(left)].join(", ");
+  if (parts.length === 0)
+    return { reason: without === undefined ? "It has no text." : `It has no text, but ${without}.` };
+  const time = timeOf(message.created_at);
+  const checked = check({
+    id: message.uuid,
+    role: message.sender === "human" ? "user" : message.sender,
+    parts,
+    ...(time !== undefined && { createdAt: time }),
+  });
+  if (checked.checked === undefined || without === undefined) return checked;
+  return { ...checked, reason: `Its text is imported without ${without}.` };
+}
+
+/** Messages of LangChain, in any of its shapes, as messages of chat completions, and what is left out of them. */
+export function completionsOfLangChain(messages: unknown): { items: Thing[]; skipped: SessionPlan["skipped"] } {
+  const skipped: SessionPlan["skipped"] = [];
   const list: any = typeof messages === "string" ? parsed(messages, "importLangChainMessages") : messages;
   if (typeof list !== "object" || list === null || typeof list[Symbol.iterator] !== "function")
     throw new TypeError(`importLangChainMessages takes a list of messages, and got ${described(list)}.`);
-  return Array.from(list as Iterable<unknown>, (message, n) => {
+  const items = Array.from(list as Iterable<unknown>, (message, n) => {
     const { kind, fields } = langChain(message);
     const role = LANGCHAIN_ROLES[kind ?? ""] ?? (kind === "generic" || kind === "chat" ? fields.role : undefined);
     if (role === undefined)
       throw new TypeError(`Message ${n + 1} is not a message of LangChain's: it is ${described(message)}.`);
+    const left = leftOfLangChain(fields);
+    if (left.length > 0)
+      skipped.push({
+        id: typeof fields.id === "string" ? fields.id : null,
+        reason: `Message ${n + 1} is imported without ${left.join(", ")}.`,
+      });
     const content = plainContent(fields.content);
     if (role === "tool") return { role, tool_call_id: fields.tool_call_id ?? "", content };
     const calls = Array.isArray(fields.tool_calls) ? fields.tool_calls : [];
@@ -113,6 +182,30 @@ export function completionsOfLangChain(messages: unknown): Thing[] {
       })),
     };
   });
+  return { items, skipped };
+}
+
+/** The fields of LangChain's messages that an event has no place for. */
+const LEFT_OF_LANGCHAIN = [
+  "artifact",
+  "additional_kwargs",
+  "response_metadata",
+  "usage_metadata",
+  "invalid_tool_calls",
+];
+
+function leftOfLangChain(fields: Thing): string[] {
+  const blocks: unknown[] = Array.isArray(fields.content) ? fields.content : [];
+  // A call is among the content and among `tool_calls`.
+  const isKept = (block: unknown) =>
+    typeof block === "string" ||
+    typeof (block as Thing)?.text === "string" ||
+    /^tool_(use|call)/.test((block as Thing)?.type);
+  const others = blocks.filter((block) => !isKept(block)).map((block) => `\`${(block as Thing)?.type}\``);
+  const isFull = (value: unknown) =>
+    value !== undefined && value !== null && (typeof value !== "object" || Object.keys(value).length > 0);
+  const named = LEFT_OF_LANGCHAIN.filter((field) => isFull(fields[field])).map((field) => `\`${field}\``);
+  return [...new Set([...others, ...named])];
 }
 
 const LANGCHAIN_ROLES: { [kind: string]: string } = {
@@ -156,57 +249,6 @@ function plainContent(content: any): string {
     .join("\n");
 }
 
-/** Memories of mem0: what `getAll` gives, or its list. Each is an entry under its own id. */
-export function entriesOfMem0(memories: unknown): FactsPlan {
-  return factsOf(memories, "results", "importMem0", (memory) => {
-    const text = memory.memory ?? memory.data?.memory;
-    if (typeof text !== "string") return undefined;
-    return {
-      key: memory.id,
-      content: text,
-      ...from(memory.updated_at ?? memory.created_at ?? memory.updatedAt ?? memory.createdAt),
-    };
-  });
-}
-
-/** Facts of Zep: edges of its graph, or the facts of its older memory. */
-export function entriesOfZep(facts: unknown): FactsPlan {
-  return factsOf(facts, "edges", "importZepFacts", (fact) => {
-    if (typeof fact.fact !== "string") return undefined;
-    const until = timeOf(fact.invalid_at ?? fact.invalidAt ?? fact.expired_at ?? fact.expiredAt);
-    return {
-      key: fact.uuid ?? fact.uuid_,
-      content: fact.fact,
-      ...from(fact.valid_at ?? fact.validAt ?? fact.created_at ?? fact.createdAt),
-      ...(until !== undefined && { validUntil: until }),
-    };
-  });
-}
-
-function factsOf(
-  given: unknown,
-  field: string,
-  name: string,
-  entryOf: (fact: Thing) => Required<BlockPlan>["entries"][number] | undefined,
-): FactsPlan {
-  const value: any = typeof given === "string" ? parsed(given, name) : given;
-  const list = Array.isArray(value) ? value : (value?.[field] ?? value?.facts ?? value?.relevant_facts);
-  if (!Array.isArray(list))
-    throw new TypeError(
-      `${name} takes a list, or an object with the list under \`${field}\`, and got ${described(value)}.`,
-    );
-  const plan: FactsPlan = { entries: [], skipped: [] };
-  list.forEach((fact, n) => {
-    const entry = isObject(fact) ? entryOf(fact) : undefined;
-    if (entry === undefined)
-      throw new TypeError(`Number ${n + 1} of the list can't be imported: it is ${described(fact)}.`);
-    if (typeof entry.key !== "string" || entry.key === "") plan.skipped.push({ id: null, reason: "It has no id." });
-    else if (entry.content === "") plan.skipped.push({ id: entry.key, reason: "It has no text." });
-    else plan.entries.push(entry);
-  });
-  return plan;
-}
-
 /** Messages of Zep as those of the AI SDK. `role` is a name there, and `role_type` the role. */
 export function messagesOfZep(messages: unknown): Thing[] {
   const value: any = typeof messages === "string" ? parsed(messages, "importZepMessages") : messages;
@@ -226,23 +268,20 @@ export function messagesOfZep(messages: unknown): Thing[] {
       id: message.uuid ?? message.uuid_,
       role: role === "ai" ? "assistant" : role,
       parts: [{ type: "text", text: message.content }],
-      ...(named && { metadata: { name: message.role } }),
+      ...((named || isObject(message.metadata)) && {
+        metadata: { ...message.metadata, ...(named && { name: message.role }) },
+      }),
       ...(time !== undefined && { createdAt: time }),
     };
   });
 }
 
-const from = (time: unknown): { validFrom?: number } => {
-  const validFrom = timeOf(time);
-  return validFrom === undefined ? {} : { validFrom };
-};
-
-function timeOf(value: any): number | undefined {
+export function timeOf(value: any): number | undefined {
   const time = value instanceof Date ? value.getTime() : typeof value === "string" ? Date.parse(value) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;
 }
 
-function parsed(text: string, name: string): unknown {
+export function parsed(text: string, name: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -266,9 +305,20 @@ export function described(value: unknown): string {
     : `an object with ${shown.join(", ")}${fields.length > SHOWN_FIELDS ? " and more" : ""}`;
 }
 
+/** A block that only Anthropic's API has. A message of texts alone is also one of chat completions. */
+const isOfAnthropic = (block: unknown): boolean =>
+  isObject(block) &&
+  (/^(tool_use|tool_result|thinking|redacted_thinking|server_tool_use)$/.test(block.type) || isObject(block.source));
+
 /** The name of a shape that another function of this module takes. */
 export function knownShape(value: unknown): string | undefined {
   if (!isObject(value)) return undefined;
+  const isClaudes: boolean = isOfClaude(value);
+  if (isClaudes) return "a conversation of Claude's data export, which `importClaude` takes";
+  if (typeof value.uuid === "string" && typeof value.sender === "string")
+    return "a message of Claude's data export. `importClaude` takes the whole `conversations.json`";
+  if (Array.isArray(value.content) && value.content.some(isOfAnthropic))
+    return "a message of Anthropic's API with blocks that no function here takes. Give `importUIMessages` messages of the AI SDK, with a tool's call and its result as one part";
   if (isObject(value.mapping)) return "a conversation of ChatGPT's data export, which `importChatGPT` takes";
   if (isObject(value.author) && isObject(value.content))
     return "a message of ChatGPT's data export. `importChatGPT` takes the whole `conversations.json`";

@@ -30,7 +30,14 @@ export interface BlockPlan {
   label: string;
   kind: "writable" | "searchable";
   content?: string;
-  entries?: Array<{ key: string; content: string; validFrom?: number; validUntil?: number }>;
+  entries?: Array<{
+    key: string;
+    content: string;
+    validFrom?: number;
+    validUntil?: number;
+    metadata?: { [field: string]: any };
+    tags?: string[];
+  }>;
 }
 
 /** A session while its rows are read, with what skipped messages followed. */

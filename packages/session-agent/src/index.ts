@@ -6,6 +6,7 @@ export type { AiSaid, AiStep, AiTurn, Persisted, Place } from "./ai_sdk_turn.js"
 export type * from "./bindings.js";
 export { namespaceOf, serviceOf } from "./bindings.js";
 export type { ChatChunk, ChatInput } from "./chat.js";
+export * from "./compact.js";
 export { buildWorkingContext, type ContextBuilderOptions, WorkingContext } from "./context.js";
 export * from "./errors.js";
 export {
@@ -13,12 +14,15 @@ export {
   EventAction,
   eventToMessage,
   hydrateEvent,
+  type LoggedEvent,
   messageToEvent,
   type ModelMessage,
   type PlainEvent,
   type StoredEvent,
+  type ToldEvent,
 } from "./events.js";
 export type * from "./operations.js";
+export * from "./provider_formats.js";
 export type { AgentOptions, CallOptions, RetryOptions, TraceCarrier } from "./options.js";
 export type { ChangesOptions } from "./pages.js";
 export type { ModelInput, ModelInputOptions, PersistOptions, SessionClient } from "./session.js";

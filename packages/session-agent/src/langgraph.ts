@@ -25,6 +25,8 @@ import { base64Of, bytesOf } from "./bytes.js";
 import { AlreadyExistsError, MessageNotFoundError, SessionNotFoundError } from "./errors.js";
 import type { AppendEventsInput, AppendOutcome, UiMessage } from "./operations.js";
 
+export { SessionAgentStore, type StoreOptions } from "./langgraph_store.js";
+
 export interface SaverOptions {
   serde?: SerializerProtocol;
   /**

@@ -10,6 +10,12 @@ const WITHOUT_REQUEST = new WeakSet<object>();
 /** Bindings whose other end was found to refuse the option of a trace. */
 const WITHOUT_TRACE = new WeakSet<object>();
 
+/**
+ * Whether the objects of a binding take a caller without a token as one of the class's own: a class of
+ * one's own, in the Worker that binds it. Others say that they have no such method.
+ */
+const WITH_RIGHTS = new WeakMap<object, boolean>();
+
 type Ask = (operation: string, json: string, options: RpcOptions) => Promise<RpcAnswer>;
 
 /** The ways to one agent. */
@@ -21,6 +27,12 @@ export interface Ways {
   fetch(url: string, init: RequestInit): Promise<Response>;
   /** The other end is older than this client. From now on `fetch` alone. */
   giveUpRequests(): void;
+  /** `fetch` with the rights of the binding, or `null`: the other end has no such way. */
+  readonly fetchBound: ((url: string, init: RequestInit) => Promise<Response>) | null;
+  /** Whether the binding is known to give rights. */
+  readonly hasRights: boolean;
+  /** Whether `fetchBound` was found there. */
+  noteRights(isThere: boolean): void;
   /** Whether `request` may name a trace. */
   readonly takesTrace: boolean;
   /** The other end is from before traces. From now on it is asked without one. */
@@ -51,6 +63,9 @@ export function targetOf(
       request: null,
       fetch: (url, init) => (ownFetch ?? globalThis.fetch)(url, init),
       giveUpRequests() {},
+      fetchBound: null,
+      hasRights: false,
+      noteRights() {},
       takesTrace: true,
       giveUpTraces() {},
     };
@@ -66,6 +81,16 @@ export function targetOf(
       return typeof binding.stub().request === "function" ? binding.request : null;
     },
     giveUpRequests: () => void WITHOUT_REQUEST.add(target),
+    get fetchBound() {
+      if (!binding.isObject || transport === "fetch" || WITH_RIGHTS.get(target) === false) return null;
+      if (typeof binding.stub().fetchBound !== "function") return null;
+      // A signal can't be sent along. Who gives up cancels the answer.
+      return (url: string, { signal, ...init }: RequestInit) => binding.stub().fetchBound(new Request(url, init));
+    },
+    get hasRights() {
+      return WITH_RIGHTS.get(target) === true;
+    },
+    noteRights: (isThere) => void WITH_RIGHTS.set(target, isThere),
     get takesTrace() {
       return !WITHOUT_TRACE.has(target);
     },
@@ -85,7 +110,7 @@ export function segmentOf(text: string, what: string): string {
   return encodeURIComponent(text);
 }
 
-function bindingOf(target: any, name: string): { stub: () => any; request: Ask } {
+function bindingOf(target: any, name: string): { stub: () => any; request: Ask; isObject: boolean } {
   // A binding to a Worker's own entrypoint (`ctx.exports`) is a function.
   if (target === null || !["object", "function"].includes(typeof target)) throw new TypeError(NO_TARGET);
   // A service binding has a `fetch`, and so has an object's stub. A namespace has none.
@@ -96,6 +121,7 @@ function bindingOf(target: any, name: string): { stub: () => any; request: Ask }
       typeof target.getByName === "function" ? target.getByName(name) : target.get(target.idFromName(name));
     return {
       stub,
+      isObject: true,
       request: (operation, json, options: ObjectRpcOptions) =>
         stub().request(operation, json, { ...options, agent: name }),
     };
@@ -104,10 +130,15 @@ function bindingOf(target: any, name: string): { stub: () => any; request: Ask }
   if (typeof target.id === "object" && target.id !== null) {
     return {
       stub: () => target,
+      isObject: true,
       request: (operation, json, options) => target.request(operation, json, { ...options, agent: name }),
     };
   }
-  return { stub: () => target, request: (operation, json, options) => target.request(name, operation, json, options) };
+  return {
+    stub: () => target,
+    isObject: false,
+    request: (operation, json, options) => target.request(name, operation, json, options),
+  };
 }
 
 /** Whether an error says that the other end has no such method. Nothing has run then. */

@@ -16,13 +16,15 @@ export interface ImportAgentOptions extends TransferOptions {
   allowSources?: boolean | undefined;
   /**
    * A file that is longer is sent in several requests, each of whole sessions: 64 MiB, below
-   * what Cloudflare takes in one request of any plan.
+   * what Cloudflare takes in one request of any plan. A request has 2,000 sessions at most.
    */
   partBytes?: number | undefined;
 }
 
 const NEWLINE = 10;
 const PART_BYTES = 64 * 2 ** 20;
+/** The most sessions of one request, whose work is then a few seconds of the agent's processor. */
+const PART_SESSIONS = 2_000;
 const DONE = '{"type":"done"';
 const END = '{"type":"end"';
 
@@ -65,7 +67,7 @@ export async function importAgent(
 function add(sum: ImportedAgent, part: ImportedAgent): void {
   for (const field of ["sessions", "imported", "skipped", "events"] as const) sum[field] += part[field];
   const joined = <T>(one: T[] = [], other: T[] = []): T[] => [...new Set([...one, ...other])];
-  for (const field of ["leftOut", "toolsWithoutHeaders"] as const) {
+  for (const field of ["leftOut", "toolsWithoutHeaders", "toolsUnavailable"] as const) {
     const all = joined<any>(sum[field], part[field]);
     if (all.length > 0) sum[field] = all;
   }
@@ -111,7 +113,7 @@ class Parts {
       yield line;
       if (!begins(line, END)) continue;
       sessions += 1;
-      if (bytes < this.#partBytes) continue;
+      if (bytes < this.#partBytes && sessions < PART_SESSIONS) continue;
       this.#sessions += sessions;
       yield encoder.encode(`{"type":"done","sessions":${sessions}}\n`);
       return;

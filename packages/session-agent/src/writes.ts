@@ -81,6 +81,7 @@ export async function persistWorkingContext(
   if (!("getNewMessages" in input)) return await run("persistWorkingContext", input, options);
   const messages = input.getNewMessages();
   const { leafId } = input;
+  if (messages.length === 0) return { events: [], leafId: leafId ?? null };
   const outcome: AppendOutcome = await run(
     "persistWorkingContext",
     { messages, ...(leafId !== undefined && { expectedLeafId: leafId }) },

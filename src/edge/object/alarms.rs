@@ -8,6 +8,7 @@ use crate::edge::host::Runtime;
 use crate::edge::http;
 use crate::edge::storage::{Sqlite, wake_at};
 use access::Caller;
+use api::dispatch::follow_writes;
 use api::scheduled_backup;
 use base::host::Host as _;
 use base::outbound::Outbound as _;
@@ -141,6 +142,29 @@ impl Object {
         self.wake_no_later(now_ms, now_ms + INDEX_PAUSE_MS).await;
     }
 
+    /// Makes the vectors of entries that were written, some at a time. If the object is
+    /// evicted meanwhile, or the model fails, searches make the others.
+    pub(super) fn make_vectors(self: &Rc<Self>) {
+        let object = Rc::clone(self);
+        self.run_later(async move {
+            // The answer goes out first.
+            object.outbound.sleep(0).await;
+            let Some(_lease) = object.turns.vectors.begin() else {
+                return;
+            };
+            // The storage may have been emptied meanwhile.
+            while object.is_migrated.get() {
+                let db = Sqlite::new(&object.storage);
+                let agent = object.agent(&db, &Caller::Owner, &[]);
+                match follow_writes(&agent).await {
+                    Ok(true) => {}
+                    Ok(false) => return,
+                    Err(error) => return http::log(&error),
+                }
+            }
+        });
+    }
+
     /// Continues the index that searches have asked for. Other requests are served
     /// between two batches. An alarm continues the rest.
     pub(super) async fn go_on_indexing(&self) {
@@ -183,6 +207,10 @@ impl Object {
                 }
                 Err(error) => return http::log(&error),
             };
+            // The look may have written entries.
+            if !object.turns.vectors.is_empty() {
+                object.make_vectors();
+            }
             match round {
                 Ok(round) => {
                     if let Some(failure) = &round.failure {
@@ -277,9 +305,9 @@ impl Object {
             pages = retention::Pages::NotCleared;
             if !step.purged.is_empty() {
                 // If this fails, the next run or purge makes up for it.
-                let left = LeftPages::in_tables(step.purged);
+                let left = LeftPages::in_tables(&step.purged);
                 self.turns.pages.note(&left);
-                if let Err(error) = self.clear_pages(&left).await {
+                if let Err(error) = self.clear_pages(&db, &left).await {
                     http::log(&error);
                 }
                 pages = retention::Pages::Cleared;

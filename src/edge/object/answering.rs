@@ -17,7 +17,7 @@ use api::chat::BegunTurn;
 use api::chat::begin_chat;
 use api::chat::resume_chat;
 use api::dispatch::dispatch;
-use api::door::{admit, check_room, may_be_repeated};
+use api::door::{admit, check_room, find_way, may_be_repeated};
 use api::operation::{Agent, Reply};
 use api::operations::message_reads::get_messages;
 use api::route::{self, Route};
@@ -27,7 +27,7 @@ use base::host::Host as _;
 use base::trace::{self, TRACEPARENT, TRACESTATE};
 use chat::run::listener::TurnListener;
 use chat::stream::chunks::HEADERS;
-use memory::homes::agent::{VIA_HEADER, parse_via};
+use memory::homes::agent::VIA_HEADER;
 
 pub enum ObjectAnswer {
     /// The reservation counts the reply's memory until the reply is sent.
@@ -129,7 +129,7 @@ impl Object {
         let caller = self
             .caller(&route, &request, granted.as_deref(), db)
             .inspect_err(|_| {
-                traced.set(trace_of_refused(header(TRACEPARENT).as_deref()).map(Rc::new));
+                traced.set(trace_of_refused(None, header(TRACEPARENT).as_deref()).map(Rc::new));
             })?;
         let asked = (header(TRACEPARENT), header(TRACESTATE));
         let trace = self.begin_trace(asked, &caller).map(Rc::new);
@@ -159,7 +159,9 @@ impl Object {
         db: &Sqlite<'_>,
         traced: &Traced,
     ) -> Result<ObjectAnswer> {
-        let limit = match admit(caller, &route) {
+        let admitted = admit(caller, &route);
+        let limit = match admitted.and_then(|limit| http::check_encoding(&request).map(|()| limit))
+        {
             Ok(limit) => limit,
             Err(error) => {
                 http::discard(&request).await;
@@ -167,7 +169,7 @@ impl Object {
             }
         };
         let may_be_repeated = may_be_repeated(&route);
-        let via = parse_via(http::find_header(&request, VIA_HEADER).as_deref());
+        let via = find_way(caller, http::find_header(&request, VIA_HEADER).as_deref());
         if let Route::Socket { session_id, .. } = route {
             self.open_tables(db)?;
             let blank = self.blank(db);
@@ -231,7 +233,7 @@ impl Object {
                 let answering = mcp::answer(&agent, session_id, &request, bytes);
                 let answer = trace::run_in(trace, answering).await;
                 // A tool may have forgotten something.
-                self.clear_left().await;
+                self.clear_left(db).await;
                 return answer.map(ObjectAnswer::Mcp);
             }
             Route::Health | Route::Agents { .. } | Route::Socket { .. } => {
@@ -241,7 +243,7 @@ impl Object {
             }
         };
         drop(reservation);
-        let (body, reservation) = self.conclude(&mut reply, may_be_repeated).await?;
+        let (body, reservation) = self.conclude(db, &mut reply, may_be_repeated).await?;
         Ok(ObjectAnswer::Reply(reply, body, reservation))
     }
 }

@@ -21,16 +21,9 @@ use api::route::Route;
 use base::budget::Reservation;
 use base::error::Result;
 use base::host::Host as _;
-use base::outbound::Outbound as _;
 use base::trace::run_in;
-use memory::purge::renew_tables;
+use lifecycle::page_clearing::ClearedObject;
 use store::erased::LeftPages;
-use store::schema::free_space::{FILLED_BYTES, empty_free_pages, fill_free_pages};
-
-/// How often, and how long each time, a purge that found nothing waits for another one that
-/// clears the same pages. After that it clears them itself.
-const MAX_WAITS_TO_CLEAR: usize = 200;
-const WAIT_TO_CLEAR_MS: i64 = 50;
 
 impl Object {
     pub(super) async fn call(
@@ -93,7 +86,9 @@ impl Object {
         let caller = match is_own {
             true => Caller::Owner,
             false => access::identify(&self.policy, &Runtime, Some(agent), token.as_deref())
-                .inspect_err(|_| note.is_in(trace_of_refused(traceparent.as_deref()).as_ref()))?,
+                .inspect_err(|_| {
+                    note.is_in(trace_of_refused(None, traceparent.as_deref()).as_ref());
+                })?,
         };
         let Some(trace) = self.begin_trace((traceparent, tracestate), &caller) else {
             return self.run_as(&caller, &route, &operation, json, db).await;
@@ -130,7 +125,7 @@ impl Object {
         drop(reservation);
         let may_be_repeated = may_be_repeated(route);
         // The answer's memory is counted until the caller is handed the text.
-        let (body, _reservation) = self.conclude(&mut reply, may_be_repeated).await?;
+        let (body, _reservation) = self.conclude(db, &mut reply, may_be_repeated).await?;
         self.follow_answer(reply.grown, reply.changed, reply.indexing_goes_on);
         rpc::to_text(body, may_be_repeated)
     }
@@ -138,10 +133,11 @@ impl Object {
     /// Does the work before an answer, and reserves the memory of the answer.
     pub(super) async fn conclude(
         &self,
+        db: &Sqlite<'_>,
         reply: &mut Reply,
         may_be_repeated: bool,
     ) -> Result<(Sent, Reservation)> {
-        self.clear_after(reply.empties_storage, &reply.purged)
+        self.clear_after(db, reply.empties_storage, &reply.purged)
             .await?;
         self.join_now().await;
         self.keep_name(&Sqlite::new(&self.storage))?;
@@ -150,66 +146,40 @@ impl Object {
         Ok((body, reservation))
     }
 
-    /// Empties the storage, or clears what purges left in it, if an operation asks for it.
-    pub(super) async fn clear_after(&self, empties: bool, left: &LeftPages) -> Result<()> {
-        if empties {
-            self.empty().await?;
-        } else if let Err(error) = self.clear_pages(left).await {
-            // The purge is committed. If this fails, the next purge makes up for it.
-            http::log(&error);
+    /// Empties the storage, or clears what purges left in it, if an operation asks for it. Until
+    /// that is done, the receipt of a purge is not true: if it fails, the caller has none, and
+    /// the same request makes up for it.
+    pub(super) async fn clear_after(
+        &self,
+        db: &Sqlite<'_>,
+        empties: bool,
+        left: &LeftPages,
+    ) -> Result<()> {
+        match empties {
+            true => self.empty().await,
+            false => self.clear_pages(db, left).await,
         }
-        Ok(())
     }
 
-    /// Clears what the tool `forget` left.
-    pub(super) async fn clear_left(&self) {
+    /// Clears what the tool `forget` left. If this fails, the next purge makes up for it.
+    pub(super) async fn clear_left(&self, db: &Sqlite<'_>) {
         let left = self.turns.pages.take_left();
-        if let Err(error) = self.clear_pages(&left).await {
+        if let Err(error) = self.clear_pages(db, &left).await {
             http::log(&error);
         }
     }
 
     /// Clears what a purge that was noted left of its text in pages of tables, in free pages,
-    /// and in the write-ahead log. Each step is committed before the next one begins. Filling has
-    /// the log copied into the database's file, and filling again writes over the log.
-    pub(super) async fn clear_pages(&self, left: &LeftPages) -> Result<()> {
-        let pages = &self.turns.pages;
-        for _ in 0..MAX_WAITS_TO_CLEAR {
-            if !pages.must_wait(left) {
-                break;
-            }
-            self.outbound.sleep(WAIT_TO_CLEAR_MS).await;
-        }
-        let Some(clearing) = pages.begin(left) else {
-            return Ok(());
+    /// and in the write-ahead log. `db` counts what that writes.
+    pub(super) async fn clear_pages(&self, db: &Sqlite<'_>, left: &LeftPages) -> Result<()> {
+        let object = ClearedObject {
+            pages: &self.turns.pages,
+            db,
+            host: &Runtime,
+            outbound: &self.outbound,
+            has_tables: &|| self.is_migrated.get(),
         };
-        let db = Sqlite::new(&self.storage);
-        self.fill_free_pages(&db, FILLED_BYTES).await?;
-        // The storage may have been emptied meanwhile.
-        if !self.is_migrated.get() {
-            return Ok(());
-        }
-        renew_tables(&db, &clearing.tables)?;
-        self.outbound.sleep(0).await;
-        let bytes = clearing.filled_bytes();
-        self.fill_free_pages(&db, bytes).await?;
-        self.fill_free_pages(&db, bytes).await?;
-        clearing.succeed();
-        Ok(())
-    }
-
-    async fn fill_free_pages(&self, db: &Sqlite<'_>, bytes: i64) -> Result<()> {
-        if !self.is_migrated.get() {
-            return Ok(());
-        }
-        fill_free_pages(db, bytes)?;
-        self.outbound.sleep(0).await;
-        if !self.is_migrated.get() {
-            return Ok(());
-        }
-        empty_free_pages(db)?;
-        self.outbound.sleep(0).await;
-        Ok(())
+        object.clear_after(left).await
     }
 
     pub(super) async fn empty(&self) -> Result<()> {

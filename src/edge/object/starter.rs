@@ -30,6 +30,12 @@ impl TurnStarter for Object {
         }
     }
 
+    fn make_vectors(&self) {
+        if let Some(object) = self.me.upgrade() {
+            object.make_vectors();
+        }
+    }
+
     fn wake_soon(&self) {
         if let Some(object) = self.me.upgrade() {
             object.begin_recovery_later();

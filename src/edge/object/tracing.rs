@@ -8,13 +8,12 @@ use access::Caller;
 use api::mcp::find_trace;
 use api::route::Route;
 use api::socket::SocketState;
-use api::tracing::request_span;
+use api::tracing::{find_parent, request_span};
 use base::error::Error;
 use base::host::Host as _;
 use base::ids::Id;
 use base::outbound::Outbound as _;
 use base::trace::export::send_spans;
-use base::trace::header::parse_parent;
 use base::trace::sampler::Sampler;
 use base::trace::span::{Span, SpanKind, SpanQueue};
 use base::trace::{StoredTrace, Trace};
@@ -29,7 +28,7 @@ impl Object {
         caller: &Caller,
     ) -> Option<Trace> {
         let (parent, state) = find_trace(body)?;
-        let named = parse_parent(Some(&parent), None)?;
+        let named = find_parent(caller, Some(&parent), None)?;
         // In the same trace, the request's own span is nearer than the message's.
         let is_known = request.is_some_and(|trace| trace.id == named.id);
         match is_known {
@@ -38,15 +37,13 @@ impl Object {
         }
     }
 
-    /// The trace of a request. `asked`: its `traceparent` and `tracestate`. A token's holder
-    /// hands nothing on to other services but the digits of a trace.
+    /// The trace of a request. `asked`: its `traceparent` and `tracestate`.
     pub(super) fn begin_trace(
         &self,
         asked: (Option<String>, Option<String>),
         caller: &Caller,
     ) -> Option<Trace> {
-        let state = asked.1.filter(|_| *caller == Caller::Owner);
-        let parent = parse_parent(asked.0.as_deref(), state.as_deref());
+        let parent = find_parent(caller, asked.0.as_deref(), asked.1.as_deref());
         Trace::of_request(parent, self.find_sampler(), &Runtime)
     }
 

@@ -150,7 +150,7 @@ fn a_token_allows_what_it_was_minted_to_allow() {
     let alice = Alice::default();
     let allow = json!({
         "models": ["openai:one", "demo"], "systemInstructions": true, "clientTools": true,
-        "agentMessages": true, "agentMemory": true, "tools": ["weather"],
+        "agentMessages": true, "agentMemory": true, "purge": true, "tools": ["weather"],
     });
     let body = json!({"sessionId": "s", "allow": allow, "expiresIn": 60});
     let scope = scope_of(&alice, body);

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use crate::api::access::forgeries;
 use crate::api::examples::{Example, examples, furnished};
 use crate::{Alice, conversation};
-use access::{AccessRule, Caller, Claims, Effect, Needs, Policy, Secret, TokenScope, identify};
+use access::{
+    AccessRule, Allow, Caller, Claims, Effect, Needs, Policy, Secret, TokenScope, identify,
+};
 use api::chat::begin_chat;
 use api::chat::resume_chat;
 use api::dispatch::dispatch;
@@ -100,6 +102,11 @@ pub fn bearer(kind: Kind, alice: &Alice, operation: &str) -> Option<String> {
             expires_at: match kind {
                 Kind::Expired => now_ms,
                 _ => now_ms + 1000,
+            },
+            // To name an operation that purges is not enough: `access/lib.rs` holds that.
+            allow: Allow {
+                purge: matches!(kind, Kind::SessionThatNamesIt | Kind::AgentThatNamesIt),
+                ..Allow::default()
             },
             ..TokenScope::default()
         },
@@ -633,7 +640,7 @@ fn a_page_that_may_not_stop_turns_stops_its_own_alone() {
         (None, &["chat", "cancelTurn"], true),
     ] {
         let mut alice = Alice::with_model();
-        let request = json!({"message": {"id": "m", "role": "user", "parts": []}});
+        let request = json!({"message": {"id": "m", "role": "user", "parts": [{"type": "text", "text": "hi"}]}});
         let mut request = parse_chat_request(request.to_string().as_bytes()).unwrap();
         start(&alice.agent(&alice.db), &id("s"), &mut request, "turn").unwrap();
         alice.caller = Caller::Scoped(TokenScope {

@@ -269,3 +269,28 @@ fn destroy_wants_the_agents_name_and_leaves_a_working_empty_object() {
         json!({"sessions": [], "cursor": null})
     );
 }
+
+#[test]
+fn nothing_is_learnt_into_a_block_that_lives_elsewhere() {
+    let alice = Alice::default();
+    for (label, kind, source) in [
+        ("shared", "searchable", json!({"agent": "user:42"})),
+        ("notes", "writable", Value::Null),
+    ] {
+        alice.ok(
+            "defineBlock",
+            json!({"label": label, "kind": kind, "source": source}),
+        );
+        let error = alice
+            .call("configureAgent", json!({"learn": {"into": label}}))
+            .unwrap_err();
+        assert_eq!(error.details()["field"], "learn.into", "{label}");
+    }
+    alice.ok(
+        "defineBlock",
+        json!({"label": "facts", "kind": "searchable"}),
+    );
+    for label in ["facts", "later"] {
+        alice.ok("configureAgent", json!({"learn": {"into": label}}));
+    }
+}

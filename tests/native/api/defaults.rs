@@ -199,6 +199,40 @@ fn an_agents_own_tool_goes_before_the_deployed_and_a_removed_one_stays_away() {
 }
 
 #[test]
+fn a_deployed_tool_says_so_and_is_restored_after_it_was_removed() {
+    let alice = deployed(
+        json!({"tools": [tool("a", "https://tools.example/a"), tool("c", "https://tools.example/c")]}),
+        &[],
+    );
+    alice.ok("defineTool", tool("b", "https://tools.example/b"));
+    let shown = |name: &str| {
+        let listed = alice.ok("listTools", json!({}));
+        let tools = listed["tools"].as_array().unwrap().clone();
+        let found = tools.iter().find(|tool| tool["name"] == name).cloned();
+        (
+            found.unwrap_or_default()["isDeployed"].clone(),
+            listed["hidden"].clone(),
+        )
+    };
+    assert_eq!(shown("a"), (json!(true), Value::Null));
+    assert_eq!(shown("b"), (Value::Null, Value::Null));
+    alice.ok("removeTool", json!({"name": "a"}));
+    assert_eq!(shown("a"), (Value::Null, json!(["a"])));
+
+    let restore = |name: &str| alice.ok("removeTool", json!({"name": name, "restore": true}));
+    assert_eq!(restore("b"), json!({"removed": false, "restored": false}));
+    assert_eq!(names(&alice), ["b", "c"]);
+    assert_eq!(restore("a"), json!({"removed": false, "restored": true}));
+    assert_eq!(shown("a"), (json!(true), Value::Null));
+    assert_eq!(restore("a")["restored"], false);
+
+    // A tool of the agent's own in its place is not deployed, and nothing is hidden then.
+    alice.ok("removeTool", json!({"name": "a"}));
+    alice.ok("defineTool", tool("a", "https://tools.example/own"));
+    assert_eq!(shown("a"), (Value::Null, Value::Null));
+}
+
+#[test]
 fn compaction_is_the_sessions_then_the_agents_then_the_deployed() {
     let alice = deployed(
         json!({"compaction": {"compactAfter": 5000, "protectHead": 1}}),

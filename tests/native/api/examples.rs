@@ -145,6 +145,7 @@ pub fn furnish(alice: &Alice) {
         "defineTool",
         json!({"name": "echo", "description": "Says it again.", "url": "https://tools.example/echo"}),
     );
+    remove_deployed_tool(alice);
     let compaction = json!({"sessionId": "s", "summary": "x", "fromId": said[1], "toId": "b1"});
     alice.ok("addCompaction", compaction);
     let settings =
@@ -167,6 +168,16 @@ pub fn furnish(alice: &Alice) {
     let file = alice.export_agent().into_bytes();
     let shelf = alice.outbound.shelf.get_or_init(Shelf::default);
     shelf.objects.borrow_mut().insert(BACKUP.to_owned(), file);
+}
+
+/// Removes the tool `gone`, which was deployed then.
+fn remove_deployed_tool(alice: &Alice) {
+    let tool =
+        json!({"name": "gone", "description": "Is gone.", "url": "https://tools.example/gone"});
+    let file = json!({"tools": [tool]}).to_string();
+    let deployed = alice.outbound.defaults_file.replace(Some(file));
+    alice.ok("removeTool", json!({"name": "gone"}));
+    alice.outbound.defaults_file.replace(deployed);
 }
 
 /// A proposal that waits, and one that wrote the entry `k`.
@@ -540,6 +551,7 @@ fn about_prompts_and_tools() -> Bodies {
             json!({"name": "track", "description": "Says where a parcel is.", "url": "https://tools.example/track"}),
         ),
         ("removeTool", json!({"name": "echo"})),
+        ("removeTool", json!({"name": "gone", "restore": true})),
         ("listTools", json!({})),
     ]
 }

@@ -179,6 +179,8 @@ const SWITCHES: &[(&str, &str, Who)] = &[
     // Which source a caller may claim is held in tests/memory/marks.rs.
     ("putSkill", "source", Who::Runs),
     ("setEntry", "source", Who::Runs),
+    ("setBlock", "source", Who::Runs),
+    ("appendToBlock", "source", Who::Runs),
     ("consolidate", "profile", Who::Runs),
     ("decideProposal", "approve", Who::Runs),
     ("decideProposal", "reject", Who::Runs),
@@ -197,12 +199,15 @@ const SWITCHES: &[(&str, &str, Who)] = &[
     ("chat", "deliveryId", Who::True),
     ("frame", "approved", Who::Runs),
     ("frame", "autoContinue", Who::Runs),
+    ("frame", "trigger", Who::Runs),
     ("frame", "clientTools", Who::Allowed("clientTools")),
     ("import", "allowSources", Who::Secret),
 ];
 
-/// Fields of frames that are not switches: the frame's type, and its turn or call.
+/// Fields of frames that are not switches: the frame's type, its turn or call, and a chat request,
+/// whose own fields count as in a body.
 const FRAME_CONTENT: &[&str] = &[
+    "body",
     "kind",
     "id",
     "requestId",
@@ -216,6 +221,96 @@ const FRAME_CONTENT: &[&str] = &[
     "errorText",
     "reason",
 ];
+
+/// What a header of a request is for, and from whom it counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum HeaderUse {
+    /// It says who asks: the secret or a token, which are checked.
+    Credential,
+    /// It can only have a request refused, or answered in another shape.
+    Shape,
+    /// It says something of the caller that is believed. It counts from the holder of the secret
+    /// alone: `memory/reasons.rs` and `api/rights.rs` try each with every kind of caller.
+    Believed,
+}
+
+/// Every header of a request that the edge reads.
+const HEADERS: &[(&str, HeaderUse)] = &[
+    ("authorization", HeaderUse::Credential),
+    ("sec-websocket-protocol", HeaderUse::Credential),
+    ("host", HeaderUse::Shape),
+    ("origin", HeaderUse::Shape),
+    ("sec-fetch-site", HeaderUse::Shape),
+    ("access-control-request-method", HeaderUse::Shape),
+    ("upgrade", HeaderUse::Shape),
+    ("content-length", HeaderUse::Shape),
+    ("content-encoding", HeaderUse::Shape),
+    ("accept", HeaderUse::Shape),
+    ("content-type", HeaderUse::Shape),
+    ("mcp-protocol-version", HeaderUse::Shape),
+    ("mcp-method", HeaderUse::Shape),
+    ("mcp-name", HeaderUse::Shape),
+    ("TRACEPARENT", HeaderUse::Believed),
+    ("TRACESTATE", HeaderUse::Believed),
+    ("VIA_HEADER", HeaderUse::Believed),
+];
+
+/// The files of the edge, which no native test compiles.
+fn edge_sources() -> Vec<String> {
+    fn walk(folder: &std::path::Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs")
+                // These read the headers of answers.
+                && !path.to_string_lossy().contains("outbound")
+            {
+                found.push(std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    let mut found = Vec::new();
+    let edge = concat!(env!("CARGO_MANIFEST_DIR"), "/../../src/edge");
+    walk(std::path::Path::new(edge), &mut found);
+    found
+}
+
+#[test]
+fn every_header_that_is_read_has_its_place_and_what_is_believed_asks_who_sends_it() {
+    let mut found = BTreeSet::new();
+    for source in edge_sources() {
+        for (at, _) in source.match_indices("header(") {
+            let (arguments, _) = source[at + 7..].split_once(')').unwrap();
+            let name = arguments
+                .rsplit(',')
+                .map(str::trim)
+                .find(|name| !name.is_empty());
+            let name = name.unwrap_or_default().trim_matches('"');
+            // A variable, whose names stand elsewhere.
+            if !["name", "name: &str"].contains(&name) {
+                found.insert(name.to_owned());
+            }
+        }
+        let names = source.split_once("let names = [").map(|(_, rest)| rest);
+        for name in names
+            .and_then(|rest| rest.split_once(']'))
+            .iter()
+            .flat_map(|(names, _)| names.split(','))
+        {
+            found.insert(name.trim().trim_matches('"').to_owned());
+        }
+        // Nobody in the edge reads what is believed but by the functions that ask who sends it.
+        for reader in ["parse_via(", "parse_parent("] {
+            assert!(!source.contains(reader), "{reader}");
+        }
+    }
+    found.remove("");
+    let known = HEADERS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(found, known, "who may set it? Say so in HEADERS.");
+    let believed = HEADERS.iter().filter(|(_, of)| *of == HeaderUse::Believed);
+    assert_eq!(believed.count(), 3);
+}
 
 /// The fields of a struct in a source file, as JSON names them.
 fn fields_of(source: &str, name: &str) -> Vec<String> {
@@ -358,6 +453,7 @@ impl Asker {
                 client_tools: self.allows("clientTools"),
                 agent_messages: self.allows("agentMessages"),
                 agent_memory: self.allows("agentMemory"),
+                purge: false,
                 tools: Vec::new(),
             },
             expires_at: i64::MAX,
@@ -483,7 +579,7 @@ fn each_switch_of_a_turn_is_flipped_by_whom_the_table_names() {
             let mut alice = asking(&asker);
             // `whenBusy` is about a turn that runs.
             if *field == "whenBusy" {
-                let other = json!({"message": {"id": "o", "role": "user", "parts": []}});
+                let other = json!({"message": {"id": "o", "role": "user", "parts": [{"type": "text", "text": "hi"}]}});
                 let caller = std::mem::replace(&mut alice.caller, Caller::Owner);
                 begin_chat(&alice.agent(&alice.db), "s", other.to_string()).unwrap();
                 alice.caller = caller;
@@ -565,7 +661,7 @@ fn a_page_cannot_time_its_turn_so_that_nobody_is_told() {
             caller: &caller,
             ..alice.agent(&alice.db)
         };
-        let body = json!({"sessionId": "s", "message": {"id": "n", "role": "user", "parts": []}});
+        let body = json!({"sessionId": "s", "message": {"id": "n", "role": "user", "parts": [{"type": "text", "text": "hi"}]}});
         alice
             .finish(&agent, dispatch(&agent, "runTurn", body.to_string()))
             .unwrap();

@@ -117,14 +117,20 @@ impl Document {
 fn lists_of_inputs() -> Vec<Found> {
     let document = Document(serde_json::from_str(OPENAPI_JSON).unwrap());
     let mut found = Vec::new();
-    for (_, path) in document.0["paths"].as_object().unwrap() {
+    for (address, path) in document.0["paths"].as_object().unwrap() {
+        // A chat's lists are held by `request::tests`.
+        if !address.contains("/rpc/") {
+            continue;
+        }
         let post = &path["post"];
         let input = &post["requestBody"]["content"]["application/json"]["schema"];
         if input.is_null() {
             continue;
         }
         let operation = post["operationId"].as_str().unwrap();
-        for (field, max, body) in document.lists(input) {
+        // The parts of a message are held where messages are read.
+        let lists = document.lists(input).into_iter();
+        for (field, max, body) in lists.filter(|(field, ..)| field != "message.parts") {
             found.push(Found {
                 max: max.unwrap_or_else(|| panic!("{operation}: `{field}` has no maxItems")),
                 operation: operation.to_owned(),

@@ -36,6 +36,11 @@ fn read(answer: McpAnswer) -> (u16, Value) {
     )
 }
 
+/// Sends a request as it is.
+pub fn send(alice: &Alice, request: &Value) -> u16 {
+    post(alice, None, json_headers(), &request.to_string()).status
+}
+
 /// A request of a client that has shaken hands.
 fn ask_in(alice: &Alice, session_id: Option<&str>, method: &str, params: &Value) -> Value {
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});

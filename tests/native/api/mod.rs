@@ -15,6 +15,8 @@ pub mod mcp;
 mod mcp_rights;
 pub mod neighbours;
 mod nonsense;
+mod rights;
 mod shown;
 pub mod stats;
+mod worst;
 mod written;

@@ -158,3 +158,42 @@ fn a_question_to_the_class_survives_the_objects_death() {
     // The model's first answer, the question, the question again, the call, the second answer.
     assert_eq!(alice.outbound.calls.borrow().len(), 5);
 }
+
+#[test]
+fn a_classs_block_is_told_whose_model_asks_and_a_service_is_not() {
+    for (service, told) in [(OWN_CLASS, json!("s")), ("NOTES", Value::Null)] {
+        let alice = Alice::with_model();
+        alice
+            .outbound
+            .bindings
+            .borrow_mut()
+            .push(service.to_owned());
+        let source = json!({"service": service});
+        let facts = json!([{"label": "facts", "kind": "searchable", "source": source}]);
+        let defaults = json!({"blocks": facts}).to_string();
+        alice
+            .outbound
+            .settings
+            .borrow_mut()
+            .insert("AGENT_DEFAULTS".to_owned(), defaults);
+        alice.ok("createSession", json!({"id": "s"}));
+        let asks = |alice: &Alice| {
+            let calls = alice.outbound.calls.borrow();
+            let is_search = |place: &Endpoint| matches!(place, Endpoint::Service { path, .. } if path == "search");
+            let searches = calls.iter().filter(|call| is_search(&call.place));
+            let bodies = searches.map(|call| serde_json::from_str::<Value>(&call.body).unwrap());
+            bodies
+                .map(|body| body["sessionId"].clone())
+                .collect::<Vec<_>>()
+        };
+        alice.outbound.answer(word(r#"{"results": []}"#));
+        let search = json!({"label": "facts", "query": "tea"});
+        alice.ok(
+            "callTool",
+            json!({"sessionId": "s", "name": "search_context", "arguments": search}),
+        );
+        alice.outbound.answer(word(r#"{"results": []}"#));
+        alice.ok("searchContext", search);
+        assert_eq!(asks(&alice), [told, Value::Null], "{service}");
+    }
+}

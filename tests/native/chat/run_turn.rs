@@ -102,6 +102,26 @@ fn a_message_that_was_written_otherwise_is_refused() {
 }
 
 #[test]
+fn another_text_under_the_id_of_an_answered_message_is_refused() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said("Hello!"));
+    let first = alice.ok("runTurn", asks("hi"));
+    let before = alice.db.dump();
+    let mut other = asks("hi");
+    other["message"]["parts"][0]["text"] = "bye".into();
+    let error = alice.call("runTurn", other).unwrap_err();
+    assert_eq!(error.code.name(), "already_exists");
+    assert_eq!(error.details()["id"], "u-hi");
+    assert!(error.message.contains("another text"), "{}", error.message);
+    assert_eq!(alice.db.dump(), before);
+    // What is no text may differ: a caller that repeats a call makes it anew.
+    let mut again = asks("hi");
+    again["message"]["metadata"] = json!({"try": 2});
+    assert_eq!(alice.ok("runTurn", again), first);
+    assert_eq!(alice.asked_models(), 1);
+}
+
+#[test]
 fn a_turn_that_was_cut_off_is_joined() {
     let mut alice = Alice::with_model();
     {
@@ -251,6 +271,14 @@ fn nonsense_is_refused_and_writes_nothing() {
         (
             json!({"sessionId": "s", "message": {"role": "assistant", "parts": []}}),
             "message.role",
+        ),
+        (
+            json!({"sessionId": "s", "message": {"role": "user", "parts": []}}),
+            "message.parts",
+        ),
+        (
+            json!({"sessionId": "s", "message": {"role": "user", "parts": [{"type": "text", "text": " \n"}, {"type": "step-start"}]}}),
+            "message.parts",
         ),
         (
             json!({"sessionId": "s", "message": user("x"), "whenBusy": "soon"}),

@@ -1142,3 +1142,28 @@ fn an_answer_that_is_more_than_an_event_holds_is_stopped_and_its_beginning_kept(
     assert!(text.as_str().unwrap().len() > 4_000_000);
     assert!(!alice.has_turn_rows());
 }
+
+#[test]
+fn an_empty_message_of_the_user_is_refused_and_a_file_is_enough() {
+    let alice = Alice::with_model();
+    let before = alice.db.dump();
+    let message =
+        |parts: Value| json!({"id": "s", "message": {"id": "m", "role": "user", "parts": parts}});
+    for parts in [json!([]), json!([{"type": "text", "text": "\t "}])] {
+        let error = alice.begin(&message(parts)).err().unwrap();
+        assert_eq!(error.details()["field"], "message.parts");
+    }
+    assert_eq!(alice.db.dump(), before);
+    let file = json!([{"type": "file", "mediaType": "text/plain", "url": "data:text/plain,hi"}]);
+    assert!(alice.begin(&message(file)).is_ok());
+}
+
+#[test]
+fn a_message_is_not_edited_to_nothing() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said("Hello."));
+    alice.says("hi");
+    let edited = json!({"id": "s", "messageId": "u-hi", "message": {"id": "u-hi", "role": "user", "parts": []}});
+    let error = alice.begin(&edited).err().unwrap();
+    assert_eq!(error.details()["field"], "message.parts");
+}

@@ -105,7 +105,10 @@ fn memory(alice: &Alice) -> Memory<'_> {
         outbound: &alice.outbound,
         deployed: &crate::deployed(&alice.outbound).memory,
         new_callbacks: &alice.turns.callbacks.new,
+        pending_vectors: &alice.turns.vectors,
         pages: &alice.turns.pages,
+        payer: None,
+        asking: None,
         via: &[],
     }
 }

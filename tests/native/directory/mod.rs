@@ -202,6 +202,94 @@ fn a_look_at_a_part_that_nobody_has_used_makes_no_table() {
     assert_eq!(town.part("part:user:").dump(), "");
 }
 
+/// Beginnings that no agent ever had, over a directory that was never used and over one that
+/// has agents: each of the three operations answers that nothing begins so.
+#[test]
+fn a_beginning_that_no_agent_ever_had_is_answered_with_nobody() {
+    let odd = [
+        ":",
+        "::",
+        "a:",
+        "..:",
+        "%2F",
+        "%2F:",
+        "/",
+        "?:",
+        "#:",
+        "\0",
+        "\0:",
+        " ",
+        "'",
+        "\\:",
+        "ä:",
+        "\u{10ffff}",
+        "\u{10ffff}:",
+        "👩\u{200d}👧:",
+        "part:",
+        "parts",
+        "user:1:nobody",
+    ];
+    let long = [199, 200, 201, 10_000].into_iter();
+    let long = long.flat_map(|chars| ["x".repeat(chars), format!("{}:", "👧".repeat(chars))]);
+    let mut dice = Dice(12);
+    let drawn = (0..60).map(|at| {
+        let letters = (0..dice.roll(6) + 2).map(|_| char::from_u32(dice.roll(0x500) as u32 + 1));
+        let text: String = letters.map(Option::unwrap).collect();
+        text + if at % 2 == 0 { ":" } else { "" }
+    });
+    let prefixes: Vec<String> = odd
+        .map(str::to_owned)
+        .into_iter()
+        .chain(long)
+        .chain(drawn)
+        .collect();
+    let mut asked = 0;
+    for prefix in &prefixes {
+        for town in [town(&["asked"]), listed(&["asked", "user:1", "zebra"])] {
+            for cursor in ["", "user:1", "zebra:", "nobody:x"] {
+                let page = town.ok(
+                    "asked",
+                    "listAgents",
+                    json!({"prefix": prefix, "cursor": cursor}),
+                );
+                assert_eq!(
+                    page,
+                    json!({"agents": [], "cursor": null}),
+                    "{prefix:?} {cursor:?}"
+                );
+            }
+            let found = town.ok(
+                "asked",
+                "searchAgents",
+                json!({"prefix": prefix, "query": "x"}),
+            );
+            for field in ["agents", "results", "failed"] {
+                assert_eq!(found[field], json!([]), "{prefix:?}");
+            }
+            let input = json!({"prefix": prefix, "confirm": prefix, "homes": [prefix, "nobody"]});
+            let erased = town.ok("asked", "eraseAgents", input);
+            for field in ["agents", "failed", "homesLeft"] {
+                assert_eq!(erased[field], json!([]), "{prefix:?}");
+            }
+            assert_eq!(erased["receipt"]["agents"]["count"], 0);
+            asked += 6;
+        }
+    }
+    println!("{asked} requests");
+}
+
+#[test]
+fn a_cursor_that_no_page_can_have_given_is_refused() {
+    let town = listed(&["a", "b"]);
+    let long = "x".repeat(202);
+    let error = town
+        .call("a", "listAgents", json!({"cursor": long}))
+        .unwrap_err();
+    assert_eq!(error.details()["field"], "cursor");
+    let page = town.ok("a", "listAgents", json!({"cursor": &long[1..]}));
+    assert_eq!(page["agents"], json!([]));
+}
+
 #[test]
 fn a_page_among_a_million_agents_reads_as_many_rows_as_it_shows() {
     let town = listed(&["user:0"]);

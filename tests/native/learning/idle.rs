@@ -356,3 +356,46 @@ fn what_somebody_writes_into_the_block_is_put_in_order_too() {
     );
     assert_eq!(alice.alarm().next_at, None);
 }
+
+/// A clock that jumps ahead and back: what waits then waits no longer than it does otherwise.
+#[test]
+fn nothing_waits_for_a_time_that_a_clock_showed_by_mistake() {
+    for ahead in [2 * IDLE_MS, DAY_MS, 40 * DAY_MS, 4_000 * DAY_MS] {
+        for after in ["turn", "idle"] {
+            let alice = Alice::learner(json!({"review": "auto", "after": after}));
+            alice.host.advance(ahead);
+            alice.say(&["I like tea."]);
+            alice.host.advance(-ahead);
+            alice.say(&["I like tea a lot."]);
+            alice.host.advance(2 * IDLE_MS);
+            alice.model_proposes(json!([adds("drink", "The user likes tea.", "e1")]));
+            // A look may wait for its quiet once more.
+            for _ in 0..2 {
+                let round = alice.alarm();
+                assert!(
+                    round.failure.is_none(),
+                    "{ahead} {after}: {:?}",
+                    round.failure
+                );
+                alice.host.advance(IDLE_MS);
+            }
+            assert_eq!(
+                alice.facts(),
+                json!({"drink": "The user likes tea."}),
+                "{ahead} {after}"
+            );
+        }
+        // Nothing was said after the clock went back.
+        let alice = Alice::learner(json!({"review": "auto", "after": "idle"}));
+        alice.host.advance(ahead);
+        alice.say(&["I like tea."]);
+        alice.host.advance(IDLE_MS - ahead);
+        alice.model_proposes(json!([adds("drink", "The user likes tea.", "e1")]));
+        alice.alarm();
+        assert_eq!(
+            alice.facts(),
+            json!({"drink": "The user likes tea."}),
+            "{ahead}"
+        );
+    }
+}

@@ -1,8 +1,10 @@
 //! Learning, as a caller sees it: a scripted model says what to propose, and the agent does
 //! with it what the rules say.
 
+mod authority;
 mod consolidation;
 mod deaths;
+mod hidden;
 mod idle;
 mod looks;
 mod poison;

@@ -4,6 +4,7 @@ pub mod backups;
 pub mod bookmarks;
 pub mod files;
 pub mod foreign;
+mod hostile_files;
 pub mod kept;
 pub mod rearranged;
 pub mod retention;

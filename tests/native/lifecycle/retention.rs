@@ -1,15 +1,18 @@
 //! Retention: what goes, what stays, and what it costs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use crate::Alice;
-use base::database::{Database as _, SqlValue};
+use base::database::{Database as _, Row, SqlValue};
+use base::host::Host as _;
+use base::testing::Dice;
 use lifecycle::retention::{Pages, is_due, step};
 use memory::purge::renew_tables;
 use store::erasing::{ENTRY_INDEX, EVENT_INDEX, all_tables};
 use store::retention_progress::RUN_EVERY_MS;
+use store::schema::zeros::empty_free_pages;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -26,7 +29,8 @@ fn run(alice: &Alice) -> usize {
         let applied = alice.ok("applyRetention", json!({}));
         if applied["complete"] == true {
             // As the object does after a step that deleted texts.
-            renew_tables(&alice.db, &[EVENT_INDEX, ENTRY_INDEX]).unwrap();
+            renew_tables(&alice.db, &[EVENT_INDEX, ENTRY_INDEX], 0).unwrap();
+            empty_free_pages(&alice.db).unwrap();
             return steps;
         }
     }
@@ -752,4 +756,176 @@ fn a_fork_and_a_file_keep_the_age_and_the_rules() {
     let left = alice.ok("loadEvents", json!({"sessionId": fork["id"]}));
     assert_eq!(left, json!([]));
     assert_eq!(texts(&alice), ["a"], "the pin holds");
+}
+
+#[test]
+fn an_old_answer_goes_although_a_younger_one_follows_it() {
+    let answer = |text: &str| json!({"action": "agent_message", "content": text});
+    let call = |ids: &[&str]| {
+        let call = |id: &&str| json!({"id": id, "name": "t", "arguments": {}});
+        let calls: Vec<Value> = ids.iter().map(call).collect();
+        json!({"action": "tool_call_request", "toolCalls": calls, "content": ids.join(" ")})
+    };
+    let result = |id: &str| json!({"action": "tool_result", "toolCallId": id, "toolName": "t", "content": format!("of {id}")});
+    // What is old, what is young, and what is left.
+    let table = [
+        (vec![answer("old")], vec![answer("young")], vec!["young"]),
+        (
+            vec![call(&["1"]), result("1"), answer("old")],
+            vec![call(&["2"]), result("2")],
+            vec!["2", "of 2"],
+        ),
+        // An answer that is not over stays whole.
+        (
+            vec![answer("old"), call(&["1"]), result("1"), call(&["2"])],
+            vec![result("2"), answer("young")],
+            vec!["1", "of 1", "2", "of 2", "young"],
+        ),
+        // A text between a call and its result ends nothing.
+        (
+            vec![call(&["1", "2"]), result("1"), answer("meanwhile")],
+            vec![answer("young"), result("2")],
+            vec!["1 2", "of 1", "meanwhile", "young", "of 2"],
+        ),
+    ];
+    for (old, young, left) in table {
+        let alice = keeping(json!({"eventsDays": 30}));
+        let append = |events: &[Value]| {
+            alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
+        };
+        append(&old);
+        pass(&alice, 10);
+        append(&young);
+        pass(&alice, 25);
+        let expected = dry(&alice);
+        assert_eq!(gone(&alice), expected);
+        assert_eq!(texts(&alice), left);
+    }
+}
+
+#[test]
+fn a_dry_run_says_what_the_run_deletes_of_any_session() {
+    // Within a page of a step, beyond one, and beyond two.
+    for (seed, events) in (1..).zip([40, 90, 180, 520, 560, 640, 900, 1_100, 1_300]) {
+        for game in 0..3 {
+            play(seed * 10 + game, events);
+        }
+    }
+}
+
+/// Random events in two sessions, one of them pinned now and then, over some weeks.
+fn play(seed: u64, events: usize) {
+    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let alice = keeping(json!({"eventsDays": 10}));
+    alice.ok(
+        "createSession",
+        json!({"id": "t", "pinned": dice.roll(3) == 0}),
+    );
+    let mut said: Vec<String> = Vec::new();
+    // Calls that have no result yet, each with its event.
+    let mut open: Vec<(String, String)> = Vec::new();
+    let mut left = events;
+    while left > 0 {
+        if dice.roll(events / 4) == 0 {
+            pass(&alice, 1 + dice.roll(4) as i64);
+        }
+        let recent = |dice: &mut Dice| {
+            let far = 1 + dice.roll(30);
+            let back = 1 + dice.roll(said.len().min(far));
+            said[said.len() - back].clone()
+        };
+        let text = |action: &str| json!({"action": action, "content": "text"});
+        let name = format!("c{left}");
+        let call = json!({"action": "tool_call_request", "toolCalls": [{"id": name, "name": "t", "arguments": {}}]});
+        let result = |name: &str| json!({"action": "tool_result", "toolCallId": name, "toolName": "t", "content": "r"});
+        let mut body = json!({"sessionId": "s"});
+        match (dice.roll(12), said.is_empty()) {
+            (0..=3, _) | (_, true) => body["events"] = json!([text("user_message")]),
+            (4, _) => body["events"] = json!([text("agent_message")]),
+            (5, _) => body["events"] = json!([call, result(&name), text("agent_message")]),
+            (6, _) => body["events"] = json!([call]),
+            (7, _) if !open.is_empty() => {
+                let (event, name) = open.swap_remove(dice.roll(open.len()));
+                body["parentId"] = json!(event);
+                body["events"] = json!([result(&name)]);
+            }
+            (8, _) => {
+                body["parentId"] = json!(recent(&mut dice));
+                body["events"] = json!([text(["user_message", "agent_message"][dice.roll(2)])]);
+            }
+            (9, _) => {
+                let ends = [recent(&mut dice), recent(&mut dice)];
+                let cover =
+                    json!({"sessionId": "s", "fromId": ends[0], "toId": ends[1], "summary": "sum"});
+                // They may lie on two branches.
+                drop(alice.call("addCompaction", cover));
+                continue;
+            }
+            (10, _) => {
+                body["sessionId"] = json!("t");
+                body["events"] = json!([text("user_message")]);
+                alice.ok("appendEvents", body);
+                continue;
+            }
+            _ => body["events"] = json!([text("agent_message"), text("user_message")]),
+        }
+        let appended = crate::ids(&alice.ok("appendEvents", body.clone())["events"]);
+        if body["events"][0]["toolCalls"].is_array() && appended.len() == 1 {
+            open.push((appended[0].clone(), name));
+        }
+        left = left.saturating_sub(appended.len());
+        said.extend(appended);
+    }
+    let mut days = 0;
+    while days < 30 {
+        let passed = 1 + dice.roll(9) as i64;
+        pass(&alice, passed);
+        days += passed;
+        let expected = dry(&alice);
+        let what = format!("seed {seed}, {events} events, day {days}");
+        assert_eq!(gone(&alice), expected, "{what}");
+        is_whole(&alice, alice.host.now_ms() - 10 * DAY, &what);
+    }
+    alice.is_sound(&format!("seed {seed}"));
+}
+
+/// No event stays after its days but for a younger one of its answer, and no result without its
+/// call.
+fn is_whole(alice: &Alice, cutoff: i64, what: &str) {
+    let sql = "SELECT seq, parent_seq, written_at, action
+                 FROM cf_agents_events
+                WHERE session_id = 's'
+                ORDER BY seq";
+    let rows = alice.db.rows(sql, &[]).unwrap();
+    let by_seq: BTreeMap<i64, &Row> = rows
+        .iter()
+        .map(|row| (row.integer(0).unwrap(), row))
+        .collect();
+    let action = |row: &Row| row.text(3).unwrap().to_owned();
+    let is_agents = |row: &Row| action(row) != "user_message";
+    let mut needed = BTreeSet::new();
+    for row in &rows {
+        let mut above = row;
+        let mut has_call = false;
+        while is_agents(above) {
+            if row.integer(2).unwrap() > cutoff {
+                needed.insert(above.integer(0).unwrap());
+            }
+            has_call |= action(above) == "tool_call_request";
+            match by_seq.get(&above.integer(1).unwrap()) {
+                Some(parent) => above = parent,
+                None => break,
+            }
+        }
+        assert!(has_call || action(row) != "tool_result", "{what}: {row:?}");
+        let is_old = row.integer(2).unwrap() <= cutoff;
+        assert!(!is_old || is_agents(row), "{what}: {row:?}");
+    }
+    for row in &rows {
+        let is_old = row.integer(2).unwrap() <= cutoff;
+        assert!(
+            !is_old || needed.contains(&row.integer(0).unwrap()),
+            "{what}: {row:?}"
+        );
+    }
 }

@@ -556,3 +556,98 @@ fn a_token_exports_and_imports_what_it_may_read_and_create() {
     };
     assert_eq!(refused(bob.import("s", &file)).0, "forbidden");
 }
+
+/// Files that somebody wrote: they leave out what an export writes, or say it otherwise.
+#[test]
+fn a_file_that_was_written_by_hand_is_taken_again_and_another_one_is_not() {
+    let session = json!({"type": "session", "format": 1, "id": "x", "createdAt": 1, "updatedAt": 1, "seqFloor": 0,
+                         "usage": {"inputTokens": 0, "outputTokens": 0, "cost": 0.0}});
+    let event = |seq: i64, id: &str, parent: Option<&str>, more: Value| {
+        let mut line =
+            json!({"type": "event", "seq": seq, "id": id, "createdAt": 5, "writtenAt": 10 * seq});
+        if parent.is_some() {
+            line["parentId"] = json!(parent);
+        }
+        line.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        line
+    };
+    let said = event(
+        1,
+        "a",
+        None,
+        json!({"action": "user_message", "content": "hi", "metadata": {}}),
+    );
+    let message = json!({"role": "user", "parts": [{"text": "hi", "type": "text"}]});
+    let whole = event(
+        2,
+        "m",
+        Some("a"),
+        json!({"action": "user_message", "message": message}),
+    );
+    let call = event(
+        3,
+        "c",
+        Some("m"),
+        json!({"action": "tool_call_request", "metadata": null,
+        "toolCalls": [{"name": "t", "arguments": {"b": 1, "a": [ ]}, "id": "1"}]}),
+    );
+    let result = event(
+        7,
+        "r",
+        Some("c"),
+        json!({"action": "tool_result", "toolName": "t", "toolCallId": "1", "content": "", "isError": null}),
+    );
+    let end = |events: i64| json!({"type": "end", "events": events});
+    let compaction = json!({"type": "compaction", "id": "o", "fromId": "a", "toId": "m", "summary": "S", "createdAt": 3});
+    let change = json!({"type": "change", "cursor": (1_i64 << 20) + 1, "change": "update", "id": "a", "changedAt": 50});
+    let files = [
+        vec![session.clone(), end(0)],
+        vec![session.clone(), said.clone(), end(1)],
+        vec![session.clone(), said.clone(), whole.clone(), end(2)],
+        vec![
+            session.clone(),
+            said.clone(),
+            whole.clone(),
+            call.clone(),
+            result.clone(),
+            compaction,
+            change,
+            end(4),
+        ],
+        vec![
+            json!({"type": "session", "format": 1, "id": "x", "name": null, "metadata": {"b": 1, "a": 2}, "tags": [],
+                   "createdAt": 9_000_000_000_000_i64, "updatedAt": 9_000_000_000_000_i64, "seqFloor": 3,
+                   "usage": {"inputTokens": 1, "outputTokens": 0, "cost": 0, "cachedInputTokens": 0}}),
+            said,
+            json!({"type": "end", "events": 1, "leafId": null}),
+        ],
+    ];
+    for lines in files {
+        let file: String = lines.iter().map(|line| format!("\n {line}  \n")).collect();
+        let alice = Alice::default();
+        for imported in [true, false, false] {
+            let outcome = alice.import("s", &file).unwrap();
+            assert_eq!(outcome.imported > 0, imported && lines.len() > 2, "{file}");
+            alice.host.advance(1_000);
+        }
+        let exported = alice.export("s").unwrap();
+        assert_eq!(alice.import("s", &exported).unwrap().imported, 0);
+        for (field, other) in [
+            ("\"hi\"", "\"ho\""),
+            ("\"createdAt\":5", "\"createdAt\":6"),
+            ("\"events\":", "\"events\":1"),
+        ] {
+            if lines.len() > 2 && file.contains(field) {
+                let error = alice
+                    .import("s", &file.replacen(field, other, 1))
+                    .unwrap_err();
+                assert!(
+                    ["already_exists", "invalid_request"].contains(&error.code.name()),
+                    "{field}"
+                );
+            }
+        }
+    }
+}

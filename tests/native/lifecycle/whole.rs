@@ -177,6 +177,100 @@ fn a_service_that_is_not_bound_is_refused_as_in_a_request() {
 }
 
 #[test]
+fn a_tool_that_this_worker_cannot_reach_is_imported_and_named() {
+    let alice = empty();
+    for binding in ["WEATHER", "MAPS"] {
+        alice
+            .outbound
+            .bindings
+            .borrow_mut()
+            .push(binding.to_owned());
+    }
+    let tools = [
+        ("maps", json!({"service": "MAPS"})),
+        ("news", json!({"url": "https://tools.example/news"})),
+        ("weather", json!({"service": "WEATHER"})),
+    ];
+    for (name, place) in &tools {
+        let mut tool = json!({"name": name, "description": "D"});
+        tool.as_object_mut()
+            .unwrap()
+            .extend(place.as_object().unwrap().clone());
+        alice.ok("defineTool", tool);
+    }
+    alice.ok("createSession", json!({"id": "s"}));
+    alice.say(&["hello"]);
+    let file = alice.export_agent();
+    // What the other Worker has, and what it can't reach.
+    let table: [(&[&str], &str, &[&str]); 4] = [
+        (&["WEATHER", "MAPS"], "https://tools.example", &[]),
+        (&["MAPS"], "https://tools.example", &["weather"]),
+        (&[], "https://tools.example", &["maps", "weather"]),
+        (&["WEATHER"], "https://other.example", &["maps", "news"]),
+    ];
+    for (bound, origins, unavailable) in table {
+        let bob = Alice::default();
+        bob.outbound
+            .bindings
+            .borrow_mut()
+            .extend(bound.iter().map(|name| (*name).to_owned()));
+        bob.outbound
+            .settings
+            .borrow_mut()
+            .insert("TOOL_ORIGINS".to_owned(), origins.to_owned());
+        // Again, the lines are compared.
+        for imported in [1, 0] {
+            let outcome = bob.import_agent(&file).unwrap();
+            assert_eq!(outcome.imported, imported);
+            assert_eq!(outcome.tools_unavailable, unavailable, "{bound:?}");
+        }
+        assert!(bob.export_agent() == file);
+        let tools = bob.ok("listTools", json!({}));
+        assert_eq!(tools["tools"].as_array().unwrap().len(), 3);
+    }
+    // A line that no request could write is refused all the same.
+    let bad = file.replace("https://tools.example/news", "ftp://tools.example/news");
+    assert!(empty().import_agent(&bad).is_err());
+}
+
+#[test]
+fn a_file_that_was_written_by_hand_is_taken_again() {
+    let lines = [
+        json!({"type": "agent", "format": 1}),
+        json!({"type": "settings", "config": {"maxSteps": 5}}),
+        json!({"type": "tool", "name": "news", "description": "D", "url": "https://tools.example/news",
+               "needsApproval": false, "headers": [], "timeoutMs": null, "definedAt": 5}),
+        json!({"type": "block", "label": "Facts", "kind": "searchable", "whenChanged": "wait", "definedAt": 7,
+               "tags": []}),
+        json!({"type": "entry", "block": "facts", "key": "k", "content": "c", "createdAt": 1, "updatedAt": 1}),
+        json!({"type": "session", "format": 1, "id": "s", "createdAt": 10, "updatedAt": 10, "seqFloor": 0,
+               "usage": {"inputTokens": 0, "outputTokens": 0, "cost": 0}}),
+        json!({"type": "event", "seq": 1, "id": "a", "action": "user_message", "content": "hi",
+               "createdAt": 20, "writtenAt": 20}),
+        json!({"type": "end", "events": 1}),
+        json!({"type": "done", "sessions": 1}),
+    ];
+    let file: String = lines
+        .iter()
+        .map(|line| format!("{line:#}").replace('\n', " ") + "\n")
+        .collect();
+    let bob = empty();
+    for imported in [1, 0, 0] {
+        let outcome = bob.import_agent(&file).unwrap();
+        assert_eq!((outcome.imported, outcome.sessions), (imported, 1));
+    }
+    for (field, other) in [
+        ("\"hi\"", "\"ho\""),
+        ("\"maxSteps\": 5", "\"maxSteps\": 6"),
+        ("\"k\"", "\"l\""),
+    ] {
+        assert!(file.contains(field), "{field}");
+        let error = bob.import_agent(&file.replace(field, other)).unwrap_err();
+        assert_eq!(error.code.name(), "already_exists", "{field}");
+    }
+}
+
+#[test]
 fn the_file_of_an_empty_agent_has_two_lines() {
     let file = Alice::default().export_agent();
     assert_eq!(

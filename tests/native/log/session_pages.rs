@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 
 use crate::{Alice, ids};
 use base::columns::load;
+use base::database::Database;
 use base::testing::Dice;
 use log::sessions::ACTIVE_AT;
+use store::activity::{IS_SETTLED, WINDOW};
 
 const GAMES: u64 = 40;
 
@@ -128,4 +130,62 @@ fn the_pages_of_a_long_list_together_read_few_sessions_twice() {
     // Looking at all sessions for each page would take nine times as much of them.
     let [short, long] = [90, 900].map(steps_of);
     assert!(long < 4.0 * short, "{short} and {long} a session");
+}
+
+/// A session outside the window says in its row when it was active, and the window stays small.
+fn is_settled(alice: &Alice, what: &str) {
+    let sql = format!(
+        "SELECT count(*) FILTER (WHERE {IS_SETTLED} AND s.settled_at <> {ACTIVE_AT}),
+                count(*) FILTER (WHERE NOT coalesce({IS_SETTLED}, 0))
+           FROM cf_agents_sessions AS s"
+    );
+    let rows = alice.db.rows(&sql, &[]).unwrap();
+    assert_eq!(rows[0].integer(0).unwrap(), 0, "{what}");
+    let window = rows[0].integer(1).unwrap();
+    assert!(window <= 2 * WINDOW, "{what}: {window}");
+}
+
+/// More sessions than the window has, written to in any order, by a clock that may jump.
+#[test]
+fn the_pages_of_many_sessions_say_what_all_sessions_say() {
+    let mut pages = 0;
+    for seed in 1..=5_u64 {
+        let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let alice = Alice::default();
+        alice.host.advance(1_000_000_000);
+        for _ in 0..150 + dice.roll(150) {
+            alice.host.advance(dice.roll(3) as i64);
+            alice.ok("createSession", json!({}));
+        }
+        for round in 0..8 {
+            let what = format!("seed {seed}, round {round}");
+            if dice.roll(4) == 0 {
+                let jump = 1 << dice.roll(29);
+                alice.host.advance([jump, -jump][dice.roll(2)]);
+            }
+            for _ in 0..dice.roll(120) {
+                write(&alice, &mut dice);
+            }
+            is_settled(&alice, &what);
+            let limit = 1 + dice.roll(90);
+            let is_busy = dice.roll(2) == 0;
+            let mut cursor = Value::Null;
+            loop {
+                let (sessions, has_more) = expected(&alice, limit, &cursor);
+                let page = alice.ok("listSessions", json!({"limit": limit, "cursor": cursor}));
+                assert_eq!(ids(&page["sessions"]), sessions, "{what} {cursor}");
+                assert_eq!(page["cursor"].is_string(), has_more, "{what}");
+                pages += 1;
+                cursor = page["cursor"].clone();
+                if cursor.is_null() {
+                    break;
+                }
+                for _ in 0..dice.roll(3) * usize::from(is_busy) {
+                    write(&alice, &mut dice);
+                }
+            }
+        }
+        alice.is_sound(&format!("seed {seed}"));
+    }
+    assert!(pages > 100, "{pages}");
 }

@@ -10,6 +10,7 @@ use crate::BegunWorks;
 use crate::Onlookers;
 use access::{Caller, Policy};
 use api::dispatch::dispatch;
+use api::door::find_way;
 use api::operation::Agent;
 use api::table::RULES;
 use base::error::Error;
@@ -87,7 +88,24 @@ impl Town {
             host: &self.host,
             outbound: self,
         };
-        part.answer(body.as_bytes()).await
+        let answer = part.answer(body.as_bytes()).await?;
+        // The object of the part asks this before it sends the answer.
+        part.has_news()?;
+        Ok(answer)
+    }
+
+    /// As the HTTP door runs it for this caller, who sends `way` as the header of the agents that
+    /// the request came through.
+    pub fn send_as(
+        &self,
+        caller: &Caller,
+        way: Option<&str>,
+        (name, operation, body): (&str, &str, Value),
+    ) -> Result<Value, Error> {
+        let via = find_way(caller, way);
+        let body = body.to_string();
+        let running = self.run_as(caller, (name, operation, &body), &via);
+        Ok(serde_json::from_str(&wait_for(running)?).unwrap())
     }
 
     async fn run(
@@ -97,13 +115,23 @@ impl Town {
         body: &str,
         via: &[String],
     ) -> Result<String, Error> {
+        self.run_as(&Caller::Owner, (name, operation, body), via)
+            .await
+    }
+
+    async fn run_as(
+        &self,
+        caller: &Caller,
+        (name, operation, body): (&str, &str, &str),
+        via: &[String],
+    ) -> Result<String, Error> {
         let agent = Agent {
             name,
             db: &self.agents[name],
             host: &self.host,
             operations: RULES,
             policy: &self.policy,
-            caller: &Caller::Owner,
+            caller,
             outbound: self,
             deployed: crate::deployed(&self.script),
             compactions: &CompactionTracker::default(),

@@ -277,7 +277,7 @@ fn a_model_reads_memory_as_quoted_data_with_its_source_and_date() {
     alice.say(&["The money\nis here."]);
     assert_eq!(
         ask("session_search", json!({"query": "money"})),
-        "[a (source: operator)] (source: user; written 1970-01-01)\n> The money is here."
+        "[a (source operator)] (source: user; written 1970-01-01)\n> The money is here."
     );
 }
 

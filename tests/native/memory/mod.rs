@@ -10,6 +10,8 @@ pub mod marks;
 pub mod model_writes;
 pub mod nonsense;
 pub mod past;
+pub mod quoted;
+mod reasons;
 pub mod services;
 pub mod templates;
 pub mod told;

@@ -251,7 +251,7 @@ fn model_writes_stays_in_a_fork_and_a_file_and_goes_with_a_new_definition() {
     alice.ok("defineBlock", block.clone());
     let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
     let file = alice.export("s").unwrap();
-    alice.import_warily("t", &file).unwrap();
+    alice.import("t", &file).unwrap();
     assert_eq!(
         alice.export("t").unwrap(),
         file.replace("\"id\":\"s\"", "\"id\":\"t\"")
@@ -311,6 +311,10 @@ fn a_block_that_lives_elsewhere_is_removed_with_the_secret_alone() {
     let operations = ["removeBlock", "defineBlock"].map(str::to_owned).to_vec();
     alice.caller = Caller::Scoped(TokenScope {
         operations: Some(operations),
+        allow: Allow {
+            purge: true,
+            ..Allow::default()
+        },
         expires_at: i64::MAX,
         ..TokenScope::default()
     });

@@ -202,6 +202,53 @@ fn the_copies_of_a_sessions_own_document_stay() {
     assert_eq!(alice.ok("loadSkill", load)["loaded"], false);
 }
 
+/// Whatever happened to the session's own block, in whatever order, at one moment or later.
+#[test]
+fn a_sessions_own_loaded_copy_stays_in_every_order() {
+    let orders: [&[&str]; 8] = [
+        &["define", "put", "load"],
+        &["define", "put", "load", "describe"],
+        &["load", "define", "put", "load"],
+        &["load", "define", "put", "load", "describe"],
+        &["load", "define", "put the same", "load"],
+        &["define", "put", "load", "remove"],
+        &["define", "put", "load", "describe", "put more"],
+        &["define", "describe", "put", "load", "remove", "define"],
+    ];
+    for (order, pause_ms) in orders
+        .into_iter()
+        .flat_map(|order| [(order, 0), (order, 1)])
+    {
+        let alice = with_document();
+        let own = json!({"sessionId": "s"});
+        let mut said = "Its own.";
+        for step in order {
+            alice.host.advance(pause_ms);
+            match *step {
+                "define" => define_own(&alice),
+                "put" => put(&alice, own.clone(), said),
+                "put the same" => {
+                    said = NEEDLE;
+                    put(&alice, own.clone(), said);
+                }
+                "put more" => put(&alice, own.clone(), "Its own, and more."),
+                "load" => load(&alice),
+                "remove" => {
+                    alice.ok("removeBlock", json!({"sessionId": "s", "label": "skills"}));
+                }
+                _ => {
+                    let described = json!({"sessionId": "s", "label": "skills", "kind": "loadable", "description": format!("Of {step}, {pause_ms}.")});
+                    alice.ok("defineBlock", described);
+                }
+            }
+        }
+        purge(&alice);
+        let sql = "SELECT content FROM cf_agents_loaded_skills WHERE session_id = 's'";
+        let left: Option<String> = base::columns::find_value(&alice.db, sql, &[]).unwrap();
+        assert_eq!(left.as_deref(), Some(said), "{order:?}, {pause_ms} ms");
+    }
+}
+
 /// A turn logs its calls when it ends.
 #[test]
 fn a_copy_is_as_old_as_the_question_that_it_answers() {

@@ -6,7 +6,7 @@ use super::{NEEDLE, places_after_purge};
 use crate::Alice;
 use crate::learning::adds;
 use crate::store::upgrades::make::make;
-use access::{Caller, TokenScope};
+use access::{Allow, Caller, TokenScope};
 use base::database::Database as _;
 use base::ids::Id;
 use chat::run::take_up::take_up_some;
@@ -257,6 +257,10 @@ fn narrowed(operations: &[&str]) -> Caller {
     Caller::Scoped(TokenScope {
         session_id: Some(Id::parse("t".to_owned()).unwrap()),
         operations: Some(operations.iter().map(|name| (*name).to_owned()).collect()),
+        allow: Allow {
+            purge: true,
+            ..Allow::default()
+        },
         expires_at: i64::MAX,
         ..TokenScope::default()
     })
@@ -298,12 +302,29 @@ fn a_caller_of_one_session_finds_and_erases_in_it_alone() {
         find_all(&alice, json!({"query": NEEDLE})).len() + 2,
         others.len()
     );
-    // A token has to name what changes prompts.
-    alice.caller = narrowed(&["findMentions"]);
-    assert_eq!(
-        alice.refused("erase", json!({"places": others})),
-        "forbidden"
-    );
+    // A token has to name what purges, and to allow it.
+    let unnamed = narrowed(&["findMentions"]);
+    let Caller::Scoped(scope) = narrowed(&["findMentions", "erase"]) else {
+        panic!("a token");
+    };
+    let unallowed = Caller::Scoped(TokenScope {
+        session_id: None,
+        allow: Allow::default(),
+        ..scope
+    });
+    let rest = find_all(&alice, json!({"query": NEEDLE}));
+    let in_session: Vec<&Value> = rest
+        .iter()
+        .filter(|place| place["sessionId"] == "s")
+        .collect();
+    assert!(!in_session.is_empty());
+    for caller in [unnamed, unallowed] {
+        alice.caller = caller;
+        assert_eq!(
+            alice.refused("erase", json!({"places": in_session})),
+            "forbidden"
+        );
+    }
 }
 
 /// Proposals change the agent's memory, and reports are for the operator. Whoever may not
@@ -383,4 +404,102 @@ fn a_request_looks_at_a_bounded_part_and_the_next_one_goes_on() {
         }
     }
     assert_eq!(pages, 6);
+}
+
+/// What tells that an item was deleted has no text, and its key is found.
+#[test]
+fn a_deleted_items_key_is_found_and_erased_in_any_order() {
+    let key = format!("likes-{NEEDLE}");
+    let ways: [(&str, &str, &str, usize); 4] = [
+        ("kb", "setEntry", "deleteEntry", 1),
+        ("kb", "setEntry", "deleteEntry", 3),
+        ("skills", "putSkill", "deleteSkill", 1),
+        ("skills", "putSkill", "deleteSkill", 2),
+    ];
+    for (label, set, delete, rounds) in ways {
+        for order in 0..4 {
+            let alice = Alice::with_session();
+            for (label, kind) in [("kb", "searchable"), ("skills", "loadable")] {
+                alice.ok("defineBlock", json!({"label": label, "kind": kind}));
+            }
+            alice.ok(
+                "setEntry",
+                json!({"label": "kb", "key": "stays", "content": "It stays."}),
+            );
+            for _ in 0..rounds {
+                alice.ok(set, json!({"label": label, "key": key, "content": "Figs."}));
+                alice.ok(delete, json!({"label": label, "key": key}));
+            }
+            let mut places = find_all(&alice, json!({"query": NEEDLE}));
+            assert_eq!(places.len(), 2 * rounds);
+            let parts: Vec<Vec<Value>> = match order {
+                0 => vec![places],
+                1 => vec![places.into_iter().rev().collect()],
+                2 => places.into_iter().map(|place| vec![place]).collect(),
+                _ => {
+                    places.reverse();
+                    places.into_iter().map(|place| vec![place]).collect()
+                }
+            };
+            for places in parts {
+                let erased = alice.ok("erase", json!({"places": places}));
+                assert_eq!(erased["found"], places.len(), "{label} {order}");
+                assert_eq!(erased["erased"]["versions"], places.len());
+                let again = alice.ok("erase", json!({"places": places}));
+                assert_eq!(again["found"], 0);
+                alice.is_sound("an erasure of what was deleted");
+            }
+            assert!(find_all(&alice, json!({"query": NEEDLE})).is_empty());
+            assert_eq!(places_after_purge(&alice.db), [] as [&str; 0]);
+            // The key begins anew.
+            alice.ok(
+                set,
+                json!({"label": label, "key": key, "content": "Dates."}),
+            );
+            let versions = alice.ok("getBlockVersions", json!({"label": label, "key": key}));
+            assert_eq!(versions["versions"].as_array().map_or(0, Vec::len), 1);
+        }
+    }
+}
+
+/// Other entries say what they replaced, or what replaced them.
+#[test]
+fn a_purged_entrys_key_stands_in_no_other_entrys_note() {
+    let key = format!("likes-{NEEDLE}");
+    let set = |alice: &Alice, key: &str, replaced: Option<&str>| {
+        let body = json!({"label": "kb", "key": key, "content": "x", "supersedes": replaced.map_or(vec![], |key| vec![key])});
+        alice.ok("setEntry", body);
+    };
+    for replaces in [true, false] {
+        for ending in ["stays", "deleted", "written anew"] {
+            for is_deleted in [false, true] {
+                let alice = Alice::with_session();
+                alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
+                let (first, second) = match replaces {
+                    true => ("other", key.as_str()),
+                    false => (key.as_str(), "other"),
+                };
+                set(&alice, first, None);
+                set(&alice, second, Some(first));
+                let other = json!({"label": "kb", "key": "other"});
+                match ending {
+                    "deleted" => {
+                        alice.ok("deleteEntry", other);
+                    }
+                    "written anew" => set(&alice, "other", None),
+                    _ => {}
+                }
+                let mut purge = json!({"label": "kb", "key": key});
+                if is_deleted {
+                    alice.ok("deleteEntry", purge.clone());
+                }
+                purge["purge"] = json!(true);
+                alice.ok("deleteEntry", purge);
+                let left = places_after_purge(&alice.db);
+                let case = format!("{replaces} {ending} {is_deleted}");
+                assert_eq!(left, [] as [&str; 0], "{case}");
+                alice.is_sound(&case);
+            }
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Finding by words and by meaning.
 
+pub mod bounds;
 pub mod search_index;
 pub mod vectors;
 pub mod words;

@@ -1,16 +1,21 @@
 //! Finding by meaning: entries of a block, and messages. The model is scripted, and the
 //! tests compare what it was asked.
 
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 
 use serde_json::{Value, json};
 
+use crate::api::examples::{Example, READS, examples, furnished};
 use crate::{Alice, ids};
 use access::{Caller, TokenScope};
+use api::dispatch::dispatch;
 use base::database::Database;
 use base::ids::Id;
 use base::outbound::CallFailure;
-use base::testing::{Failing, Said};
+use base::testing::{Failing, Said, wait_for};
+use recall::entries::follow_writes;
 
 const RAIN: [f64; 3] = [1.0, 0.2, 0.0];
 const CATS: [f64; 3] = [0.0, 1.0, 0.2];
@@ -41,11 +46,23 @@ impl Alice {
         self.db.rows(&sql, &[]).unwrap()[0].integer(0).unwrap()
     }
 
+    /// Writes an entry, and has its vector made, as the object does after the answer.
     pub fn keep(&self, key: &str, content: &str) -> Value {
-        self.ok(
-            "setEntry",
-            json!({"label": "kb", "key": key, "content": content}),
-        )
+        self.keeps(json!({"label": "kb", "key": key, "content": content}))
+    }
+
+    pub fn keeps(&self, entry: Value) -> Value {
+        let asked = self.asked().len();
+        let written = self.ok("setEntry", entry);
+        assert_eq!(self.asked().len(), asked, "a write asks no model");
+        self.make_vectors(&self.db);
+        written
+    }
+
+    /// Makes the vectors of the entries that were written.
+    pub fn make_vectors(&self, db: &dyn Database) {
+        let agent = self.agent(db);
+        while wait_for(follow_writes(&agent.memory())) == Ok(true) {}
     }
 
     pub fn look_up(&self, query: &str) -> Value {
@@ -195,10 +212,7 @@ fn vectors_go_with_their_entries() {
         json!({"sessionId": "s", "label": "own", "kind": "searchable"}),
     );
     alice.embeds(&[CATS]);
-    alice.ok(
-        "setEntry",
-        json!({"sessionId": "s", "label": "own", "key": "k", "content": "c"}),
-    );
+    alice.keeps(json!({"sessionId": "s", "label": "own", "key": "k", "content": "c"}));
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 1);
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 0);
@@ -282,10 +296,7 @@ fn other_blocks_entries_are_not_found() {
         json!({"label": "other", "kind": "searchable"}),
     );
     alice.embeds(&[RAIN]);
-    alice.ok(
-        "setEntry",
-        json!({"label": "other", "key": "rain", "content": "Rain."}),
-    );
+    alice.keeps(json!({"label": "other", "key": "rain", "content": "Rain."}));
     alice.embeds(&[RAIN]);
     let found = alice.ok(
         "searchContext",
@@ -302,6 +313,7 @@ fn the_models_tools_find_by_meaning_too() {
         "callTool",
         json!({"name": "set_context", "arguments": {"label": "kb", "content": "Forms.", "metadata": {"title": "Tax"}}}),
     );
+    alice.make_vectors(&alice.db);
     assert_eq!(*alice.asked().last().unwrap(), json!(["Tax\nForms."]));
     alice.embeds(&[MONEY]);
     let found = alice.ok(
@@ -328,6 +340,7 @@ fn an_entry_and_its_vector_are_each_whole_whichever_statement_fails() {
             // The entry is written. Its vector is written, or the next search writes it.
             Ok(written) => {
                 assert_eq!(written["content"], "New.");
+                alice.make_vectors(&failing);
                 let vectors = alice.rows_in("cf_agents_entry_vectors");
                 assert_eq!(vectors, 1 + i64::from(!failing.has_failed()));
                 alice.outbound.answers.borrow_mut().clear();
@@ -668,4 +681,43 @@ fn an_event_that_goes_while_its_vector_is_made_keeps_none() {
     });
     assert_eq!(alice.found("wet weather"), ["b"]);
     assert_eq!(alice.rows_in("cf_agents_event_vectors"), 1);
+}
+
+/// The model never answers: a write is answered, and words find what was written.
+#[test]
+fn a_write_does_not_wait_for_a_model_that_is_silent() {
+    let alice = library();
+    alice.outbound.falls_silent.set(true);
+    for n in 0..3 {
+        let key = format!("umbrella {n}");
+        let body = json!({"label": "kb", "key": key, "content": "Take it when it drizzles."});
+        let agent = alice.agent(&alice.db);
+        let body = body.to_string();
+        let mut write = pin!(dispatch(&agent, "setEntry", body.as_bytes()));
+        let mut context = Context::from_waker(Waker::noop());
+        let Poll::Ready(written) = write.as_mut().poll(&mut context) else {
+            panic!("the write waits");
+        };
+        assert!(written.is_ok());
+    }
+    assert!(alice.asked().is_empty());
+    assert_eq!(keys(&alice.look_up("drizzle")).len(), 3);
+}
+
+/// Operations that ask models, and may look for what they have in memory.
+const ASKS: &[&str] = &["learn", "consolidate", "runTurn"];
+
+#[test]
+fn no_write_asks_the_embedding_model_before_its_answer() {
+    let mut tried = 0;
+    for Example { operation, body } in examples() {
+        if READS.contains(&operation) || ASKS.contains(&operation) {
+            continue;
+        }
+        let alice = furnished().embedding_by("workers-ai:@cf/m");
+        drop(alice.call(operation, body));
+        assert!(alice.asked().is_empty(), "{operation}");
+        tried += 1;
+    }
+    assert!(tried > 50, "{tried}");
 }

@@ -13,10 +13,12 @@ use api::operation::Agent;
 use api::operations::message_reads::get_messages;
 use api::socket;
 use api::transfer::{begin_agent_export, begin_export};
+use base::database::Database as _;
 use base::error::Code;
 use base::testing::{FixedHost, Sqlite};
 use lifecycle::transfer::PagedFile as _;
 use store::schema::blank::{BlankDatabase, MadeListener};
+use store::schema::open;
 
 struct Blank {
     alice: Alice,
@@ -165,6 +167,17 @@ fn a_look_by_any_other_door_at_an_agent_that_was_never_written_writes_nothing() 
     let socket = socket::open(&agent, "s".to_owned()).unwrap();
     assert_eq!(socket::greet(&agent, &socket).unwrap().len(), 1);
     blank.hold_unwritten("a socket");
+}
+
+#[test]
+fn a_table_of_wrangler_dev_is_no_table_of_an_agent_and_another_one_is() {
+    let blank = Blank::new();
+    let (db, host) = (&blank.alice.db, &blank.alice.host);
+    db.run("CREATE TABLE __miniflare_do_name (name TEXT)", &[])
+        .unwrap();
+    assert!(!open(db, host).unwrap());
+    db.run("CREATE TABLE mine (name TEXT)", &[]).unwrap();
+    assert!(open(db, host).unwrap());
 }
 
 #[test]

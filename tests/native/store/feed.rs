@@ -256,6 +256,30 @@ fn events_that_join_a_run_are_told_by_the_messages_id_once_an_append() {
     follower.check(&alice, "by ones");
 }
 
+/// The result joins the call's message, and a user's message stands beside it.
+#[test]
+fn a_result_that_comes_after_a_user_went_on_is_told_at_cursors_of_its_own() {
+    let alice = Alice::with_session();
+    let [call, result] = called("c");
+    alice.adds(&[asked("u"), call, asked("v")]);
+    alice.adds_after("c-call", &[result]);
+    let expected = [
+        "append:u",
+        "append:c-call",
+        "append:v",
+        "update:c-call",
+        "update:v",
+        "append:c-result",
+    ];
+    assert_eq!(told(&alice, 0).0, expected);
+    for limit in 1..=6 {
+        let mut follower = Follower::default();
+        follower.catch_up(&alice, limit);
+        assert_eq!(follower.seen.len(), expected.len(), "by {limit}");
+        follower.check(&alice, "a late result");
+    }
+}
+
 #[test]
 fn a_run_longer_than_a_message_can_be_is_told_within_bounds() {
     let alice = Alice::with_session();
@@ -511,24 +535,31 @@ fn the_feed_keeps_the_newest_change_of_a_message_not_every_one() {
 
 #[test]
 fn a_follower_ends_with_what_the_session_says() {
-    for seed in 1..=80_u64 {
+    for seed in 1..=40_u64 {
         play(seed, 24);
     }
 }
 
-/// Random moves in a session, with two clients that follow the feed: one reads after
-/// every move, one now and then. A third client starts at the end.
+/// How many changes the followers of a game ask for at once.
+const LIMITS: [usize; 4] = [1, 2, 3, 100];
+
+/// Random moves in a session, with a client for each limit that follows the feed from the
+/// beginning, one that reads after every move, and others that join at any time.
 fn play(seed: u64, moves: usize) {
     let alice = Alice::with_session();
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    let (mut quick, mut slow) = (Follower::default(), Follower::default());
+    let mut quick = Follower::default();
+    let mut slow: Vec<(Follower, usize)> = LIMITS
+        .map(|limit| (Follower::default(), limit))
+        .into_iter()
+        .collect();
     for turn in 0..moves {
         let game = format!("game {seed}, move {turn}");
         let there = ids(&json!(alice.events()));
         let any = |dice: &mut Dice| there.get(dice.roll(there.len().max(1))).cloned();
         let [call, result] = called(&format!("c{turn}"));
         let run = [call, result, said(&format!("a{turn}"), "done")];
-        match (dice.roll(16), any(&mut dice)) {
+        match (dice.roll(20), any(&mut dice)) {
             (0 | 1, _) => alice.adds(&[asked(&format!("u{turn}"))]),
             (2..=4, _) => alice.adds(&run[..1 + dice.roll(3)]),
             (5 | 6, Some(parent)) => alice.adds_after(&parent, &run[dice.roll(2)..]),
@@ -537,17 +568,22 @@ fn play(seed: u64, moves: usize) {
                 alice.ok("appendMessage", body);
             }
             (8 | 9, Some(id)) => {
-                let body = json!({"sessionId": "s", "message": message(&id, "assistant", &format!("t{turn}"))});
-                alice.ok("updateMessage", body);
+                let role = ["assistant", "user"][dice.roll(2)];
+                let body =
+                    json!({"sessionId": "s", "message": message(&id, role, &format!("t{turn}"))});
+                // A message keeps its role.
+                drop(alice.call("updateMessage", body));
             }
             (10 | 11, Some(id)) => {
                 let other = any(&mut dice);
-                let body = json!({"sessionId": "s", "messageIds": [id, other]});
+                let purge = dice.roll(3) == 0;
+                let body = json!({"sessionId": "s", "messageIds": [id, other], "purge": purge});
                 alice.ok("deleteMessages", body);
             }
             (12 | 13, Some(id)) => {
                 let other = any(&mut dice);
-                let body = json!({"sessionId": "s", "eventIds": [id, other]});
+                let purge = dice.roll(3) == 0;
+                let body = json!({"sessionId": "s", "eventIds": [id, other], "purge": purge});
                 alice.ok("deleteEvents", body);
             }
             (14, Some(id)) => {
@@ -583,19 +619,62 @@ fn play(seed: u64, moves: usize) {
                     _ => drop(alice.import("s", &file).unwrap()),
                 }
             }
+            // One event alone, of any kind, after any other: also a result that comes late.
+            (16.., Some(parent)) => {
+                let alone = match dice.roll(4) {
+                    0 => asked(&format!("u{turn}")),
+                    n => run[n - 1].clone(),
+                };
+                alice.adds_after(&parent, &[alone]);
+            }
             _ => {}
+        }
+        if turn % 6 == 5 {
+            is_in_order(&alice, &game);
         }
         quick.catch_up(&alice, 1 + dice.roll(3));
         quick.check(&alice, &game);
-        if dice.roll(4) == 0 {
-            slow.follow(&alice, 1 + dice.roll(4));
+        for (follower, limit) in &mut slow {
+            if dice.roll(4) == 0 {
+                follower.follow(&alice, *limit);
+            }
+        }
+        if dice.roll(12) == 0 {
+            slow.push((Follower::default(), LIMITS[dice.roll(LIMITS.len())]));
         }
     }
-    slow.catch_up(&alice, 2);
-    slow.check(&alice, &format!("game {seed}, now and then"));
+    for (mut follower, limit) in slow {
+        follower.catch_up(&alice, limit);
+        follower.check(&alice, &format!("game {seed}, by {limit}"));
+    }
     let mut late = Follower::default();
     late.catch_up(&alice, 3);
     late.check(&alice, &format!("game {seed}, late"));
     assert_eq!(late.restarts, 0);
     alice.is_sound(&format!("game {seed}"));
+}
+
+/// Each cursor of the feed is higher than the one before it, and pages of any size tell the
+/// same.
+fn is_in_order(alice: &Alice, game: &str) {
+    let page = |since: i64, limit: usize| {
+        let asked = json!({"sessionId": "s", "since": since, "limit": limit});
+        let page = alice.ok("getChanges", asked);
+        page["changes"].as_array().unwrap().clone()
+    };
+    let cursor = |change: &Value| change["cursor"].as_i64().unwrap();
+    let all = page(0, 1000);
+    let is_grown = |pair: &[Value]| cursor(&pair[0]) < cursor(&pair[1]);
+    assert!(all.windows(2).all(is_grown), "{game}: {all:?}");
+    for limit in LIMITS {
+        let mut paged: Vec<Value> = Vec::new();
+        loop {
+            let next = page(paged.last().map_or(0, cursor), limit);
+            if next.is_empty() {
+                break;
+            }
+            paged.extend(next);
+        }
+        assert_eq!(paged, all, "{game}, by {limit}");
+    }
 }

@@ -12,9 +12,14 @@ use super::uri::{self, Address};
 use base::error::{Code, Error};
 use base::ids::Id;
 use base::json::{Tree, json};
+use base::quoted::{Untrusted, quote};
+use context::tools::recalled::shown_document;
 use memory::homes::PATIENCE_MS;
 use memory::kind::BlockKind;
 use memory::label::Label;
+use memory::origin::Origin;
+use memory::origin::quoted_text;
+use memory::skills::SkillDocument;
 use memory::skills::skill::Skill;
 
 /// The operation that shows a block. A caller that may run it may be told which blocks
@@ -63,12 +68,20 @@ struct Resources {
 
 /// A block as `getBlocks` and `getBlock` show it.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct ShownBlock {
     label: Label,
     kind: BlockKind,
     description: Option<String>,
     content: String,
     unavailable: Option<String>,
+    #[serde(default)]
+    text_source: Option<Origin>,
+    #[serde(default)]
+    updated_at: Option<i64>,
+    /// Whether a file brought the definition that its sender did not trust.
+    #[serde(default)]
+    imported: bool,
     /// The place of the block; `null`: in this object.
     source: Tree,
 }
@@ -83,7 +96,7 @@ pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
             resources.push(Resource {
                 uri: uri::of_block(&block.label),
                 name: block.label.as_str().to_owned(),
-                description: block.description.clone(),
+                description: described(block),
                 mime_type: TEXT,
                 size: None,
             });
@@ -125,6 +138,11 @@ async fn load_blocks<'a>(
             }
             Err(_) => continue,
         };
+        let mut own = own;
+        own.retain(|own| {
+            let is_same = |(_, block): &(_, ShownBlock)| block.label.key() == own.label.key();
+            !own.imported || !blocks.iter().any(is_same)
+        });
         blocks.retain(|(_, block)| !own.iter().any(|own| own.label.key() == block.label.key()));
         blocks.extend(own.into_iter().map(|block| (place, block)));
     }
@@ -154,12 +172,15 @@ async fn documents_of(
             }
             Err(_) => return Ok(Vec::new()),
         };
-        documents.extend(page.skills.into_iter().map(|skill| Resource {
-            uri: uri::of_skill(label, &skill.key),
-            name: skill.key,
-            description: skill.description,
-            mime_type: MARKDOWN,
-            size: skill.bytes,
+        documents.extend(page.skills.into_iter().map(|skill| {
+            Resource {
+                uri: uri::of_skill(label, &skill.key),
+                name: skill.key,
+                description: (skill.description.as_deref())
+                    .map(|description| quote(Untrusted::DocumentDescription, description)),
+                mime_type: MARKDOWN,
+                size: skill.bytes,
+            }
         }));
         cursor = page.cursor;
         if cursor.is_none() {
@@ -216,8 +237,14 @@ async fn find_block(scope: &Scope<'_>, label: &Label) -> Result<Found, RpcError>
     let mut found: Option<ShownBlock> = None;
     for place in scope.places().collect::<Vec<_>>().into_iter().rev() {
         let input = json!({"label": label.as_str()});
-        found = scope.ask("getBlock", place, input).await?;
-        if found.is_some() {
+        let here: Option<ShownBlock> = scope.ask("getBlock", place, input).await?;
+        let Some(here) = here else {
+            continue;
+        };
+        // A file's block hides none of the agent's.
+        let is_over = !here.imported;
+        found = Some(here);
+        if is_over {
             break;
         }
     }
@@ -228,20 +255,25 @@ async fn find_block(scope: &Scope<'_>, label: &Label) -> Result<Found, RpcError>
         let message = format!("The block can't be read now: {reason}.");
         return Err(Error::new(Code::NotConfigured, message).into());
     }
-    Ok(Some((block.content, TEXT)))
+    let text = match block.text_source.filter(|source| source.is_quoted()) {
+        Some(source) => quoted_text(source, block.updated_at, &block.content),
+        None => block.content,
+    };
+    Ok(Some((text, TEXT)))
 }
 
-#[derive(Deserialize)]
-struct ShownDocument {
-    content: String,
+/// A file's description is nobody's.
+fn described(block: &ShownBlock) -> Option<String> {
+    let description = block.description.as_ref().filter(|_| !block.imported);
+    description.map(|description| quote(Untrusted::BlockDescription, description))
 }
 
 /// Shows a document, and loads it into no session's context.
 async fn find_skill(scope: &Scope<'_>, label: &Label, key: &str) -> Result<Found, RpcError> {
     let input = json!({"label": label.as_str(), "key": key, "dryRun": true});
     let shown = scope.ask("loadSkill", scope.session_id(), input).await;
-    let document: Option<ShownDocument> = or_none(shown)?;
-    Ok(document.map(|document| (document.content, MARKDOWN)))
+    let document: Option<SkillDocument> = or_none(shown)?;
+    Ok(document.map(|document| (shown_document(&document), MARKDOWN)))
 }
 
 /// The resource that was found; `None` if it is not there.

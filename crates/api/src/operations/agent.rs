@@ -6,13 +6,14 @@ use crate::limits::body_with_text;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::operations::receipts::issue;
 use access::{Caller, Effect, Needs};
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use chat::run::callbacks::{MEMORY_CHANGE, TURN_END, check_shapes, check_targets, nobody};
 use directory::membership::{self, Member};
 use lifecycle::receipt::Receipt;
 use memory::BlockScope;
 use memory::definitions::load_definitions;
 use memory::label::Label;
+use memory::proposals::apply::entries_of;
 use memory::source::BlockHome;
 use models::choice::ModelName;
 use store::callbacks::CallbackTarget;
@@ -40,6 +41,7 @@ impl RunAtOnce for ConfigureAgent {
         check_change(&self)?;
         check_lifted(&self, &agent.deployed.memory.config.defaults)?;
         check_targets(agent.outbound, &self)?;
+        check_into(agent, &self)?;
         let has_new_rules = self.retention.given().is_some() || self.backups.given().is_some();
         let shown = change_config(agent.db, &agent.deployed.memory.config, self)?;
         agent.keep_soon(has_new_rules);
@@ -95,6 +97,23 @@ pub fn check_lifted(change: &ConfigureAgent, deployed: &ConfigLayer) -> Result<(
 fn needs_into() -> Error {
     let message = "`learn.into` is missing: the label of a searchable block. `null`, or `{}` where a default is deployed, switches learning off.";
     Error::invalid("learn.into", message)
+}
+
+/// What is learnt goes to a block of entries in this agent. One that is defined otherwise is
+/// refused here, and not when there is something to learn.
+fn check_into(agent: &Agent<'_>, change: &ConfigureAgent) -> Result<()> {
+    let Some(Some(into)) = change
+        .learn
+        .given()
+        .map(|learn| learn.as_ref()?.into.as_ref())
+    else {
+        return Ok(());
+    };
+    match entries_of(&agent.memory(), BlockScope::Agent, into.as_str()) {
+        // The block may be defined later.
+        Err(error) if error.code != Code::BlockNotFound => Err(error.with_field("learn.into")),
+        _ => Ok(()),
+    }
 }
 
 fn check_learn(learn: &LearnSettings) -> Result<()> {

@@ -17,7 +17,7 @@ use chat::tools::mcp::ServerSource;
 use chat::tools::mcp::refresh::define_server;
 use chat::tools::mcp::server::{ServerState, ToolServer};
 use chat::tools::registered::RegisteredTool;
-use chat::tools::rows::{define_tool, load_agent_tools, remove_tool};
+use chat::tools::rows::{define_tool, load_agent_tools, remove_tool, restore_tool};
 use chat::tools::shown::{ShownServer, ShownTool};
 use context::tools::is_ours;
 use models::ToolDefinition;
@@ -101,6 +101,13 @@ impl RunWaiting for DefineTool {
 impl DefineTool {
     /// The tool, checked. The deployed tools come by here, too.
     pub fn into_tool(self, outbound: &dyn Outbound) -> Result<RegisteredTool> {
+        let tool = self.into_tool_anywhere()?;
+        tool.check_reach(outbound)?;
+        Ok(tool)
+    }
+
+    /// The tool, checked but for its address: each call checks whether the tool may be there.
+    pub fn into_tool_anywhere(self) -> Result<RegisteredTool> {
         check_name("name", &self.name)?;
         if is_ours(&self.name) {
             return Err(Error::invalid(
@@ -140,7 +147,7 @@ impl DefineTool {
             (None, Some(url)) => ToolAddress::Url(url),
             _ => return Err(one_place()),
         };
-        let tool = RegisteredTool {
+        Ok(RegisteredTool {
             definition: ToolDefinition {
                 name: self.name,
                 description,
@@ -154,9 +161,7 @@ impl DefineTool {
                 max_output_bytes: self.max_output_bytes.map(|limit| limit.0),
             },
             of_server: None,
-        };
-        tool.check_reach(outbound)?;
-        Ok(tool)
+        })
     }
 
     /// The server, checked, before it is met.
@@ -213,19 +218,26 @@ fn one_place() -> Error {
     )
 }
 
-/// Removes a registered tool, also one that is deployed for every agent, or a server with
-/// all of its tools.
+/// Removes a registered tool, or a server with all of its tools. A tool that is deployed, by the
+/// class's code or by the defaults for every agent, is hidden from this agent; with `restore` it is
+/// shown again.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RemoveTool {
     name: String,
+    /// Shows a deployed tool again that was removed from this agent, and removes nothing.
+    #[serde(default)]
+    restore: bool,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct RemovedTool {
     removed: bool,
+    /// With `restore`: whether the tool had been removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restored: Option<bool>,
 }
 
 impl Operation for RemoveTool {
@@ -238,9 +250,14 @@ impl Operation for RemoveTool {
 
 impl RunAtOnce for RemoveTool {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        Reply::json(&RemovedTool {
-            removed: remove_tool(agent.db, &agent.deployed.tools, &self.name)?,
-        })
+        let (removed, restored) = match self.restore {
+            false => (
+                remove_tool(agent.db, &agent.deployed.tools, &self.name)?,
+                None,
+            ),
+            true => (false, Some(restore_tool(agent.db, &self.name)?)),
+        };
+        Reply::json(&RemovedTool { removed, restored })
     }
 }
 
@@ -260,6 +277,10 @@ pub struct RegisteredTools {
     /// The servers that some of the tools are from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     servers: Vec<ShownServer>,
+    /// The names of the deployed tools that were removed from this agent: `removeTool` with `restore`
+    /// shows one again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hidden: Vec<String>,
 }
 
 impl Operation for ListTools {
@@ -274,9 +295,17 @@ impl RunAtOnce for ListTools {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let known = load_agent_tools(agent.db, &agent.deployed.tools)?;
         let servers = known.servers.into_iter();
+        let tools = known.tools.into_iter().map(|tool| {
+            let is_deployed = known.deployed.contains(&tool.definition.name);
+            ShownTool {
+                is_deployed,
+                ..tool.show()
+            }
+        });
         let mut shown = RegisteredTools {
-            tools: known.tools.into_iter().map(RegisteredTool::show).collect(),
+            tools: tools.collect(),
             servers: servers.map(|server| server.show(None)).collect(),
+            hidden: known.hidden,
         };
         if *agent.caller != Caller::Owner {
             shown.tools.iter_mut().for_each(ShownTool::conceal);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use access::{Effect, Needs};
 use base::database::SqlText;
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json::{self, Count, RawValue, nullable};
 use chat::tools::rows::load_tools;
@@ -24,13 +24,15 @@ use context::compaction::journal::load_journal;
 use context::compaction::settings::CompactionSettings;
 use context::compaction::settings::OwnSettings;
 use context::compaction::summariser::ModelSummariser;
-use log::tip::StoredSettings;
+use log::note::get_note;
+use log::tip::{StoredSettings, get_tip};
 use messages::taken_back::delete_overlay;
 use messages::tree::leaf::resolve_leaf;
 use messages::tree::overlays;
 use models::ToolDefinition;
 use store::learn_due::{Occasion, due_at};
 use store::learn_settings::LearnSettings;
+use store::limits::HolderLimits;
 
 /// Sets when and how far conversations are compacted. Fields that are left out stay.
 ///
@@ -439,11 +441,25 @@ pub fn find_due(agent: &Agent<'_>, stored: &StoredSettings) -> Option<i64> {
     Some(due_at(&learn, Occasion::Append, agent.host.now_ms()))
 }
 
+/// The limits of whoever caused the newest event. `None`: nobody's, or the session is gone.
+fn find_payer(agent: &Agent<'_>, session_id: &Id) -> Result<Option<HolderLimits>> {
+    let leaf = match get_tip(agent.db, session_id) {
+        Ok(tip) => tip.leaf,
+        Err(error) if error.code == Code::SessionNotFound => None,
+        Err(error) => return Err(error),
+    };
+    let note = leaf.map(|leaf| get_note(agent.db, session_id, leaf.seq));
+    Ok(note.transpose()?.and_then(|note| note.limits))
+}
+
+/// Compacts a session that grew, if it is due. Whoever let it grow pays.
 pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
+    let find_payer = || find_payer(agent, session_id);
+    let summariser = ModelSummariser::of_growth(agent.memory(), &find_payer);
     let compactor = Compactor {
         db: agent.db,
         host: agent.host,
-        summariser: &ModelSummariser::of(agent.memory(), None),
+        summariser: &summariser,
     };
     let load_fixed = || load_fixed(&agent.memory(), session_id, &load_others(agent)?);
     let after = auto::after_append(
@@ -453,8 +469,12 @@ pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
         session_id,
         &load_fixed,
     );
-    let outcome = after.await?;
-    match outcome.and_then(|outcome| outcome.error) {
+    let outcome = after.await;
+    // A turn that runs tells its own phases.
+    if summariser.has_begun() && agent.turns.find(session_id).is_none() {
+        agent.turn_context().tell_class(session_id, "idle");
+    }
+    match outcome?.and_then(|outcome| outcome.error) {
         Some(error) => Err(error),
         None => Ok(()),
     }

@@ -112,6 +112,8 @@ pub struct FoundInAgents {
     more: bool,
     /// An agent still builds its index; search again later.
     pending: bool,
+    /// The search of an agent was cut short, as `search` says it.
+    truncated: bool,
 }
 
 impl Operation for SearchAgents {
@@ -152,12 +154,15 @@ impl RunWaiting for SearchAgents {
             failed: Vec::new(),
             more: page.cursor.is_some(),
             pending: false,
+            truncated: false,
         };
         let mut ranked = Vec::new();
         for (name, answer) in answers {
             match answer {
                 Ok(mut answer) => {
-                    found.pending |= answer.get("pending") == Some(&Value::Bool(true));
+                    let says = |field: &str| answer.get(field) == Some(&Value::Bool(true));
+                    found.pending |= says("pending");
+                    found.truncated |= says("truncated");
                     let results = answer.get_mut("results").map(Value::take);
                     let results = results.and_then(|results| results.as_array().cloned());
                     for (rank, mut hit) in results.unwrap_or_default().into_iter().enumerate() {

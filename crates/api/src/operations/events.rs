@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::EVENTS_BODY_BYTES;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::operations::compaction::{find_due, mark_grown};
-use crate::operations::receipts::issue_of;
+use crate::operations::receipts::{admit_purge, issue_of};
 use access::{Effect, Needs, permit_voice};
 use base::action::Action;
 use base::error::{Error, Result};
@@ -21,6 +21,7 @@ use log::append::{Parent, append_news};
 use log::event::Event;
 use log::event::NewEvent;
 use log::load::{EventQuery, load_events};
+use log::note::Note;
 use log::sessions::session_exists;
 use messages::delete::delete_events;
 use messages::parse::without_reserved;
@@ -85,6 +86,10 @@ impl RunAtOnce for AppendEvents {
         if !agent.caller.may_write_agent_messages() {
             let config = load_config(agent.db, &agent.deployed.memory.config)?;
             self.drop_reserved(&config.reserved_metadata_keys.0);
+        }
+        let authority = agent.caller.authority();
+        for event in &mut self.events {
+            event.note = Note::of_caller(&authority);
         }
         let outcome = append_news(
             agent.db,
@@ -207,6 +212,7 @@ impl RunAtOnce for DeleteEvents {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let (db, host, session_id) = (agent.db, agent.host, &self.session_id);
         if self.purge {
+            admit_purge(agent, Self::NAME)?;
             let (deleted, erasure) = purge_events(db, host, session_id, &self.event_ids)?;
             let receipt = Some(issue_of(agent, Self::NAME, &erasure, None)?);
             return Ok(Reply::json(&Deleted { deleted, receipt })?.purged(erasure.left));

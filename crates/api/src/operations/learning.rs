@@ -3,8 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::memory_blocks::SetBlock;
+use super::memory_entries::SetEntry;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
-use access::{Effect, Needs};
+use access::{Effect, Needs, permit_by_name};
 use base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use base::error::{Error, Result};
 use base::ids::Id;
@@ -17,10 +19,12 @@ use memory::proposals::decide::{ChosenChange, Verdict, decide};
 use memory::proposals::revert::revert;
 use memory::proposals::rows::{ProposalFilter, StoredProposal, load_page};
 use memory::proposals::{MAX_CHANGES, Proposal, ProposalStatus};
+use memory::writer::MemoryWriter;
 
 fn show(agent: &Agent<'_>, proposal: StoredProposal) -> Result<Proposal> {
     let memory = agent.memory();
-    proposal.show(&|change| find_standing(&memory, change))
+    let place = proposal.place()?;
+    proposal.show(&|change| find_standing(&memory, &place, change))
 }
 
 fn show_all(agent: &Agent<'_>, proposals: Vec<StoredProposal>) -> Result<Vec<Proposal>> {
@@ -121,6 +125,8 @@ impl RunWaiting for Consolidate {
             label: self.label.as_ref().map(Label::as_str),
             profile: self.profile.as_ref().map(Label::as_str),
             is_timed: false,
+            entries_wait: permit_by_name(agent.caller, SetEntry::RULE).is_err(),
+            profile_waits: permit_by_name(agent.caller, SetBlock::RULE).is_err(),
         };
         let ordered = consolidate(&memory, wish).await?;
         let proposal = ordered.proposal;
@@ -224,8 +230,8 @@ pub struct DecideProposal {
     changes: Option<Vec<DecidedChange>>,
 }
 
-/// A change that is decided on. Another text for it is the caller's own, and its source
-/// becomes `operator`.
+/// A change that is decided on. Another text for it is the caller's own: its source becomes
+/// `operator`, or `user` for a caller with a minted token.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -265,7 +271,8 @@ impl RunAtOnce for DecideProposal {
             chosen.collect()
         });
         let memory = agent.memory();
-        let decided = decide(&memory, &self.id, verdict, chosen.as_deref())?;
+        let editor = MemoryWriter::of_caller(agent.caller, None).origin();
+        let decided = decide(&memory, &self.id, verdict, chosen.as_deref(), editor)?;
         Reply::json(&show(agent, decided)?)
     }
 }

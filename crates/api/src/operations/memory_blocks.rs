@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::body_with_text;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
-use crate::operations::receipts::issue_of;
-use crate::operations::writers::writer_of;
+use crate::operations::receipts::{admit_purge, issue_of};
+use crate::operations::writers::{told_by, writer_of};
 use access::{Caller, Effect, Needs};
 use base::error::Result;
 use base::ids::Id;
@@ -17,11 +17,12 @@ use memory::content::MAX_VERSIONS;
 use memory::definition::DefineBlock;
 use memory::definition::Definition;
 use memory::definitions::{define, find_definition, get_definition, load_definitions, remove};
+use memory::entries::set;
 use memory::entry_rows::find_entry;
 use memory::entry_text::EntryText;
 use memory::kind::BlockKind;
 use memory::label::Label;
-use memory::origin::{Marks, MarksChange};
+use memory::origin::{Marks, MarksChange, Origin};
 use memory::purge::purge_block;
 use memory::skills::SkillText;
 use memory::skills::put;
@@ -31,9 +32,8 @@ use memory::write::Versions;
 use memory::write::{
     NewContent, Placement, clear, find_item_version, read_versions, revert, write,
 };
-use memory::writer::MemoryWriter;
+use memory::writer::{MemoryWriter, SaidOrigin};
 use memory::{BlockScope, Memory};
-use recall::entries::set;
 
 impl Operation for DefineBlock {
     const NAME: &'static str = "defineBlock";
@@ -106,6 +106,7 @@ impl RunAtOnce for RemoveBlock {
         let is_owner = *agent.caller == Caller::Owner;
         let memory = agent.memory();
         if self.purge {
+            admit_purge(agent, Self::NAME)?;
             let purged = purge_block(&memory, scope, &self.label, is_owner)?;
             let answer = WasRemoved {
                 removed: purged.was_there,
@@ -217,6 +218,9 @@ pub struct SetBlock {
     expected_version: Option<Count>,
     /// The reason why the text changes; kept with the version.
     reason: Option<String>,
+    /// The source of the text. Default: `operator` with the Worker's secret, else `user`. Prompts
+    /// quote what comes from a tool or a file.
+    source: Option<Origin>,
     /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
     /// further call.
     delivery_id: Option<Id>,
@@ -272,12 +276,17 @@ impl SetBlock {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
+        let said = SaidOrigin {
+            source: self.source,
+            events: &[],
+        };
+        let writer = said.writer(agent.caller, self.session_id.as_ref())?;
         let text = NewContent {
             content: &self.content,
             placement,
             expected_version: self.expected_version.map(|version| version.0),
             reason: self.reason.as_deref(),
-            writer: writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref()),
+            writer: told_by(agent, writer, self.delivery_id.as_ref()),
         };
         Reply::json(&write(&memory, &block, &text).await?)
     }
@@ -385,6 +394,7 @@ async fn revert_item(
     let writer = MemoryWriter {
         source: old.source,
         events: &events,
+        is_narrowed: old.is_narrowed,
         ..writer
     };
     let marks = MarksChange::to(Marks {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
-use crate::operations::receipts::ItemGone;
+use crate::operations::receipts::{ItemGone, admit_purge};
 use crate::operations::writers::{told_by, writer_of};
 use access::{Effect, Needs};
 use base::error::{Error, Result};
@@ -15,7 +15,7 @@ use memory::BlockScope;
 use memory::definitions::get_definition;
 #[cfg(feature = "testing")]
 use memory::entries::EntryDetails;
-use memory::entries::{self, delete};
+use memory::entries::{self, delete, set};
 #[cfg(feature = "testing")]
 use memory::entry::Entry;
 use memory::entry_pages;
@@ -29,7 +29,7 @@ use memory::origin::{MAX_SOURCE_EVENTS, MarksChange, Origin};
 use memory::purge::purge_entry;
 use memory::writer::SaidOrigin;
 use recall::VectorReport;
-use recall::entries::{search, set};
+use recall::entries::search;
 use recall::questions::one_or_several;
 use search::query::MAX_QUERIES;
 
@@ -150,6 +150,7 @@ impl RunWaiting for DeleteEntry {
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         if self.purge {
+            admit_purge(agent, Self::NAME)?;
             let purged = purge_entry(&memory, &block, &self.key).await?;
             return ItemGone::purged(agent, Self::NAME, purged);
         }
@@ -309,6 +310,10 @@ pub struct FoundEntries {
     /// Facts that match and hold no longer: their time is over, or another entry replaced them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     past: Vec<PastEntry>,
+    /// The search was cut short: the work of one search is bounded, and some entries that match
+    /// were not looked at. Rarer words, or fewer of them, find more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
     /// The contribution of vectors to the search, if there is an embedding model.
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<VectorReport>,
@@ -346,6 +351,7 @@ impl RunWaiting for SearchContext {
         Reply::json(&FoundEntries {
             results: found.results,
             past: found.past,
+            truncated: found.is_cut,
             vectors: found.vectors,
         })
     }

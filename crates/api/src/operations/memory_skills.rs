@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::body_with_text;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
-use crate::operations::receipts::ItemGone;
+use crate::operations::receipts::{ItemGone, admit_purge};
 use crate::operations::writers::{told_by, writer_of};
 use access::{Effect, Needs};
 use base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
@@ -132,6 +132,7 @@ impl RunWaiting for DeleteSkill {
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         if self.purge {
+            admit_purge(agent, Self::NAME)?;
             let purged = purge_document(&memory, &block, &self.key).await?;
             return ItemGone::purged(agent, Self::NAME, purged);
         }

@@ -11,8 +11,8 @@ use base::json::RawValue;
 #[cfg(feature = "testing")]
 use context::tools::ToolOutcome;
 use context::tools::{Toolbox, load_tools, run};
-use memory::BlockScope;
 use memory::budget::MAX_CONTENT_BYTES;
+use memory::{BlockScope, Memory};
 use models::ToolDefinition;
 use store::config::{Config, load_config};
 
@@ -42,12 +42,16 @@ pub fn toolbox<'a>(
     session_id: Option<&'a Id>,
 ) -> Toolbox<'a> {
     Toolbox {
-        memory: agent.memory(),
+        memory: Memory {
+            asking: session_id,
+            ..agent.memory()
+        },
         config,
         session_id,
         turn_id: None,
         event_id: None,
         tells_nobody: false,
+        untrusted: None,
         only_session: agent.caller.only_session(),
         writes_agent: agent.caller.reach().writes_agent(),
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::receipts::issue_of;
+use super::receipts::{admit_purge, issue_of};
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
 use access::{Effect, Needs};
 use base::error::{Error, Result};
@@ -126,6 +126,7 @@ impl Operation for Erase {
 
 impl RunAtOnce for Erase {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        admit_purge(agent, Self::NAME)?;
         let erased = erase_places(agent.db, agent.host, &self.places)?;
         let receipt = issue_of(agent, Self::NAME, &erased.erasure, None)?;
         let reply = Reply::json(&WasErased {

@@ -8,7 +8,7 @@ use super::message_reads::or_null;
 use crate::limits::EVENTS_BODY_BYTES;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::operations::compaction::{find_due, mark_grown};
-use crate::operations::receipts::issue_of;
+use crate::operations::receipts::{admit_purge, issue_of};
 use access::{Effect, Needs, permit_voice};
 use base::action::Action;
 use base::error::Result;
@@ -20,6 +20,7 @@ use lifecycle::receipt::Receipt;
 use log::MAX_EVENTS;
 use log::append::Parent;
 use log::find::find_action;
+use log::note::Note;
 use messages::append::append_message;
 use messages::change::update_message;
 use messages::delete::delete_messages;
@@ -131,9 +132,10 @@ impl Speaker {
 
     /// Parses a message and checks that the caller may write it.
     pub(super) fn parse(&self, agent: &Agent<'_>, message: &JsonObject) -> Result<NewMessage> {
-        let message = parse_message(message, self.source, &self.reserved)?;
+        let mut message = parse_message(message, self.source, &self.reserved)?;
         let is_users = message.action == Action::UserMessage;
         permit_voice(agent.caller, is_users, "message.role")?;
+        message.note = Note::of_caller(&agent.caller.authority());
         Ok(message)
     }
 }
@@ -301,6 +303,7 @@ impl RunAtOnce for DeleteMessages {
             })
         };
         if self.purge {
+            admit_purge(agent, Self::NAME)?;
             let (deleted, erasure) = purge_messages(db, host, session_id, &self.message_ids)?;
             let receipt = issue_of(agent, Self::NAME, &erasure, None)?;
             return Ok(answer(deleted, Some(receipt))?.purged(erasure.left));

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
-use access::{Effect, Needs};
+use access::{Effect, Needs, permit_purge};
 use base::error::Result;
 use lifecycle::receipt::{Issuer, Receipt};
 use lifecycle::retention::kept_until;
@@ -14,7 +14,15 @@ use memory::purge::{HomeReceipt, Purged};
 use memory::source::BlockHome;
 use store::erased::{Erased, Erasure};
 
-/// A receipt of this agent for a purge, which is committed.
+/// Checks that the caller may purge by this operation, and that not too many wait for receipts.
+/// Asked before anything is deleted.
+pub fn admit_purge(agent: &Agent<'_>, operation: &str) -> Result<()> {
+    permit_purge(agent.caller, operation)?;
+    agent.turns.pages.check_room(agent.host.now_ms())
+}
+
+/// A receipt of this agent for a purge, which is committed. It is true once pages were cleared,
+/// which the object does before it answers ([`Reply::purged`]).
 pub fn issue_of(
     agent: &Agent<'_>,
     operation: &str,
@@ -90,7 +98,9 @@ impl ItemGone {
     }
 }
 
-/// Checks a receipt: whether it is unchanged, and whether this Worker signed it.
+/// Checks a receipt: whether this Worker signed it, and whether it is unchanged since. A receipt
+/// without a signature can't be verified, because anybody can write one, so it is not valid. A
+/// Worker without a secret signs nothing, and knows no receipt again.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -103,10 +113,9 @@ pub struct VerifyReceipt {
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct ReceiptCheck {
-    /// Whether the digest is that of the receipt, and the signature, if there is one, is
-    /// this Worker's.
+    /// Whether this Worker signed the receipt, and nobody has changed it since.
     valid: bool,
-    /// Whether the receipt has a signature of this Worker.
+    /// The same as `valid`: only a signed receipt is valid.
     signed: bool,
 }
 
@@ -122,11 +131,10 @@ impl RunAtOnce for VerifyReceipt {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let receipt = &self.receipt;
         let mut secrets = agent.policy.secrets();
-        let signed = secrets.any(|secret| receipt.is_signed_by(secret));
-        let valid = receipt.is_whole()? && (signed || receipt.signature.is_none());
+        let is_ours = secrets.any(|secret| receipt.is_signed_by(secret)) && receipt.is_whole()?;
         Reply::json(&ReceiptCheck {
-            valid,
-            signed: signed && valid,
+            valid: is_ours,
+            signed: is_ours,
         })
     }
 }

@@ -86,7 +86,7 @@ impl RunAtOnce for ApplyRetention {
         }
         if place.session_id.is_some() {
             let step = step_in_session(&memory, &place, self.cursor.as_deref())?;
-            let left = LeftPages::in_tables(step.purged);
+            let left = LeftPages::in_tables(&step.purged);
             agent.turns.pages.note(&left);
             for session_id in &step.changed {
                 agent.starter.show(session_id);
@@ -102,7 +102,7 @@ impl RunAtOnce for ApplyRetention {
             return Ok(reply.purged(left));
         }
         let step = step(&memory, Pages::ClearedAfter)?;
-        let left = LeftPages::in_tables(step.purged);
+        let left = LeftPages::in_tables(&step.purged);
         agent.turns.pages.note(&left);
         for session_id in &step.changed {
             agent.starter.show(session_id);

@@ -8,12 +8,13 @@ use crate::limits::EVENTS_BODY_BYTES;
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
 use access::{Caller, Effect, Needs, permit_voice};
 use base::action::Role;
+use base::database::Database;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject, RawValue, optional_list};
 use chat::request::client_tools::{MAX_CLIENT_TOOLS, parse_client_tools};
 use chat::request::waiting::find_of_message;
-use chat::request::{ChatRequest, Trigger, parse_message};
+use chat::request::{ChatRequest, ClientMessage, Trigger, parse_message};
 use chat::run::running_turns::{AwaitedTurn, Begun, RunningTurn};
 use chat::run::start::Started;
 use chat::run::start::start_permitted;
@@ -23,6 +24,7 @@ use chat::turn::store::find_turn;
 use log::find::find_seqs;
 use log::note::get_note;
 use log::sessions::session_exists;
+use messages::parse::{MessageSource, parse_message as parse_new_message};
 use messages::read::find_message_around;
 use store::config::{MAX_INSTRUCTIONS, check_instructions};
 use store::spending::TurnUsage;
@@ -31,7 +33,7 @@ use store::when_busy::WhenBusy;
 /// Writes a user's message, runs its turn, and answers when the turn is over.
 ///
 /// An unknown session is created. Repeated with the same message id, the call waits for
-/// the same turn, or gives the same answer again. The turn goes on if the caller goes
+/// the same turn, or gives the same answer again; with another text it is refused. The turn goes on if the caller goes
 /// away. A turn that fails is an error of the call; what the turn said before stays in
 /// the session. A token needs what it needs for a chat request.
 #[derive(Deserialize)]
@@ -153,6 +155,7 @@ impl RunTurn {
             system_instructions,
             when_busy: self.when_busy,
             is_run: true,
+            is_shown: false,
             // A service that runs a turn before it answers is not told of that turn: it
             // would run the next one. A page is not such a service.
             calls_nobody_back: *agent.caller == Caller::Owner
@@ -170,9 +173,9 @@ enum Asked {
 
 /// Begins the turn, or finds the turn that the same message began before.
 fn ask(agent: &Agent<'_>, session_id: &Id, mut request: ChatRequest) -> Result<Asked> {
-    let message_id = request.message_ids().next();
-    if let Some(id) = message_id
-        && let Some(asked) = find_earlier(agent, session_id, id)?
+    if let [message] = request.messages.as_slice()
+        && let Some(id) = &message.id
+        && let Some(asked) = find_earlier(agent, session_id, id, message)?
     {
         return Ok(asked);
     }
@@ -190,7 +193,12 @@ fn ask(agent: &Agent<'_>, session_id: &Id, mut request: ChatRequest) -> Result<A
 
 /// The outcome of an earlier call with this message. `None`: there was no such call, or
 /// its turn ended without an answer, so the message is still to be answered.
-fn find_earlier(agent: &Agent<'_>, session_id: &Id, message_id: &Id) -> Result<Option<Asked>> {
+fn find_earlier(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    message_id: &Id,
+    message: &ClientMessage,
+) -> Result<Option<Asked>> {
     let db = agent.db;
     if let Some(place) = find_of_message(db, session_id, message_id)? {
         let place = agent.turns.wait_for(session_id, &place.turn_id);
@@ -210,6 +218,7 @@ fn find_earlier(agent: &Agent<'_>, session_id: &Id, message_id: &Id) -> Result<O
         )
         .with("id", message_id.as_str()));
     };
+    check_text(db, session_id, message_id, message)?;
     if agent.turns.find(session_id).is_none()
         && find_turn(db, session_id)?.is_some_and(|turn| turn.message_id == answer_id)
         && let Some(work) = take_up(agent, session_id)?
@@ -227,6 +236,30 @@ fn find_earlier(agent: &Agent<'_>, session_id: &Id, message_id: &Id) -> Result<O
     };
     let report = find_report(db, session_id, *seq)?;
     Ok(Some(Asked::Over { answer_id, report }))
+}
+
+/// Refuses another message under the id of one that was answered: its caller would take the old
+/// answer for the new message's.
+fn check_text(
+    db: &dyn Database,
+    session_id: &Id,
+    message_id: &Id,
+    message: &ClientMessage,
+) -> Result<()> {
+    let text_of = |message: &JsonObject| {
+        parse_new_message(message, MessageSource::Server, &[]).map(|message| message.content)
+    };
+    let Some(stored) = find_message_around(db, session_id, message_id)? else {
+        return Ok(());
+    };
+    if text_of(&json::parse(stored.json.as_bytes())?)? == text_of(&message.text)? {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::AlreadyExists,
+        "This session has a message with this id and another text. To repeat a call, send the same text; send a new message under another id.",
+    )
+    .with("id", message_id.as_str()))
 }
 
 /// The answer of a turn that is over. A turn that failed is an error.

@@ -21,7 +21,8 @@ use search::request::SearchRequest as Wanted;
 /// Searches messages and the inputs and outputs of tools, best first.
 ///
 /// Any of the words may match, in any of their forms. A "quoted phrase" must match, and
-/// a trailing `*` makes a prefix. An agent's first search begins to build its index,
+/// a trailing `*` makes a prefix. A query has at most 48 words, 8 prefixes of at least two
+/// letters, and 8 phrases; prefixes and phrases beyond that count as words. An agent's first search begins to build its index,
 /// newest events first; until the index is complete, answers say `pending`. With
 /// `configureAgent {vectors: true}` and an `EMBEDDING_MODEL`, texts of similar meaning
 /// are found, too, except for phrases and prefixes.
@@ -60,6 +61,10 @@ pub struct Results {
     /// can't be found yet. Building continues by itself; search again later.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pending: bool,
+    /// The search was cut short: the work of one search is bounded, and some messages that match
+    /// were not looked at. Rarer words, fewer of them or one session find more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
     /// The contribution of vectors to the search, if the agent has them switched on.
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<VectorReport>,
@@ -109,16 +114,11 @@ impl RunWaiting for Search {
             until_ms: self.until.map(|until| until.0),
             filter: filter.as_ref(),
         };
-        let found = search(
-            agent.db,
-            agent.outbound,
-            &agent.deployed.memory.config,
-            &wanted,
-        )
-        .await?;
+        let found = search(&agent.memory(), &wanted).await?;
         let mut reply = Reply::json(&Results {
             results: found.hits,
             pending: progress.is_pending,
+            truncated: found.is_cut,
             vectors: found.vectors,
         })?;
         reply.indexing_goes_on = progress.goes_on;

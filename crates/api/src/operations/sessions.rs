@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
-use crate::operations::receipts::issue_of;
+use crate::operations::receipts::{admit_purge, issue_of};
 use access::{Caller, Effect, Needs, needs_secret};
 use base::error::{Code, Error, Result};
 use base::filter::Filter;
@@ -163,7 +163,7 @@ impl RunAtOnce for ListSessions {
             only: agent.caller.only_session(),
             filter: filter.as_ref(),
         };
-        list_sessions(agent.db, agent.host, &wanted).map(Reply::text)
+        list_sessions(agent.db, &wanted).map(Reply::text)
     }
 }
 
@@ -263,6 +263,9 @@ impl Operation for DeleteSession {
 
 impl RunAtOnce for DeleteSession {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        if self.purge {
+            admit_purge(agent, Self::NAME)?;
+        }
         agent.turns.cancel_with_waiting(&self.session_id);
         if self.purge {
             let (deleted, erasure) = purge_session(agent.db, &self.session_id)?;

@@ -1,6 +1,6 @@
 //! Minting tokens, which a browser holds in place of the secret.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, names_one};
 use access::{
@@ -8,11 +8,13 @@ use access::{
 };
 use base::error::{Code, Error, Result};
 use base::ids::Id;
-use base::json::{Limit, optional_list};
+use base::json::{Limit, given, list};
 use base::settings::Setting;
 use models::choice::ModelName;
 use store::config::load_config;
-use store::limits::{HolderLimits, Limits};
+#[cfg(feature = "testing")]
+use store::limits::Limits;
+use store::limits::{GivenLimits, HolderLimits};
 
 /// The most operation names in one request: more than there are operations.
 const MAX_OPERATIONS: usize = 200;
@@ -23,28 +25,53 @@ const MAX_OPERATIONS: usize = 200;
 /// `preset` and `operations` add up. With neither, the token runs every operation except
 /// those that need the secret or must be named. In any case, the holder may write only
 /// user messages, and may choose neither the model nor the system prompt, unless `allow`
-/// permits it.
+/// permits it. A field that is left out gives more than one that is there, so no field may be
+/// `null`.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MintToken {
     /// The only session that the token may use. Left out: all sessions. `chat` needs one.
+    #[serde(default, deserialize_with = "given")]
+    #[cfg_attr(
+        feature = "testing",
+        schemars(with = "Id", skip_serializing_if = "Option::is_none")
+    )]
     session_id: Option<Id>,
+    #[serde(default, deserialize_with = "given")]
+    #[cfg_attr(feature = "testing", schemars(with = "Preset"))]
     preset: Option<Preset>,
     /// Operations that the token may run besides its preset's; `chat` allows chat turns.
-    #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_OPERATIONS>")]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_OPERATIONS)))]
+    #[serde(default, deserialize_with = "given_list::<_, MAX_OPERATIONS>")]
+    #[cfg_attr(
+        feature = "testing",
+        schemars(with = "Vec<String>", length(max = MAX_OPERATIONS))
+    )]
     operations: Option<Vec<String>>,
     #[serde(default)]
     allow: Allow,
     /// The limits for the turns of the token's holder. The agent's own `limits` hold as well, so a
     /// token's can only be tighter.
-    limits: Option<Limits>,
+    #[serde(default, deserialize_with = "given")]
+    #[cfg_attr(feature = "testing", schemars(with = "Limits"))]
+    limits: Option<GivenLimits>,
     /// The holder of the token, in your own words, such as `user-42`: the tokens of one holder
     /// share what `limits` count. Left out: the token counts by itself.
+    #[serde(default, deserialize_with = "given")]
+    #[cfg_attr(
+        feature = "testing",
+        schemars(with = "Id", skip_serializing_if = "Option::is_none")
+    )]
     holder: Option<Id>,
     /// The token's lifetime in seconds.
     expires_in: Limit<3600, MAX_TOKEN_SECONDS>,
+}
+
+/// A list of names that is left out, or there.
+fn given_list<'de, D: Deserializer<'de>, const MAX: usize>(
+    deserializer: D,
+) -> Result<Option<Vec<String>>, D::Error> {
+    list::<_, _, 0, MAX>(deserializer).map(Some)
 }
 
 /// A set of operations under a name.
@@ -134,8 +161,19 @@ impl RunAtOnce for MintToken {
 }
 
 impl MintToken {
-    /// The rights that the token gives. A class that extends this one gives a request the
-    /// same rights, in place of a token.
+    /// The rights that a class gives one request, in place of a token. The next request gets rights
+    /// of its own, so limits without a `holder` would count each request by itself.
+    pub fn grant(self, agent: &Agent<'_>) -> Result<TokenScope> {
+        match self.limits.is_some() && self.holder.is_none() {
+            true => Err(Error::invalid(
+                "holder",
+                "`holder` is missing: it says whose turns the `limits` of a grant count, for instance the user's id.",
+            )),
+            false => self.scope(agent),
+        }
+    }
+
+    /// The rights that the token gives.
     pub fn scope(self, agent: &Agent<'_>) -> Result<TokenScope> {
         if self.preset == Some(Preset::Chat) && self.session_id.is_none() {
             return Err(Error::invalid(
@@ -165,7 +203,7 @@ impl MintToken {
 
     /// The token's limits, and the name under which they are counted.
     fn held_limits(&self, agent: &Agent<'_>) -> Result<Option<HolderLimits>> {
-        let Some(most) = &self.limits else {
+        let Some(GivenLimits(most)) = &self.limits else {
             return match self.holder {
                 None => Ok(None),
                 Some(_) => Err(Error::invalid(

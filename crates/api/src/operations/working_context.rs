@@ -26,6 +26,8 @@ use log::MAX_EVENTS;
 #[cfg(feature = "testing")]
 use log::append::AppendOutcome;
 use log::append::{Parent, append_news};
+use log::event::NewEvent;
+use log::note::Note;
 use log::tip::Leaf;
 use memory::BlockScope;
 use memory::frozen::{find_frozen, find_reminder, freeze};
@@ -258,6 +260,7 @@ impl RunAtOnce for PersistWorkingContext {
         }
         // An id may name several calls: a result is the newest one's above it.
         let mut called: HashMap<String, Id> = HashMap::new();
+        let authority = agent.caller.authority();
         let events = self
             .messages
             .into_iter()
@@ -265,8 +268,12 @@ impl RunAtOnce for PersistWorkingContext {
             .map(|(index, message)| {
                 let calls = message.calls().iter();
                 called.extend(calls.map(|call| (call.id.as_str().to_owned(), call.name.clone())));
-                message.into_event(&format!("messages[{index}]"), &|id| {
+                let event = message.into_event(&format!("messages[{index}]"), &|id| {
                     called.get(id.as_str()).cloned()
+                })?;
+                Ok(NewEvent {
+                    note: Note::of_caller(&authority),
+                    ..event
                 })
             })
             .collect::<Result<Vec<_>>>()?;

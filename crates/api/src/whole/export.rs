@@ -18,7 +18,7 @@ use base::json::Count;
 use chat::tools::rows::load_removed;
 use context::compaction::configure::load_agents;
 use context::compaction::settings::OwnSettings;
-use lifecycle::transfer::export::{EventsPlace, Export, ExportEnd};
+use lifecycle::transfer::export::{EventsPlace, Export, ExportEnd, SessionsAhead};
 use lifecycle::transfer::lines::{SettingsPart, count, render};
 use lifecycle::transfer::memory::export::MemoryExport;
 use lifecycle::transfer::{PAGE_BYTES, PagedFile};
@@ -61,6 +61,7 @@ enum AgentSection {
 
 pub struct AgentExport {
     section: AgentSection,
+    ahead: SessionsAhead,
     /// How many whole sessions the file holds so far.
     sessions: i64,
 }
@@ -147,6 +148,7 @@ impl AgentExport {
         match after {
             None => Ok(Self {
                 section: AgentSection::Agent,
+                ahead: SessionsAhead::default(),
                 sessions: 0,
             }),
             Some(after) => Self::go_on(db, &AgentCursor::parse(after)?),
@@ -180,6 +182,7 @@ impl AgentExport {
         };
         Ok(Self {
             section,
+            ahead: SessionsAhead::default(),
             sessions: cursor.sessions,
         })
     }
@@ -188,6 +191,7 @@ impl AgentExport {
     pub fn of_agents_own() -> Self {
         Self {
             section: AgentSection::Agent,
+            ahead: SessionsAhead::default(),
             sessions: 0,
         }
     }
@@ -249,28 +253,21 @@ impl AgentExport {
     }
 
     fn next_session(
-        &self,
+        &mut self,
         db: &dyn Database,
         after_number: i64,
         page: &mut String,
     ) -> Result<AgentSection> {
-        let sql = "SELECT number, id
-                     FROM cf_agents_sessions
-                    WHERE number > ?1
-                    ORDER BY number
-                    LIMIT 1";
-        let found: Option<(i64, String)> = find(db, sql, &[after_number.into()])?;
-        let Some((number, id)) = found else {
+        let Some((number, export)) = self.ahead.begin_next(db, after_number)? else {
             page.push_str(&render(&DoneLine {
                 kind: AgentLineKind::Done,
                 sessions: count(self.sessions),
             })?);
             return Ok(AgentSection::Over);
         };
-        let id = Id::parse(id).map_err(Error::storage)?;
         Ok(AgentSection::Session {
             number,
-            export: Box::new(Export::begin_in_agent(db, &id)?),
+            export: Box::new(export),
         })
     }
 
@@ -336,6 +333,11 @@ impl PagedFile for AgentExport {
         }
         while page.len() < SHARED_PAGE_BYTES && !matches!(self.section, AgentSection::Over) {
             self.add(db, &mut page)?;
+        }
+        // Others may write before the next page.
+        self.ahead.forget();
+        if let AgentSection::Session { export, .. } = &mut self.section {
+            export.pause();
         }
         Ok(Some(page))
     }

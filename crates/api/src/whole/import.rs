@@ -73,6 +73,11 @@ pub struct ImportedAgent {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "testing", schemars(default))]
     pub tools_without_headers: Vec<String>,
+    /// The tools that this Worker can't reach: their service is not bound, or their origin is
+    /// not in `TOOL_ORIGINS`. A call of such a tool fails until the Worker is configured for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "testing", schemars(default))]
+    pub tools_unavailable: Vec<String>,
 }
 
 /// The treatment of the next line.
@@ -325,7 +330,14 @@ impl<'a> AgentImport<'a> {
         if self.tools > MAX_TOOLS as usize {
             return Err(too_many("tools", MAX_TOOLS as usize));
         }
-        let mut tool = into_tool(&line, self.agent.outbound)?;
+        let mut tool = into_tool(&line)?;
+        match tool.check_reach(self.agent.outbound) {
+            Ok(_) => {}
+            Err(error) if matches!(error.code, Code::NotConfigured | Code::Forbidden) => {
+                self.outcome.tools_unavailable.push(line.name.clone());
+            }
+            Err(error) => return Err(error),
+        }
         tool.headers = headers;
         atomically(db, || {
             check_restoring(db, self.mark.as_deref())?;
@@ -379,7 +391,11 @@ impl<'a> AgentImport<'a> {
             if line.server.is_some() && !self.allows_sources {
                 self.leave_out(&[LeftOut::Servers]);
             } else if !line.headers.is_empty() {
-                self.outcome.tools_without_headers.push(line.name);
+                self.outcome.tools_without_headers.push(line.name.clone());
+            }
+            if line.server.is_none() && into_tool(&line)?.check_reach(self.agent.outbound).is_err()
+            {
+                self.outcome.tools_unavailable.push(line.name);
             }
         }
         Ok(())

@@ -3,11 +3,13 @@
 
 use super::export::AgentExport;
 use super::lines::ToolLine;
+use super::tools::plain_tool;
 use base::database::Database;
 use base::error::{Code, Error, Result};
 use base::json;
 use lifecycle::transfer::PagedFile as _;
 use lifecycle::transfer::compare::is_same_line;
+use lifecycle::transfer::lines::render;
 
 /// How an export begins the line of a frozen prompt, of a proposal, and of a server of tools.
 const PROMPT_LINE: &str = "{\"type\":\"prompt\"";
@@ -40,7 +42,9 @@ impl OwnLines {
         }
         let line = line.trim_ascii();
         let stored = self.next_line(db)?.ok_or_else(not_empty)?;
-        match is_same_line(stored.as_bytes(), line, self.takes_sources) {
+        let is_same = is_same_line(stored.as_bytes(), line, self.takes_sources)
+            || is_same_tool(stored.as_bytes(), line);
+        match is_same {
             true => Ok(()),
             false => Err(not_empty()),
         }
@@ -72,6 +76,16 @@ impl OwnLines {
             }
         }
     }
+}
+
+/// Whether both are lines of tools that an import reads alike: one that was written by hand may
+/// leave out what an export writes.
+fn is_same_tool(stored: &[u8], line: &[u8]) -> bool {
+    let plain = |line: &[u8]| {
+        let line = plain_tool(json::parse(line).ok()?).ok()?;
+        json::decode_tree(&render(&line).ok()?).ok()
+    };
+    plain(line).is_some_and(|line| Some(line) == plain(stored))
 }
 
 /// Whether an import that is not told to trust the file leaves this line out.

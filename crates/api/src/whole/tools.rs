@@ -6,7 +6,6 @@ use crate::operations::chat_tools::DefineTool;
 use base::database::Database;
 use base::error::{Error, Result};
 use base::json::{self, JsonObject, json};
-use base::outbound::Outbound;
 use chat::address::tool_address::{ToolAddress, ToolLimits};
 use chat::address::tool_headers::ToolHeaders;
 use chat::request::client_tools::check_name;
@@ -85,8 +84,8 @@ fn of_server(server: ToolServer) -> ToolLine {
     }
 }
 
-/// The tool of a line, without its headers.
-pub fn into_tool(line: &ToolLine, outbound: &dyn Outbound) -> Result<RegisteredTool> {
+/// The tool of a line, without its headers. This Worker may not reach it.
+pub fn into_tool(line: &ToolLine) -> Result<RegisteredTool> {
     let definition = json::encode(&json!({
         "name": line.name,
         "description": line.description,
@@ -98,7 +97,18 @@ pub fn into_tool(line: &ToolLine, outbound: &dyn Outbound) -> Result<RegisteredT
         "maxOutputBytes": line.max_output_bytes,
     }))?;
     let definition: DefineTool = json::parse(definition.as_bytes())?;
-    definition.into_tool(outbound)
+    definition.into_tool_anywhere()
+}
+
+/// The line as an export writes it.
+pub fn plain_tool(line: ToolLine) -> Result<ToolLine> {
+    if line.server.is_some() {
+        return Ok(line);
+    }
+    Ok(ToolLine {
+        headers: line.headers.clone(),
+        ..of_tool(into_tool(&line)?, line.defined_at.0)?
+    })
 }
 
 /// The server of a line.

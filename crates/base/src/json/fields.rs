@@ -74,6 +74,16 @@ where
     Option::<T>::deserialize(deserializer).map(Some)
 }
 
+/// For a field that is left out or has a value, and is never `null`. Use with
+/// `#[serde(default, deserialize_with)]`, and give the type in `#[schemars(with)]`.
+pub fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
 /// An integer within bounds, or the reason why not.
 pub fn bounded<'de, D: Deserializer<'de>>(
     deserializer: D,

@@ -25,7 +25,7 @@ mod writer;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 pub use checks::{check_text, check_values};
-pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, bounded, is_zero, nullable};
+pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, bounded, given, is_zero, nullable};
 pub use list::{List, MAX_NAMES, list, optional_list};
 pub use near::find_nearest;
 

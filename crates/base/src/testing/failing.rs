@@ -1,6 +1,6 @@
 use std::cell::Cell;
 
-use crate::database::{Database, Row, SqlValue, TextAndRow};
+use crate::database::{Database, Row, SqlValue, TextAndRow, Writes};
 use crate::error::{Error, Result};
 
 /// A database that refuses its nth statement, as a real database does when the disk is
@@ -85,6 +85,10 @@ impl Database for Failing<'_> {
 
     fn size_bytes(&self) -> Result<i64> {
         self.inner.size_bytes()
+    }
+
+    fn take_writes(&self) -> Result<Writes> {
+        self.inner.take_writes()
     }
 
     fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

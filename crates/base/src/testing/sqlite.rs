@@ -12,7 +12,7 @@ use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement, StatementStatus, ToSql, params_from_iter};
 
-use crate::database::{Database, EngineText, Row, SqlText, SqlValue, TextAndRow};
+use crate::database::{Database, EngineText, Row, SqlText, SqlValue, TextAndRow, Writes};
 use crate::error::{Error, Result};
 
 /// The limits of workerd's SQLite, by name. They were measured in workerd.
@@ -43,6 +43,9 @@ pub struct Sqlite {
     costs: Cell<(usize, u64)>,
     /// The statements that SQLite prepared anew when they ran.
     prepared_anew: RefCell<BTreeSet<String>>,
+    /// The statements that wrote, and the most bytes that the database had after one.
+    written: RefCell<BTreeSet<String>>,
+    peak_bytes: Cell<i64>,
     /// Set while this type begins or ends a transaction. No other code may do so.
     in_control: Arc<AtomicBool>,
 }
@@ -54,6 +57,15 @@ impl Sqlite {
     )]
     pub fn new() -> Self {
         Self::on(Connection::open_in_memory().unwrap())
+    }
+
+    /// A database in a file, with a write-ahead log, as a Durable Object keeps it.
+    pub fn at(path: &std::path::Path) -> Self {
+        let connection = Connection::open(path).unwrap();
+        connection
+            .pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
+            .unwrap();
+        Self::on(connection)
     }
 
     /// A database from the bytes of a file.
@@ -121,6 +133,8 @@ impl Sqlite {
             steps: Cell::new(0),
             costs: Cell::default(),
             prepared_anew: RefCell::default(),
+            written: RefCell::default(),
+            peak_bytes: Cell::new(0),
             text_bytes: Cell::new(0),
             in_control,
         }
@@ -155,6 +169,15 @@ impl Sqlite {
     /// this was asked last. A virtual table's own rows don't count, as in workerd.
     pub fn take_costs(&self) -> (usize, u64) {
         self.costs.take()
+    }
+
+    fn note_written(&self, sql: &str) -> Result<()> {
+        if !self.written.borrow().contains(sql) {
+            self.written.borrow_mut().insert(sql.to_owned());
+        }
+        self.peak_bytes
+            .set(self.peak_bytes.get().max(self.size_bytes()?));
+        Ok(())
     }
 
     fn count(&self, returned: usize, written: u64) {
@@ -203,6 +226,9 @@ impl Sqlite {
         }
         drop(cursor);
         let is_write = !statement.readonly();
+        if is_write {
+            self.note_written(sql)?;
+        }
         self.count(
             rows.len(),
             if is_write {
@@ -321,7 +347,8 @@ impl EngineText for NativeText {
 impl Database for Sqlite {
     fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
         if params.is_empty() {
-            return self.connection.execute_batch(sql).map_err(failed);
+            self.connection.execute_batch(sql).map_err(failed)?;
+            return self.note_written(sql);
         }
         self.rows(sql, params).map(drop)
     }
@@ -367,10 +394,19 @@ impl Database for Sqlite {
 
     fn size_bytes(&self) -> Result<i64> {
         self.in_control.store(true, Ordering::Relaxed);
-        let sql = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
+        let sql = "SELECT (page_count - freelist_count) * page_size
+                     FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()";
         let size = self.connection.query_row(sql, [], |row| row.get(0));
         self.in_control.store(false, Ordering::Relaxed);
         size.map_err(failed)
+    }
+
+    fn take_writes(&self) -> Result<Writes> {
+        Ok(Writes {
+            statements: self.written.take().into_iter().collect(),
+            is_incomplete: false,
+            peak_bytes: self.peak_bytes.take(),
+        })
     }
 
     fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

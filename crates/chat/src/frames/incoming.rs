@@ -4,9 +4,8 @@
 
 use serde::Deserialize;
 
-use crate::frames::outgoing::{
-    render_failed, render_other_protocol, render_rpc_error, render_state_error,
-};
+use crate::frames::outgoing::{render_failed, render_rpc_error, render_state_error};
+use crate::frames::sdk::{self, SentFields, parse_sent};
 use crate::request::answers::{ApprovalAnswer, CallAnswer, ClientAnswer, ClientOutcome};
 use crate::request::client_tools::parse_client_tools;
 use crate::request::{ChatRequest, parse_chat_request};
@@ -53,6 +52,8 @@ pub enum Incoming {
     ResumeAck {
         id: String,
     },
+    /// A request of the AI SDK's own transport.
+    Sdk(SdkRequest),
     /// Call one operation; `input` is its JSON text.
     Rpc {
         id: String,
@@ -63,6 +64,17 @@ pub enum Incoming {
     Refused(String),
     /// A frame of an unknown type.
     Ignored,
+}
+
+/// `id` is the request's. The transport's `id` is that of the page's chat.
+#[derive(Debug)]
+pub enum SdkRequest {
+    /// Start a turn; its chunks are sent under `id`.
+    Send { id: String, request: ChatRequest },
+    /// Replay the running turn under `id`, and follow it.
+    Resume { id: String },
+    /// Stop the turn of that request, or stop following it.
+    Abort { id: String },
 }
 
 #[derive(Deserialize)]
@@ -98,6 +110,14 @@ struct Frame<'a> {
     auto_continue: Option<&'a RawValue>,
     #[serde(borrow)]
     client_tools: Option<&'a RawValue>,
+    #[serde(borrow)]
+    trigger: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    messages: Option<&'a RawValue>,
+    #[serde(borrow)]
+    body: Option<&'a RawValue>,
 }
 
 pub fn parse_frame(text: &str) -> Incoming {
@@ -119,14 +139,31 @@ pub fn parse_frame(text: &str) -> Incoming {
         },
         "cf_agent_stream_resume_ack" => named(&frame, |id| Incoming::ResumeAck { id }),
         "cf_agent_state" => Incoming::Refused(render_state_error(NO_STATE)),
-        // The AI SDK's `WebSocketChatTransport` sends these. It waits for an answer.
-        "send" | "resume" => match find_name(frame.request_id) {
-            Some(id) => Incoming::Refused(render_other_protocol(&id)),
-            None => Incoming::Ignored,
-        },
+        "send" | "resume" | "abort" => {
+            find_name(frame.request_id).map_or(Incoming::Ignored, |id| sdk_request(&frame, id))
+        }
         // This includes `cf_agent_chat_messages`: the log is authoritative, so a
         // client's changes to its own copy are ignored.
         _ => Incoming::Ignored,
+    }
+}
+
+fn sdk_request(frame: &Frame<'_>, id: String) -> Incoming {
+    match frame.kind.as_str() {
+        "send" => {
+            let sent = parse_sent(&SentFields {
+                trigger: frame.trigger,
+                message_id: frame.message_id,
+                messages: frame.messages,
+                body: frame.body,
+            });
+            match sent {
+                Ok(request) => Incoming::Sdk(SdkRequest::Send { id, request }),
+                Err(error) => Incoming::Refused(sdk::render_error(&id, &error.message)),
+            }
+        }
+        "resume" => Incoming::Sdk(SdkRequest::Resume { id }),
+        _ => Incoming::Sdk(SdkRequest::Abort { id }),
     }
 }
 

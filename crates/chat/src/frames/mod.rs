@@ -17,3 +17,4 @@
 
 pub mod incoming;
 pub mod outgoing;
+pub mod sdk;

@@ -12,21 +12,13 @@ const AGENT: &str = "session-agent";
 
 /// The first frame of a socket.
 ///
-/// It names no request, and neither does the list of messages that follows. So the AI
-/// SDK's own transport, which takes a frame without a `requestId` for a failure, closes
-/// the socket before it can be told what would help.
+/// It names no request, and neither do lists of messages and what else a socket is sent unasked. The
+/// AI SDK's own transport takes a frame without a `requestId` for a failure, and ignores one that
+/// names no request of its own.
 pub fn render_identity(agent_name: &str) -> String {
     let frame =
         json!({"type": "cf_agent_identity", "name": agent_name, "agent": AGENT, "requestId": ""});
     json::text(&frame)
-}
-
-/// The answer to the AI SDK's own transport, which has another protocol than `agents`.
-const OTHER_PROTOCOL: &str = "This socket speaks the protocol of the `agents` package, and not that of the AI SDK's `WebSocketChatTransport`. Use `useAgentChat` of `agents` here, or the AI SDK's `DefaultChatTransport` with the address of this agent that ends with `/chat`.";
-
-/// Fails a request of the AI SDK's `WebSocketChatTransport`.
-pub fn render_other_protocol(request_id: &str) -> String {
-    json::text(&json!({"type": "error", "requestId": request_id, "errorText": OTHER_PROTOCOL}))
 }
 
 /// The end of a turn, as its last frame tells it.
@@ -145,7 +137,7 @@ pub fn render_failed(id: &str, message: &str, is_continuation: bool) -> String {
 
 /// The session's messages, a JSON array. A client replaces its own list with them.
 pub fn render_messages(messages_json: &str) -> String {
-    format!(r#"{{"type":"cf_agent_chat_messages","messages":{messages_json}}}"#)
+    format!(r#"{{"type":"cf_agent_chat_messages","messages":{messages_json},"requestId":""}}"#)
 }
 
 /// The session's messages for a socket that has just opened. The client keeps messages
@@ -158,11 +150,11 @@ pub fn render_first_messages(messages_json: &str) -> String {
 
 /// One message, after a call in it was answered.
 pub fn render_message_updated(message_json: &str) -> String {
-    format!(r#"{{"type":"cf_agent_message_updated","message":{message_json}}}"#)
+    format!(r#"{{"type":"cf_agent_message_updated","message":{message_json},"requestId":""}}"#)
 }
 
 pub fn render_clear() -> String {
-    json::text(&json!({"type": "cf_agent_chat_clear"}))
+    json::text(&json!({"type": "cf_agent_chat_clear", "requestId": ""}))
 }
 
 /// A turn runs; a client that acknowledges is sent its chunks. `probe_id`: of the
@@ -319,13 +311,16 @@ mod tests {
     fn the_history_is_handed_on_as_it_is() {
         assert_eq!(
             render_messages(r#"[{"id":"m","n":1.0}]"#),
-            r#"{"type":"cf_agent_chat_messages","messages":[{"id":"m","n":1.0}]}"#
+            r#"{"type":"cf_agent_chat_messages","messages":[{"id":"m","n":1.0}],"requestId":""}"#
         );
         assert_eq!(
             render_message_updated(r#"{"id":"m"}"#),
-            r#"{"type":"cf_agent_message_updated","message":{"id":"m"}}"#
+            r#"{"type":"cf_agent_message_updated","message":{"id":"m"},"requestId":""}"#
         );
-        assert_eq!(render_clear(), r#"{"type":"cf_agent_chat_clear"}"#);
+        assert_eq!(
+            read(&render_clear()),
+            json!({"type": "cf_agent_chat_clear", "requestId": ""})
+        );
         assert_eq!(
             read(&render_identity("user/1")),
             json!({"type": "cf_agent_identity", "name": "user/1", "agent": "session-agent", "requestId": ""})

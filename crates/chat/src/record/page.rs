@@ -5,15 +5,17 @@
 //! the sessions that were written to last, and always shows the newest of their turns. Its
 //! cursor says how far each session was shown.
 
+use std::collections::BTreeSet;
+
 use super::show::{ShownTurn, TurnName, TurnPlace};
 use base::columns::{load, load_values};
-use base::database::{Database, SqlValue};
+use base::database::Database;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, MAX_INTEGER};
 use base::packed::{pack, unpack};
-use log::sessions::ACTIVE_AT;
 use log::turn_ends::{NextTurn, TurnWalk, find_turn_end};
+use store::activity::{SessionPlace, load_places};
 use store::kept_turns::{KeptTurn, load_of_session};
 
 /// The most events that a page looks at where no link leads from turn to turn.
@@ -442,29 +444,38 @@ impl AllSessionsWalk<'_> {
         self.page
     }
 
-    /// The sessions that this page may open, those that were written to last first.
+    /// The sessions that this page may open, those that were written to last first: one more
+    /// than it opens.
     fn load_sessions(&self) -> Result<Vec<(i64, i64, String)>> {
-        let sql = format!(
-            "SELECT active_at, number, id
-               FROM (SELECT {ACTIVE_AT} AS active_at, s.number, s.id
-                       FROM cf_agents_sessions AS s)
-              WHERE (active_at, number) < (?1, ?2)
-                 OR (active_at > ?3
-                     AND number NOT IN (SELECT value FROM json_each(?4)))
-              ORDER BY active_at DESC, number DESC
-              LIMIT ?5 + 0"
-        );
-        let open: Vec<i64> = self.open.iter().map(|open| open.turns.number).collect();
-        let paused = self.paused.iter().map(|(number, _)| *number);
-        let known: Vec<i64> = open.into_iter().chain(paused).collect();
-        let params: [SqlValue; 5] = [
-            self.cursor.opened.0.into(),
-            self.cursor.opened.1.into(),
-            self.cursor.began_at.into(),
-            json::encode(&known)?.into(),
-            (MAX_OPENED as i64 + 1).into(),
-        ];
-        load(self.db, &sql, &params)
+        let AllSessionsCursor {
+            began_at, opened, ..
+        } = self.cursor;
+        let opened = SessionPlace {
+            active_at: opened.0,
+            number: opened.1,
+        };
+        let most = MAX_OPENED as i64 + 1;
+        let mut places = load_places(self.db, most, Some(opened))?;
+        if opened.active_at < MAX_INTEGER {
+            // Sessions that were written to since the first page.
+            let open = self.open.iter().map(|open| open.turns.number);
+            let paused = self.paused.iter().map(|(number, _)| *number);
+            let known: BTreeSet<i64> = open.chain(paused).collect();
+            let newest = load_places(self.db, most + known.len() as i64, None)?;
+            let moved = newest.into_iter().filter(|place| {
+                place.active_at > began_at && *place > opened && !known.contains(&place.number)
+            });
+            places.splice(0..0, moved);
+            places.truncate(MAX_OPENED + 1);
+        }
+        let sql = "SELECT wanted.value ->> 0, s.number, s.id
+                     FROM json_each(?1) AS wanted
+                    CROSS JOIN cf_agents_sessions AS s
+                       ON s.number = wanted.value ->> 1
+                    ORDER BY wanted.key";
+        let places = places.iter().map(|place| [place.active_at, place.number]);
+        let places: Vec<[i64; 2]> = places.collect();
+        load(self.db, sql, &[json::encode(&places)?.into()])
     }
 
     fn find_session(&self, number: i64) -> Result<Option<Id>> {

@@ -23,6 +23,7 @@ use base::action::Role;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject, RawValue, list, optional_list};
+use base::part::{Part, PartKind};
 use log::slices::MAX_EVENT_BYTES;
 use models::ToolDefinition;
 use store::config::{MAX_INSTRUCTIONS, check_instructions};
@@ -64,6 +65,8 @@ pub struct ChatRequest {
     pub when_busy: Option<WhenBusy>,
     /// Whether `runTurn` asks: its message says where its answer will be.
     pub is_run: bool,
+    /// Whether the messages are what a page shows. The page may have shown another session before.
+    pub is_shown: bool,
     /// The call of `onTurnEnd` or `onMemoryChange` that the request says it answers. The id counts only once
     /// [`super::delivery`] has checked it.
     pub delivery_id: Option<Id>,
@@ -92,6 +95,34 @@ pub struct ClientMessage {
 }
 
 impl ClientMessage {
+    /// Refuses a message without anything that a model could read: providers refuse it, and a
+    /// session that has it gets no further answer.
+    pub fn check_said(&self) -> Result<()> {
+        #[derive(Deserialize)]
+        struct Parts<'a> {
+            #[serde(borrow, default)]
+            parts: Vec<&'a RawValue>,
+        }
+        // What is no message is refused where it is written.
+        let Ok(Parts { parts }) = json::decode(self.text.as_str()) else {
+            return Ok(());
+        };
+        let says = |part: &RawValue| match Part::parse(part) {
+            Some(part) if matches!(part.kind(), PartKind::Text) => {
+                part.text().is_some_and(|text| !text.trim().is_empty())
+            }
+            Some(part) => !matches!(part.kind(), PartKind::StepStart),
+            None => false,
+        };
+        if parts.into_iter().any(says) {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "message.parts",
+            "The message is empty. Give it a part with a text, or a file.",
+        ))
+    }
+
     /// The message's answers to calls that may have been left to the client.
     pub fn answers(&self) -> Vec<CallAnswer> {
         #[derive(Deserialize)]
@@ -220,6 +251,7 @@ pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
             .map_or(Ok(Vec::new()), |text| parse_instructions(&text))?,
         when_busy: parsed.when_busy,
         is_run: false,
+        is_shown: false,
         delivery_id: parsed.delivery_id,
         calls_nobody_back: false,
     })

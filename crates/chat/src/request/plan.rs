@@ -130,6 +130,10 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Req
         .messages
         .split_at_checked(past)
         .unwrap_or((&request.messages, &[]));
+    let rest = match request.is_shown {
+        true => without_others(rest),
+        false => rest,
+    };
     let newest_known = past.last();
     let newest_stored = newest_known.and_then(|message| log.find(message.id.as_ref()));
 
@@ -141,6 +145,10 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Req
         approvals: Vec::new(),
         still_open: Vec::new(),
     };
+    planned
+        .new_user_messages
+        .iter()
+        .try_for_each(|message| message.check_said())?;
     match &request.trigger {
         Trigger::Regenerate { message_id } => {
             let has_new = !planned.new_user_messages.is_empty();
@@ -157,10 +165,23 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Req
                     && message_id.is_some()
                     && message.id == *message_id
             });
+            planned.edited.map_or(Ok(()), ClientMessage::check_said)?;
             take_answers(&mut planned, &log, request);
         }
     }
     Ok(planned)
+}
+
+/// A page that changed to this session may still show the one before, and send it along. An
+/// exchange that this log does not have is not this session's: of such a list, the newest message
+/// alone is new.
+fn without_others(rest: &[ClientMessage]) -> &[ClientMessage] {
+    let is_users = |message: &ClientMessage| message.role == Some(Role::User);
+    let mut from_first = rest.iter().skip_while(|message| !is_users(message));
+    match from_first.any(|message| message.role == Some(Role::Assistant)) {
+        true => rest.get(rest.len() - 1..).unwrap_or_default(),
+        false => rest,
+    }
 }
 
 /// The user messages that the log doesn't have, each id once.

@@ -91,6 +91,7 @@ impl WaitingRequest {
             system_instructions: self.system_instructions,
             when_busy: None,
             is_run: self.is_run,
+            is_shown: false,
             delivery_id: None,
             calls_nobody_back: self.calls_nobody_back,
         })

@@ -13,6 +13,7 @@ use base::outbound::Outbound;
 use base::recovery::Recovery;
 use context::compaction::auto::CompactionTracker;
 use memory::Memory;
+use models::embedding::EmbeddingModel;
 
 /// The name by which a token allows chat turns.
 pub const CHAT: &str = "chat";
@@ -64,7 +65,10 @@ impl<'a> Agent<'a> {
             outbound: self.outbound,
             deployed: &self.deployed.memory,
             new_callbacks: &self.turns.callbacks.new,
+            pending_vectors: &self.turns.vectors,
             pages: &self.turns.pages,
+            payer: self.caller.limits(),
+            asking: None,
             via: self.via,
         }
     }
@@ -98,10 +102,18 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Makes the calls that turns and changes of memory have written, if there are any.
+    /// Makes the calls that turns and changes of memory have written, and the vectors of
+    /// entries that were written, if there are any.
     pub fn call_back(&self) {
         if self.turns.callbacks.new.take() {
             self.starter.call_back();
+        }
+        if self.turns.vectors.is_empty() {
+            return;
+        }
+        match EmbeddingModel::find(self.outbound) {
+            Ok(Some(_)) => self.starter.make_vectors(),
+            Ok(None) | Err(_) => self.turns.vectors.forget(),
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::request::known_messages::{KnownMessage, find_answers_end};
 use crate::request::open_calls::{AnsweredCalls, call_of, find_client_call, own_rows};
 use crate::request::plan::RequestPlan;
 use crate::turn::{CallState, TurnCall, TurnStep, result_event};
+use access::Authority;
 use base::database::Database;
 use base::error::Result;
 use base::host::Host;
@@ -23,6 +24,8 @@ pub struct AnswerLog<'a> {
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
     pub session_id: &'a Id,
+    /// The authority of the caller who answers.
+    pub authority: &'a Authority,
 }
 
 impl AnswerLog<'_> {
@@ -89,7 +92,13 @@ impl AnswerLog<'_> {
         }])
     }
 
-    fn append_within(&self, known: &KnownMessage, event: NewEvent) -> Result<()> {
+    fn append_within(&self, known: &KnownMessage, mut event: NewEvent) -> Result<()> {
+        let asked = Authority {
+            reach: known.reach()?,
+            ..Authority::default()
+        };
+        let note = event.note.take().unwrap_or_default();
+        event.note = Some(note.with_authority(asked.joined(self.authority.clone())));
         let last = find_answers_end(self.db, self.session_id, &known.stored.id)?
             .map_or(Parent::Leaf, Parent::After);
         append(self.db, self.host, self.session_id, &[event], &last, None).map(drop)

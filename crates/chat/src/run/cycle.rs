@@ -52,7 +52,8 @@ async fn run_one(agent: &Agent<'_>, work: TurnWork) {
         }
     };
     run_in(trace, driven).await;
-    agent.turns.outlast(&running);
+    let is_offered = agent.audience.is_held(&running.session_id);
+    agent.turns.outlast(&running, is_offered);
     agent.call_back();
     // The client that asked has the turn, but not the messages that others wrote
     // meanwhile.

@@ -35,6 +35,7 @@ use context::compaction::configure::load_settings;
 use context::compaction::fixed::load_fixed;
 use context::compaction::summariser::ModelSummariser;
 use context::tools::{Toolbox, is_ours};
+use memory::Memory;
 use models::TokenUsage;
 use models::call::choose_model;
 use models::choice::ModelChoice;
@@ -192,12 +193,17 @@ impl TurnDriver<'_> {
 
     fn turn_tools<'b>(&'b self, config: &'b Config, turn: &'b Turn) -> Result<TurnTools<'b>> {
         let toolbox = Toolbox {
-            memory: self.context.memory,
+            memory: Memory {
+                payer: turn.limits.as_ref(),
+                asking: Some(&turn.session_id),
+                ..self.context.memory
+            },
             config,
             session_id: Some(&turn.session_id),
             turn_id: Some(&turn.id),
             event_id: Some(&turn.message_id),
             tells_nobody: turn.calls_nobody_back,
+            untrusted: turn.untrusted,
             only_session: turn.only_session.as_ref(),
             writes_agent: turn.reach().writes_agent(),
         };

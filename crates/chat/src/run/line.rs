@@ -90,6 +90,7 @@ fn meter<'a>(agent: &Agent<'a>, config: &'a Config) -> Meter<'a> {
         host: agent.host,
         config,
         token: agent.caller.limits(),
+        budget: None,
     }
 }
 

@@ -21,7 +21,8 @@ use base::host::Host;
 use base::ids::Id;
 use base::trace::StoredTrace;
 use log::append::Parent;
-use log::note::Note;
+use log::find::find_seqs;
+use log::note::{Note, get_note};
 use log::sessions::{NewSession, create_session, session_exists};
 use log::tip::get_tip;
 use messages::append::append_message;
@@ -211,14 +212,17 @@ impl RequestWriter<'_> {
         planned: &RequestPlan<'_>,
     ) -> Result<WrittenRequest> {
         let has_changed = !planned.is_continuation();
+        let authority = self.asker.authority();
         if let Some(message) = planned.edited {
-            let message = self.parse(message, config)?;
+            let mut message = self.parse(message, config)?;
+            message.note = Note::of_caller(&authority);
             update_message(self.db, self.host, self.session_id, &message)?;
         }
         let answers = AnswerLog {
             db: self.db,
             host: self.host,
             session_id: self.session_id,
+            authority: &authority,
         };
         let approved = answers.take_answers(planned, known)?;
         let mut parent = self.parent(&planned.place, known)?;
@@ -262,11 +266,18 @@ impl RequestWriter<'_> {
                 host: self.host,
                 config,
                 token: self.asker.limits.as_ref(),
+                budget: None,
             };
             // A turn that goes on after a client's answer is the same turn.
             meter.admit(!matches!(planned.place, TurnPosition::Within(_)))?;
         }
-        let reach = self.find_reach(planned, known, continued)?;
+        let asked = parent
+            .as_ref()
+            .filter(|_| planned.new_user_messages.is_empty());
+        let mut reach = self.find_reach(planned, known, continued)?;
+        if let Some(asked) = asked {
+            reach = reach.min(self.reach_of(asked)?);
+        }
         let mut turn = Turn {
             id: options.turn_id.to_owned(),
             session_id: self.session_id.clone(),
@@ -294,6 +305,7 @@ impl RequestWriter<'_> {
             is_run: options.is_run,
             calls_nobody_back: options.calls_nobody_back,
             room: TurnRoom::default(),
+            untrusted: None,
             limits: self.asker.limits.clone(),
             record: TurnRecord {
                 started_at: self.host.now_ms(),
@@ -317,9 +329,9 @@ impl RequestWriter<'_> {
         parent: Option<Id>,
         run_answer: Option<&Id>,
     ) -> Result<Id> {
-        message.note = run_answer.map(|id| Note {
-            run_answer: Some(id.as_str().to_owned()),
-            ..Note::default()
+        message.note = Some(Note {
+            run_answer: run_answer.map(|id| id.as_str().to_owned()),
+            ..Note::of(self.asker.authority())
         });
         let parent = parent.map_or(Parent::Root, Parent::After);
         let place = (&parent, None);
@@ -345,6 +357,15 @@ impl RequestWriter<'_> {
             reach = reach.min(known.reach()?);
         }
         Ok(reach)
+    }
+
+    /// The reach of the caller who wrote a stored message that the turn answers.
+    fn reach_of(&self, event_id: &Id) -> Result<ModelReach> {
+        let found = find_seqs(self.db, self.session_id, std::iter::once(event_id))?;
+        let seq = found.get(event_id.as_str()).copied();
+        seq.map_or(Ok(ModelReach::Agent), |seq| {
+            Ok(get_note(self.db, self.session_id, seq)?.reach)
+        })
     }
 
     /// The id of the message that will answer a message of `runTurn`. If the message is

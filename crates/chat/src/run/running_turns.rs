@@ -24,6 +24,7 @@ use base::ids::Id;
 use base::trace::StoredTrace;
 use learning::tracker::LearningTracker;
 use lifecycle::restores::RestoreTracker;
+use memory::pending_vectors::PendingVectors;
 use models::ToolDefinition;
 use store::clearing::PageClearing;
 use store::limits::HolderLimits;
@@ -52,10 +53,14 @@ pub struct RunningTurns {
     running: RefCell<HashMap<String, Rc<RunningTurn>>>,
     /// Finished turns whose listeners still read.
     outlasted: RefCell<Vec<Weak<RunningTurn>>>,
+    /// Finished turns that a socket was offered and had not acknowledged when they ended.
+    offered: RefCell<Vec<Rc<RunningTurn>>>,
     /// Calls that tell of turns' ends.
     pub callbacks: CallbacksUnderWay,
     /// The look at what was said that is under way.
     pub learning: LearningTracker,
+    /// The entries that were written and have no vector yet.
+    pub vectors: PendingVectors,
     /// The knowledge of pages in which purges left texts.
     pub pages: PageClearing,
     /// The restore of a backup that is under way.
@@ -80,6 +85,9 @@ impl RunningTurns {
     /// messages are deleted.
     pub fn cancel_with_waiting(&self, session_id: &Id) {
         self.cancel(session_id);
+        self.offered
+            .borrow_mut()
+            .retain(|turn| turn.session_id != *session_id);
         self.call_off_all(session_id);
     }
 
@@ -112,6 +120,9 @@ impl RunningTurns {
         self.outlasted
             .borrow_mut()
             .retain(|turn| turn.upgrade().is_some_and(|turn| !turn.check_listeners()));
+        self.offered
+            .borrow_mut()
+            .retain(|turn| !turn.is_cut_short());
     }
 
     /// Stops all turns, because the log they would write to is gone: they write nothing
@@ -121,6 +132,7 @@ impl RunningTurns {
             running.has_lost_log.set(true);
             running.cancel();
         }
+        self.offered.take();
         for awaited in self.awaited.take().iter().filter_map(Weak::upgrade) {
             awaited.settle(Begun::Never(None));
         }
@@ -239,9 +251,22 @@ impl RunningTurns {
         running.wake();
     }
 
-    /// Keeps track of a finished turn while listeners still read its chunks.
-    pub fn outlast(&self, running: &Rc<RunningTurn>) {
+    /// Keeps track of a finished turn while listeners still read its chunks. `is_offered`: a
+    /// socket has yet to acknowledge the turn, and then reads its chunks.
+    pub fn outlast(&self, running: &Rc<RunningTurn>, is_offered: bool) {
         self.outlasted.borrow_mut().push(Rc::downgrade(running));
+        if is_offered && !running.has_lost_log() {
+            self.offered.borrow_mut().push(Rc::clone(running));
+        }
+    }
+
+    /// A finished turn whose chunks are kept for sockets that were offered it.
+    pub fn find_offered(&self, session_id: &Id, request_id: &str) -> Option<Rc<RunningTurn>> {
+        let offered = self.offered.borrow();
+        let is_it = |turn: &&Rc<RunningTurn>| {
+            turn.session_id == *session_id && turn.request_id == request_id
+        };
+        offered.iter().find(is_it).cloned()
     }
 }
 
@@ -393,6 +418,11 @@ impl RunningTurn {
         self.is_over_limit.set(!fits);
     }
 
+    /// `None`: the turn runs.
+    pub fn outcome(&self) -> Option<TurnOutcome> {
+        self.outcome.get()
+    }
+
     /// Whether the turn holds more bytes than it may.
     pub fn is_over_limit(&self) -> bool {
         self.is_over_limit.get()
@@ -531,4 +561,7 @@ pub trait Audience {
 
     /// Whether any client watches the session.
     fn is_there(&self, session_id: &Id) -> bool;
+
+    /// Whether any client waits for a replay of the session's turn.
+    fn is_held(&self, session_id: &Id) -> bool;
 }

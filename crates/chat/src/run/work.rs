@@ -42,6 +42,9 @@ pub trait TurnStarter {
     /// Makes the calls that tell of turns' ends.
     fn call_back(&self);
 
+    /// Makes the vectors of entries that were written, after the answer.
+    fn make_vectors(&self);
+
     /// Has the object's alarm look in some seconds what is left to do, also after a death.
     fn wake_soon(&self);
 

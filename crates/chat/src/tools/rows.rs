@@ -23,6 +23,10 @@ pub struct AgentTools {
     pub tools: Vec<RegisteredTool>,
     /// The servers, without their tools.
     pub servers: Vec<ToolServer>,
+    /// The names of the tools that are there because they are deployed.
+    pub deployed: Vec<String>,
+    /// The names of the deployed tools that the agent removed, and has no other tool for.
+    pub hidden: Vec<String>,
 }
 
 /// A row as it is stored: a tool of the agent's own, or a server of tools.
@@ -142,8 +146,15 @@ pub fn load_agent_tools(db: &dyn Database, deployed: &DeployedTools) -> Result<A
         let is_replaced = |name: &String| agent.servers.iter().any(|server| server.name == *name);
         for tool in deployed {
             let name = &tool.definition.name;
-            if !removed.contains(name) && !is_replaced(name) {
-                push_new(&mut agent.tools, tool.clone());
+            if is_replaced(name) {
+                continue;
+            }
+            if !removed.contains(name) {
+                if push_new(&mut agent.tools, tool.clone()) {
+                    agent.deployed.push(name.clone());
+                }
+            } else if !has_tool(&agent.tools, name) {
+                agent.hidden.push(name.clone());
             }
         }
     }
@@ -163,13 +174,17 @@ pub fn load_tools(db: &dyn Database, deployed: &DeployedTools) -> Result<Vec<Reg
     load_agent_tools(db, deployed).map(|agent| agent.tools)
 }
 
-/// Adds a tool if its name is free and there is room.
-fn push_new(tools: &mut Vec<RegisteredTool>, tool: RegisteredTool) {
-    let name = &tool.definition.name;
-    let is_taken = tools.iter().any(|known| known.definition.name == *name);
-    if !is_taken && (tools.len() as i64) < MAX_TOOLS {
+/// Adds a tool if its name is free and there is room; `false`: it was not added.
+fn push_new(tools: &mut Vec<RegisteredTool>, tool: RegisteredTool) -> bool {
+    let is_free = !has_tool(tools, &tool.definition.name) && (tools.len() as i64) < MAX_TOOLS;
+    if is_free {
         tools.push(tool);
     }
+    is_free
+}
+
+fn has_tool(tools: &[RegisteredTool], name: &str) -> bool {
+    tools.iter().any(|known| known.definition.name == name)
 }
 
 /// Takes the tools out of their server.
@@ -310,7 +325,8 @@ pub fn write_row(db: &dyn Database, now_ms: i64, row: RowToWrite<'_>) -> Result<
 }
 
 /// Removes a tool, or a server with its tools; `false`: there was no such tool. A
-/// deployed tool stays away from this agent until the agent defines a tool of this name.
+/// deployed tool stays away from this agent until it is restored, or the agent defines a tool of this
+/// name.
 pub fn remove_tool(db: &dyn Database, deployed: &DeployedTools, name: &str) -> Result<bool> {
     atomically(db, || {
         let rows = db.rows(
@@ -337,5 +353,19 @@ pub fn remove_tool(db: &dyn Database, deployed: &DeployedTools, name: &str) -> R
         removed.push(name.to_owned());
         write_stored(db, REMOVED, &removed)?;
         Ok(true)
+    })
+}
+
+/// Gives the agent a deployed tool back that it removed; `false`: it removed no such tool.
+pub fn restore_tool(db: &dyn Database, name: &str) -> Result<bool> {
+    atomically(db, || {
+        let mut removed = load_removed(db)?;
+        let count = removed.len();
+        removed.retain(|removed| removed != name);
+        let is_restored = removed.len() < count;
+        if is_restored {
+            write_stored(db, REMOVED, &removed)?;
+        }
+        Ok(is_restored)
     })
 }

@@ -32,6 +32,10 @@ pub struct ShownTool {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     pub needs_approval: bool,
+    /// Set if the tool is deployed: by the class's code, or by the defaults for every agent.
+    /// `removeTool` hides it from this agent alone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_deployed: bool,
     /// Set if the server brought the tool, or changed it, after `defineTool`: the tool
     /// needs approval until `defineTool` is called again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -56,6 +60,7 @@ impl RegisteredTool {
             url: None,
             server: None,
             needs_approval: self.needs_approval,
+            is_deployed: false,
             is_changed: false,
             headers: BTreeMap::default(),
             timeout_ms: None,

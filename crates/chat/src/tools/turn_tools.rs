@@ -41,6 +41,7 @@ impl<'a> TurnTools<'a> {
         let AgentTools {
             tools: registered,
             servers,
+            ..
         } = load_agent_tools(toolbox.memory.db, deployed)?;
         for tool in &registered {
             push_new(&mut definitions, tool.definition.clone());

@@ -8,9 +8,11 @@ use crate::stream::chunk_writer::{BAD_ARGUMENTS, parse_arguments};
 use base::action::{Action, Role};
 use base::ids::Id;
 use base::json::{self, JsonObject};
+use context::tools::untrusted::origin_of_result;
 use log::event::NewEvent;
 use log::note::{Approval, Note};
 use log::tool::ToolCall;
+use memory::origin::Origin;
 use models::message::ContextMessage;
 
 /// Calls that are made per step; further calls of the step are refused.
@@ -151,6 +153,12 @@ impl TurnCall {
             CallState::Failed { error } => Some((error, true)),
             _ => None,
         }
+    }
+
+    /// The source of what the call answered.
+    pub fn origin_of_result(&self) -> Option<Origin> {
+        let (output, _) = self.outcome()?;
+        origin_of_result(Some(self.name.as_str()), output)
     }
 
     pub fn to_result_message(&self) -> Option<ContextMessage> {

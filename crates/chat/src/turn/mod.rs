@@ -28,15 +28,17 @@ use crate::turn::call::{CANCELLED, CUT_OFF, FAILED, decide};
 pub use crate::turn::room::TurnRoom;
 use ::store::limits::HolderLimits;
 use ::store::spending::TurnSpending;
-use access::ModelReach;
+use access::{AskerKind, Authority, ModelReach};
 use base::action::Action;
 use base::action::Role;
 use base::error::Result;
 use base::ids::Id;
 use base::json;
+use context::tools::untrusted::less_trusted;
 use log::event::NewEvent;
 use log::note::{Kept, MAX_REASONING_BYTES, Note};
 use log::tool::ToolCall;
+use memory::origin::Origin;
 use models::message::ContextMessage;
 use models::{FinishReason, TokenUsage, ToolDefinition};
 
@@ -91,6 +93,10 @@ pub struct Turn {
     /// The way that the model took the length of the request.
     #[serde(default, skip_serializing_if = "TurnRoom::is_unasked")]
     pub room: TurnRoom,
+    /// The source of what was in the context that nobody here vouches for: what the model writes
+    /// into memory has it, unless the user's words support it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untrusted: Option<Origin>,
     /// The limits of the token that asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<HolderLimits>,
@@ -153,6 +159,16 @@ impl Turn {
             (None, _) => ModelReach::Agent,
             (Some(_), true) => ModelReach::SessionAndMemory,
             (Some(_), false) => ModelReach::Session,
+        }
+    }
+
+    /// The authority of the caller who asked for the turn.
+    pub fn authority(&self) -> Authority {
+        let asked_by = self.record.asked_by.as_ref();
+        Authority {
+            is_token: asked_by.is_some_and(|asked| asked.kind == AskerKind::Token),
+            reach: self.reach(),
+            limits: self.limits.clone(),
         }
     }
 
@@ -285,7 +301,14 @@ impl Turn {
     pub fn finish_call(&mut self, index: usize, state: CallState) {
         if let Some(call) = self.newest_calls().get_mut(index) {
             call.state = state;
+            let read = call.origin_of_result();
+            self.take_untrusted(read);
         }
+    }
+
+    /// Notes that the model reads something from this source.
+    pub fn take_untrusted(&mut self, source: Option<Origin>) {
+        self.untrusted = less_trusted(self.untrusted, source);
     }
 
     /// Bytes that all outputs so far take in the stored turn.
@@ -385,9 +408,14 @@ impl Turn {
         let mut events = Vec::new();
         for step in &self.steps {
             if !step.is_logged {
-                events.extend(step.to_event(self.reach()));
+                events.extend(step.to_event(self.untrusted));
             }
             events.extend(step.calls.iter().filter_map(TurnCall::to_result_event));
+        }
+        let authority = self.authority();
+        for event in &mut events {
+            let note = event.note.take().unwrap_or_default();
+            event.note = Some(note.with_authority(authority.clone()));
         }
         if let (Some(first), false) = (events.first_mut(), self.is_continuation) {
             first.id = Id::parse(self.message_id.clone()).ok();
@@ -406,13 +434,13 @@ impl TurnStep {
             .collect()
     }
 
-    fn to_event(&self, reach: ModelReach) -> Option<NewEvent> {
+    fn to_event(&self, untrusted: Option<Origin>) -> Option<NewEvent> {
         if self.calls.is_empty() && self.text.is_empty() && self.reasoning.is_empty() {
             return None;
         }
         let mut note = Note {
             reasoning: self.reasoning.clone(),
-            reach,
+            untrusted: untrusted.map(|source| source.name().to_owned()),
             kept: self.kept.clone(),
             ..Note::default()
         };
@@ -494,6 +522,7 @@ mod tests {
             is_run: false,
             calls_nobody_back: false,
             room: TurnRoom::default(),
+            untrusted: None,
             limits: None,
             record: TurnRecord::default(),
         }

@@ -3,6 +3,7 @@
 use crate::record::ContextRecord;
 use crate::turn::AskedCall;
 use base::tokens;
+use memory::origin::Origin;
 use models::{AnswerPart, FinishReason, TokenUsage};
 use store::meter::ReservedCall;
 
@@ -23,6 +24,8 @@ pub struct PartialAnswer {
     pub fixed: i64,
     /// The provider that would refuse the request.
     pub refused_by: String,
+    /// The source of what the request holds that nobody here vouches for.
+    pub untrusted: Option<Origin>,
     /// The model that is asked.
     pub model: Option<String>,
     pub finish_reason: FinishReason,

@@ -70,7 +70,8 @@ impl Operation for LoadForeignRows {
 ///
 /// `preset` and `operations` add up. With neither, the token runs every operation except those that
 /// need the secret or must be named. In any case, the holder may write only user messages, and may
-/// choose neither the model nor the system prompt, unless `allow` permits it.
+/// choose neither the model nor the system prompt, unless `allow` permits it. A field that is left
+/// out gives more than one that is there, so no field may be `null`.
 ///
 /// Needs the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -189,6 +190,10 @@ pub struct Allow {
     /// The models that a turn may name, written as in `configureAgent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<String>>,
+    /// Whether the holder may purge: `erase`, and deletions with `purge: true`. The token's
+    /// `operations` must name the operation, too. What a purge writes counts as the holder's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purge: Option<bool>,
     /// Whether a turn may add system instructions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_instructions: Option<bool>,
@@ -210,6 +215,7 @@ setters! {
     agent_messages: bool;
     client_tools: bool;
     models: Vec<String>;
+    purge: bool;
     system_instructions: bool;
     tools: Vec<String>;
 }

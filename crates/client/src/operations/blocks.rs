@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::blocks_shapes::{
     Block, BlockKind, BlockRetention, BlockSource, Cleared, Versions, WasRemoved, WhenChanged,
 };
+use super::later_shapes::Origin;
 use crate::Object;
 use crate::operation::Operation;
 
@@ -238,6 +239,10 @@ pub struct SetBlock {
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// The source of the text. Default: `operator` with the Worker's secret, else `user`. Prompts
+    /// quote what comes from a tool or a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
 }
 
 impl SetBlock {
@@ -250,6 +255,7 @@ impl SetBlock {
             expected_version: None,
             reason: None,
             session_id: None,
+            source: None,
         }
     }
 }
@@ -260,6 +266,7 @@ setters! {
     expected_version: i64;
     reason: impl Into<String>;
     session_id: impl Into<String>;
+    source: Origin;
 }
 
 impl Operation for SetBlock {
@@ -293,6 +300,10 @@ pub struct AppendToBlock {
     /// The session that the block belongs to. Left out: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// The source of the text. Default: `operator` with the Worker's secret, else `user`. Prompts
+    /// quote what comes from a tool or a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
 }
 
 impl AppendToBlock {
@@ -305,6 +316,7 @@ impl AppendToBlock {
             expected_version: None,
             reason: None,
             session_id: None,
+            source: None,
         }
     }
 }
@@ -315,6 +327,7 @@ setters! {
     expected_version: i64;
     reason: impl Into<String>;
     session_id: impl Into<String>;
+    source: Origin;
 }
 
 impl Operation for AppendToBlock {

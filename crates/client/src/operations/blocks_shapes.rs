@@ -33,6 +33,10 @@ pub struct Block {
     pub model_writes: bool,
     /// `null`: the block is deployed with the Worker and was never written.
     pub updated_at: Option<i64>,
+    /// Whether a file that its sender did not trust brought the definition. It then hides no block
+    /// of the agent, and prompts show no description of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported: Option<bool>,
     /// The data that callers wrote on the block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
@@ -41,6 +45,10 @@ pub struct Block {
     pub retention: Option<BlockRetention>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
+    /// The source of a readonly or writable block's text, if it is not the operator who wrote it by
+    /// an operation, or the model by its tool. Prompts quote what comes from a tool or a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text_source: Option<Origin>,
     /// The reason why the content is missing: the block's home did not provide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
@@ -177,7 +185,8 @@ pub struct Version {
     /// The data that callers wrote on the entry or the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
-    /// The source of an entry's or a document's text.
+    /// The source of the text. Absent for a block's text: a model wrote it if a tool did, and
+    /// else the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]

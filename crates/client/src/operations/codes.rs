@@ -20,6 +20,7 @@ words! {
         AlreadyExists = "already_exists",
         TurnInProgress = "turn_in_progress",
         PayloadTooLarge = "payload_too_large",
+        UnsupportedMediaType = "unsupported_media_type",
         StepLimitReached = "step_limit_reached",
         RateLimited = "rate_limited",
         BlockOverBudget = "block_over_budget",

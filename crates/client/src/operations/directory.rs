@@ -205,6 +205,8 @@ pub struct FoundInAgents {
     pub more: bool,
     /// An agent still builds its index; search again later.
     pub pending: bool,
+    /// The search of an agent was cut short, as `search` says it.
+    pub truncated: bool,
 }
 
 /// An agent of the list.

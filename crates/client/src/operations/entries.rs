@@ -405,6 +405,10 @@ pub struct FoundEntries {
     /// Facts that match and hold no longer: their time is over, or another entry replaced them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub past: Option<Vec<PastEntry>>,
+    /// The search was cut short: the work of one search is bounded, and some entries that match
+    /// were not looked at. Rarer words, or fewer of them, find more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<bool>,
     /// The contribution of vectors to the search, if there is an embedding model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vectors: Option<VectorReport>,

@@ -86,7 +86,9 @@ impl Operation for Erase {
     const READS: bool = false;
 }
 
-/// Checks a receipt: whether it is unchanged, and whether this Worker signed it.
+/// Checks a receipt: whether this Worker signed it, and whether it is unchanged since. A receipt
+/// without a signature can't be verified, because anybody can write one, so it is not valid. A
+/// Worker without a secret signs nothing, and knows no receipt again.
 ///
 /// A token that is narrowed to a session sees that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -204,10 +206,9 @@ words! {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ReceiptCheck {
-    /// Whether the digest is that of the receipt, and the signature, if there is one, is
-    /// this Worker's.
+    /// Whether this Worker signed the receipt, and nobody has changed it since.
     pub valid: bool,
-    /// Whether the receipt has a signature of this Worker.
+    /// The same as `valid`: only a signed receipt is valid.
     pub signed: bool,
 }
 

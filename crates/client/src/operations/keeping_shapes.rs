@@ -180,6 +180,10 @@ pub struct ImportedAgent {
     /// The parts of the file that this import left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<Vec<LeftOut>>,
+    /// The tools that this Worker can't reach: their service is not bound, or their origin is
+    /// not in `TOOL_ORIGINS`. A call of such a tool fails until the Worker is configured for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools_unavailable: Option<Vec<String>>,
     /// The tools with a header whose value the file does not hold. A call of such a tool
     /// fails until `defineTool` defines it again.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -248,8 +248,8 @@ words! {
     }
 }
 
-/// A change that is decided on. Another text for it is the caller's own, and its source
-/// becomes `operator`.
+/// A change that is decided on. Another text for it is the caller's own: its source becomes
+/// `operator`, or `user` for a caller with a minted token.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]

@@ -11,9 +11,11 @@ use crate::operation::Operation;
 /// Searches messages and the inputs and outputs of tools, best first.
 ///
 /// Any of the words may match, in any of their forms. A "quoted phrase" must match, and a trailing
-/// `*` makes a prefix. An agent's first search begins to build its index, newest events first;
-/// until the index is complete, answers say `pending`. With `configureAgent {vectors: true}` and an
-/// `EMBEDDING_MODEL`, texts of similar meaning are found, too, except for phrases and prefixes.
+/// `*` makes a prefix. A query has at most 48 words, 8 prefixes of at least two letters, and 8
+/// phrases; prefixes and phrases beyond that count as words. An agent's first search begins to
+/// build its index, newest events first; until the index is complete, answers say `pending`. With
+/// `configureAgent {vectors: true}` and an `EMBEDDING_MODEL`, texts of similar meaning are found,
+/// too, except for phrases and prefixes.
 ///
 /// A token that is narrowed to a session sees that session only.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -125,6 +127,10 @@ pub struct Results {
     /// can't be found yet. Building continues by itself; search again later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<bool>,
+    /// The search was cut short: the work of one search is bounded, and some messages that match
+    /// were not looked at. Rarer words, fewer of them or one session find more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<bool>,
     /// The contribution of vectors to the search, if the agent has them switched on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vectors: Option<VectorReport>,

@@ -14,9 +14,9 @@ use crate::operation::Operation;
 /// Writes a user's message, runs its turn, and answers when the turn is over.
 ///
 /// An unknown session is created. Repeated with the same message id, the call waits for the same
-/// turn, or gives the same answer again. The turn goes on if the caller goes away. A turn that
-/// fails is an error of the call; what the turn said before stays in the session. A token needs
-/// what it needs for a chat request.
+/// turn, or gives the same answer again; with another text it is refused. The turn goes on if the
+/// caller goes away. A turn that fails is an error of the call; what the turn said before stays in
+/// the session. A token needs what it needs for a chat request.
 ///
 /// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
 /// messages, unless it allows `agentMessages`.
@@ -206,8 +206,9 @@ impl Operation for DefineTool {
     const READS: bool = false;
 }
 
-/// Removes a registered tool, also one that is deployed for every agent, or a server with all of
-/// its tools.
+/// Removes a registered tool, or a server with all of its tools. A tool that is deployed, by the
+/// class's code or by the defaults for every agent, is hidden from this agent; with `restore` it is
+/// shown again.
 ///
 /// Needs the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -215,13 +216,25 @@ impl Operation for DefineTool {
 #[serde(rename_all = "camelCase")]
 pub struct RemoveTool {
     pub name: String,
+    /// Shows a deployed tool again that was removed from this agent, and removes nothing.
+    /// Default: `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restore: Option<bool>,
 }
 
 impl RemoveTool {
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into() }
+        Self {
+            name: name.into(),
+            restore: None,
+        }
     }
+}
+
+setters! {
+    RemoveTool:
+    restore: bool;
 }
 
 impl Operation for RemoveTool {
@@ -299,6 +312,11 @@ pub struct RanTurn {
 #[serde(rename_all = "camelCase")]
 pub struct RegisteredTools {
     pub tools: Vec<ShownTool>,
+    /// The names of the deployed tools that were removed from this agent: `removeTool` with
+    /// `restore`
+    /// shows one again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Vec<String>>,
     /// The servers that some of the tools are from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<ShownServer>>,
@@ -310,6 +328,9 @@ pub struct RegisteredTools {
 #[serde(rename_all = "camelCase")]
 pub struct RemovedTool {
     pub removed: bool,
+    /// With `restore`: whether the tool had been removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored: Option<bool>,
 }
 
 /// A part of `ServerSource`.
@@ -415,6 +436,10 @@ pub struct ShownTool {
     /// needs approval until `defineTool` is called again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_changed: Option<bool>,
+    /// Set if the tool is deployed: by the class's code, or by the defaults for every agent.
+    /// `removeTool` hides it from this agent alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_deployed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<i64>,
     /// The server that brought the tool, by the name that `defineTool` gave it.

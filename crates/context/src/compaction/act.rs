@@ -67,6 +67,9 @@ const KEPT_NESTED: i64 = 20;
 pub trait Summariser {
     fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> LocalBoxFuture<'a, Summarised>;
 
+    /// Is told that a compaction after an append begins.
+    fn tell_begun(&self, _session_id: &Id) {}
+
     /// Is told the outcome of a compaction that was not a dry run.
     fn tell(&self, _session_id: &Id, _outcome: &CompactionOutcome) {}
 

@@ -159,6 +159,7 @@ pub async fn after_append(
             leaf.seq,
         )
     {
+        compactor.summariser.tell_begun(session_id);
         last = make_room(
             compactions,
             compactor,
@@ -200,6 +201,9 @@ pub async fn after_append(
             dry_run: false,
             room: None,
         };
+        if last.is_none() {
+            compactor.summariser.tell_begun(session_id);
+        }
         let outcome = compactor.compact(&task).await?;
         compactions.note(session_id, &outcome);
         let is_over = outcome.reason != CompactionReason::Compacted;

@@ -88,6 +88,7 @@ fn toolbox<'a>(memory: &Memory<'a>, config: &'a Config, session_id: &'a Id) -> T
         turn_id: None,
         event_id: None,
         tells_nobody: false,
+        untrusted: None,
         only_session: None,
         writes_agent: true,
     }

@@ -1,6 +1,6 @@
 //! Summaries written by the agent's model, by the model for summaries, or by a service.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
 use super::act::{CompactionOutcome, CompactionReason, Summarised, Summariser};
 use super::service;
@@ -26,19 +26,64 @@ use store::model_settings::PromptRefresh;
 
 pub struct ModelSummariser<'a> {
     memory: Memory<'a>,
-    /// The limits of the token that asks for summaries. The agent's own hold in any case.
-    token: Option<&'a HolderLimits>,
+    payer: SummaryPayer<'a>,
     /// The model that is being asked, and the tokens of the request.
     under_way: Cell<Option<(String, i64)>>,
+    has_begun: Cell<bool>,
+}
+
+/// Whose limits apply to a summary, beside the agent's own.
+enum SummaryPayer<'a> {
+    /// The holder of the token that asks for it.
+    Asking(Option<&'a HolderLimits>),
+    /// Whoever let the session grow. Found when a summary is asked for: most appends need none.
+    Growing {
+        find: &'a dyn Fn() -> Result<Option<HolderLimits>>,
+        found: OnceCell<Option<HolderLimits>>,
+    },
+}
+
+impl SummaryPayer<'_> {
+    fn limits(&self) -> Result<Option<&HolderLimits>> {
+        match self {
+            Self::Asking(limits) => Ok(*limits),
+            Self::Growing { find, found } => {
+                if found.get().is_none() {
+                    // Nothing else sets it meanwhile: `find` does not wait.
+                    found.set(find()?).ok();
+                }
+                Ok(found.get().and_then(Option::as_ref))
+            }
+        }
+    }
 }
 
 impl<'a> ModelSummariser<'a> {
     pub fn of(memory: Memory<'a>, token: Option<&'a HolderLimits>) -> Self {
+        Self::paid_by(memory, SummaryPayer::Asking(token))
+    }
+
+    /// The summaries that follow an append. `find` finds the limits of whoever appended.
+    pub fn of_growth(
+        memory: Memory<'a>,
+        find: &'a dyn Fn() -> Result<Option<HolderLimits>>,
+    ) -> Self {
+        let found = OnceCell::new();
+        Self::paid_by(memory, SummaryPayer::Growing { find, found })
+    }
+
+    fn paid_by(memory: Memory<'a>, payer: SummaryPayer<'a>) -> Self {
         Self {
             memory,
-            token,
+            payer,
             under_way: Cell::default(),
+            has_begun: Cell::new(false),
         }
+    }
+
+    /// Whether a class was told that a compaction begins.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun.get()
     }
 
     /// The request that was under way when the summary was given up.
@@ -59,6 +104,12 @@ impl Summariser for ModelSummariser<'_> {
             summarised.summary = self.ask(prompt, max_tokens, &mut summarised).await;
             summarised
         })
+    }
+
+    fn tell_begun(&self, session_id: &Id) {
+        let told = || json::text(&json!({"sessionId": session_id.as_str(), "phase": "compacting"}));
+        self.memory.outbound.tell_class(ClassNotice::Status, &told);
+        self.has_begun.set(true);
     }
 
     fn tell(&self, session_id: &Id, outcome: &CompactionOutcome) {
@@ -138,7 +189,8 @@ impl ModelSummariser<'_> {
             db: self.memory.db,
             host: self.memory.host,
             config: &config,
-            token: self.token,
+            token: self.payer.limits()?,
+            budget: None,
         };
         let reserved = meter.reserve(&model, sent)?;
         self.under_way.replace(Some((model.clone(), sent)));

@@ -6,6 +6,7 @@
 
 use base::action::Role;
 use base::error::{Code, Error, Result};
+use base::quoted::{Untrusted, contained, ends_line, quote};
 use messages::tree::overlays::MAX_SUMMARY_BYTES;
 use models::SUMMARY_REQUEST;
 use models::message::ContextMessage;
@@ -45,18 +46,18 @@ pub fn render_prompt(previous: Option<&str>, conversation: &str, tokens: i64) ->
     )
 }
 
-/// Escapes text so that it can't close the tags around it.
-fn contained(text: &str) -> String {
-    text.replace("</", "<\\/")
-}
-
 /// Escapes text so that none of its lines looks like the start of another message.
 fn said(text: &str) -> String {
-    let text = text.replace("\n[", "\n\\[");
-    match text.strip_prefix('[') {
-        Some(rest) => format!("\\[{rest}"),
-        None => text,
+    let mut said = String::with_capacity(text.len());
+    let mut begins_line = true;
+    for c in text.chars() {
+        if begins_line && c == '[' {
+            said.push('\\');
+        }
+        said.push(c);
+        begins_line = ends_line(c) || (begins_line && c.is_whitespace());
     }
+    said
 }
 
 /// The messages as a summariser reads them.
@@ -70,6 +71,7 @@ pub fn render_conversation(messages: &[ContextMessage]) -> String {
                     .tool_name
                     .as_ref()
                     .map_or("a tool", |name| name.as_str());
+                let name = quote(Untrusted::ToolName, name);
                 let verb = if message.is_error == Some(true) {
                     "failed"
                 } else {
@@ -81,8 +83,9 @@ pub fn render_conversation(messages: &[ContextMessage]) -> String {
             _ => {}
         }
         for call in message.calls() {
-            let arguments = shortened(call.arguments.as_str(), TOOL_CHARS);
-            lines.push(format!("[assistant called {}] {arguments}", call.name));
+            let arguments = said(&shortened(call.arguments.as_str(), TOOL_CHARS));
+            let name = quote(Untrusted::ToolName, call.name.as_str());
+            lines.push(format!("[assistant called {name}] {arguments}"));
         }
     }
     lines.join("\n\n")

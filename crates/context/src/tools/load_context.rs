@@ -6,6 +6,7 @@ use super::arguments::Arguments;
 use super::recalled::{FORM, shown_document};
 use super::{ContextTool, MemoryTool, Toolbox, blocks_of_kind, describe_blocks, tool_with_text};
 use base::error::{Code, Error, Result};
+use base::quoted::{Untrusted, quote};
 use memory::BlockScope;
 use memory::definition::Definition;
 use memory::kind::BlockKind;
@@ -95,7 +96,7 @@ async fn with_keys(toolbox: &Toolbox<'_>, block: &Definition, error: Error) -> E
         .into_skills()
         .into_iter()
         .take(MAX_NAMED)
-        .map(|skill| format!("\"{}\"", skill.key))
+        .map(|skill| format!("\"{}\"", quote(Untrusted::DocumentKey, &skill.key)))
         .collect();
     let message = if keys.is_empty() {
         format!("{} has no such document.", block.label)

@@ -13,6 +13,7 @@ mod search_context;
 mod session_search;
 mod set_context;
 mod unload_context;
+pub mod untrusted;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -22,9 +23,11 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, json};
 use base::outbound::LocalBoxFuture;
+use base::quoted::{Untrusted, quote};
 use memory::definition::Definition;
 use memory::homes::find_unavailable;
 use memory::kind::BlockKind;
+use memory::origin::Origin;
 use memory::view::load_view;
 use memory::writer::MemoryWriter;
 use memory::{BlockScope, Memory};
@@ -68,6 +71,9 @@ pub struct Toolbox<'a> {
     /// Whether the tools run because somebody was told of something: see
     /// [`MemoryWriter::tells_nobody`].
     pub tells_nobody: bool,
+    /// The source of what was in the turn's context that nobody here vouches for
+    /// (`untrusted.rs`).
+    pub untrusted: Option<Origin>,
     /// If set, `session_search` finds only messages of this session.
     pub only_session: Option<&'a Id>,
     /// Whether tools may write the agent's own blocks, which its other sessions see. A
@@ -237,11 +243,13 @@ fn more_queries() -> Value {
 fn describe_blocks(blocks: &[&Definition]) -> String {
     blocks
         .iter()
-        .map(|block| match &block.description {
-            Some(description) => {
-                format!("\n- {} ({}): {description}", block.label, block.kind.name())
-            }
-            None => format!("\n- {} ({})", block.label, block.kind.name()),
+        .map(|block| {
+            // A file's description is nobody's.
+            let description = block.description.as_ref().filter(|_| !block.is_imported());
+            let description = description.map_or_else(String::new, |description| {
+                format!(": {}", quote(Untrusted::BlockDescription, description))
+            });
+            format!("\n- {} ({}){description}", block.label, block.kind.name())
         })
         .collect()
 }

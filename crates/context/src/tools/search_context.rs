@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::arguments::{Arguments, mistake};
-use super::recalled::{FORM, one_line, origin_line, quote};
+use super::recalled::{CUT_SHORT, FORM};
 use super::{
     ContextTool, MemoryTool, Toolbox, blocks_of_kind, describe_blocks, labels_of, more_queries,
     tool_with_text,
@@ -11,6 +11,7 @@ use super::{
 use base::days::{day_of, end_of_day};
 use base::error::Result;
 use base::json::json;
+use base::quoted::{Untrusted, origin_line, quote};
 use memory::definition::Definition;
 use memory::entry_query::EntryQuery;
 use memory::found_entry::{FoundEntry, PastEntry};
@@ -115,17 +116,18 @@ async fn run(
         });
     }
     shown.extend(found.past.iter().map(show_past));
+    if found.is_cut {
+        shown.push(CUT_SHORT.to_owned());
+    }
     Ok(shown.join("\n\n"))
 }
 
 fn show(result: &FoundEntry) -> String {
-    let title = result.title.as_deref().map(one_line);
-    let key = result.key.as_deref().map(one_line);
-    let name = match (title, key) {
+    let title = (result.title.as_deref()).map(|title| quote(Untrusted::EntryTitle, title));
+    let name = match (&title, result.key.as_deref().map(shown_key)) {
         (Some(title), Some(key)) => format!("[{key}] {title}\n"),
         (None, Some(key)) => format!("[{key}]\n"),
-        (Some(title), None) => format!("{title}\n"),
-        (None, None) => String::new(),
+        (_, None) => String::new(),
     };
     let Validity {
         valid_from,
@@ -136,7 +138,7 @@ fn show(result: &FoundEntry) -> String {
     } = &result.validity;
     let mut told = Vec::new();
     if let Some(label) = &result.label {
-        told.push(format!("in {label}"));
+        told.push(format!("in {}", listed_key(label)));
     }
     if let Some(from) = valid_from {
         told.push(format!("since {}", day_of(*from)));
@@ -145,21 +147,41 @@ fn show(result: &FoundEntry) -> String {
         told.push(format!("until {}", day_of(*until)));
     }
     if !supersedes.is_empty() {
-        told.push(format!("in place of {}", supersedes.join(", ")));
+        let keys: Vec<String> = supersedes.iter().map(|key| listed_key(key)).collect();
+        told.push(format!("in place of {}", keys.join(", ")));
     }
     if let (Some(by), Some(at)) = (superseded_by, superseded_at) {
-        told.push(format!("replaced by {by} on {}", day_of(*at)));
+        told.push(format!("replaced by {} on {}", listed_key(by), day_of(*at)));
     }
     if !result.tags.is_empty() {
-        let tags: Vec<&str> = result.tags.iter().collect();
+        let tags = result
+            .tags
+            .iter()
+            .map(|tag| quote(Untrusted::EntryTag, tag));
+        let tags: Vec<String> = tags.collect();
         told.push(format!("tags: {}", tags.join(", ")));
     }
     let source = result.source.map_or("unknown", Origin::name);
+    let mut text = cut(&result.content);
+    if let (Some(title), None) = (title, &result.key) {
+        // A title alone is no line of ours.
+        text = format!("{title}\n{text}");
+    }
     format!(
         "{name}{}\n{}",
         origin_line(source, result.updated_at, &told),
-        quote(&cut(&result.content))
+        quote(Untrusted::EntryText, &text)
     )
+}
+
+/// A key in brackets, or in a sentence.
+fn shown_key(key: &str) -> String {
+    quote(Untrusted::EntryKey, key)
+}
+
+/// A key or a label in the line that says the source.
+fn listed_key(name: &str) -> String {
+    quote(Untrusted::ListedKey, name)
 }
 
 /// A fact that holds no longer: its name, and its end.
@@ -172,19 +194,20 @@ fn show_past(past: &PastEntry) -> String {
     ) {
         (Some(by), Some(at), _) => {
             format!(
-                "[{}] holds no longer: {by} replaced it on {}.",
-                past.key,
+                "[{}] holds no longer: {} replaced it on {}.",
+                shown_key(&past.key),
+                shown_key(by),
                 day_of(at)
             )
         }
         (_, _, Some(until)) => {
             format!(
                 "[{}] holds no longer: its time ended on {}.",
-                past.key,
+                shown_key(&past.key),
                 day_of(until)
             )
         }
-        _ => format!("[{}] holds no longer.", past.key),
+        _ => format!("[{}] holds no longer.", shown_key(&past.key)),
     }
 }
 

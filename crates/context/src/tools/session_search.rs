@@ -1,12 +1,13 @@
 //! `session_search`: the model searches the messages of the agent's sessions.
 
 use super::arguments::Arguments;
-use super::recalled::{FORM, one_line, origin_line, quote};
+use super::recalled::{CUT_SHORT, FORM};
 use super::{ContextTool, MemoryTool, Toolbox, more_queries};
 use base::action::Role;
 use base::error::Result;
 use base::ids::Id;
 use base::json::json;
+use base::quoted::{Untrusted, origin_line, quote};
 use memory::definition::Definition;
 use memory::origin::Origin;
 use recall::events::search;
@@ -56,18 +57,14 @@ async fn run(toolbox: &Toolbox<'_>, _: &[Definition], arguments: &Arguments) -> 
         until_ms: None,
         filter: None,
     };
-    let found = search(
-        db,
-        toolbox.memory.outbound,
-        &toolbox.memory.deployed.config,
-        &wanted,
-    )
-    .await?
-    .hits;
+    let found = search(&toolbox.memory, &wanted).await?;
+    let is_cut = found.is_cut;
+    let found = found.hits;
     if found.is_empty() {
-        return Ok(match progress.is_pending {
-            true => format!("Nothing that was said matches. {STILL_INDEXING}"),
-            false => "Nothing that was said matches. Try other words.".to_owned(),
+        return Ok(match (progress.is_pending, is_cut) {
+            (true, _) => format!("Nothing that was said matches. {STILL_INDEXING}"),
+            (false, true) => format!("Nothing that was looked at matches. {CUT_SHORT}"),
+            (false, false) => "Nothing that was said matches. Try other words.".to_owned(),
         });
     }
     let mut lines: Vec<String> = found
@@ -77,12 +74,15 @@ async fn run(toolbox: &Toolbox<'_>, _: &[Definition], arguments: &Arguments) -> 
             let source = source_of(&hit.role);
             format!(
                 "[{}] {}\n{}",
-                one_line(session),
+                quote(Untrusted::SessionName, session),
                 origin_line(source, Some(hit.created_at), &[]),
-                quote(&one_line(&hit.snippet))
+                quote(Untrusted::MessageText, &hit.snippet)
             )
         })
         .collect();
+    if is_cut {
+        lines.push(CUT_SHORT.to_owned());
+    }
     if progress.is_pending {
         lines.push(STILL_INDEXING.to_owned());
     }

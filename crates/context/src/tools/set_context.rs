@@ -3,11 +3,12 @@
 //! entry or a document is made from its title.
 
 use super::arguments::{Arguments, mistake};
+use super::untrusted::{WrittenText, less_trusted};
 use super::{ContextTool, MemoryTool, Toolbox, describe_blocks, labels_of};
 use base::days::{DAY_MS, end_of_day};
 use base::error::Result;
 use base::json::json;
-use base::tags::Metadata;
+use base::tags::{Metadata, Tags};
 use memory::definition::Definition;
 use memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use memory::kind::BlockKind;
@@ -15,8 +16,8 @@ use memory::origin::MarksChange;
 use memory::skills::{Addition, SkillText};
 use memory::source::BlockHome;
 use memory::write::{NewContent, Placement, write};
-use memory::{entry_rows, skills};
-use recall;
+use memory::writer::MemoryWriter;
+use memory::{entries, entry_rows, skills};
 
 pub const TOOL: ContextTool = ContextTool {
     name: "set_context",
@@ -132,7 +133,10 @@ async fn run(
                 },
                 expected_version: None,
                 reason: None,
-                writer: toolbox.writer(),
+                writer: toolbox.writer_of(&WrittenText {
+                    content,
+                    names: Vec::new(),
+                })?,
             };
             let written = write(&toolbox.memory, block, &text).await?;
             Ok(match block.max_tokens {
@@ -196,6 +200,17 @@ async fn set_entry(
         }
         false => None,
     };
+    let marks = find_marks(arguments)?;
+    let writer = toolbox.writer_of(&WrittenText {
+        content,
+        names: names_of(Some(&title), None, &marks),
+    })?;
+    // An addition does not turn somebody else's text into the agent's.
+    let kept = (before.as_ref().map(|entry| entry.source)).filter(|source| source.is_quoted());
+    let writer = MemoryWriter {
+        source: less_trusted(kept, writer.source),
+        ..writer
+    };
     let content = match appends {
         true => after(before.as_ref().map(|entry| entry.content.as_str()), content),
         false => content.to_owned(),
@@ -211,10 +226,10 @@ async fn set_entry(
             .map(|end| end + 1)
             .or(held.valid_until),
         supersedes: supersedes.as_deref(),
-        marks: find_marks(arguments)?,
+        marks,
         ..EntryText::holding_from_now(&key, Some(&title), &content)
     };
-    recall::entries::set(memory, block, &text, toolbox.writer()).await?;
+    entries::set(memory, block, &text, writer).await?;
     Ok(format!(
         "Kept in {} as \"{key}\". search_context finds it.",
         block.label
@@ -239,6 +254,18 @@ fn get_replaced(arguments: &Arguments) -> Result<Option<Vec<String>>> {
             "`metadata.supersedes` may name at most {MAX_SUPERSEDED} entries."
         ))),
     }
+}
+
+/// The names that the model gives a text: they stand beside it.
+fn names_of<'a>(
+    title: Option<&'a str>,
+    description: Option<&'a str>,
+    marks: &'a MarksChange,
+) -> Vec<&'a str> {
+    let tags = marks.tags.iter().flat_map(Tags::iter);
+    let fields = marks.metadata.iter().flatten().map(Metadata::as_str);
+    let names = title.into_iter().chain(description);
+    names.chain(tags).chain(fields).collect()
 }
 
 /// The data that the model writes on the entry or the document. Fields that it leaves out stay.
@@ -271,7 +298,10 @@ async fn set_document(
     let (key, title) = get_key(block, arguments)?;
     let description = arguments.find_inner_text("metadata", "description")?;
     let marks = find_marks(arguments)?;
-    let writer = toolbox.writer();
+    let writer = toolbox.writer_of(&WrittenText {
+        content,
+        names: names_of(Some(&title), description, &marks),
+    })?;
     // Stores a title only if it says more than the key.
     let title = (title != key).then_some(title.as_str());
     if appends {

@@ -4,6 +4,7 @@ use super::arguments::{Arguments, mistake};
 use super::load_context::addressed;
 use super::{ContextTool, MemoryTool, Toolbox, tool_with_text};
 use base::error::Result;
+use base::quoted::{Untrusted, quote};
 use memory::definition::Definition;
 use memory::skills::loaded;
 
@@ -56,7 +57,7 @@ fn not_loaded(toolbox: &Toolbox<'_>, block: &Definition) -> Result<String> {
         .iter()
         .filter(|document| document.content.is_some())
         .filter(|document| document.label.to_lowercase() == block.label.key())
-        .map(|document| format!("\"{}\"", document.key))
+        .map(|document| format!("\"{}\"", quote(Untrusted::DocumentKey, &document.key)))
         .collect();
     Ok(if keys.is_empty() {
         format!("No document of {} is loaded.", block.label)

@@ -9,8 +9,8 @@ use super::truncate::cut_middle;
 use super::window::PlacedMessage;
 use base::action::Role;
 use base::json;
+use base::quoted::{Untrusted, quote, without_rules};
 use log::tool::ToolCall;
-use memory::prompt::without_rules;
 use memory::skills::loaded::LoadedSkill;
 use models::message::ContextMessage;
 
@@ -91,7 +91,7 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
             found.instructions.push(format!(
                 "Loaded document {}/{}:\n\n{}",
                 document.label,
-                document.key,
+                quote(Untrusted::DocumentKey, &document.key),
                 without_rules(content)
             ));
         }
@@ -188,7 +188,11 @@ fn note(document: &LoadedSkill, what: &str) -> String {
         Some(_) => "here before",
         None => "unloaded",
     };
-    format!("[{state}: {}/{} — {what}]", document.label, document.key)
+    format!(
+        "[{state}: {}/{} — {what}]",
+        document.label,
+        quote(Untrusted::DocumentKey, &document.key)
+    )
 }
 
 #[cfg(test)]

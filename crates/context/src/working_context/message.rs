@@ -37,7 +37,9 @@ fn from_event(row: &EventRow) -> Result<ContextMessage> {
         .map_err(damaged)?;
     let mut message = ContextMessage::of_text(row.action.role(), row.content.clone());
     if message.role == Role::Assistant {
-        message.kept = row.note()?.kept.map(Box::new);
+        let note = row.note()?;
+        message.kept = note.kept.map(Box::new);
+        message.untrusted = note.untrusted;
     }
     if let Some(tool) = tool {
         message.tool_calls = tool.tool_calls;

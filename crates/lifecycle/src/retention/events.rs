@@ -1,26 +1,33 @@
 //! The old events of a session, and how they go.
 //!
-//! A message goes as a whole, when the newest of its events is old: so no call is left
-//! without its result. The children of deleted events join the nearest surviving ancestor,
-//! as after `deleteEvents`. A summary that covers a deleted event goes with the event,
-//! because the summary repeats what the event said.
+//! An answer goes as a whole, when the newest of its events is old: so no call is left
+//! without its result. An answer is the part of a run up to a text after which no call is open;
+//! a younger answer that follows it in the same message does not keep it. The children of
+//! deleted events join the nearest surviving ancestor, as after `deleteEvents`. A summary that
+//! covers a deleted event goes with the event, because the summary repeats what the event said.
+//!
+//! The events go page by page, and what becomes of an event may depend on where a page ends. So
+//! pages are the same, however much room a step has left, and a dry run remembers what each of
+//! them would have deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::work::StepWork;
+use super::work::{MAX_STEP_BYTES, MAX_STEP_DELETED, PageBounds, StepWork};
 use crate::purge::erase_around;
-use base::columns::{FromRow, find_value, load, load_values};
+use base::action::{Action, StoredAction};
+use base::columns::{FromRow, find_value, load};
 use base::database::{Database, Row};
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
+use base::json;
 use log::event::IS_RUN_MEMBER;
 use log::row::ROW_BYTES;
 use log::sessions::ACTIVE_AT;
 use log::tip::get_tip;
+use log::tool::CALL_ID_PATH;
 use messages::taken_back::find_summaries;
 use messages::tree::delete::delete_seqs;
-use messages::tree::overlays::MAX_OVERLAYS;
 use store::changes;
 use store::erasing::ErasingDatabase;
 use store::last_turns::find_open_turn;
@@ -33,26 +40,53 @@ struct OldEvent {
     written_at: i64,
     bytes: i64,
     is_run_member: bool,
-    /// Whether the parent is the row right before this one.
-    follows: bool,
+    kind: EventKind,
+}
+
+/// The part that an event has in an answer.
+enum EventKind {
+    /// A request, with the ids of its calls. `None`: they can't be read here.
+    Calls(Option<Vec<String>>),
+    /// A result, with the id of its call.
+    Result(Option<String>),
+    Other,
 }
 
 impl OldEvent {
     /// The columns of an event `e`.
     fn columns() -> String {
-        format!("e.seq, e.parent_seq, e.written_at, {ROW_BYTES}, {IS_RUN_MEMBER}, e.is_branch = 0")
+        format!(
+            "e.seq, e.parent_seq, e.written_at, {ROW_BYTES}, {IS_RUN_MEMBER}, e.action,
+             CASE
+               WHEN NOT json_valid(e.tool) THEN NULL
+               WHEN e.action = '{request}'
+               THEN (SELECT json_group_array(value ->> 'id')
+                       FROM json_each(e.tool, '$.toolCalls'))
+               WHEN e.action = '{result}' THEN e.tool ->> '{CALL_ID_PATH}'
+             END",
+            request = Action::ToolCallRequest.name(),
+            result = Action::ToolResult.name(),
+        )
     }
 }
 
 impl FromRow<'_> for OldEvent {
     fn from_row(row: &Row) -> Result<Self> {
+        let ids = row.find_text(6);
+        let kind = match StoredAction::parse(row.text(5)?) {
+            StoredAction::Known(Action::ToolCallRequest) => {
+                EventKind::Calls(ids.and_then(|ids| json::decode(ids).ok()))
+            }
+            StoredAction::Known(Action::ToolResult) => EventKind::Result(ids.map(str::to_owned)),
+            _ => EventKind::Other,
+        };
         Ok(Self {
             seq: row.integer(0)?,
             parent_seq: row.integer(1)?,
             written_at: row.integer(2)?,
             bytes: row.integer(3)?,
             is_run_member: row.integer(4)? == 1,
-            follows: row.integer(5)? == 1,
+            kind,
         })
     }
 }
@@ -63,18 +97,22 @@ pub struct OldEvents {
     next: Option<OldEvent>,
     /// Whether `next` is young, or there is none.
     is_last: bool,
-    /// Whether the step had all its room for the page.
-    is_full: bool,
 }
 
+/// The most that a page of old events holds.
+const WHOLE_PAGE: PageBounds = PageBounds {
+    events: MAX_STEP_DELETED,
+    bytes: MAX_STEP_BYTES,
+};
+
 impl OldEvents {
-    /// The events after `after_seq` that were written at `cutoff` or before, in their order,
-    /// as many as the step may delete.
+    /// The events after `after_seq` that were written at `cutoff` or before, in their order.
     pub fn load(
         db: &dyn Database,
         session_id: &Id,
         after_seq: i64,
         cutoff: i64,
+        bounds: &PageBounds,
         work: &mut StepWork,
     ) -> Result<Self> {
         let sql = format!(
@@ -82,24 +120,27 @@ impl OldEvents {
                FROM cf_agents_events AS e
               WHERE e.session_id = +?1
                 AND e.seq > +?2
+                AND e.seq NOT IN (SELECT value FROM json_each(?4))
               ORDER BY e.seq
               LIMIT ?3 + 0",
             OldEvent::columns()
         );
-        let is_full = work.is_new();
-        let limit = work.page();
         let params = [
             session_id.as_str().into(),
             after_seq.into(),
-            (limit + 1).into(),
+            (bounds.events + 1).into(),
+            json::encode(&work.preview.deleted_after(after_seq))?.into(),
         ];
-        let rows: Vec<OldEvent> = load(db, &sql, &params)?;
+        let mut rows: Vec<OldEvent> = load(db, &sql, &params)?;
         work.look(rows.len());
+        for event in &mut rows {
+            event.parent_seq = work.preview.parent(event.parent_seq);
+        }
         let mut old = Vec::new();
         let mut bytes = 0;
         let mut rest = rows.into_iter().peekable();
         while let Some(event) = rest.peek() {
-            let has_room = (old.len() as i64) < limit && (bytes < work.bytes_left() || work.is_dry);
+            let has_room = (old.len() as i64) < bounds.events && bytes < bounds.bytes;
             if event.written_at > cutoff || !has_room {
                 break;
             }
@@ -111,7 +152,6 @@ impl OldEvents {
             is_last: next.as_ref().is_none_or(|next| next.written_at > cutoff),
             old,
             next,
-            is_full,
         })
     }
 
@@ -131,49 +171,87 @@ impl OldEvents {
         self.old.iter().map(|event| event.seq).collect()
     }
 
-    /// The events of messages that go on after the page.
-    fn unfinished(&self, db: &dyn Database, session_id: &Id) -> Result<BTreeSet<i64>> {
-        let by_seq: BTreeMap<i64, &OldEvent> =
-            self.old.iter().map(|event| (event.seq, event)).collect();
+    /// The events of answers that go on after the page.
+    fn held(
+        &self,
+        db: &dyn Database,
+        session_id: &Id,
+        cutoff: i64,
+        work: &StepWork,
+    ) -> Result<HeldEvents> {
+        let mut held = HeldEvents::default();
         let (Some(first), Some(last)) = (self.old.first(), self.old.last()) else {
-            return Ok(BTreeSet::new());
+            return Ok(held);
         };
         let sql = format!(
-            "SELECT e.parent_seq
+            "SELECT {}
                FROM cf_agents_events AS e INDEXED BY cf_agents_events_by_parent
               WHERE e.session_id = +?1
                 AND e.is_branch = 1
                 AND e.parent_seq BETWEEN ?2 AND ?3
                 AND e.seq > ?3
-                AND {IS_RUN_MEMBER}"
+                AND {IS_RUN_MEMBER}",
+            OldEvent::columns()
         );
-        let mut ends: Vec<i64> = load_values(
-            db,
-            &sql,
-            &[
-                session_id.as_str().into(),
-                first.seq.into(),
-                last.seq.into(),
-            ],
-        )?;
-        let goes_on = |next: &&OldEvent| next.follows && next.is_run_member;
-        ends.extend(
-            self.next
-                .as_ref()
-                .filter(goes_on)
-                .map(|next| next.parent_seq),
-        );
-        let mut unfinished = BTreeSet::new();
-        for mut seq in ends {
-            while let Some(event) = by_seq.get(&seq).filter(|event| event.is_run_member) {
-                if !unfinished.insert(seq) {
-                    break;
-                }
-                seq = event.parent_seq;
+        let params = [
+            session_id.as_str().into(),
+            first.seq.into(),
+            last.seq.into(),
+        ];
+        let later: Vec<OldEvent> = load(db, &sql, &params)?;
+        let by_seq: BTreeMap<i64, &OldEvent> =
+            self.old.iter().map(|event| (event.seq, event)).collect();
+        for event in later.iter().chain(self.next.as_ref()) {
+            let parent_seq = work.preview.parent(event.parent_seq);
+            let kept = match event.written_at > cutoff {
+                true => &mut held.by_young,
+                false => &mut held.by_old,
+            };
+            if event.is_run_member {
+                kept.extend(answer_above(&by_seq, parent_seq));
             }
         }
-        Ok(unfinished)
+        Ok(held)
     }
+}
+
+/// The events of a page that stay, by what comes after the page.
+#[derive(Default)]
+struct HeldEvents {
+    /// They stay for this run: a young event belongs to their answer.
+    by_young: BTreeSet<i64>,
+    /// They are looked at again with the rest of their answer.
+    by_old: BTreeSet<i64>,
+}
+
+/// The events of the answer that goes on below `seq`, as far as the page has them.
+fn answer_above(by_seq: &BTreeMap<i64, &OldEvent>, seq: i64) -> Vec<i64> {
+    let mut run = Vec::new();
+    let mut seq = seq;
+    while let Some(event) = by_seq.get(&seq).filter(|event| event.is_run_member) {
+        run.push(*event);
+        seq = event.parent_seq;
+    }
+    run.reverse();
+    // The calls that have no result yet. `None`: they can't be read.
+    let mut open = Some(BTreeSet::new());
+    let mut begin = 0;
+    for (index, event) in run.iter().enumerate() {
+        match (&event.kind, &mut open) {
+            (EventKind::Calls(Some(ids)), Some(open)) => {
+                open.extend(ids.iter().map(String::as_str));
+            }
+            (EventKind::Calls(None), open) => *open = None,
+            (EventKind::Result(Some(id)), Some(open)) => drop(open.remove(id.as_str())),
+            (EventKind::Result(_) | EventKind::Calls(_), _) => {}
+            (EventKind::Other, open) => {
+                if open.as_ref().is_some_and(BTreeSet::is_empty) {
+                    begin = index + 1;
+                }
+            }
+        }
+    }
+    run.iter().skip(begin).map(|event| event.seq).collect()
 }
 
 /// Deletes a page of the session's old events. Returns whether no old event is left that can
@@ -186,53 +264,58 @@ pub fn delete_old(
     place: &mut RunPlace,
     work: &mut StepWork,
 ) -> Result<bool> {
-    let page = OldEvents::load(db, session_id, place.after_seq, cutoff, work)?;
-    let Some(last_seq) = page.old.last().map(|last| last.seq) else {
+    let room = work.event_room();
+    let page = OldEvents::load(db, session_id, place.after_seq, cutoff, &WHOLE_PAGE, work)?;
+    let (Some(first), Some(last)) = (page.old.first(), page.old.last()) else {
         return Ok(true);
     };
+    let (before_first, last_seq) = (first.seq - 1, last.seq);
     // A turn may answer an old message. What stays for it goes with a later run.
     if is_busy(db, session_id)? {
         return Ok(true);
     }
-    if work.is_dry {
-        page.old
-            .iter()
-            .for_each(|event| work.gone.events.add(event.written_at));
-        if page.is_last {
-            let kept = page.unfinished(db, session_id)?;
-            work.gone.events.count -= kept.len() as i64;
-            count_summaries(db, session_id, &page.seqs(), &kept, place.after_seq, work)?;
-        }
-        place.after_seq = last_seq;
-        return Ok(page.is_last);
+    if room.is_some_and(|room| page.count() > room.events || page.bytes() > room.bytes) {
+        // The next step has room for the whole page.
+        work.end();
+        return Ok(false);
     }
-    let mut kept = page.unfinished(db, session_id)?;
-    if !page.is_last && kept.len() == page.old.len() {
-        if !page.is_full {
-            // Little room was left in this step: the next one looks at the message again.
-            work.end();
-            return Ok(false);
-        }
-        // One message is longer than a step. It goes in pieces.
-        kept.clear();
+    let HeldEvents {
+        by_young: mut kept,
+        by_old,
+    } = page.held(db, session_id, cutoff, work)?;
+    let mut next = match (page.is_last, by_old.first()) {
+        // An answer that goes on after the page is looked at again with the next one.
+        (false, Some(first)) => first - 1,
+        (true, _) | (false, None) => last_seq,
+    };
+    let stay = |event: &&OldEvent| kept.contains(&event.seq) || by_old.contains(&event.seq);
+    if next == before_first && page.old.iter().all(|event| stay(&event)) {
+        // One answer is longer than a page. It goes in pieces.
+        next = last_seq;
+    } else {
+        kept.extend(by_old);
     }
     let gone = page.old.iter().filter(|event| !kept.contains(&event.seq));
     let gone: Vec<&OldEvent> = gone.collect();
-    if !gone.is_empty() {
-        gone.iter()
-            .for_each(|event| work.gone.events.add(event.written_at));
+    gone.iter()
+        .for_each(|event| work.gone.events.add(event.written_at));
+    let seqs: Vec<i64> = gone.iter().map(|event| event.seq).collect();
+    if work.is_dry {
+        let parents = gone.iter().map(|event| (event.seq, event.parent_seq));
+        work.preview.delete(parents);
+        for summary in find_summaries(db, session_id, &seqs.into_iter().collect())? {
+            if work.preview.take_back(summary.id) {
+                work.gone.summaries.add(summary.created_at);
+            }
+        }
+    } else {
         work.delete(
             gone.len() as i64,
             gone.iter().map(|event| event.bytes).sum(),
         );
-        let seqs: Vec<i64> = gone.iter().map(|event| event.seq).collect();
         trim(db, host, session_id, &seqs, work)?;
     }
-    // A message that goes on after the page is looked at again with the next one.
-    place.after_seq = match (page.is_last, kept.first()) {
-        (false, Some(first)) => first - 1,
-        (true, _) | (false, None) => last_seq,
-    };
+    place.after_seq = next;
     Ok(page.is_last)
 }
 
@@ -290,39 +373,5 @@ pub fn trim(
     let left: Option<String> = find_value(db, sql, &[here.into()])?;
     changes::begin_again(db, &clock, session_id, tip.last_seq(), left.as_deref())?;
     work.change(session_id);
-    Ok(())
-}
-
-/// Counts the summaries that a run would take back. `old`: the last page, of which the events
-/// `kept` stay. All events up to `after_seq` go.
-fn count_summaries(
-    db: &dyn Database,
-    session_id: &Id,
-    old: &[i64],
-    kept: &BTreeSet<i64>,
-    after_seq: i64,
-    work: &mut StepWork,
-) -> Result<()> {
-    let gone: BTreeSet<i64> = old
-        .iter()
-        .copied()
-        .filter(|seq| !kept.contains(seq))
-        .collect();
-    let sql = format!(
-        "SELECT id, created_at
-           FROM cf_agents_compactions
-          WHERE session_id = ?1
-            AND from_seq <= ?2
-          LIMIT {MAX_OVERLAYS}"
-    );
-    let here = session_id.as_str().into();
-    let earlier: Vec<(String, i64)> = load(db, &sql, &[here, after_seq.into()])?;
-    let earlier: BTreeMap<String, i64> = earlier.into_iter().collect();
-    earlier.values().for_each(|at| work.gone.summaries.add(*at));
-    for summary in find_summaries(db, session_id, &gone)? {
-        if !earlier.contains_key(summary.id.as_str()) {
-            work.gone.summaries.add(summary.created_at);
-        }
-    }
     Ok(())
 }

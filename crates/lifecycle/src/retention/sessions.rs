@@ -158,7 +158,8 @@ pub fn delete_if_idle(
         return Ok(IdleSession::Stays);
     }
     if !work.is_dry {
-        let oldest = OldEvents::load(db, &session.id, 0, i64::MAX, work)?;
+        let room = work.room();
+        let oldest = OldEvents::load(db, &session.id, 0, i64::MAX, &room, work)?;
         if oldest.has_more() {
             work.delete(oldest.count(), oldest.bytes());
             // The session counts, and what belongs to it does not.

@@ -183,6 +183,7 @@ impl<'a> RetentionWalk<'a> {
         };
         let cutoff = |days: i64| self.now_ms - days * DAY_MS;
         let host = self.memory.host;
+        work.preview.enter(place.number);
         match place.stage {
             RunStage::Idle => {
                 place.stage = RunStage::Checkpoints;

@@ -1,6 +1,9 @@
 //! How much one step does, and what it has done.
 
+use std::collections::{BTreeSet, HashMap};
+
 use base::ids::Id;
+use messages::tree::path::surviving;
 use store::retention_progress::RetentionCounts;
 
 /// The most rows that a step deletes, beside those of the last session or item. An event
@@ -17,11 +20,19 @@ pub const MAX_STEP_BYTES: i64 = 4 << 20;
 /// The most rows that a dry run looks at. It deletes nothing, and goes on for longer.
 pub const MAX_DRY_LOOKED: i64 = 20_000;
 
+/// How much a page of old events holds.
+pub struct PageBounds {
+    pub events: i64,
+    /// Only the last event may exceed it.
+    pub bytes: i64,
+}
+
 /// The work that one step may still do. A Worker's clock stands still while it computes, so rows
 /// and bytes bound the time.
 pub struct StepWork {
     /// Nothing is deleted, only counted.
     pub is_dry: bool,
+    pub preview: SessionPreview,
     looked_left: i64,
     deleted_left: i64,
     bytes_left: i64,
@@ -34,6 +45,7 @@ impl StepWork {
     pub fn new(is_dry: bool) -> Self {
         Self {
             is_dry,
+            preview: SessionPreview::default(),
             looked_left: match is_dry {
                 true => MAX_DRY_LOOKED,
                 false => MAX_STEP_LOOKED,
@@ -59,13 +71,19 @@ impl StepWork {
         room.clamp(1, MAX_STEP_DELETED)
     }
 
-    /// Whether nothing was deleted yet, and a whole page may be looked at.
-    pub fn is_new(&self) -> bool {
-        self.page() == MAX_STEP_DELETED && self.bytes_left == MAX_STEP_BYTES
+    /// The events that this step may still delete. `None`: nothing was deleted yet, so a whole
+    /// page may go, or the run is dry.
+    pub fn event_room(&self) -> Option<PageBounds> {
+        let is_new = self.page() == MAX_STEP_DELETED && self.bytes_left == MAX_STEP_BYTES;
+        (!self.is_dry && !is_new).then(|| self.room())
     }
 
-    pub fn bytes_left(&self) -> i64 {
-        self.bytes_left.max(0)
+    /// The events that this step may still delete: one at least.
+    pub fn room(&self) -> PageBounds {
+        PageBounds {
+            events: self.page(),
+            bytes: self.bytes_left.max(0),
+        }
     }
 
     pub fn look(&mut self, rows: usize) {
@@ -88,5 +106,47 @@ impl StepWork {
         if self.changed.last() != Some(session_id) {
             self.changed.push(session_id.clone());
         }
+    }
+}
+
+/// What a dry run would have deleted of the session that it is at. It looks at
+/// [`MAX_DRY_LOOKED`] rows at most.
+#[derive(Default)]
+pub struct SessionPreview {
+    number: i64,
+    /// Each event with the parent that it had when it went.
+    parents: HashMap<i64, i64>,
+    summaries: BTreeSet<Id>,
+}
+
+impl SessionPreview {
+    /// Forgets the session before this one.
+    pub fn enter(&mut self, number: i64) {
+        if self.number != number {
+            *self = Self {
+                number,
+                ..Self::default()
+            };
+        }
+    }
+
+    pub fn delete(&mut self, parents: impl Iterator<Item = (i64, i64)>) {
+        self.parents.extend(parents);
+    }
+
+    /// The events after `seq` that are gone, in their order.
+    pub fn deleted_after(&self, seq: i64) -> BTreeSet<i64> {
+        let deleted = self.parents.keys().copied();
+        deleted.filter(|deleted| *deleted > seq).collect()
+    }
+
+    /// The parent of an event whose parent was this one.
+    pub fn parent(&self, seq: i64) -> i64 {
+        surviving(&self.parents, seq)
+    }
+
+    /// Whether the summary was still there.
+    pub fn take_back(&mut self, id: Id) -> bool {
+        self.summaries.insert(id)
     }
 }

@@ -5,34 +5,27 @@
 //! left out. Events changed meanwhile, and the session's memory, appear as they are when
 //! their page is read.
 
+use std::collections::VecDeque;
+
 use crate::transfer::PAGE_BYTES;
 
+use super::export_rows::HeadRow;
 use super::lines::{
-    ChangeLine, CompactionLine, EndLine, EventOut, FORMAT, FileTime, LineKind, SessionLine,
-    SessionLineUsage, SettingsPart, count, render, render_within,
+    ChangeLine, CompactionLine, EndLine, EventOut, FileTime, LineKind, count, render, render_within,
 };
 use super::memory::export::MemoryExport;
 use base::action::Action;
-use base::columns::{FromRow, find, find_value, load};
+use base::columns::{FromRow, find, load};
 use base::database::{Database, Row, SqlValue, find_row};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, Count, RawValue, ReadError};
-use base::tags::Tags;
-use context::compaction::journal::load_journal;
-use context::compaction::settings::OwnSettings;
 use log::find::find_seqs;
+use log::note::Note;
 use log::row::ShortRow;
-use log::sessions::ACTIVE_AT;
-use log::tip::{LogTip, get_tip};
 use log::tool::StoredTool;
 use messages::tree::overlays;
 use messages::tree::path::PathRow;
-use store::last_turns::{
-    JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
-};
-use store::learn_due::load_learned;
-use store::retention::{Retention, read_retention};
 
 /// Room for a line's ids, times and field names, beside its bodies.
 const LINE_ROOM_BYTES: usize = 2 << 10;
@@ -80,11 +73,64 @@ pub struct Export {
     number: i64,
     created_at: i64,
     last: ExportEnd,
+    /// Whether the session had summaries, and memory, when the export began.
+    has_summaries: bool,
+    has_memory: bool,
     chosen_leaf: Option<Id>,
     section: ExportSection,
     /// Events that the next statement reads.
     batch: i64,
     events: i64,
+    /// Whether somebody may have deleted the session since its row was read.
+    is_stale: bool,
+}
+
+/// How many sessions one statement reads for the file of the whole agent, and the most bytes of
+/// their metadata and settings. Only the last of them may exceed it.
+const SESSIONS_BATCH: i64 = 64;
+const AHEAD_BYTES: usize = 1 << 20;
+
+/// The rows of some sessions of an agent, to begin their exports.
+#[derive(Default)]
+pub struct SessionsAhead {
+    rows: VecDeque<Row>,
+}
+
+impl SessionsAhead {
+    /// Begins the export of the session with the next number after this one.
+    pub fn begin_next(
+        &mut self,
+        db: &dyn Database,
+        after_number: i64,
+    ) -> Result<Option<(i64, Export)>> {
+        if self.rows.is_empty() {
+            let bytes =
+                "coalesce(octet_length(metadata), 0) + coalesce(octet_length(compaction), 0)";
+            let from = format!(
+                "(SELECT *
+                    FROM (SELECT *, sum({bytes}) OVER (ORDER BY number) AS bytes
+                            FROM (SELECT *
+                                    FROM cf_agents_sessions
+                                   WHERE number > ?1
+                                   ORDER BY number
+                                   LIMIT ?2 + 0))
+                   WHERE bytes - ({bytes}) <= {AHEAD_BYTES})"
+            );
+            let sql = format!("{} ORDER BY s.number", HeadRow::select(&from));
+            let params = [after_number.into(), SESSIONS_BATCH.into()];
+            self.rows = db.rows(&sql, &params)?.into();
+        }
+        let Some(row) = self.rows.pop_front() else {
+            return Ok(None);
+        };
+        let export = Export::begin_with(row.read()?, false)?;
+        Ok(Some((export.number, export)))
+    }
+
+    /// Forgets the rows, before others may write.
+    pub fn forget(&mut self) {
+        self.rows.clear();
+    }
 }
 
 impl Export {
@@ -99,33 +145,37 @@ impl Export {
     }
 
     fn begin_as(db: &dyn Database, session_id: &Id, names_agent: bool) -> Result<Self> {
-        let tip = get_tip(db, session_id)?;
-        let (number, mut session) = load_session(db, session_id, &tip)?;
+        let sql = format!("{} WHERE s.id = ?1", HeadRow::select("cf_agents_sessions"));
+        let head: HeadRow = find(db, &sql, &[session_id.as_str().into()])?
+            .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
+        Self::begin_with(head, names_agent)
+    }
+
+    fn begin_with(head: HeadRow, names_agent: bool) -> Result<Self> {
+        let mut session = head.line()?;
         session.agent_id.take_if(|_| !names_agent);
         session.learned_seq.take_if(|_| names_agent);
-        let created_at = session.created_at.0;
-        let sql = "SELECT leaf_seq
-                     FROM cf_agents_sessions
-                    WHERE id = ?1
-                      AND leaf_chosen_at >= ?2";
-        let params = [session_id.as_str().into(), tip.newest_seq.into()];
-        let chosen = find_value::<Option<i64>>(db, sql, &params)?.flatten();
-        let chosen_leaf = tip.leaf.filter(|leaf| chosen == Some(leaf.seq));
-        let sql = "SELECT max(cursor) FROM cf_agents_changes WHERE session_id = ?1";
-        let last_cursor = find_value::<Option<i64>>(db, sql, &[session_id.as_str().into()])?;
         Ok(Self {
-            session_id: session_id.clone(),
-            number,
-            created_at,
+            session_id: head.id,
+            number: head.session.number,
+            created_at: session.created_at.0,
             last: ExportEnd {
-                seq: tip.newest_seq,
-                cursor: last_cursor.flatten().unwrap_or(0),
+                seq: head.newest_seq,
+                cursor: head.last_cursor,
             },
-            chosen_leaf: chosen_leaf.and_then(|leaf| Id::parse(leaf.id).ok()),
+            has_summaries: head.has_summaries,
+            has_memory: head.has_memory,
+            chosen_leaf: head.chosen_leaf.and_then(|id| Id::parse(id).ok()),
             section: ExportSection::Session(render(&session)?),
             batch: MAX_BATCH,
             events: 0,
+            is_stale: false,
         })
+    }
+
+    /// Notes that others may write before the next page.
+    pub fn pause(&mut self) {
+        self.is_stale = true;
     }
 
     /// Goes on after a place that [`Self::find_place`] told.
@@ -170,13 +220,18 @@ impl Export {
         if matches!(self.section, ExportSection::Done) {
             return Ok(None);
         }
-        self.check_session(db)?;
+        if std::mem::replace(&mut self.is_stale, true) {
+            self.check_session(db)?;
+        }
         let mut page = String::new();
         while page.len() < PAGE_BYTES {
             match &mut self.section {
                 ExportSection::Session(line) => {
                     page.push_str(line);
-                    self.section = ExportSection::Events { after_seq: 0 };
+                    self.section = match self.last.seq {
+                        0 => ExportSection::Compactions,
+                        _ => ExportSection::Events { after_seq: 0 },
+                    };
                 }
                 ExportSection::Events { after_seq } => {
                     let after_seq = *after_seq;
@@ -186,14 +241,19 @@ impl Export {
                     };
                 }
                 ExportSection::Compactions => {
-                    self.add_compactions(db, &mut page)?;
-                    self.section = ExportSection::Changes { after_cursor: 0 };
+                    if self.has_summaries {
+                        self.add_compactions(db, &mut page)?;
+                    }
+                    self.section = match self.last.cursor {
+                        0 => self.memory_section(),
+                        _ => ExportSection::Changes { after_cursor: 0 },
+                    };
                 }
                 ExportSection::Changes { after_cursor } => {
                     let after_cursor = *after_cursor;
                     self.section = match self.add_changes(db, after_cursor, &mut page)? {
                         Some(after_cursor) => ExportSection::Changes { after_cursor },
-                        None => ExportSection::Memory(MemoryExport::default()),
+                        None => self.memory_section(),
                     };
                 }
                 ExportSection::Memory(memory) => {
@@ -209,6 +269,13 @@ impl Export {
             }
         }
         Ok(Some(page))
+    }
+
+    fn memory_section(&self) -> ExportSection {
+        match self.has_memory {
+            true => ExportSection::Memory(MemoryExport::default()),
+            false => ExportSection::End,
+        }
     }
 
     fn check_session(&self, db: &dyn Database) -> Result<()> {
@@ -285,7 +352,11 @@ impl Export {
         let has_content = row.has_content || !event.content.is_empty();
         if event.action == Action::UserMessage {
             // The note of `runTurn` about a user's message counts in this session alone.
-            event.note = None;
+            event.note = Note {
+                run_answer: None,
+                ..event.note()?
+            }
+            .json();
         }
         let message = event.message.take().map(object_of);
         if message.is_some() {
@@ -465,102 +536,4 @@ fn object_of(mut fields: String) -> String {
 
 fn raw(text: Option<&str>) -> Result<Option<&RawValue>, ReadError> {
     text.map(json::decode).transpose()
-}
-
-struct SessionRow {
-    number: i64,
-    agent_id: String,
-    name: Option<String>,
-    parent_session_id: Option<String>,
-    metadata: Option<String>,
-    created_at: i64,
-    active_at: i64,
-    input_tokens: i64,
-    output_tokens: i64,
-    cost: f64,
-    cached_input_tokens: i64,
-    retention: Option<String>,
-    tags: Option<String>,
-    is_pinned: bool,
-}
-
-impl SessionRow {
-    /// The columns of a session `s` with its last turn.
-    fn columns() -> String {
-        format!(
-            "s.number, s.agent_id, s.name, s.parent_session_id, s.metadata, s.created_at, {ACTIVE_AT},
-             {USED_INPUT_TOKENS}, {USED_OUTPUT_TOKENS}, {USED_COST}, {USED_CACHED_TOKENS},
-             s.retention, s.pinned, s.tags"
-        )
-    }
-}
-
-impl FromRow<'_> for SessionRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        let text = |column: usize| row.find_text(column).map(str::to_owned);
-        Ok(Self {
-            number: row.integer(0)?,
-            agent_id: row.text(1)?.to_owned(),
-            name: text(2),
-            parent_session_id: text(3),
-            metadata: text(4),
-            created_at: row.integer(5)?,
-            active_at: row.integer(6)?,
-            input_tokens: row.integer(7)?,
-            output_tokens: row.integer(8)?,
-            cost: row.number(9)?,
-            cached_input_tokens: row.integer(10)?,
-            retention: text(11),
-            is_pinned: row.integer(12)? == 1,
-            tags: text(13),
-        })
-    }
-}
-
-fn load_session(db: &dyn Database, session_id: &Id, tip: &LogTip) -> Result<(i64, SessionLine)> {
-    let sql = format!(
-        "SELECT {}
-           FROM cf_agents_sessions AS s {JOIN_LAST_TURN}
-          WHERE s.id = ?1",
-        SessionRow::columns()
-    );
-    let row: SessionRow = find(db, &sql, &[session_id.as_str().into()])?
-        .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
-    let damaged = |what| Error::corrupt_row(session_id.as_str(), what);
-    let line = SessionLine {
-        kind: LineKind::Session,
-        format: Count(FORMAT),
-        id: session_id.clone(),
-        agent_id: Some(row.agent_id),
-        name: row.name,
-        parent_session_id: row.parent_session_id.and_then(|id| Id::parse(id).ok()),
-        metadata: row
-            .metadata
-            .as_deref()
-            .map(json::decode)
-            .transpose()
-            .map_err(|_| damaged("metadata"))?,
-        tags: Tags::read(row.tags.as_deref(), session_id.as_str())?,
-        created_at: FileTime::of(row.created_at),
-        updated_at: FileTime::of(row.active_at),
-        usage: SessionLineUsage {
-            input_tokens: count(row.input_tokens),
-            output_tokens: count(row.output_tokens),
-            cost: row.cost,
-            cached_input_tokens: Some(count(row.cached_input_tokens)).filter(|count| count.0 > 0),
-        },
-        // Needed if the newest events are deleted before their page is read.
-        seq_floor: count(tip.last_seq()),
-        compaction: Some(load_journal(db, session_id)?.settings)
-            .filter(|own| *own != OwnSettings::default())
-            .map(SettingsPart::from),
-        retention: Some(read_retention(
-            row.retention.as_deref(),
-            session_id.as_str(),
-        )?)
-        .filter(|own| *own != Retention::default()),
-        pinned: Some(row.is_pinned).filter(|is_pinned| *is_pinned),
-        learned_seq: load_learned(db, session_id)?,
-    };
-    Ok((row.number, line))
 }

@@ -21,6 +21,7 @@ use base::host::Host;
 use base::ids::Id;
 use base::json;
 use log::sessions::session_exists;
+use store::config::load_config;
 
 /// The outcome of an import.
 #[derive(Debug, PartialEq, Serialize)]
@@ -199,7 +200,10 @@ impl Import {
         session.check()?;
         if session_exists(db, self.target.session_id())? {
             check_repeat(db, &self.target.sender)?;
-            let comparing = Comparing::begin(db, &self.target.sender, line)?;
+            let reserved = load_config(db, &self.target.deployed)?
+                .reserved_metadata_keys
+                .0;
+            let comparing = Comparing::begin(db, &self.target.sender, reserved, &session)?;
             return Ok(ImportState::Comparing(Box::new(comparing)));
         }
         let writing = ImportWriter::begin(db, host, &self.target, session)?;

@@ -284,10 +284,12 @@ impl EventLine {
                 "An event with a `message` has no content and no tool fields beside it.",
             ));
         }
-        if self.note.is_some() && !self.action.is_agents() {
+        // Who caused an event is known of every event.
+        let is_turns = |note: &Note| *note != Note::of(note.authority());
+        if self.note.as_ref().is_some_and(is_turns) && !self.action.is_agents() {
             return Err(Error::invalid(
                 "note",
-                "Only an event of the agent or of a tool has a `note`.",
+                "Only an event of the agent or of a tool has a `note` about a turn.",
             ));
         }
         Ok(())

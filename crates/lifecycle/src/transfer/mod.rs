@@ -4,6 +4,7 @@
 pub mod compare;
 pub mod cutting;
 pub mod export;
+mod export_rows;
 pub mod import;
 pub mod lines;
 pub mod memory;

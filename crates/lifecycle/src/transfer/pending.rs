@@ -1,11 +1,13 @@
 //! One event of an import, after its line was read and before its row is written.
 
 use super::lines::EventLine;
+use access::Authority;
 use base::error::{Error, Result};
 use base::ids::Id;
-use base::json::JsonObject;
+use base::json::{self, JsonObject, Tree};
 use log::event::{MessageText, NewEvent};
 use log::media::StrippedText;
+use log::note::Note;
 use log::write::RowDraft;
 use messages::parse::{MessageSource, parse_message, without_reserved};
 
@@ -17,6 +19,17 @@ pub struct LineRules<'a> {
     pub time: &'a dyn Fn(i64) -> i64,
     /// Whether what providers want back is taken: they may take it for more than a text.
     pub takes_kept: bool,
+    /// The sender's authority, where the file's word on who caused a text does not count. It
+    /// then only narrows.
+    pub authority: Option<&'a Authority>,
+}
+
+fn is_same_json(one: &Option<String>, other: &Option<String>) -> bool {
+    let value = |text: &Option<String>| {
+        let Tree(value) = json::decode(text.as_deref()?).ok()?;
+        Some(value)
+    };
+    value(one).is_some_and(|one| Some(one) == value(other))
 }
 
 /// An event that waits for its batch.
@@ -30,6 +43,21 @@ pub struct PendingEvent {
     note: Option<String>,
     created_at: i64,
     written_at: i64,
+}
+
+fn note_of(note: Note, reading: &LineRules<'_>) -> Note {
+    let note = Note {
+        kept: note.kept.filter(|_| reading.takes_kept),
+        ..note
+    };
+    let Some(authority) = reading.authority else {
+        return note;
+    };
+    let reach = note.reach.min(authority.reach);
+    note.with_authority(Authority {
+        reach,
+        ..authority.clone()
+    })
 }
 
 impl PendingEvent {
@@ -70,13 +98,47 @@ impl PendingEvent {
             parent_id: line.parent_id,
             event,
             tool,
-            note: line.note.and_then(|mut note| {
-                note.kept = note.kept.filter(|_| reading.takes_kept);
-                note.json()
-            }),
+            note: note_of(line.note.unwrap_or_default(), reading).json(),
             created_at: line.created_at.0,
             written_at: (reading.time)(line.written_at.0),
         })
+    }
+
+    /// Whether both lines say the same. The order of a JSON object's fields says nothing.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let texts = |pending: &Self| {
+            [
+                pending.tool.clone(),
+                pending.note.clone(),
+                pending
+                    .event
+                    .metadata
+                    .as_ref()
+                    .map(|metadata| metadata.as_str().to_owned()),
+                pending
+                    .message()
+                    .map(|message| format!("{{{}}}", message.fields)),
+            ]
+        };
+        let facts = |pending: &Self| {
+            let Self {
+                seq,
+                id,
+                parent_id,
+                event,
+                created_at,
+                written_at,
+                ..
+            } = pending;
+            let ids = (*seq, id.clone(), parent_id.clone());
+            let times = (*created_at, *written_at);
+            (ids, event.action, event.content.clone(), times)
+        };
+        facts(self) == facts(other)
+            && texts(self)
+                .iter()
+                .zip(&texts(other))
+                .all(|(one, other)| one == other || is_same_json(one, other))
     }
 
     fn message(&self) -> Option<&MessageText> {

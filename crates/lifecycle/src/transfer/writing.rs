@@ -160,11 +160,13 @@ impl ImportWriter {
         self.last_seq = line.seq.0;
         let now_ms = host.now_ms();
         let time = |given_ms| self.sender.time(given_ms, now_ms);
+        let authority = self.sender.caller.authority();
         let reading = LineRules {
             source: self.sender.source(),
             reserved_keys: &self.reserved_keys,
             time: &time,
             takes_kept: self.sender.takes_prompts(),
+            authority: Some(&authority).filter(|_| !self.sender.keeps_origins()),
         };
         let pending = PendingEvent::from_line(line, line_number, &reading).map_err(here)?;
         self.count += 1;
@@ -214,8 +216,8 @@ impl ImportWriter {
             )));
         }
         let last_seq = self.last_seq.max(self.session.seq_floor.0);
-        // The last cursor before the next append's must stay free.
-        if line.cursor.0 >= (last_seq + 1) * CURSORS_A_SEQ - 1 {
+        // The last cursors before the next append's must stay free.
+        if line.cursor.0 >= (last_seq + 1) * CURSORS_A_SEQ - changes::CURSORS_BEFORE_APPEND {
             return Err(here(Error::invalid(
                 "cursor",
                 "`cursor` lies beyond the newest event's.",

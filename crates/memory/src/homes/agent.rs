@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{ask, away, unavailable};
+use super::{ask, away, limits_of, unavailable};
 use crate::Memory;
 use crate::definition::Definition;
 use crate::label::Label;
@@ -24,7 +24,8 @@ pub const VIA_HEADER: &str = "x-session-agent-via";
 const MAX_VIA: usize = 4;
 
 /// Reads [`VIA_HEADER`]. An unreadable header counts as empty: the header guards
-/// against circles, not against callers.
+/// against circles, not against callers. Whether it counts is up to who sends it
+/// (`api/door.rs`).
 pub fn parse_via(header: Option<&str>) -> Vec<String> {
     header
         .and_then(|header| URL_SAFE_NO_PAD.decode(header).ok())
@@ -110,7 +111,8 @@ async fn send(
         name: home.name.to_owned(),
         operation: operation.to_owned(),
     };
-    let heard = ask(memory, &who, place, headers, json::text(&Value::from(body))).await?;
+    let body = json::text(&Value::from(body));
+    let heard = ask(memory, &who, place, headers, body, limits_of(input)).await?;
     let answer =
         json::decode_tree(&heard.body).map_err(|_| unavailable(&who, "its answer is not JSON"))?;
     if heard.status == 200 {

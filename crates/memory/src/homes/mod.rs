@@ -6,12 +6,15 @@ pub mod agent;
 pub mod bucket;
 pub mod service;
 
+use serde_json::Value;
+
 use super::Memory;
 use base::error::{Code, Error, ErrorKind, Result};
 use base::outbound::{
     CallFailure, CallLimits, CallPurpose, Endpoint, OutboundRequest, WriteLock, in_time,
     send_and_read,
 };
+use store::clearing::MINUTE_MS;
 
 /// How long a call waits before it is sent, and how long its answer may then take.
 pub const PATIENCE_MS: i64 = 10_000;
@@ -26,6 +29,22 @@ pub const LIMITS: CallLimits = CallLimits {
     total_ms: PATIENCE_MS,
     max_bytes: MAX_ANSWER_BYTES,
 };
+
+/// A purge answers once pages were cleared there, for which it may wait a minute
+/// (`store/clearing.rs`).
+const PURGE_MS: i64 = PATIENCE_MS + MINUTE_MS;
+
+/// How long an agent has for its answer to this input.
+fn limits_of(input: &Value) -> CallLimits {
+    match input.get("purge") {
+        Some(Value::Bool(true)) => CallLimits {
+            silence_ms: PURGE_MS,
+            total_ms: PURGE_MS,
+            ..LIMITS
+        },
+        _ => LIMITS,
+    }
+}
 
 /// Marks an error as one of a block's home: a prompt says the reason in the block's place, and
 /// the caller finds it in the error's details.
@@ -119,13 +138,14 @@ async fn ask(
     place: Endpoint,
     headers: Vec<(String, String)>,
     body: String,
+    limits: CallLimits,
 ) -> Result<HomeResponse> {
     let call = OutboundRequest {
         purpose: CallPurpose::Memory,
         place,
         headers,
         body,
-        limits: LIMITS,
+        limits,
     };
     let sent = send_and_read(memory.outbound, call).await;
     let answer = sent.map_err(|failure| failed(who, &failure))?;

@@ -24,13 +24,14 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{HomeResponse, ask, begin_write, unavailable, unsure};
+use super::{HomeResponse, LIMITS, ask, begin_write, unavailable, unsure};
 use crate::Memory;
 use crate::definition::Definition;
 use crate::entry_query::EntryQuery;
 use base::error::Result;
+use base::ids::Id;
 use base::json::{self, Tree, json};
-use base::outbound::{Endpoint, WriteLock};
+use base::outbound::{Endpoint, OWN_CLASS, WriteLock};
 
 #[derive(Default, Deserialize)]
 pub struct ServiceAnswer {
@@ -181,7 +182,13 @@ async fn post(
     path: &str,
     fields: &[(&str, Value)],
 ) -> Result<HomeResponse> {
-    let session_id = block.is_sessions().then_some(block.scope.as_str());
+    // A service may keep the texts of each `sessionId` by themselves. A class's blocks are the
+    // agent's, and its functions are told whose model asks.
+    let asking = memory.asking.filter(|_| binding == OWN_CLASS);
+    let session_id = match block.is_sessions() {
+        true => Some(block.scope.as_str()),
+        false => asking.map(Id::as_str),
+    };
     let mut body = Map::new();
     body.insert("agent".to_owned(), memory.agent.into());
     body.insert("sessionId".to_owned(), session_id.into());
@@ -200,6 +207,7 @@ async fn post(
         place,
         Vec::new(),
         json::text(&Value::from(body)),
+        LIMITS,
     )
     .await
 }

@@ -1,7 +1,7 @@
 //! Applies one change to memory. A part of the transaction that stores what became of the
 //! change.
 
-use super::{ChangeAction, ChangeStatus, MemoryChange, StandingText};
+use super::{ChangeAction, ChangeStatus, MemoryChange, ProposalPlace, ProposalScope, StandingText};
 use crate::block::newest_of;
 use crate::definition::Definition;
 use crate::definitions::get_definition;
@@ -9,6 +9,7 @@ use crate::entries::{self, check_searchable, lives_here};
 use crate::entry_text::EntryText;
 use crate::label::Label;
 use crate::numbered_entries::find_with_version;
+use crate::origin::Origin;
 use crate::write::{NewContent, Placement, write_in_object};
 use crate::writer::MemoryWriter;
 use crate::{BlockScope, Memory};
@@ -18,12 +19,12 @@ use base::ids::Id;
 /// The reason that the versions of a profile give.
 const WRITE_REASON: &str = "Put in order by `consolidate`.";
 
-/// The agent's block that a change is about. Its content must live in this object, so that
-/// the change and what is stored of it are one transaction.
-pub fn block_of(memory: &Memory<'_>, label: &str) -> Result<Definition> {
+/// The block that a change is about. Its content must live in this object, so that the change
+/// and what is stored of it are one transaction.
+pub fn block_of(memory: &Memory<'_>, scope: BlockScope<'_>, label: &str) -> Result<Definition> {
     let label = Label::parse(label)
         .map_err(|problem| Error::invalid("label", format!("`label` {problem}.")))?;
-    let block = get_definition(memory, BlockScope::Agent, &label)?;
+    let block = get_definition(memory, scope, &label)?;
     if !lives_here(&block) {
         return Err(Error::invalid(
             "label",
@@ -36,15 +37,19 @@ pub fn block_of(memory: &Memory<'_>, label: &str) -> Result<Definition> {
 }
 
 /// The block of entries that facts go to.
-pub fn entries_of(memory: &Memory<'_>, label: &str) -> Result<Definition> {
-    let block = block_of(memory, label)?;
+pub fn entries_of(memory: &Memory<'_>, scope: BlockScope<'_>, label: &str) -> Result<Definition> {
+    let block = block_of(memory, scope, label)?;
     check_searchable(&block)?;
     Ok(block)
 }
 
 /// The text that a change is about, as it stands now. `None`: there is none.
-pub fn find_standing(memory: &Memory<'_>, change: &MemoryChange) -> Result<Option<StandingText>> {
-    let block = match block_of(memory, &change.label) {
+pub fn find_standing(
+    memory: &Memory<'_>,
+    place: &ProposalPlace,
+    change: &MemoryChange,
+) -> Result<Option<StandingText>> {
+    let block = match block_of(memory, place.block_scope(), &change.label) {
         Ok(block) => block,
         // The block was removed since.
         Err(error) if error.code == Code::BlockNotFound => return Ok(None),
@@ -67,24 +72,26 @@ pub fn find_standing(memory: &Memory<'_>, change: &MemoryChange) -> Result<Optio
 }
 
 /// The version that stands now; 0: there is none.
-pub fn standing_version(memory: &Memory<'_>, change: &MemoryChange) -> Result<i64> {
-    Ok(find_standing(memory, change)?.map_or(0, |standing| standing.version))
+pub fn standing_version(
+    memory: &Memory<'_>,
+    place: &ProposalPlace,
+    change: &MemoryChange,
+) -> Result<i64> {
+    Ok(find_standing(memory, place, change)?.map_or(0, |standing| standing.version))
 }
 
-/// Applies a change, and notes the version that it wrote. `session_id`: where it was learnt.
-pub fn apply(
-    memory: &Memory<'_>,
-    session_id: Option<&Id>,
-    change: &mut MemoryChange,
-) -> Result<()> {
-    let stands = standing_version(memory, change)?;
+/// Applies a change, and notes the version that it wrote.
+pub fn apply(memory: &Memory<'_>, place: &ProposalPlace, change: &mut MemoryChange) -> Result<()> {
+    let stands = standing_version(memory, place, change)?;
     if change.outdated || stands != change.made_for {
         return Err(written_since(change, stands));
     }
-    let block = block_of(memory, &change.label)?;
+    let block = block_of(memory, place.block_scope(), &change.label)?;
     let events = ids_of(change)?;
     let writer = MemoryWriter {
-        session_id,
+        session_id: place.session_id.as_ref(),
+        // An approval with another text is the word of whoever approves.
+        is_narrowed: place.scope == ProposalScope::Narrowed && change.source != Origin::Operator,
         source: Some(change.source),
         events: &events,
         is_proposed: true,
@@ -118,7 +125,7 @@ pub fn apply(
     }
     change.version = Some(match change.action {
         ChangeAction::Forget => change.made_for + 1,
-        _ => standing_version(memory, change)?,
+        _ => standing_version(memory, place, change)?,
     });
     change.status = ChangeStatus::Applied;
     change.reason = None;

@@ -3,14 +3,13 @@
 
 use super::apply::apply;
 use super::rows::{StoredProposal, get, update};
-use super::{ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalKind};
+use super::{ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalKind, ProposalScope};
 use crate::Memory;
 use crate::budget::check_content;
 use crate::entry_text::check_entry;
 use crate::origin::Origin;
 use base::database::atomically;
 use base::error::{Error, Result};
-use base::ids::Id;
 use store::config::load_config;
 use store::consolidation::ask_when_idle;
 use store::learn_settings::LearnSettings;
@@ -29,16 +28,18 @@ pub struct ChosenChange {
     pub content: Option<String>,
 }
 
-/// Decides on these changes, or on all that wait, in one transaction.
+/// Decides on these changes, or on all that wait, in one transaction. `editor`: whose word
+/// another text is.
 pub fn decide(
     memory: &Memory<'_>,
     id: &str,
     verdict: Verdict,
     chosen: Option<&[ChosenChange]>,
+    editor: Origin,
 ) -> Result<StoredProposal> {
     atomically(memory.db, || {
         let mut proposal = get(memory.db, id)?;
-        let session_id = session_of(&proposal)?;
+        let at = proposal.place()?;
         let places = find_places(&proposal, chosen)?;
         for place in places {
             let Some(change) = proposal.changes.get_mut(place) else {
@@ -55,9 +56,9 @@ pub fn decide(
                 }
                 Verdict::Approve => {
                     if let Some(edit) = edit {
-                        edit_change(change, edit)?;
+                        edit_change(change, edit, editor)?;
                     }
-                    apply(memory, session_id.as_ref(), change)
+                    apply(memory, &at, change)
                         .map_err(|error| error.with("index", change.index))?;
                 }
             }
@@ -66,7 +67,8 @@ pub fn decide(
         proposal.note.decided_by = Some(DecidedBy::Operator);
         update(memory.db, &proposal)?;
         proposal.tell(memory)?;
-        if verdict == Verdict::Approve && proposal.kind == ProposalKind::Learn {
+        let is_agents = proposal.note.scope != ProposalScope::Session;
+        if verdict == Verdict::Approve && proposal.kind == ProposalKind::Learn && is_agents {
             let config = load_config(memory.db, &memory.deployed.config)?;
             let now_ms = memory.host.now_ms();
             // The block that is learnt into alone is put in order by itself.
@@ -79,14 +81,6 @@ pub fn decide(
         }
         Ok(proposal)
     })
-}
-
-/// The session that a proposal was learnt from.
-pub fn session_of(proposal: &StoredProposal) -> Result<Option<Id>> {
-    match proposal.session_id.as_str() {
-        "" => Ok(None),
-        id => Id::parse(id.to_owned()).map(Some).map_err(Error::storage),
-    }
 }
 
 /// The places of the changes that are meant. An error: one of them does not wait.
@@ -122,7 +116,7 @@ fn find_places(proposal: &StoredProposal, chosen: Option<&[ChosenChange]>) -> Re
 }
 
 /// Gives a change the caller's text: it is the caller's word then.
-fn edit_change(change: &mut MemoryChange, edit: &ChosenChange) -> Result<()> {
+fn edit_change(change: &mut MemoryChange, edit: &ChosenChange, editor: Origin) -> Result<()> {
     if edit.title.is_none() && edit.content.is_none() {
         return Ok(());
     }
@@ -145,6 +139,6 @@ fn edit_change(change: &mut MemoryChange, edit: &ChosenChange) -> Result<()> {
         Some(key) => check_entry(key, change.title.as_deref(), content)?,
         None => check_content("content", content)?,
     }
-    change.source = Origin::Operator;
+    change.source = editor;
     Ok(())
 }

@@ -14,15 +14,21 @@ use store::erasing::{ErasingDatabase, overwritten};
 
 const TABLE: &str = "cf_agents_proposals";
 
-/// Erases what proposals hold of an entry of the agent's block with this label in lower
-/// case. `key` is left out: of the whole block. Part of a transaction.
-pub fn erase_of_block(db: &ErasingDatabase<'_>, label: &str, key: Option<&str>) -> Result<()> {
-    let is_meant = |change: &MemoryChange| {
+/// Erases what proposals hold of an entry of the block with this label in lower case. `scope`:
+/// the owner of the block, as rows store it. `key` is left out: of the whole block. Part of a
+/// transaction.
+pub fn erase_of_block(
+    db: &ErasingDatabase<'_>,
+    scope: &str,
+    label: &str,
+    key: Option<&str>,
+) -> Result<()> {
+    let is_meant = |proposal: &StoredProposal, change: &MemoryChange| {
         let is_key = |wanted: &str| {
             change.key.as_deref() == Some(wanted)
                 || change.supersedes.iter().any(|other| other == wanted)
         };
-        change.label.to_lowercase() == label && key.is_none_or(is_key)
+        proposal.is_of(scope) && change.label.to_lowercase() == label && key.is_none_or(is_key)
     };
     let condition = "(?1 IS NULL
                       OR EXISTS (SELECT 1
@@ -41,7 +47,7 @@ pub fn erase_of_events(
     session_id: &Id,
     seqs: &BTreeSet<i64>,
 ) -> Result<()> {
-    let is_meant = |change: &MemoryChange| {
+    let is_meant = |_: &StoredProposal, change: &MemoryChange| {
         let mut events = change.events.iter();
         events.any(|event| event.session_id == session_id.as_str() && seqs.contains(&event.seq))
     };
@@ -62,7 +68,7 @@ fn erase_where(
     db: &ErasingDatabase<'_>,
     condition: &str,
     params: &[SqlValue],
-    is_meant: &dyn Fn(&MemoryChange) -> bool,
+    is_meant: &dyn Fn(&StoredProposal, &MemoryChange) -> bool,
 ) -> Result<()> {
     let sql = format!("SELECT number FROM {TABLE} WHERE {condition} ORDER BY number");
     let numbers: Vec<i64> = load_values(db, &sql, params)?;
@@ -77,14 +83,14 @@ fn erase_where(
             continue;
         };
         let mut is_changed = false;
-        for change in proposal
-            .changes
-            .iter_mut()
-            .filter(|change| is_meant(change))
-        {
-            blank(change);
-            is_changed = true;
+        let mut changes = std::mem::take(&mut proposal.changes);
+        for change in &mut changes {
+            if is_meant(&proposal, change) {
+                blank(change);
+                is_changed = true;
+            }
         }
+        proposal.changes = changes;
         let is_empty = |change: &MemoryChange| change.status == ChangeStatus::Erased;
         if proposal.changes.iter().all(is_empty) {
             let sql = format!("DELETE FROM {TABLE} WHERE number = ?1");

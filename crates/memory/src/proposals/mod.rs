@@ -16,7 +16,9 @@ pub mod rows;
 
 use serde::{Deserialize, Serialize};
 
+use crate::BlockScope;
 use crate::origin::Origin;
+use base::ids::Id;
 
 /// The most changes of one proposal.
 pub const MAX_CHANGES: usize = 32;
@@ -197,6 +199,44 @@ pub enum DecidedBy {
     Operator,
 }
 
+/// The block that a proposal is about, by the authority of the words that it was learnt from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProposalScope {
+    /// The agent's block.
+    #[default]
+    Agent,
+    /// The agent's block. The words are those of a caller who may write this session's memory
+    /// alone, so nothing is written before somebody else approves it.
+    Narrowed,
+    /// The session's own block.
+    Session,
+}
+
+impl ProposalScope {
+    pub fn is_agent(&self) -> bool {
+        *self == Self::Agent
+    }
+}
+
+/// Where a proposal was learnt, and which block it is about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProposalPlace {
+    /// `None`: it comes from memory itself.
+    pub session_id: Option<Id>,
+    pub scope: ProposalScope,
+}
+
+impl ProposalPlace {
+    /// The owner of the block.
+    pub fn block_scope(&self) -> BlockScope<'_> {
+        match (&self.session_id, self.scope) {
+            (Some(id), ProposalScope::Session) => BlockScope::Session(id),
+            _ => BlockScope::Agent,
+        }
+    }
+}
+
 /// The facts about a proposal beside its changes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -210,6 +250,8 @@ pub struct ProposalNote {
     pub decided_by: Option<DecidedBy>,
     /// The number of changes in the model's answer that broke a rule and are left out.
     pub refused: i64,
+    #[serde(skip_serializing_if = "ProposalScope::is_agent")]
+    pub scope: ProposalScope,
 }
 
 /// A proposal, as callers see it.

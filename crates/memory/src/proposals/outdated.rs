@@ -9,9 +9,10 @@ use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::json;
 
-/// Marks the changes of entries of the agent's block with this label in lower case that name a
-/// version up to the one that stands beside the entry's key. Part of a transaction.
-pub fn outdate(db: &dyn Database, label: &str, items: &[(&str, i64)]) -> Result<()> {
+/// Marks the changes of entries of the block with this label in lower case that name a version
+/// up to the one that stands beside the entry's key. `scope`: the owner of the block, as rows
+/// store it. Part of a transaction.
+pub fn outdate(db: &dyn Database, scope: &str, label: &str, items: &[(&str, i64)]) -> Result<()> {
     let sql = "SELECT number
                  FROM cf_agents_proposals
                 WHERE EXISTS (SELECT 1
@@ -30,6 +31,9 @@ pub fn outdate(db: &dyn Database, label: &str, items: &[(&str, i64)]) -> Result<
     // One proposal at a time, because all together may be long.
     for number in numbers {
         let mut proposal = get(db, &number.to_string())?;
+        if !proposal.is_of(scope) {
+            continue;
+        }
         let changes = proposal.changes.iter_mut();
         let meant: Vec<&mut MemoryChange> = changes.filter(|change| is_meant(change)).collect();
         if meant.is_empty() {

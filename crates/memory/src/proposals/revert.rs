@@ -2,9 +2,8 @@
 //! since stays, and the change says so.
 
 use super::apply::{block_of, standing_version};
-use super::decide::session_of;
 use super::rows::{StoredProposal, get, update};
-use super::{ChangeAction, ChangeStatus, DecidedBy, MemoryChange};
+use super::{ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalPlace};
 use crate::Memory;
 use crate::content::{self, Version};
 use crate::definition::Definition;
@@ -29,7 +28,7 @@ const BLOCK_GONE: &str = "Its block is not there any more.";
 pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
     atomically(memory.db, || {
         let mut proposal = get(memory.db, id)?;
-        let session_id = session_of(&proposal)?;
+        let place = proposal.place()?;
         let is_applied = |change: &MemoryChange| change.status == ChangeStatus::Applied;
         if !proposal.changes.iter().any(is_applied) {
             return Err(Error::invalid(
@@ -42,7 +41,7 @@ pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
             if !is_applied(change) {
                 continue;
             }
-            match revert_change(memory, session_id.as_ref(), change)? {
+            match revert_change(memory, &place, change)? {
                 None => {
                     change.status = ChangeStatus::Reverted;
                     change.reason = None;
@@ -61,10 +60,11 @@ pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
 /// Takes one change back; says why if it can't be.
 fn revert_change(
     memory: &Memory<'_>,
-    session_id: Option<&Id>,
+    place: &ProposalPlace,
     change: &MemoryChange,
 ) -> Result<Option<&'static str>> {
-    let block = match block_of(memory, &change.label) {
+    let session_id = place.session_id.as_ref();
+    let block = match block_of(memory, place.block_scope(), &change.label) {
         Ok(block) => block,
         Err(error) if error.code == Code::BlockNotFound => return Ok(Some(BLOCK_GONE)),
         Err(error) => return Err(error),
@@ -73,7 +73,7 @@ fn revert_change(
         ChangeAction::Forget => 0,
         _ => change.version.unwrap_or(0),
     };
-    if change.outdated || standing_version(memory, change)? != wrote {
+    if change.outdated || standing_version(memory, place, change)? != wrote {
         return Ok(Some(WRITTEN_SINCE));
     }
     let db = memory.db;
@@ -145,6 +145,7 @@ fn put_back(
         source: before.source,
         events: &events,
         is_proposed: true,
+        is_narrowed: before.is_narrowed,
         ..MemoryWriter::of_operation(session_id)
     };
     entries::write_here(memory, block, &text, writer)?;

@@ -2,7 +2,8 @@
 //! than the last one's, so that ids are in the order of time.
 
 use super::{
-    ChangeStatus, MemoryChange, Proposal, ProposalKind, ProposalNote, ProposalStatus, StandingText,
+    ChangeStatus, MemoryChange, Proposal, ProposalKind, ProposalNote, ProposalPlace, ProposalScope,
+    ProposalStatus, StandingText,
 };
 use crate::Memory;
 use crate::told::ToldChange;
@@ -10,6 +11,7 @@ use crate::writer::MemoryWriter;
 use base::columns::{FromRow, find, find_value, load};
 use base::database::{Database, Row, SqlValue};
 use base::error::{Code, Error, Result};
+use base::ids::Id;
 use base::json;
 
 /// How many proposals that are decided are kept. The oldest are forgotten; what they wrote
@@ -17,7 +19,10 @@ use base::json;
 const MAX_DECIDED: i64 = 1_000;
 
 /// How many proposals may wait. Beyond them the agent learns no more until some are decided.
+/// What callers narrowed to a session said has a number of its own, and no session has more than
+/// its share: nobody keeps the others from being learnt from.
 const MAX_PENDING: i64 = 500;
+const MAX_PENDING_OF_SESSION: i64 = 20;
 
 /// One proposal, as its row holds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +38,25 @@ pub struct StoredProposal {
 
 impl StoredProposal {
     pub const COLUMNS: &str = "number, session_id, kind, label, note, changes";
+
+    pub fn place(&self) -> Result<ProposalPlace> {
+        let session_id = match self.session_id.as_str() {
+            "" => None,
+            id => Some(Id::parse(id.to_owned()).map_err(Error::storage)?),
+        };
+        Ok(ProposalPlace {
+            session_id,
+            scope: self.note.scope,
+        })
+    }
+
+    /// Whether the proposal is about a block of this owner, as rows store it.
+    pub(super) fn is_of(&self, scope: &str) -> bool {
+        match self.note.scope {
+            ProposalScope::Session => self.session_id == scope,
+            ProposalScope::Agent | ProposalScope::Narrowed => scope.is_empty(),
+        }
+    }
 
     /// Tells a service that the proposal is new, decided or taken back (`onMemoryChange`).
     /// Part of the transaction that writes it.
@@ -159,23 +183,42 @@ pub fn forget_before(db: &dyn Database, time_ms: i64, keeps_pending: bool) -> Re
 }
 
 /// Refuses another proposal while as many wait as may wait.
-pub fn check_room(db: &dyn Database) -> Result<()> {
+pub fn check_room(db: &dyn Database, place: &ProposalPlace) -> Result<()> {
+    let session_id = place.session_id.as_ref().map(Id::as_str);
+    match place.scope {
+        ProposalScope::Agent => check_count(db, true, None, MAX_PENDING),
+        ProposalScope::Narrowed | ProposalScope::Session => {
+            check_count(db, false, None, MAX_PENDING)?;
+            check_count(db, false, session_id, MAX_PENDING_OF_SESSION)
+        }
+    }
+}
+
+fn check_count(
+    db: &dyn Database,
+    is_agents: bool,
+    session_id: Option<&str>,
+    most: i64,
+) -> Result<()> {
     let sql = "SELECT count(*)
                  FROM (SELECT 1
                          FROM cf_agents_proposals
                         WHERE status = 'pending'
-                        LIMIT ?1)";
-    let waiting: i64 = find_value(db, sql, &[MAX_PENDING.into()])?.unwrap_or(0);
-    if waiting < MAX_PENDING {
+                          AND (note ->> '$.scope' IS NULL) = ?1
+                          AND (?2 IS NULL OR session_id = ?2)
+                        LIMIT ?3)";
+    let params = [i64::from(is_agents).into(), session_id.into(), most.into()];
+    let waiting: i64 = find_value(db, sql, &params)?.unwrap_or(0);
+    if waiting < most {
         return Ok(());
     }
     Err(Error::new(
         Code::PayloadTooLarge,
         format!(
-            "{MAX_PENDING} proposals wait for a decision, as many as may wait. Approve or reject some with `decideProposal`; then the agent goes on learning."
+            "{most} proposals wait for a decision, as many as may wait. Approve or reject some with `decideProposal`; then the agent goes on learning."
         ),
     )
-    .with("limit", MAX_PENDING)
+    .with("limit", most)
     .with("actual", waiting))
 }
 

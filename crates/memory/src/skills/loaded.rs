@@ -79,14 +79,25 @@ pub fn load(
 ) -> Result<bool> {
     atomically(db, || {
         let [session, block, skill] = place(session_id, label, key);
+        // The session's own block, if it has one, was there before the copy.
+        let own_since: Option<i64> = columns::find_value(
+            db,
+            "SELECT defined_at
+               FROM cf_agents_blocks
+              WHERE scope = ?1
+                AND key = ?2
+                AND is_removed = 0",
+            &[session.clone(), block.clone()],
+        )?;
+        let own_since = own_since.unwrap_or(-1);
         let counts: Option<(i64, Option<i64>, Option<i64>)> = columns::find(
             db,
             "SELECT count(content),
-                    sum(block = ?2 AND key = ?3 AND content = ?4),
+                    sum(block = ?2 AND key = ?3 AND content = ?4 AND loaded_at > ?5),
                     sum(iif(content IS NULL OR (block = ?2 AND key = ?3), 0, octet_length(json_quote(content)) - 2))
                FROM cf_agents_loaded_skills
               WHERE session_id = ?1",
-            &[session, block, skill, content.into()],
+            &[session, block, skill, content.into(), own_since.into()],
         )?;
         let (count, same, others_bytes) = counts.unwrap_or_default();
         if same > Some(0) {
@@ -125,7 +136,7 @@ pub fn load(
                 skill,
                 label.as_str().into(),
                 content.into(),
-                host.now_ms().into(),
+                host.now_ms().max(own_since + 1).into(),
             ],
         )?;
         Ok(true)

@@ -2,6 +2,7 @@
 //! a whole document when it needs it, and unloads the document afterwards.
 
 pub mod front_matter;
+pub mod listing;
 pub mod loaded;
 pub mod skill;
 pub mod stored;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use self::front_matter::FrontMatter;
+use self::listing::SkillListing;
 use super::Memory;
 use super::definition::Definition;
 use super::homes::agent::{self, RemoteBlock};
@@ -22,16 +24,13 @@ use super::told::ToldChange;
 use super::writer::MemoryWriter;
 use crate::content::{MAX_TRIES, overtaken};
 use crate::kind::BlockKind;
-use crate::origin::{MarksChange, Origin};
+use crate::origin::{MarksChange, Origin, quoted_text};
 use base::database::{Database, atomically};
 use base::error::{Code, Error, Result};
 use base::filter::Filter;
 
 /// The most bytes of a document: a longer one would crowd out the conversation.
 pub const MAX_SKILL_BYTES: usize = 256 << 10;
-
-/// The most bytes of a listing in the prompt.
-const MAX_LISTING_BYTES: usize = 32 << 10;
 
 /// How long a stored listing of the bucket is used.
 const LISTING_MS: i64 = 60_000;
@@ -157,60 +156,6 @@ pub fn list_here(db: &dyn Database, block: &Definition) -> Result<SkillListing> 
     stored::load_skills(db, block, None).map(SkillListing::Skills)
 }
 
-/// The documents that a block's home lists.
-pub enum SkillListing {
-    Skills(Vec<Skill>),
-    /// A service's listing as text.
-    Told(String),
-}
-
-impl SkillListing {
-    /// The listing as the prompt shows it.
-    pub fn render(&self) -> String {
-        let skills = match self {
-            SkillListing::Told(text) if text.trim().is_empty() => &Vec::new(),
-            SkillListing::Told(text) => return cut_listing(text),
-            SkillListing::Skills(skills) => skills,
-        };
-        if skills.is_empty() {
-            return "No documents yet.".to_owned();
-        }
-        let mut text = String::new();
-        for (index, skill) in skills.iter().enumerate() {
-            let line = match &skill.description {
-                Some(description) => format!("- {}: {description}", skill.key),
-                None => format!("- {}", skill.key),
-            };
-            if text.len() + line.len() > MAX_LISTING_BYTES {
-                text.push_str(&format!("\n… and {} more", skills.len() - index));
-                break;
-            }
-            if index > 0 {
-                text.push('\n');
-            }
-            text.push_str(&line);
-        }
-        text
-    }
-
-    pub fn into_skills(self) -> Vec<Skill> {
-        match self {
-            SkillListing::Skills(skills) => skills,
-            SkillListing::Told(_) => Vec::new(),
-        }
-    }
-}
-
-fn cut_listing(text: &str) -> String {
-    let cut = text.floor_char_boundary(MAX_LISTING_BYTES);
-    let kept = text.get(..cut).unwrap_or_default();
-    if cut < text.len() {
-        format!("{kept}\n… and more")
-    } else {
-        kept.to_owned()
-    }
-}
-
 fn read_told(told: Vec<service::ServiceSkill>) -> Vec<Skill> {
     let mut skills: Vec<Skill> = told
         .into_iter()
@@ -319,9 +264,10 @@ pub async fn put(
     match block.home() {
         BlockHome::BucketPrefix { prefix } => {
             check_unmarked(block, marks)?;
+            let content = carried(memory, content, writer);
             let place = bucket::find_place(memory, prefix, key).await?;
             let object_key = place.unwrap_or_else(|| format!("{prefix}{key}"));
-            bucket::put_text(memory, &object_key, content, description.as_deref()).await?;
+            bucket::put_text(memory, &object_key, &content, description.as_deref()).await?;
             note_away(
                 memory,
                 &ToldChange::of_item(block, key, None),
@@ -347,9 +293,10 @@ pub async fn put(
             return agent::call(memory, block, home, "putSkill", input.into()).await;
         }
         BlockHome::Service { binding } => {
+            let content = carried(memory, content, writer);
             let fields: [(&str, Value); 3] = [
                 ("key", (*key).into()),
-                ("content", (*content).into()),
+                ("content", content.into()),
                 ("description", description.into()),
             ];
             let fields = [fields.to_vec(), marks.fields(), writer.fields()].concat();
@@ -362,6 +309,16 @@ pub async fn put(
         }
     }
     Ok(skill)
+}
+
+/// A document that a model writes to a home which keeps no source: of a tool's or a file's words, it
+/// is their quotation.
+fn carried(memory: &Memory<'_>, content: &str, writer: MemoryWriter<'_>) -> String {
+    let origin = writer.origin();
+    match writer.is_tool && origin.is_quoted() {
+        true => quoted_text(origin, Some(memory.host.now_ms()), content),
+        false => content.to_owned(),
+    }
 }
 
 /// Refuses metadata and tags of a document in the bucket, which has no place for them.
@@ -426,7 +383,13 @@ pub async fn append(
     match block.home() {
         BlockHome::BucketPrefix { prefix } => {
             check_unmarked(block, &added.marks)?;
-            append_in_bucket(memory, block, prefix, added, writer).await
+            let content = carried(memory, added.content, writer);
+            let added = Addition {
+                content: &content,
+                marks: added.marks.clone(),
+                ..*added
+            };
+            append_in_bucket(memory, block, prefix, &added, writer).await
         }
         BlockHome::Object | BlockHome::Bucket { .. } => atomically(memory.db, || {
             let before = stored::find_skill(memory.db, block, added.key)?;
@@ -438,7 +401,10 @@ pub async fn append(
             // An addition does not turn somebody else's text into the writer's.
             let kept = before.and_then(|document| document.source);
             let writer = MemoryWriter {
-                source: kept.filter(|kept| kept.is_quoted()).or(writer.source),
+                source: match kept.filter(|kept| kept.is_quoted()) {
+                    Some(kept) => Some(kept.or_less_trusted(writer.origin())),
+                    None => writer.source,
+                },
                 ..writer
             };
             check_content(&content)?;
@@ -535,45 +501,5 @@ pub async fn delete(
         BlockHome::Object | BlockHome::Bucket { .. } => {
             stored::delete_skill(memory, block, key, writer)
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn skill(key: &str, description: Option<&str>) -> Skill {
-        Skill {
-            key: key.to_owned(),
-            description: description.map(str::to_owned),
-            ..Skill::default()
-        }
-    }
-
-    #[test]
-    fn a_listing_is_a_line_a_document_and_says_when_it_is_cut() {
-        assert_eq!(
-            SkillListing::Skills(Vec::new()).render(),
-            "No documents yet."
-        );
-        assert_eq!(
-            SkillListing::Told(" ".to_owned()).render(),
-            "No documents yet."
-        );
-        let listing = SkillListing::Skills(vec![skill("a", Some("First")), skill("b", None)]);
-        assert_eq!(listing.render(), "- a: First\n- b");
-        let long = SkillListing::Skills(vec![skill("a", Some(&"x".repeat(1_000))); 40]).render();
-        assert!(long.len() < MAX_LISTING_BYTES + 100);
-        assert!(
-            long.ends_with("\n… and 8 more"),
-            "{}",
-            long.lines().last().unwrap()
-        );
-    }
-
-    #[test]
-    fn a_description_is_one_line_of_bounded_length() {
-        assert_eq!(clip_description(" a\n b\tc "), "a b c");
-        assert_eq!(clip_description(&"é".repeat(600)).chars().count(), 501);
     }
 }

@@ -6,6 +6,7 @@ use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
+use log::event::IS_RUN_MEMBER;
 use log::row::EventLink;
 
 /// The children's `seq`, oldest first. `parent_seq` 0: the roots.
@@ -49,6 +50,33 @@ pub fn load_child_links(
              ON e.session_id = ?1
             AND e.seq = child.value
           ORDER BY e.seq",
+        EventLink::columns()
+    );
+    let list = SqlValue::Text(json::encode(&children)?);
+    load(db, &sql, &[session_id.as_str().into(), list])
+}
+
+/// The places of the two oldest children, or of the two oldest that are members of runs.
+pub fn load_oldest_links(
+    db: &dyn Database,
+    session_id: &Id,
+    parent_seq: i64,
+    only_members: bool,
+) -> Result<Vec<EventLink>> {
+    let children = load_children(db, session_id, parent_seq)?;
+    let condition = match only_members {
+        true => IS_RUN_MEMBER,
+        false => "1",
+    };
+    let sql = format!(
+        "SELECT {}
+           FROM json_each(?2) AS child
+          CROSS JOIN cf_agents_events AS e
+             ON e.session_id = ?1
+            AND e.seq = child.value
+          WHERE {condition}
+          ORDER BY child.value
+          LIMIT 2",
         EventLink::columns()
     );
     let list = SqlValue::Text(json::encode(&children)?);

@@ -6,6 +6,7 @@ use base::host::Host;
 use base::ids::Id;
 use log::find::find_seqs;
 use log::tip::{Leaf, LogTip, get_tip};
+use store::activity;
 
 pub fn message_not_found(field: &str, id: &Id) -> Error {
     Error::new(
@@ -70,6 +71,7 @@ pub fn set_leaf(db: &dyn Database, host: &dyn Host, session_id: &Id, id: &Id) ->
                     updated_at = max(updated_at, ?4)
               WHERE id = ?1",
             &params,
-        )
+        )?;
+        activity::note(db, session_id)
     })
 }

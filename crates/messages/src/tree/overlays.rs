@@ -8,6 +8,7 @@
 //! same event, the reader sees the wider one.
 
 use super::path::{is_on_path, load_segments};
+use base::action::Action;
 use base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use base::columns::{FromRow, find, load};
 use base::database::{Database, Row, SqlText};
@@ -222,3 +223,30 @@ pub fn load_overlays(db: &dyn Database, session_id: &Id) -> Result<Vec<Overlay>>
     );
     load(db, &sql, &[session_id.as_str().into()])
 }
+
+/// Whether a summary of the session covers the result of a tool. Bounded: of summaries that cover
+/// more events than this together, the answer is yes.
+pub fn covers_results(db: &dyn Database, session_id: &Id) -> Result<bool> {
+    let sql = "SELECT total(to_seq - from_seq + 1) > ?2
+                 FROM cf_agents_compactions
+                WHERE session_id = ?1";
+    let params = [session_id.as_str().into(), MAX_SEARCHED.into()];
+    let is_large: Option<i64> = base::columns::find_value(db, sql, &params)?;
+    if is_large == Some(1) {
+        return Ok(true);
+    }
+    let sql = "SELECT 1
+                 FROM cf_agents_compactions AS c
+                 JOIN cf_agents_events AS e
+                   ON e.session_id = c.session_id
+                  AND e.seq BETWEEN c.from_seq AND c.to_seq
+                WHERE c.session_id = ?1
+                  AND e.action = ?2
+                LIMIT 1";
+    let params = [session_id.as_str().into(), Action::ToolResult.name().into()];
+    let found: Option<i64> = base::columns::find_value(db, sql, &params)?;
+    Ok(found.is_some())
+}
+
+/// The most events among which the results of tools are looked for.
+const MAX_SEARCHED: i64 = 5_000;

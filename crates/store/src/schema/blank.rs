@@ -10,7 +10,7 @@ use std::cell::Cell;
 
 use super::create;
 use base::columns::find_value;
-use base::database::{Database, Row, SqlText, SqlValue, TextAndRow, atomically};
+use base::database::{Database, Row, SqlText, SqlValue, TextAndRow, Writes, atomically};
 use base::error::Result;
 use base::host::Host;
 
@@ -100,6 +100,10 @@ impl Database for BlankDatabase<'_> {
 
     fn size_bytes(&self) -> Result<i64> {
         self.db.size_bytes()
+    }
+
+    fn take_writes(&self) -> Result<Writes> {
+        self.db.take_writes()
     }
 
     fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

@@ -1,11 +1,23 @@
 //! The bytes that deleted rows leave in the database's file. SQLite frees the place of a row
 //! as it is, and moves rows between pages without clearing where they stood. So after a
-//! purge, free pages are filled with zeros, small tables are written anew into such pages,
-//! and free pages are filled again.
+//! purge, small tables are written anew, and free pages are filled with zeros.
 //!
-//! A Durable Object refuses `PRAGMA secure_delete` and `VACUUM`, which would do the same.
+//! A Durable Object refuses `PRAGMA secure_delete` and `VACUUM`, which would do the same, and
+//! every question after free pages. But a table's root page has a number, and tells which page
+//! SQLite took (`zeros.rs`).
+//!
+//! SQLite clears a page that it takes from the free ones, but not if the same transaction freed
+//! the page, and not the pages that list the free ones. So whatever is written anew is written to
+//! pages that held zeros, or that the file did not have before.
+//!
+//! The write-ahead log holds pages as they were. SQLite copies the log into the file after 1,000
+//! pages and then writes it from its beginning, over what was there.
 
-use base::columns::{find_value, load};
+use super::zeros::{
+    FEW_PAGES, FREED_ROOTS, LOG_PAGES, MAX_FILLED_PAGES, MAX_LOG_PAGES, MAX_MERGED_PAGES,
+    MAX_ROW_PAGES, MAX_ROWS_OF_ZEROS, MORE_PAGES, PAGE_BYTES, STEP_PAGES, Zeros,
+};
+use base::columns::{find_value, load, load_values};
 use base::database::{Database, atomically, find_row};
 use base::error::{Error, Result};
 
@@ -14,67 +26,137 @@ use base::error::{Error, Result};
 const MAX_ROWS: i64 = 2_000;
 const MAX_BYTES: i64 = 24 << 20;
 
-/// How much is filled: as much as a purge of a small database frees, and the 1,022 pages
-/// that SQLite's list of free pages may hold before them, since it takes the oldest of them
-/// first. The write-ahead log is copied into the file after 1,000 pages, too.
-pub const FILLED_BYTES: i64 = 8 << 20;
+/// A row takes so many bytes more than its values, and so many again in each index.
+const ROW_BYTES: i64 = 32;
 
-/// How much is filled where an object may have died while it cleared pages. Its next life
-/// writes behind the frames that the log held, so the log is twice as long.
-pub const FILLED_AFTER_DEATH_BYTES: i64 = 3 * FILLED_BYTES;
-
-/// The most pages of an index of words that one purge merges at once. A
-/// page has 4 KB.
-const MAX_MERGED_PAGES: i64 = 4_096;
-
-/// The bytes of one row of zeros. A value has 2 MB at most.
-const ROW_BYTES: i64 = 1_900_000;
-
-/// The table of zeros. It is there between two steps of filling.
-const ZEROS: &str = "cf_agents_zeros";
-
-/// Whether the table is small enough to be written anew.
-fn is_small(db: &dyn Database, table: &str) -> Result<bool> {
-    if db.size_bytes()? > MAX_BYTES {
-        return Ok(false);
+/// About how many pages these tables take that are small enough to be written anew: twice what
+/// their rows say. If it is too few, the file grows by the others.
+fn estimate_pages(db: &dyn Database, tables: &[&'static str]) -> Result<i64> {
+    let mut pages = 0;
+    for &table in tables {
+        let Some(rows) = count_if_small(db, table)? else {
+            continue;
+        };
+        let bytes = match is_index(db, table)? {
+            true => bytes_of(db, &format!("{table}_data"))?,
+            false => bytes_of(db, table)?,
+        };
+        pages += FEW_PAGES + 2 * (bytes + rows * ROW_BYTES) / PAGE_BYTES;
     }
+    Ok(pages)
+}
+
+/// The bytes of all values of a table.
+fn bytes_of(db: &dyn Database, table: &str) -> Result<i64> {
+    let columns: Vec<String> = load_values(
+        db,
+        "SELECT 'coalesce(octet_length(\"' || name || '\"), 0)' FROM pragma_table_info(?1)",
+        &[table.into()],
+    )?;
+    let sql = format!("SELECT sum({}) FROM {table}", columns.join(" + "));
+    let bytes: Option<i64> = find_value::<Option<i64>>(db, &sql, &[])?.flatten();
+    Ok(bytes.unwrap_or(0))
+}
+
+/// How many rows the table has, if it is small enough to be written anew.
+fn count_if_small(db: &dyn Database, table: &str) -> Result<Option<i64>> {
     let sql = format!(
         "SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {})",
         MAX_ROWS + 1
     );
     let rows: i64 = find_value(db, &sql, &[])?.unwrap_or(0);
-    Ok(rows <= MAX_ROWS)
+    Ok((rows <= MAX_ROWS).then_some(rows))
+}
+
+/// What was written anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Renewed {
+    pub rows: i64,
+    /// The most pages that this wrote: so long is its part of the log.
+    pub pages: i64,
+    /// How many pages the file has; 0: not known.
+    pub file_pages: i64,
 }
 
 /// Writes those of these tables anew that are small, and merges a longer index of words: the
 /// words of deleted rows are in an index until then. `fill_index` writes the rows of an
-/// index of words, which is empty then.
-///
-/// The old tables go last. SQLite clears a page that it takes from the free ones, unless
-/// the same transaction freed the page.
+/// index of words, which is empty then. Begins where [`fill_free_pages`] has ended, and leaves no
+/// free page: all are filled with zeros.
 pub fn renew(
     db: &dyn Database,
     tables: &[&'static str],
     fill_index: &dyn Fn(&str) -> Result<()>,
-) -> Result<()> {
+    file_pages: i64,
+) -> Result<Renewed> {
     atomically(db, || {
-        let mut old = Vec::new();
-        for table in tables {
-            let is_index = is_index(db, table)?;
-            // An index that was never used has two rows of its own.
-            if is_index && count_pages(db, table, 3)? < 3 {
-                continue;
-            }
-            if is_small(db, table)? {
-                old.push(write_anew(db, table, fill_index)?);
-            } else if is_index {
-                merge(db, table)?;
+        let mut zeros = Zeros::go_on(db, file_pages)?;
+        let held_pages = zeros.used_pages()? - zeros.count_filled()?;
+        let expected_pages = estimate_pages(db, tables)?.min(held_pages);
+        // Requests that came between may have freed pages.
+        zeros.give(FREED_ROOTS + 1)?;
+        zeros.fill_all()?;
+        let is_small = held_pages * PAGE_BYTES <= MAX_BYTES;
+        // The pages of the list of tables, of spare tables, and of the lists of free pages.
+        let (mut olds, mut written, mut pages) = (Vec::new(), 0, MORE_PAGES);
+        let mut longer = Vec::new();
+        // Pages for the new tables, which hold nothing but zeros.
+        zeros.give(expected_pages + FEW_PAGES)?;
+        let pages_before = zeros.used_pages()?;
+        for &table in tables {
+            let rows = match is_small {
+                true => count_if_small(db, table)?,
+                false => None,
+            };
+            if let Some(rows) = rows {
+                olds.push(OldTable::rename(db, table)?);
+                written += rows;
+            } else if is_index(db, table)? {
+                longer.push(table);
             }
         }
-        for old in old {
-            db.run(&format!("DROP TABLE {old}"), &[])?;
+        // From here on, the list of tables needs no page of its own while pages with texts are
+        // free.
+        zeros.make_spare(2 * (held_pages / (MAX_ROWS_OF_ZEROS * MAX_ROW_PAGES) + 1))?;
+        zeros.takes_new_pages()?;
+        for old in olds.iter().filter(|old| !old.is_index) {
+            let OldTable { table, name, .. } = old;
+            db.run(&format!("INSERT INTO {table} SELECT * FROM {name}"), &[])?;
         }
-        Ok(())
+        for old in olds.iter().filter(|old| old.is_index) {
+            fill_index(old.table)?;
+            // An index frees pages while it is filled.
+            zeros.fill_all()?;
+        }
+        // The indexes keep their names, so the old ones go first.
+        let used_pages = zeros.used_pages()?;
+        for (name, _) in olds.iter().flat_map(|old| &old.indexes) {
+            db.run(&format!("DROP INDEX {name}"), &[])?;
+        }
+        let freed_pages = used_pages - zeros.used_pages()?;
+        zeros.fill_known()?;
+        pages += used_pages - pages_before;
+        zeros.give(freed_pages + FEW_PAGES)?;
+        pages += freed_pages;
+        for (_, create) in olds.iter().flat_map(|old| &old.indexes) {
+            db.run(create, &[])?;
+        }
+        zeros.note_file_pages()?;
+        for table in longer {
+            pages += MERGED_PAGES * count_pages(db, table, MAX_MERGED_PAGES)?;
+            merge(db, table)?;
+            zeros.note_file_pages()?;
+        }
+        for old in &olds {
+            db.run(&format!("DROP TABLE {}", old.name), &[])?;
+        }
+        zeros.fill_known()?;
+        zeros.keep_last_page()?;
+        zeros.close()?;
+        Ok(Renewed {
+            rows: written,
+            pages: pages + zeros.pages,
+            file_pages: zeros.file_pages,
+        })
     })
 }
 
@@ -82,6 +164,10 @@ fn is_index(db: &dyn Database, table: &str) -> Result<bool> {
     let sql = "SELECT 1 FROM sqlite_master WHERE name = ?1 AND sql LIKE 'CREATE VIRTUAL TABLE%'";
     Ok(find_row(db, sql, &[table.into()])?.is_some())
 }
+
+/// The pages that a merge writes for each page of the index: the new one, the old one that is
+/// emptied, and the pages above them.
+const MERGED_PAGES: i64 = 3;
 
 /// How many rows the index keeps its words in; up to `most` are counted.
 fn count_pages(db: &dyn Database, index: &str, most: i64) -> Result<i64> {
@@ -101,65 +187,118 @@ fn merge(db: &dyn Database, index: &str) -> Result<()> {
     db.run(&sql, &[])
 }
 
-/// Renames a table and writes its rows into a new one. Returns the old table's new name.
-fn write_anew(
-    db: &dyn Database,
-    table: &str,
-    fill_index: &dyn Fn(&str) -> Result<()>,
-) -> Result<String> {
-    let old = format!("{table}_old");
-    let sql = "SELECT sql FROM sqlite_master WHERE name = ?1";
-    let create: Option<String> = find_value(db, sql, &[table.into()])?;
-    let create = create.ok_or_else(|| Error::storage("a table without a statement"))?;
-    let indexes: Vec<(String, String)> = load(
-        db,
-        "SELECT name, sql
-           FROM sqlite_master
-          WHERE type = 'index'
-            AND tbl_name = ?1
-            AND sql IS NOT NULL
-          ORDER BY name",
-        &[table.into()],
-    )?;
-    db.run(&format!("ALTER TABLE {table} RENAME TO {old}"), &[])?;
-    db.run(&create, &[])?;
-    if create.starts_with("CREATE VIRTUAL TABLE") {
-        fill_index(table)?;
-        return Ok(old);
-    }
-    db.run(&format!("INSERT INTO {table} SELECT * FROM {old}"), &[])?;
-    for (name, create) in indexes {
-        db.run(&format!("DROP INDEX {name}"), &[])?;
-        db.run(&create, &[])?;
-    }
-    Ok(old)
+/// A table that goes, beside the new one of its name.
+struct OldTable {
+    table: &'static str,
+    /// Its own name until then.
+    name: String,
+    /// Whether it is an index of words.
+    is_index: bool,
+    /// The names and statements of its indexes.
+    indexes: Vec<(String, String)>,
 }
 
-/// Fills free pages with zeros. The zeros have to be committed before
-/// [`empty_free_pages`] frees the pages again: SQLite does not write a page that one
-/// transaction both fills and frees.
-pub fn fill_free_pages(db: &dyn Database, bytes: i64) -> Result<()> {
+impl OldTable {
+    /// Renames the table, and makes the new one.
+    fn rename(db: &dyn Database, table: &'static str) -> Result<Self> {
+        let name = format!("{table}_old");
+        let sql = "SELECT sql FROM sqlite_master WHERE name = ?1";
+        let create: Option<String> = find_value(db, sql, &[table.into()])?;
+        let create = create.ok_or_else(|| Error::storage("a table without a statement"))?;
+        let indexes = load(
+            db,
+            "SELECT name, sql
+               FROM sqlite_master
+              WHERE type = 'index'
+                AND tbl_name = ?1
+                AND sql IS NOT NULL
+              ORDER BY name",
+            &[table.into()],
+        )?;
+        db.run(&format!("ALTER TABLE {table} RENAME TO {name}"), &[])?;
+        db.run(&create, &[])?;
+        Ok(Self {
+            table,
+            name,
+            is_index: create.starts_with("CREATE VIRTUAL TABLE"),
+            indexes,
+        })
+    }
+}
+
+/// The pages that a filling wrote, and those of the file afterwards; 0: free pages are left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filled {
+    pub pages: i64,
+    pub file_pages: i64,
+}
+
+/// Fills all free pages with zeros, and so many pages that the log is copied into the file.
+/// `tables` are to be written anew. `file_pages`: how many pages the file had; 0: not known. The zeros have to be committed before
+/// [`empty_free_pages`] frees the pages again.
+pub fn fill_free_pages(
+    db: &dyn Database,
+    tables: &[&'static str],
+    file_pages: i64,
+) -> Result<Filled> {
     atomically(db, || {
-        // A step before this one may have died.
-        db.run(&format!("DROP TABLE IF EXISTS {ZEROS}"), &[])?;
-        db.run(&format!("CREATE TABLE {ZEROS} (zeros BLOB NOT NULL)"), &[])?;
-        let mut left = bytes;
-        while left > 0 {
-            let sql = format!("INSERT INTO {ZEROS} (zeros) VALUES (zeroblob(?1))");
-            db.run(&sql, &[left.min(ROW_BYTES).into()])?;
-            left -= ROW_BYTES;
+        let mut zeros = Zeros::begin(db, file_pages)?;
+        let held_pages = zeros.used_pages()?;
+        let expected_pages = estimate_pages(db, tables)?.min(held_pages);
+        // A very small one, which `renew` frees to ask whether other pages are free.
+        zeros.add(2 * FREED_ROOTS)?;
+        zeros.close()?;
+        // Small tables, so that `renew` can take as many pages as it needs.
+        while zeros.pages < 2 * expected_pages + MAX_ROW_PAGES && zeros.pages < MAX_FILLED_PAGES {
+            zeros.add(MAX_ROW_PAGES / 2)?;
+            zeros.close()?;
         }
-        Ok(())
+        zeros.add(LOG_PAGES + STEP_PAGES - zeros.pages)?;
+        // So many it has at least.
+        let last_page = zeros.find_last_page()?.unwrap_or(0);
+        if zeros.file_pages == 0 {
+            zeros.file_pages = last_page;
+            zeros.is_known = false;
+        }
+        zeros.fill_all()?;
+        zeros.close()?;
+        Ok(Filled {
+            pages: zeros.pages,
+            file_pages: zeros.file_pages,
+        })
     })
 }
 
-pub fn empty_free_pages(db: &dyn Database) -> Result<()> {
-    db.run(&format!("DROP TABLE IF EXISTS {ZEROS}"), &[])
+/// Fills so many pages that the whole log is written over, and copied into the file. The text in
+/// it reaches as far as the longest transaction: `peak_pages`.
+pub fn fill_log(db: &dyn Database, peak_pages: i64) -> Result<i64> {
+    fill(db, LOG_PAGES + STEP_PAGES + peak_pages)
+}
+
+/// Fills so many pages that the beginning of the log is written over, where [`renew`] wrote this
+/// many pages.
+pub fn fill_beginning(db: &dyn Database, pages: i64) -> Result<i64> {
+    fill(db, STEP_PAGES + pages)
+}
+
+fn fill(db: &dyn Database, pages: i64) -> Result<i64> {
+    atomically(db, || {
+        let mut zeros = Zeros::begin(db, 0)?;
+        zeros.add(pages.min(MAX_FILLED_PAGES))?;
+        zeros.close()?;
+        Ok(zeros.pages)
+    })
+}
+
+/// How much of the log an earlier life may have written, if the file has so many pages.
+pub fn pages_of_earlier_log(file_pages: i64) -> i64 {
+    file_pages.min(MAX_LOG_PAGES)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::zeros::{LAST_PAGE, empty_free_pages};
     use crate::testing::migrated;
 
     #[test]
@@ -186,8 +325,10 @@ mod tests {
                 "cf_agents_events",
                 "cf_agents_item_versions",
             ];
-            renew(&db, &tables, &|_| Ok(())).unwrap();
+            renew(&db, &tables, &|_| Ok(()), 0).unwrap();
+            empty_free_pages(&db).unwrap();
         }
+        db.run(&format!("DROP TABLE {LAST_PAGE}"), &[]).unwrap();
         assert_eq!(schema(&db), before);
         assert_eq!(db.dump(), rows);
         let again =
@@ -197,13 +338,130 @@ mod tests {
     }
 
     #[test]
-    fn filling_leaves_no_table_behind() {
+    fn filling_leaves_no_table_behind_and_knows_the_end_of_the_file() {
         let db = migrated();
-        let before = db.dump();
-        fill_free_pages(&db, FILLED_BYTES).unwrap();
-        fill_free_pages(&db, FILLED_BYTES).unwrap();
-        empty_free_pages(&db).unwrap();
-        empty_free_pages(&db).unwrap();
-        assert_eq!(db.dump(), before);
+        let used = || db.size_bytes().unwrap() / PAGE_BYTES;
+        let small = used();
+        let mut file_pages = 0;
+        for round in 0..5 {
+            // Rows that go leave free pages.
+            db.run("CREATE TABLE gone (text)", &[]).unwrap();
+            for _ in 0..round {
+                db.run("INSERT INTO gone VALUES (zeroblob(400000))", &[])
+                    .unwrap();
+            }
+            db.run("DROP TABLE gone", &[]).unwrap();
+            let filled = fill_free_pages(&db, &[], file_pages).unwrap();
+            // All pages are in use, and the file grew by no more than a step of filling.
+            assert!(
+                (used()..=used() + 2).contains(&filled.file_pages),
+                "round {round}"
+            );
+            assert!(filled.pages >= LOG_PAGES);
+            assert!(
+                file_pages == 0 || filled.file_pages <= file_pages + 40,
+                "round {round}"
+            );
+            file_pages = filled.file_pages;
+            assert!(fill_log(&db, 7).unwrap() >= LOG_PAGES + STEP_PAGES + 7);
+            empty_free_pages(&db).unwrap();
+            assert_eq!(used(), small);
+        }
+    }
+
+    /// All steps of a clearing, each committed; returns how many pages the file has, and how many
+    /// rows that wrote.
+    fn clear(db: &File, file_pages: i64) -> (i64, u64) {
+        let db = &db.db;
+        db.take_costs();
+        let tables = ["cf_agents_entries"];
+        let filled = fill_free_pages(db, &tables, file_pages).unwrap();
+        let renewed = renew(db, &tables, &|_| Ok(()), filled.file_pages).unwrap();
+        fill_log(db, renewed.pages.max(filled.file_pages / 4)).unwrap();
+        fill_beginning(db, renewed.pages).unwrap();
+        empty_free_pages(db).unwrap();
+        (renewed.file_pages, db.take_costs().1)
+    }
+
+    struct File {
+        db: base::testing::Sqlite,
+        folder: std::path::PathBuf,
+    }
+
+    impl File {
+        fn new() -> Self {
+            let name = format!("session-agent-pages-{}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            let db = crate::testing::migrated_at(&folder.join("a.sqlite"));
+            Self { db, folder }
+        }
+
+        /// How many deleted keys the files hold.
+        fn count(&self, text: &[u8]) -> usize {
+            let files = ["a.sqlite", "a.sqlite-wal"].map(|name| self.folder.join(name));
+            let count = |path: &std::path::PathBuf| {
+                let bytes = std::fs::read(path).unwrap();
+                let found = bytes.windows(text.len()).filter(|bytes| *bytes == text);
+                found.count()
+            };
+            files.iter().map(count).sum()
+        }
+    }
+
+    impl Drop for File {
+        fn drop(&mut self) {
+            std::fs::remove_dir_all(&self.folder).unwrap();
+        }
+    }
+
+    #[test]
+    fn no_deleted_key_is_left_in_tables_indexes_or_free_pages_and_the_file_stays_small() {
+        let file = File::new();
+        let db = &file.db;
+        let (mut file_pages, mut number) = (0, 0_i64);
+        let mut sizes = Vec::new();
+        for round in 0..24_i64 {
+            for _ in 0..(round * 37 % 90) + 5 {
+                number += 1;
+                let key = format!("key-{}-zanzibar", number * 7_919 % 10_007);
+                let content = format!("zanzibar {}", "of it ".repeat((number % 13 * 90) as usize));
+                db.run(
+                    "INSERT INTO cf_agents_entries (scope, block, key, content, created_at, updated_at)
+                     VALUES (?1, 'kb', ?2, ?3, 1, 2)",
+                    &[
+                        ["", "s"][(number % 2) as usize].into(),
+                        key.as_str().into(),
+                        content.as_str().into(),
+                    ],
+                )
+                .unwrap();
+                let other = format!("other-{number}");
+                db.run(
+                    "INSERT INTO cf_agents_entries (scope, block, key, content, created_at, updated_at)
+                     VALUES ('', 'kb', ?1, ?2, 1, 2)",
+                    &[other.as_str().into(), "x".repeat((number % 50) as usize).as_str().into()],
+                )
+                .unwrap();
+            }
+            assert!(file.count(b"zanzibar") > 0);
+            db.run("DELETE FROM cf_agents_entries WHERE key GLOB 'key*'", &[])
+                .unwrap();
+            if round % 3 == 0 {
+                db.run("DELETE FROM cf_agents_entries WHERE number % 3 = 0", &[])
+                    .unwrap();
+            }
+            // Every fifth time in another life.
+            if round % 5 == 0 {
+                file_pages = 0;
+            }
+            let (pages, rows) = clear(&file, file_pages);
+            file_pages = pages;
+            sizes.push((pages, rows));
+            assert_eq!(file.count(b"zanzibar"), 0, "round {round}");
+        }
+        println!("pages of the file, and rows written: {sizes:?}");
+        let pages = |at: usize| sizes[at].0;
+        assert!(pages(23) < pages(8) + 200, "{sizes:?}");
     }
 }

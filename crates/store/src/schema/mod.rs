@@ -10,6 +10,7 @@ use base::host::Host;
 
 pub mod blank;
 pub mod free_space;
+pub mod zeros;
 
 struct Migration {
     number: i64,
@@ -70,13 +71,15 @@ pub fn open(db: &dyn Database, host: &dyn Host) -> Result<bool> {
 }
 
 /// Whether anybody has made a table here. An object of another class that became this one
-/// holds tables that the agent may be asked to load.
+/// holds tables that the agent may be asked to load. `wrangler dev` keeps the name of each object in
+/// a table of its own, which nobody asks for.
 fn holds_tables(db: &dyn Database) -> Result<bool> {
     let sql = "SELECT 1
                  FROM sqlite_master
                 WHERE type = 'table'
                   AND name NOT GLOB '_cf_*'
                   AND name NOT GLOB 'sqlite_*'
+                  AND name NOT GLOB '__miniflare_*'
                 LIMIT 1";
     Ok(find_row(db, sql, &[])?.is_some())
 }

@@ -1,11 +1,19 @@
 // Functions as homes of blocks. The core asks for them as it asks a service.
 
+import type { BlockKind, BlockRetention, BlockSource, Metadata, Tags } from "../operations.js";
+import { isOwn, kindOf } from "./providers.js";
+
 /** The home of a block. Each function may be async. */
 export interface BlockProvider {
+  /** Is told the block's label, before anything else. */
+  init?(label: string): void;
   /** The block's text; for a loadable block, the keys and descriptions of its documents. */
   get?(asked: AskedBlock): any;
-  /** Takes the block's new text; of an entry or a document, also its key. */
-  set?(content: string, asked: AskedBlock): any;
+  /**
+   * Takes the new text of a writable block: `set(content, asked)`. Of an entry or a document, its
+   * key comes first: `set(key, content, description, asked)`.
+   */
+  set?(first: string, second?: any, description?: any, asked?: any): any;
   /** Finds entries: texts, or objects with `content`, `key` and `title`. */
   search?(query: string, asked: AskedBlock): any;
   /** A document by its key, or `null`. */
@@ -17,16 +25,23 @@ export interface BlockProvider {
 /** A block as `defineBlock` takes it, with its home. */
 export interface OwnBlock {
   label: string;
-  kind: "readonly" | "writable" | "searchable" | "loadable";
+  /** Left out: of a block with a provider, what the provider's functions say. */
+  kind?: BlockKind;
   description?: string;
   maxTokens?: number;
   defaultContent?: string;
   whenChanged?: "wait" | "remind";
   modelWrites?: boolean;
+  metadata?: Metadata;
+  tags?: Tags;
+  retention?: BlockRetention;
+  source?: BlockSource;
   /** Left out: the block lives in the object. */
   provider?: BlockProvider;
-  [field: string]: any;
 }
+
+/** A block of a method whose type nobody wrote: there, TypeScript takes `kind` for any text. */
+export type InferredBlock = Omit<OwnBlock, "kind" | "whenChanged"> & { kind?: string; whenChanged?: string };
 
 /** The facts that the core sends with each request. */
 export interface AskedBlock {
@@ -53,12 +68,20 @@ export class OwnBlocks {
         tellOf(`\`blocks\`: number ${n + 1} is left out`, new TypeError("it has no `label`"));
         return [];
       }
-      const { provider, ...block } = given;
-      if (provider === undefined || provider === null) return [block];
-      this.#providers.set(block.label.toLowerCase(), provider);
-      const modelWrites = block.modelWrites ?? typeof provider.set === "function";
-      return [{ ...block, source: { service }, modelWrites }];
+      return [this.add(given, service)];
     });
+  }
+
+  /** One block as `defineBlock` takes it. From now on its provider is asked. */
+  add({ provider, ...block }: OwnBlock, service: string): object {
+    // The core says that a block without a kind has none.
+    if (provider === undefined || provider === null) return block;
+    provider.init?.(block.label);
+    const kind = block.kind ?? kindOf(provider);
+    if (isOwn(provider)) return { ...block, kind };
+    this.#providers.set(block.label.toLowerCase(), provider);
+    const modelWrites = block.modelWrites ?? typeof provider.set === "function";
+    return { ...block, kind, source: { service }, modelWrites };
   }
 
   /** Asks a block's function. A failure costs this block's content, and says why. */
@@ -71,7 +94,8 @@ export class OwnBlocks {
           return Response.json(gotten(await provider.get?.(asked), asked.kind));
         case "set":
           if (provider.set === undefined) return new Response("This block is only read.", { status: 405 });
-          await provider.set(asked.content ?? "", asked);
+          if (asked.key === undefined) await provider.set(asked.content ?? "", asked);
+          else await provider.set(asked.key, asked.content ?? "", asked.description ?? asked.title ?? undefined, asked);
           return new Response(null, { status: 204 });
         case "search":
           return Response.json(found(await provider.search?.(asked.query ?? "", asked)));

@@ -12,6 +12,10 @@ declare module "#built" {
     static inside: {
       fetch(object: object, request: Request, granted: string | undefined): Promise<Response>;
       call(object: object, operation: string, json: string): Promise<string>;
+      /** A read that waits for nothing: its JSON, or what it throws. `undefined`: it has to wait. */
+      callNow(object: object, operation: string, json: string): string | Error | undefined;
+      /** The JSON of an input. Throws where the input is no object. */
+      textOf(operation: string, input: unknown): string;
       renew(object: object): void;
     };
   }

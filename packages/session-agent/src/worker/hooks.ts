@@ -1,7 +1,8 @@
 // The methods of a class that extends SessionAgent, as the core reaches them: a service that
 // is bound in the object alone, and what is deployed for the class.
 
-import { type AskedBlock, type OwnBlock, OwnBlocks } from "./blocks.js";
+import { rightsText } from "../rights.js";
+import { type AskedBlock, type InferredBlock, type OwnBlock, OwnBlocks } from "./blocks.js";
 import { OwnCounter } from "./counter.js";
 import { within } from "./deadline.js";
 import { problemOfModel } from "./fitting.js";
@@ -22,8 +23,12 @@ const NOTICE_MS = 10_000;
 /** For how long a socket speaks that `authorize` let in, unless it says otherwise. */
 const SOCKET_S = 3600;
 
-/** The rights of a request: the fields of `mintToken`. */
+/**
+ * The rights of a request: the fields of `mintToken`. A field that is `undefined` or `null` is
+ * refused, because a field that is missing gives more.
+ */
 export interface Grant {
+  /** The only session that the request may use. Left out: all sessions. */
   sessionId?: string;
   preset?: "chat" | "read";
   operations?: string[];
@@ -33,10 +38,12 @@ export interface Grant {
     clientTools?: boolean;
     agentMessages?: boolean;
     agentMemory?: boolean;
+    purge?: boolean;
     tools?: string[];
   };
+  /** Limits of turns. They need a `holder`: each request has a grant of its own. */
   limits?: { turnsPerMinute?: number; tokensPerDay?: number; costPerDay?: number };
-  /** Whose `limits` are counted together. */
+  /** Whose turns `limits` count, such as `user-42`. */
   holder?: string;
   /** Of a socket: for how many seconds it may speak. Default: 3600. */
   expiresIn?: number;
@@ -104,7 +111,7 @@ export interface Hooks {
   /** Tools of the AI SDK, run in this object. */
   tools?(): Late<OwnTools>;
   /** Blocks of every session, with functions as their homes. */
-  blocks?(): Late<OwnBlock[]>;
+  blocks?(): Late<InferredBlock[]>;
   /** The summary of a part of a conversation. `prompt` says what is wanted, and holds the part. */
   summarize?(prompt: string): Late<string>;
   /** The tokens of a text. A promise is not waited for: its number counts from the next time on. */
@@ -137,6 +144,9 @@ export class HookedObject {
   #defaults: string | undefined;
   /** Whether the class has said what it has. The core reads that once. */
   #isReady = false;
+  /** Blocks that the class's fields added, before it was asked for its own. */
+  #added: OwnBlock[] = [];
+  #isPrepared = false;
   /** The notices to the class, one after the other. */
   #noticed: Promise<unknown> = Promise.resolve();
   #counter = new OwnCounter((text) => this.#hooks.countTokens!(text));
@@ -187,16 +197,42 @@ export class HookedObject {
       "onCompactionError",
       "onStatus",
     ] as const;
-    if (!asked.some((name) => this.#has(name))) return;
+    if (!asked.some((name) => this.#has(name)) && this.#added.length === 0) {
+      this.#isPrepared = true;
+      return;
+    }
     const [model, tools, blocks] = await Promise.all([
       this.#listed("model", () => this.#hooks.model?.()),
       this.#listed("tools", async () => await this.#toolbox.define((await this.#hooks.tools?.()) ?? {}, SERVICE, tell)),
-      this.#listed("blocks", async () => this.#blocks.define((await this.#hooks.blocks?.()) ?? [], SERVICE, tell)),
+      this.#listed("blocks", async () =>
+        this.#blocks.define(((await this.#hooks.blocks?.()) ?? []) as OwnBlock[], SERVICE, tell),
+      ),
     ]);
     this.#model = model;
     if (isLanguageModel(model)) sayProblem(model);
-    this.#defaults = this.#merged(tools ?? [], blocks ?? []);
+    const added = this.#added.map((block) => this.#blocks.add(block, SERVICE));
+    this.#defaults = this.#merged(tools ?? [], [...(blocks ?? []), ...added]);
     this.#isReady = true;
+    this.#isPrepared = true;
+  }
+
+  /**
+   * Adds a block of a class's fields. Later, gives the block as `defineBlock` takes it: the caller
+   * defines it.
+   */
+  addBlock(block: OwnBlock): object | null {
+    if (this.#isPrepared) {
+      this.#isReady = true;
+      return this.#blocks.add(block, SERVICE);
+    }
+    this.#added.push(block);
+    return null;
+  }
+
+  /** Tells the class of a compaction that its own code makes. */
+  tellStatus(sessionId: string, phase: Status["phase"]): void {
+    const hooks = this.#hooks;
+    this.#tellLater("onStatus", () => hooks.onStatus?.(phase, { sessionId, phase }));
   }
 
   /** The rights that the class gives a request, as JSON. `undefined`: the class says nothing. */
@@ -207,10 +243,7 @@ export class HookedObject {
     try {
       const grant = await within(LISTING_MS, "authorize", () => this.#hooks.authorize!(asking));
       if (grant === undefined) return undefined;
-      // Without a field, a grant allows much: `true` must not be read as one.
-      if (typeof grant !== "object" || Array.isArray(grant))
-        throw new TypeError("it gave neither an object with the fields of `mintToken`, nor `null` or `undefined`");
-      return JSON.stringify(grant === null ? null : { expiresIn: SOCKET_S, ...grant });
+      return grant === null ? "null" : grantText(grant);
     } catch (error) {
       tell("`authorize` failed, and the request is refused", error);
       return "null";
@@ -286,7 +319,7 @@ export class HookedObject {
           return asked.kind === undefined
             ? await this.#told("onTurnEnd", () => this.#hooks.onTurnEnd!(asked))
             : await this.#told("onMemoryChange", () => this.#hooks.onMemoryChange!(asked));
-        return await this.#toolbox.run(asked as AskedTool, callOf(init), signal);
+        return await this.#toolbox.run(asked as AskedTool, callOf(init), signal, tell);
       default:
         return await this.#blocks.ask(path, asked as AskedBlock);
     }
@@ -294,7 +327,9 @@ export class HookedObject {
 
   async #answer(asked: AskedModel, signal: AbortSignal | undefined): Promise<Response> {
     if (asked.model === SUMMARY && this.#has("summarize"))
-      return lateAnswer((async () => await this.#hooks.summarize!(promptIn(asked)))());
+      return lateAnswer((async () => await this.#hooks.summarize!(promptIn(asked)))(), (error) =>
+        tell("`summarize` failed", error),
+      );
     try {
       // Asked for each answer: what a model holds may expire.
       const model = await within(LISTING_MS, "model", () => this.#hooks.model?.());
@@ -347,6 +382,17 @@ export class HookedObject {
       return new Response(null, { status: 500 });
     }
   }
+}
+
+/** A grant as the core reads it. */
+function grantText(grant: Grant): string {
+  // Without a field, a grant allows much: `true` must not be read as one.
+  if (typeof grant !== "object" || Array.isArray(grant))
+    throw new TypeError("it gave neither an object with the fields of `mintToken`, nor `null` or `undefined`");
+  const rights = JSON.parse(rightsText(grant, "grant")) as Grant;
+  if (rights.limits !== undefined && rights.holder === undefined)
+    throw new TypeError("it gave `limits` without the `holder` whose turns they count");
+  return JSON.stringify({ expiresIn: SOCKET_S, ...rights });
 }
 
 /** The name of a tool's call, as the core gives it. */

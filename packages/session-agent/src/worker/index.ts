@@ -7,23 +7,73 @@
 import { agentDefaults } from "#defaults";
 import Entrypoint, { AgentDirectory as BuiltDirectory, SessionAgent as Built } from "#built";
 import type { DurableObject } from "cloudflare:workers";
-import type { ObjectOperations, ObjectRpcOptions, RpcAnswer } from "../bindings.js";
-import { OPERATIONS } from "../operations.js";
+import type { ObjectRpcOptions, RpcAnswer, SessionRef } from "../bindings.js";
+import { buildWorkingContext, type ContextBuilderOptions, WorkingContext } from "../context.js";
+import { OPERATIONS, type AppendOutcome, type LoadEventsInput, type ObjectOperations } from "../operations.js";
+import type { SessionClient } from "../session.js";
 import { HookedObject, type Hooks } from "./hooks.js";
+import { insideOf, open } from "./inside.js";
+import { idOf, readGiven } from "./positional.js";
+import { addressOf } from "./address.js";
+import { sessionOf } from "./session.js";
 
 export type {
-  ObjectOperations,
   ObjectRpcOptions,
   RpcAnswer,
   SessionAgentNamespace,
   SessionAgentObject,
   SessionAgentService,
+  SessionRef,
 } from "../bindings.js";
 export type * from "../operations.js";
+export { buildWorkingContext, type ContextBuilderOptions, WorkingContext } from "../context.js";
+export * from "../compact.js";
+export {
+  dehydrateEvent,
+  EventAction,
+  eventToMessage,
+  hydrateEvent,
+  type LoggedEvent,
+  messageToEvent,
+  type ModelMessage,
+  type PlainEvent,
+  type StoredEvent,
+  type ToldEvent,
+} from "../events.js";
+export * from "../provider_formats.js";
+export { type ModelFormatAdapter, workersAIAdapter, type WorkersAIChatMessage } from "../workers_ai.js";
 export type { AskedBlock, BlockProvider, OwnBlock } from "./blocks.js";
+export {
+  AgentContextProvider,
+  type BlockMetadata,
+  type BlockStore,
+  Context,
+  type ContextBlock,
+  type PredefinedBlock,
+  type StoredBlock,
+} from "./context.js";
 export type { ChangedMemory, Compacted, EndedTurn, FailedCompaction, Grant, Hooks, Status } from "./hooks.js";
 export type { LanguageModelLike } from "./model.js";
+export {
+  AgentSearchProvider,
+  type AnyProvider,
+  type ContextProvider,
+  R2SkillProvider,
+  type SearchProvider,
+  type SkillProvider,
+  type WritableContextProvider,
+} from "./providers.js";
+export { type AgentStub, getAgentByName } from "./address.js";
 export { routeSessionAgent, type RouteOptions } from "./route.js";
+export {
+  CF_AGENT_SESSION,
+  CF_AGENT_SESSION_ERROR,
+  type FoundMessage,
+  Session,
+  type SessionContextOptions,
+  SessionManager,
+  type SessionMessage,
+} from "./session.js";
 export type { OwnTools } from "./tools.js";
 
 /** The Worker in front of the objects, with every address. */
@@ -43,9 +93,21 @@ export interface SessionAgent<Env = unknown> extends DurableObject<Env>, ObjectO
   webSocketMessage(socket: any, message: string | ArrayBuffer): Promise<void>;
   webSocketClose(socket: any): Promise<void>;
   webSocketError(socket: any): Promise<void>;
+  /** One session of this agent, with all rights and without a token. Of the class alone. */
+  session(id: string): SessionClient;
+  /** Runs a statement in the object's storage, and gives its rows. Of the class alone. */
+  sql<Row = { [column: string]: any }>(statement: TemplateStringsArray, ...values: unknown[]): Row[];
+  /** The context of a turn, at once. Of the class alone. */
+  _buildWorkingContext(session: SessionRef, options?: BuildOptions): WorkingContext;
 }
 
+/** What a context is built from. */
+export interface BuildOptions extends ContextBuilderOptions, Omit<LoadEventsInput, "sessionId"> {}
+
 type State = ConstructorParameters<typeof DurableObject>[0];
+
+/** The methods of a class that no other Worker can call. */
+const LOCAL = ["session", "sql", "_buildWorkingContext"] as const;
 
 class Extensible extends Built {
   /** `null`: nobody extends the class. */
@@ -53,7 +115,7 @@ class Extensible extends Built {
 
   constructor(ctx: any, env: any) {
     // Of this class itself, the object is as the Worker has it.
-    if (new.target === Extensible) {
+    if (isShipped(new.target.prototype)) {
       super(ctx, env);
       return;
     }
@@ -63,7 +125,16 @@ class Extensible extends Built {
     super(ctx, env, hooked.bindings());
     hooks = this as Hooks;
     this.#hooked = hooked;
-    if (new.target.operationsForBindings === false) this.#keepOperations();
+    open(this, {
+      hooked,
+      state: ctx,
+      env,
+      call: async (operation, input) => await this.#run(operation, input),
+      now: (operation, input) => this.#runNow(operation, input),
+      fetch: (sessionId, url, init) => Built.inside.fetch(this, new Request(url, init), rightsOf(sessionId)),
+    });
+    this.#keep(LOCAL);
+    if (new.target.operationsForBindings === false) this.#keep([...Object.keys(OPERATIONS), "fetchBound"]);
     ctx.blockConcurrencyWhile(async () => {
       await null;
       await hooked.prepare();
@@ -76,33 +147,136 @@ class Extensible extends Built {
   static operationsForBindings = true;
 
   /** The runtime lets nobody call what an object has of its own over a binding. */
-  #keepOperations(): void {
-    const methods = this as unknown as { [operation: string]: unknown };
-    for (const operation of Object.keys(OPERATIONS)) {
-      const value = methods[operation];
+  #keep(names: readonly string[]): void {
+    const methods = this as unknown as { [name: string]: unknown };
+    for (const name of names) {
+      const value = methods[name];
       // Methods that the class has overridden stay its own.
-      if (value === (Extensible.prototype as any)[operation]) Object.defineProperty(this, operation, { value });
+      if (value === (Extensible.prototype as any)[name])
+        Object.defineProperty(this, name, { value, writable: true, configurable: true });
     }
   }
 
   override async fetch(request: Request): Promise<Response> {
-    const granted = await this.#hooked?.granted(request);
-    return await Built.inside.fetch(this, request, granted);
+    const asked = addressOf(request, (this as any).ctx.id.name);
+    const granted = await this.#hooked?.granted(asked);
+    return await Built.inside.fetch(this, asked, granted);
+  }
+
+  /**
+   * `fetch` of a Worker that binds the class, with all rights: the client asks so if it has no token.
+   * No address leads here, and no browser.
+   */
+  async fetchBound(request: Request): Promise<Response> {
+    if (this.#hooked === null) throw new TypeError("The object does not implement the method `fetchBound`.");
+    return await Built.inside.fetch(this, addressOf(request, (this as any).ctx.id.name), ALL_RIGHTS);
+  }
+
+  session(id: string): SessionClient {
+    return sessionOf(this, id);
+  }
+
+  sql<Row>(statement: TemplateStringsArray, ...values: unknown[]): Row[] {
+    return [...(this as any).ctx.storage.sql.exec(statement.join("?"), ...values)];
+  }
+
+  _buildWorkingContext(
+    session: SessionRef,
+    { systemInstructions = [], eventToMessage, leafId, limit, ...filter }: BuildOptions = {},
+  ): WorkingContext {
+    const { now } = insideOf(this);
+    const sessionId = idOf(session);
+    const isFiltered = eventToMessage !== undefined || Object.values(filter).some((value) => value !== undefined);
+    const most = limit === undefined ? {} : { limit };
+    if (isFiltered) {
+      const events = now("loadEvents", { tail: true, ...filter, ...most, sessionId });
+      return buildWorkingContext(events, { systemInstructions, ...(eventToMessage && { eventToMessage }), leafId });
+    }
+    const place = leafId == null ? {} : { leafId };
+    const built = now("buildWorkingContext", { systemInstructions, ...most, ...place, sessionId });
+    const context = new WorkingContext(built.systemInstructions, built.messages);
+    context.leafId = built.leafId;
+    return context;
+  }
+
+  /** Runs an operation as the class's own. */
+  #run(operation: string, input: unknown): Promise<any> {
+    return Built.inside
+      .call(this, operation, Built.inside.textOf(operation, input))
+      .then((answer: string) => JSON.parse(answer));
+  }
+
+  #runNow(operation: string, input: object): any {
+    const answer = Built.inside.callNow(this, operation, Built.inside.textOf(operation, input));
+    if (typeof answer === "string") return JSON.parse(answer);
+    if (answer !== undefined) throw answer;
+    throw new Error(
+      `\`${operation}\` has to wait for something here, and nothing may be waited for: call the operation and await it, as in \`await this.${operation}({ … })\`.`,
+    );
   }
 
   static {
     const methods = Extensible.prototype as unknown as { [operation: string]: unknown };
     for (const operation of Object.keys(OPERATIONS)) {
-      const asked = methods[operation] as (input?: object, options?: object) => Promise<unknown>;
-      methods[operation] = async function (this: Extensible, ...given: [input?: object, options?: object]) {
+      const asked = methods[operation] as (input?: unknown, options?: unknown) => Promise<unknown>;
+      methods[operation] = async function (this: Extensible, ...given: unknown[]) {
         // A call without options is the class's own. A Worker that binds the class can make
         // one, too, since the runtime does not tell the two apart: see `operationsForBindings`.
         // A call with options is held to the token in them.
-        if (this.#hooked === null || given.length > 1) return await asked.apply(this, given);
-        return JSON.parse(await Built.inside.call(this, operation, JSON.stringify(given[0] ?? {})));
+        const { input, options, wantsId } = readGiven(operation, given);
+        if (this.#hooked === null || options.length > 0) return await asked.apply(this, given as []);
+        const answer = await this.#run(operation, input);
+        return wantsId ? answer.id : answer;
       };
     }
+    const { buildWorkingContext: build, persistWorkingContext: persist, destroy } = methods as any;
+
+    methods.buildWorkingContext = function (this: Extensible, ...given: any[]) {
+      const isLocal = this.#hooked !== null && idOf(given[0]) !== undefined && given.length <= 2;
+      return isLocal ? this._buildWorkingContext(given[0], given[1]) : build.apply(this, given);
+    };
+
+    methods.persistWorkingContext = async function (this: Extensible, ...given: any[]) {
+      const [session, context] = given;
+      if (typeof context?.getNewMessages !== "function") return await persist.apply(this, given);
+      const messages = context.getNewMessages();
+      if (messages.length === 0) return { events: [], leafId: context.leafId ?? null } satisfies AppendOutcome;
+      const outcome = await persist.call(this, { sessionId: idOf(session), messages });
+      context.written?.(messages.length, outcome.leafId);
+      return outcome;
+    };
+
+    methods.destroy = function (this: Extensible, ...given: any[]) {
+      // `super.destroy()` of a class that overrides the method means its own object. Nobody else
+      // comes here without a confirmation: a Worker that binds the class calls the class's method.
+      const isOverriding = (this as any).destroy !== methods.destroy && given.length === 0;
+      return destroy.apply(this, isOverriding ? [{ confirm: (this as any).ctx.id.name }] : given);
+    };
   }
+}
+
+/**
+ * Whether nobody extends the class. A runner may wrap it, as `wrangler dev` does: that is no class
+ * of anybody's own.
+ */
+function isShipped(prototype: object): boolean {
+  if (prototype === Extensible.prototype) return true;
+  const own = Reflect.ownKeys(prototype).filter((name) => name !== "constructor");
+  const isWrapper = own.length > 0 && own.every((name) => String(name).startsWith("__miniflare"));
+  return isWrapper && isShipped(Object.getPrototypeOf(prototype));
+}
+
+/** The grant of a class's own caller, as src/edge/object/granted.rs reads it. No `authorize` can give it. */
+const ALL_RIGHTS = '"all"';
+
+/** For how long a class's own request to its object lasts. */
+const RIGHTS_S = 3600;
+
+/** The rights of a class's own client: as much as a token for the session may have. */
+function rightsOf(sessionId: string): string {
+  const allow = { systemInstructions: true, clientTools: true, agentMessages: true, agentMemory: true };
+  const operations = Object.entries(OPERATIONS).flatMap(([name, { ofSession }]) => (ofSession ? [name] : []));
+  return JSON.stringify({ sessionId, preset: "chat", operations, allow, expiresIn: RIGHTS_S });
 }
 
 /** The class to extend. */

@@ -383,11 +383,14 @@ export function promptIn({ messages }: AskedModel): string {
     .join("\n\n");
 }
 
+/** The name of the failure in `lastCompactionError`, and in what `onCompactionError` is told. */
+const SUMMARIZE_FAILED = "summarize_failed";
+
 /** How often an answer that is still made says so, so that it is not given up as silent. */
 const STILL_MS = 20_000;
 
-/** A text that comes later, as the core reads an answer. */
-export function lateAnswer(making: Promise<string>): Response {
+/** A summary that comes later, as the core reads an answer. A failure is named by the hook that failed. */
+export function lateAnswer(making: Promise<string>, failed: (error: unknown) => void): Response {
   let timer: ReturnType<typeof setInterval> | undefined;
   const body = new ReadableStream<Uint8Array>({
     async start(controller) {
@@ -398,7 +401,8 @@ export function lateAnswer(making: Promise<string>): Response {
         send(eventOf({ choices: [{ index: 0, delta: { content: text }, finish_reason: "stop" }] }));
         send("data: [DONE]\n\n");
       } catch (error) {
-        send(eventOf({ error: problemOf(error) }));
+        failed(error);
+        send(eventOf({ error: { ...problemOf(error), code: SUMMARIZE_FAILED } }));
       } finally {
         clearInterval(timer);
       }

@@ -1,17 +1,28 @@
-// From a request's address to its object, in a Worker of one's own.
+// From a request's address to its object, in a Worker of one's own. The address is a stranger's,
+// and a Worker may bind other objects beside its agents. So an address reaches only the namespaces
+// that the program names, and never the directory of agents.
 
 /** The addresses of every object begin so, whatever the class is called. */
 const ADDRESS = "session-agent";
 
+/** The binding of agents, and that of their directory. */
+const AGENTS = "SESSION_AGENT";
+const DIRECTORY = "DIRECTORY";
+
 export interface RouteOptions {
-  /** The namespace of the objects. Default: the one that the address names, `SESSION_AGENT` for `/agents/session-agent/…`. */
+  /** The namespace of the agents, whatever `{class}` is. Default: `env.SESSION_AGENT`, for `session-agent` alone. */
   namespace?: any;
+  /**
+   * Several namespaces, by the names of their bindings: `{ MY_AGENT: env.MY_AGENT }` is at
+   * `/agents/my-agent/…`. No other is reached.
+   */
+  namespaces?: { [binding: string]: any };
 }
 
 /**
  * Answers a request to `/agents/{class}/{agent}/…`, or gives `null` for another. `{class}` is
- * `session-agent`, or the name of a binding as the Agents SDK writes it: `my-agent` for
- * `MyAgent` or `MY_AGENT`. The object itself checks who asks.
+ * `session-agent` for `env.SESSION_AGENT`, or of `options.namespaces` the name of a binding as the
+ * Agents SDK writes it: `my-agent` for `MyAgent` or `MY_AGENT`. The object itself checks who asks.
  */
 export async function routeSessionAgent(
   request: Request,
@@ -21,8 +32,8 @@ export async function routeSessionAgent(
   const url = new URL(request.url);
   const [, first, kind, agent] = url.pathname.split("/");
   if (first !== "agents" || !kind || !agent) return null;
-  const namespace = options.namespace ?? namespaceOf(kind, env);
-  if (namespace === undefined) return null;
+  const namespace = namespaceOf(kind, env, options);
+  if (typeof namespace?.idFromName !== "function" || namespace === env?.[DIRECTORY]) return null;
   let name: string;
   try {
     name = decodeURIComponent(agent);
@@ -33,19 +44,16 @@ export async function routeSessionAgent(
     kind === ADDRESS
       ? request
       : new Request(
-          Object.assign(url, { pathname: url.pathname.replace(`/agents/${kind}/`, `/agents/${ADDRESS}/`) }),
+          Object.assign(url, { pathname: url.pathname.replace(`/agents/${kind}/`, () => `/agents/${ADDRESS}/`) }),
           request,
         );
   return await namespace.get(namespace.idFromName(name)).fetch(asked);
 }
 
-function namespaceOf(kind: string, env: any): any {
-  const isNamespace = (value: any): boolean => typeof value?.idFromName === "function";
-  const bindings = Object.entries(env).filter(([, value]) => isNamespace(value));
-  const named = bindings.find(([name]) => kebab(name) === kind);
-  if (named !== undefined) return named[1];
-  // The object needs its own namespace under this name for memory in other agents.
-  return kind === ADDRESS && bindings.length === 1 ? bindings[0]![1] : undefined;
+function namespaceOf(kind: string, env: any, { namespace, namespaces }: RouteOptions): any {
+  if (namespace !== undefined) return namespace;
+  if (namespaces === undefined) return kind === ADDRESS ? env?.[AGENTS] : undefined;
+  return Object.entries(namespaces).find(([binding]) => kebab(binding) === kind)?.[1];
 }
 
 /** A binding's name as it stands in an address. */

@@ -79,21 +79,29 @@ export class OwnToolbox {
     return defined;
   }
 
-  /** Runs a call. A failure is told to the model. */
+  /** Runs a call. A failure is told to the model, and what the tool threw to the log. */
   async run(
     { name, arguments: given, agent, sessionId }: AskedTool,
     toolCallId: string | null,
     abortSignal: AbortSignal | undefined,
+    tellOf: (what: string, error: unknown) => void,
   ): Promise<Response> {
     const listed = this.#tools.get(name);
     if (listed === undefined) return new Response(`There is no tool \`${name}\` any more.`, { status: 404 });
+    const failed = (error: unknown) => new Response(String((error as Error)?.message ?? error), { status: 422 });
+    let input: any;
     try {
-      const input = await listed.schema.check(given);
+      input = await listed.schema.check(given);
+    } catch (error) {
+      return failed(error);
+    }
+    try {
       const options = { toolCallId: toolCallId ?? crypto.randomUUID(), messages: [], abortSignal, agent, sessionId };
       const output = await lastOf(await listed.tool.execute!(input, options));
       return answerOf(await this.#shown(listed.tool, options.toolCallId, input, output));
     } catch (error) {
-      return new Response(String((error as Error)?.message ?? error), { status: 422 });
+      tellOf(`the tool \`${name}\` failed`, error);
+      return failed(error);
     }
   }
 

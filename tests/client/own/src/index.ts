@@ -1,3 +1,4 @@
+import { DurableObject } from "cloudflare:workers";
 import { jsonSchema, tool } from "ai";
 import {
   type ChangedMemory,
@@ -15,6 +16,7 @@ export { SessionAgent };
 interface Env {
   SESSION_AGENT: DurableObjectNamespace<Assistant>;
   PLAIN: DurableObjectNamespace;
+  ROOMS: DurableObjectNamespace;
 }
 
 const never = new Promise<never>(() => {});
@@ -141,7 +143,7 @@ export class Assistant extends SessionAgent<Env> {
 
   authorize(request: Request) {
     const user = /user=(\w+)/.exec(request.headers.get("cookie") ?? "")?.[1];
-    if (user === "operator") return { operations: OPERATIONS, allow: { agentMessages: true } };
+    if (user === "operator") return { operations: OPERATIONS, allow: { agentMessages: true, purge: true } };
     if (user === "confused") throw new Error("no such key");
     if (user === "patient") return never;
     return user === undefined
@@ -179,10 +181,18 @@ export class Assistant extends SessionAgent<Env> {
   }
 }
 
+/** An object that no address leads to. */
+export class Rooms extends DurableObject {
+  override async fetch(): Promise<Response> {
+    return new Response("a room");
+  }
+}
+
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     const url = new URL(request.url);
     const agent = url.searchParams.get("agent") ?? "";
+    const namespaces = { SESSION_AGENT: env.SESSION_AGENT, PLAIN: env.PLAIN };
     switch (url.pathname) {
       case "/own/note":
         return Response.json(await env.SESSION_AGENT.getByName(agent).note(await request.text()));
@@ -197,7 +207,9 @@ export default {
           (await env.SESSION_AGENT.getByName(agent).heard(url.searchParams.get("of") ?? "")) ?? null,
         );
       default:
-        return (await routeSessionAgent(request, env)) ?? new Response("Nothing here.", { status: 404 });
+        return (
+          (await routeSessionAgent(request, env, { namespaces })) ?? new Response("Nothing here.", { status: 404 })
+        );
     }
   },
 };

@@ -111,10 +111,43 @@ export class Yes extends SessionAgent<Env> {
   }
 }
 
+const rights = { operations: ["createSession", "getSession", "listSessions", "runTurn"] };
+
+/** Grants that a slip makes, by the cookie that asks for one. */
+const GRANTS: { [cookie: string]: () => any } = {
+  whole: () => rights,
+  narrow: () => ({ ...rights, sessionId: "s" }),
+  "session null": () => ({ ...rights, sessionId: null }),
+  "session undefined": () => ({ ...rights, sessionId: undefined }),
+  "session empty": () => ({ ...rights, sessionId: "" }),
+  "session of nobody": () => ({ ...rights, sessionId: () => "s" }),
+  "session hidden": () =>
+    Object.create({ sessionId: "s" }, { operations: { value: rights.operations, enumerable: true } }),
+  "operations null": () => ({ operations: null, sessionId: "s" }),
+  "operations undefined": () => ({ operations: undefined, sessionId: "s" }),
+  "preset null": () => ({ preset: null, sessionId: "s" }),
+  "limits null": () => ({ ...rights, limits: null, holder: "ann" }),
+  "limits of nothing": () => ({ ...rights, limits: {}, holder: "ann" }),
+  "limits undefined": () => ({ ...rights, limits: { turnsPerMinute: undefined }, holder: "ann" }),
+  "limits without a holder": () => ({ ...rights, limits: { turnsPerMinute: 1 } }),
+  "holder of nothing": () => ({ ...rights, holder: "ann" }),
+  "another agent": () => ({ ...rights, agent: "bob" }),
+  list: () => [rights],
+  held: () => ({ ...rights, limits: { turnsPerMinute: 1 }, holder: "ann" }),
+};
+
+export class Granting extends SessionAgent<Env> {
+  authorize(request: Request) {
+    return GRANTS[decodeURIComponent(request.headers.get("cookie") ?? "")]!();
+  }
+}
+
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     const [, first, name, operation] = new URL(request.url).pathname.split("/");
-    if (first !== "own") return (await routeSessionAgent(request, env)) ?? new Response("Nothing.", { status: 404 });
+    const namespaces = { YES: env.YES, GRANTING: env.GRANTING };
+    if (first !== "own")
+      return (await routeSessionAgent(request, env, { namespaces })) ?? new Response("Nothing.", { status: 404 });
     if (env[name!] === undefined) return new Response("ready");
     // One name for all: the classes share an isolate.
     const asked = await env[name!].getByName("ann").request(operation, await request.text());

@@ -10,10 +10,14 @@ import { tool as tool6 } from "ai-6";
 import { tool as tool7 } from "ai-7";
 import { type FailedCompaction, routeSessionAgent, SessionAgent } from "session-agent/worker";
 import * as v from "valibot";
+import { sessionAgent } from "session-agent";
 import { z } from "zod";
+
+export { SessionAgent };
 
 interface Env {
   SESSION_AGENT: DurableObjectNamespace<Assistant>;
+  PLAIN: DurableObjectNamespace<SessionAgent>;
   CLOSED: DurableObjectNamespace<Closed>;
   MODEL_URL: string;
 }
@@ -87,12 +91,37 @@ export class Closed extends SessionAgent<Env> {
   }
 }
 
+/** What the client does over a binding without a token: { binding, agent, token? }. */
+async function byClient(
+  env: Env,
+  { binding, agent, token }: { binding: "SESSION_AGENT" | "CLOSED" | "PLAIN"; agent: string; token?: string },
+): Promise<Response> {
+  const opened = sessionAgent(env[binding] as never, agent, token === undefined ? {} : { token });
+  const session = opened.session("s");
+  try {
+    await session.create();
+    await session.appendMessages({ messages: [{ id: "m", role: "user", parts: [{ type: "text", text: "Hello" }] }] });
+    const chunks: string[] = [];
+    for await (const { type } of session.chat("How are you?")) chunks.push(type);
+    const file = await new Response(await opened.exportAgent()).text();
+    return Response.json({
+      sessions: (await opened.listSessions()).sessions.length,
+      messages: (await session.getMessages()).length,
+      chunks,
+      lines: file.trim().split("\n").length,
+    });
+  } catch (error) {
+    return Response.json({ code: (error as { code?: string }).code, message: (error as Error).message });
+  }
+}
+
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     const { pathname } = new URL(request.url);
     if (!pathname.startsWith("/own/"))
       return (await routeSessionAgent(request, env)) ?? new Response("Nothing here.", { status: 404 });
     if (pathname === "/own/ready") return new Response("Ready.");
+    if (pathname === "/own/client") return await byClient(env, await request.json());
     // A method of an object, called over the binding: { binding, agent, method, given }.
     const { binding, agent, method, given } = await request.json<{
       binding: "CLOSED";

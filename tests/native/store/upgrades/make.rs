@@ -222,6 +222,15 @@ fn define_blocks(alice: &Alice) {
             alice.outbound.answers.borrow_mut().clear();
         }
     }
+    // A block that a file brought, with a text that a tool brought.
+    let brought = json!({"sessionId": "mixed", "label": "brought", "kind": "writable"});
+    alice.ok("defineBlock", brought);
+    let sql = "UPDATE cf_agents_blocks SET origin = 'import' WHERE key = 'brought'";
+    alice.db.run(sql, &[]).unwrap();
+    alice.ok(
+        "setBlock",
+        json!({"sessionId": "mixed", "label": "brought", "content": "It rains.", "source": "tool"}),
+    );
     alice.ok(
         "updateSession",
         json!({"sessionId": "mixed", "retention": {"eventsDays": 36_500}, "pinned": true}),
@@ -238,15 +247,14 @@ fn fill_blocks(alice: &Alice) {
         for content in ["Likes tea.", "Likes tea and rain."] {
             alice.ok(
                 "setBlock",
-                json!({"sessionId": session, "label": "memory", "content": content, "reason": "told"}),
+                json!({"sessionId": session, "label": "memory", "content": content, "reason": "told", "source": "user"}),
             );
         }
         set("EMBEDDING_MODEL", "workers-ai:@cf/m");
         for (key, title) in [("umbrella", Some("Rain")), ("kitten", None)] {
             let vector = json!({"data": [[1.0, 0.5, 0.25]]});
             alice.outbound.answer(Said::json(&vector));
-            alice.ok(
-                "setEntry",
+            alice.keeps(
                 json!({"sessionId": session, "label": "kb", "key": key, "title": title,
                        "content": format!("What one says of a {key} in the drizzle."),
                        "metadata": {"place": "Oslo", "level": 3}, "tags": ["weather", key],
@@ -256,16 +264,14 @@ fn fill_blocks(alice: &Alice) {
         for (key, content) in [("home", "Oslo"), ("home", "Bergen"), ("gone", "x")] {
             let vector = json!({"data": [[1.0, 0.5, 0.25]]});
             alice.outbound.answer(Said::json(&vector));
-            alice.ok(
-                "setEntry",
+            alice.keeps(
                 json!({"sessionId": session, "label": "kb", "key": key, "title": "Home",
                        "content": content, "validFrom": 5}),
             );
         }
         let vector = json!({"data": [[1.0, 0.5, 0.25]]});
         alice.outbound.answer(Said::json(&vector));
-        alice.ok(
-            "setEntry",
+        alice.keeps(
             json!({"sessionId": session, "label": "kb", "key": "work", "title": "Work",
                    "content": "By the harbour", "supersedes": ["home"]}),
         );

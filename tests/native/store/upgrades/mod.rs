@@ -208,6 +208,51 @@ fn leave_out_joined(now: &mut Value, then: &[Value]) {
     changes.retain(|change| change["type"] != "update" || then.contains(change));
 }
 
+/// Listings of documents quote what a file brought, since the number 34.
+fn leave_out_sources(now: &mut Value, then: &mut Value) {
+    const QUOTED: &str = " (source: import) > ";
+    match (now, then) {
+        (Value::Array(now), Value::Array(then)) => {
+            now.iter_mut()
+                .zip(then)
+                .for_each(|(now, then)| leave_out_sources(now, then));
+        }
+        (Value::Object(now), Value::Object(then)) => {
+            for field in ["content", "prompt"] {
+                let Some(Value::String(text)) = now.get_mut(field) else {
+                    continue;
+                };
+                if text.contains(QUOTED) {
+                    *text = text.replace(QUOTED, ": ");
+                    for count in ["tokens", "tokensEstimate"] {
+                        now.remove(count);
+                        then.remove(count);
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A prompt's sentence about a block that is unavailable has no more reason: it came from others.
+fn leave_out_reasons(answer: &mut Value) {
+    let prompt = answer["prompt"].as_str().unwrap_or_default();
+    if !prompt.contains(UNAVAILABLE) {
+        return;
+    }
+    let lines = prompt
+        .lines()
+        .map(|line| match line.starts_with(UNAVAILABLE) {
+            true => UNAVAILABLE,
+            false => line,
+        });
+    answer["prompt"] = lines.collect::<Vec<_>>().join("\n").into();
+    answer["tokensEstimate"] = Value::Null;
+}
+
+const UNAVAILABLE: &str = "[The content of this block is unavailable";
+
 #[test]
 fn what_an_older_build_stored_is_sound() {
     for fixture in fixtures() {
@@ -231,7 +276,15 @@ fn every_read_says_what_it_said_to_the_build_that_wrote() {
                 let tools = now.as_array_mut().unwrap();
                 tools.retain(|tool| then.contains(tool));
             }
-            if let Err(difference) = agrees(&read["answer"], &now, "") {
+            let mut then = read["answer"].clone();
+            if fixture.name.as_str() < "0034" {
+                leave_out_sources(&mut now, &mut then);
+            }
+            if read["operation"] == "renderPrompt" {
+                leave_out_reasons(&mut now);
+                leave_out_reasons(&mut then);
+            }
+            if let Err(difference) = agrees(&then, &now, "") {
                 panic!(
                     "{}: {} {}: {difference}",
                     fixture.name, read["operation"], read["body"]

@@ -208,28 +208,38 @@ fn frames_of_others_and_broken_frames_are_let_pass() {
 }
 
 #[test]
-fn the_ai_sdks_own_transport_is_told_what_to_use() {
-    for kind in ["send", "resume"] {
-        let frame = format!(r#"{{"type":"{kind}","requestId":"r1","id":"s","body":{{}}}}"#);
-        let Incoming::Refused(answer) = parse_frame(&frame) else {
-            panic!("{kind} was not refused");
-        };
-        let answer: Value = serde_json::from_str(&answer).unwrap();
+fn the_ai_sdks_own_transport_sends_resumes_and_aborts() {
+    let send = json!({"type": "send", "requestId": "r1", "id": "page", "trigger": "submit-message",
+        "messages": [{"id": "m", "role": "user", "parts": []}], "headers": {}, "body": {}});
+    let Incoming::Sdk(SdkRequest::Send { id, request }) = parse(send.clone()) else {
+        panic!("a request to send")
+    };
+    // The page's chat is not the session: the socket's is.
+    assert_eq!((id.as_str(), request.messages.len()), ("r1", 1));
+    assert_eq!(request.session_id, None);
+    let resumes = parse(json!({"type": "resume", "requestId": "r1", "id": "page", "body": {}}));
+    assert!(matches!(resumes, Incoming::Sdk(SdkRequest::Resume { id }) if id == "r1"));
+    let aborts = parse(json!({"type": "abort", "requestId": "r1"}));
+    assert!(matches!(aborts, Incoming::Sdk(SdkRequest::Abort { id }) if id == "r1"));
+    for (field, value) in [
+        ("messages", json!("none")),
+        ("trigger", json!("later")),
+        ("body", json!({"model": 5})),
+        ("body", json!([])),
+    ] {
+        let mut wrong = send.clone();
+        wrong[field] = value;
+        let error = refused(parse(wrong));
         assert_eq!(
-            (&answer["type"], &answer["requestId"]),
+            (&error["type"], &error["requestId"]),
             (&json!("error"), &json!("r1"))
-        );
-        assert!(
-            answer["errorText"]
-                .as_str()
-                .unwrap()
-                .contains("DefaultChatTransport")
         );
     }
     for frame in [
-        r#"{"type":"abort","requestId":"r1"}"#,
         r#"{"type":"send"}"#,
         r#"{"type":"send","requestId":1}"#,
+        r#"{"type":"resume","requestId":""}"#,
+        r#"{"type":"abort"}"#,
     ] {
         assert!(matches!(parse_frame(frame), Incoming::Ignored), "{frame}");
     }

@@ -108,6 +108,24 @@ fn messages_put_in_others_mouths_are_not_taken() {
 }
 
 #[test]
+fn a_page_that_changed_its_session_writes_no_word_of_the_one_before() {
+    let other = [user("u1"), agent("a1", &[]), user("u2"), agent("a2", &[])];
+    let of_page = |messages: &[Value]| ChatRequest {
+        is_shown: true,
+        ..sent(messages)
+    };
+    let request = of_page(&[&other[..], &[user("lost"), user("new")]].concat());
+    assert_eq!(new_ids(&plan(&[], &request).unwrap()), ["new"]);
+    assert!(new_ids(&plan(&[], &of_page(&other)).unwrap()).is_empty());
+    // A greeting that the page shows is no exchange, and what the log has stays the past.
+    let greeted = of_page(&[agent("hello", &[]), user("u1"), user("u2")]);
+    assert_eq!(new_ids(&plan(&[], &greeted).unwrap()), ["u1", "u2"]);
+    let goes_on = of_page(&[user("u1"), agent("a1", &[]), user("lost"), user("u3")]);
+    let planned = plan(&[users("u1"), agents("a1", &[])], &goes_on);
+    assert_eq!(new_ids(&planned.unwrap()), ["lost", "u3"]);
+}
+
+#[test]
 fn a_message_that_was_deleted_from_the_log_does_not_come_back() {
     let request = sent(&[user("deleted"), agent("a1", &[]), user("u2")]);
     let planned = plan(&[agents("a1", &[])], &request).unwrap();

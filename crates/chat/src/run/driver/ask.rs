@@ -16,6 +16,7 @@ use base::ids::Id;
 use base::tokens;
 use base::trace::run_in;
 use context::compaction::fixed::tools_tokens;
+use context::tools::untrusted::find_untrusted;
 use context::working_context::budget::Budget;
 use context::working_context::build::{ContextWindow, WorkingContext, message_tokens};
 use context::working_context::fitting::build_fitting;
@@ -102,6 +103,7 @@ impl TurnDriver<'_> {
             return Err(broken);
         }
         let host = self.context.memory.host;
+        self.turn.borrow_mut().take_untrusted(heard.untrusted);
         self.turn.borrow_mut().take_answer(
             heard.text,
             heard.reasoning,
@@ -145,6 +147,7 @@ impl TurnDriver<'_> {
             host: self.context.memory.host,
             config,
             token: turn.limits.as_ref(),
+            budget: None,
         }
     }
 
@@ -202,6 +205,7 @@ impl TurnDriver<'_> {
                 temperature: config.temperature.map(|temperature| temperature.0),
                 reasoning_effort: config.reasoning_effort,
             };
+            heard.untrusted = find_untrusted(&context, reminder.as_deref());
             let tools = tools_tokens(&turn_tools.definitions);
             heard.estimated = context.tokens_estimate + reminded + tools;
             let messages = context.messages.iter().map(message_tokens);

@@ -25,6 +25,7 @@ use memory::definitions::{DefinedBlock, MAX_BLOCKS, load_rows_after};
 use memory::item_note::ItemNote;
 use memory::kind::BlockKind;
 use memory::label::Label;
+use memory::origin::Origin;
 
 /// Rows per statement: `LONG_BATCH` for texts of up to 1 MiB, and `ENTRIES_BATCH` for
 /// entries, which have at most 64 KiB. Both are 8 MiB.
@@ -129,6 +130,7 @@ impl MemoryExport {
                 retention: block.retention,
                 metadata: block.metadata,
                 tags: block.tags,
+                origin: block.origin,
                 removed: is_removed,
                 defined_at: FileTime::of(block.defined_at.unwrap_or(0)),
             })?);
@@ -243,6 +245,21 @@ struct ExportedTable {
 }
 
 /// The tables, in the order of the file.
+/// SQL: whether a scope has memory. `scope`: SQL that says which.
+pub fn has_memory_sql(scope: &str) -> String {
+    let tables = TABLES.iter().map(|table| (table.name, table.owner));
+    let others = [
+        ("cf_agents_blocks", "scope"),
+        ("cf_agents_prompts", "scope"),
+    ];
+    let exists: Vec<String> = others
+        .into_iter()
+        .chain(tables)
+        .map(|(name, owner)| format!("EXISTS (SELECT 1 FROM {name} WHERE {owner} = {scope})"))
+        .collect();
+    exists.join("\n OR ")
+}
+
 const TABLES: &[ExportedTable] = &[
     ExportedTable {
         name: "cf_agents_block_versions",
@@ -348,7 +365,8 @@ impl FromRow<'_> for LastRow {
 
 impl VersionLine {
     /// The columns after the block's key and the version.
-    const COLUMNS: &str = "content, written_by, session_id, turn_id, reason, written_at, event_id";
+    const COLUMNS: &str =
+        "content, written_by, session_id, turn_id, reason, written_at, event_id, source";
 }
 
 impl FromRow<'_> for VersionLine {
@@ -365,6 +383,7 @@ impl FromRow<'_> for VersionLine {
             reason: row.find_text(6).map(str::to_owned),
             written_at: FileTime::of(row.integer(7)?),
             event_id: id(8),
+            source: row.find_text(9).and_then(Origin::parse),
         })
     }
 }

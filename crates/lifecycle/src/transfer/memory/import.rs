@@ -28,6 +28,7 @@ use memory::entry_rows;
 use memory::frozen;
 use memory::item_note::ItemNote;
 use memory::kind::BlockKind;
+use memory::origin::Origin;
 use memory::past::{ItemPlace, MAX_ENTRY_VERSIONS, MAX_SKILL_VERSIONS, PastVersion, insert_past};
 use memory::skills::SkillDocument;
 use memory::skills::loaded::{self, LoadedSkill};
@@ -114,7 +115,10 @@ impl MemoryImport {
             LineKind::Version => {
                 let line: VersionLine = parse(line)?;
                 self.check_writer(line.written_by, line.session_id.as_ref().map(Id::as_str))?;
-                let (block, version) = line.into_version()?;
+                let (block, mut version) = line.into_version()?;
+                if !self.target.sender.keeps_origins() {
+                    version.source = Some(version.origin().imported());
+                }
                 let bytes = version.content.len();
                 let place = LineOrder::Version(block.clone(), version.version);
                 self.take_place(kind, place)?;
@@ -156,6 +160,10 @@ impl MemoryImport {
             }
             LineKind::Loaded => {
                 let line: LoadedLine = parse(line)?;
+                let line = match self.target.sender.keeps_origins() {
+                    true => line,
+                    false => line.quoted(),
+                };
                 let loaded_at = line.loaded_at.0;
                 let (block, loaded) = line.into_loaded()?;
                 let place = LineOrder::Keyed(block, loaded.key.clone());
@@ -234,7 +242,10 @@ impl MemoryImport {
                 "A session has no deployed blocks, so it removes none. Take `removed` out of the line.",
             ));
         }
-        let block = line.into_definition(self.session_id.as_ref())?;
+        let mut block = line.into_definition(self.session_id.as_ref())?;
+        if !self.target.sender.keeps_origins() {
+            block.origin = Some(Origin::Import);
+        }
         let block = block.placed(&self.target.agent);
         check_place(&block)?;
         if block.retention.is_some() {

@@ -10,6 +10,7 @@ use super::super::lines::{FileTime, LineKind};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{Count, MAX_INTEGER};
+use base::quoted::ends_line;
 use base::tags::{Metadata, Tags};
 use base::tokens;
 use memory::budget::check_content;
@@ -20,7 +21,8 @@ use memory::entry_text::{MAX_SUPERSEDED, check_entry};
 use memory::item_note::ItemNote;
 use memory::kind::BlockKind;
 use memory::label::{Label, is_key};
-use memory::origin::MAX_SOURCE_EVENTS;
+use memory::origin::quoted_text;
+use memory::origin::{MAX_SOURCE_EVENTS, Origin};
 use memory::past::PastVersion;
 use memory::skills::loaded::LoadedSkill;
 use memory::skills::skill::clip_description;
@@ -74,6 +76,9 @@ pub struct BlockLine {
     pub metadata: Option<Metadata>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
+    /// Present if a file brought the definition that its sender did not trust.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// `true`: the agent removed the deployed block of this label.
     #[serde(default, skip_serializing_if = "is_false")]
     pub removed: bool,
@@ -88,6 +93,7 @@ impl BlockLine {
     /// Checks the definition as `defineBlock` does.
     pub fn into_definition(self, session_id: Option<&Id>) -> Result<Definition> {
         let defined_at = Some(self.defined_at.0);
+        let origin = self.origin;
         let block = DefineBlock {
             session_id: session_id.cloned(),
             label: self.label,
@@ -104,6 +110,7 @@ impl BlockLine {
         };
         Ok(Definition {
             defined_at,
+            origin,
             ..block.into_definition()?
         })
     }
@@ -124,6 +131,9 @@ pub struct VersionLine {
     pub written_at: FileTime,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<Id>,
+    /// The source of the text, if `writtenBy` does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Origin>,
 }
 
 impl VersionLine {
@@ -147,6 +157,7 @@ impl VersionLine {
             event_id: self.event_id.map(text),
             reason: self.reason,
             written_at: self.written_at.0,
+            source: self.source,
             ..Version::default()
         };
         Ok((self.block, version))
@@ -327,6 +338,16 @@ pub struct LoadedLine {
 }
 
 impl LoadedLine {
+    /// The line's document as an import keeps it whose sender does not trust the file: quoted, since
+    /// the session's context shows it whole.
+    pub fn quoted(self) -> Self {
+        let loaded_at = self.loaded_at.0;
+        Self {
+            content: self.content.map(|text| quoted_document(&text, loaded_at)),
+            ..self
+        }
+    }
+
     /// A document may come from any home, so it may be longer than one that is stored in
     /// this object.
     pub fn into_loaded(self) -> Result<(BlockKey, LoadedSkill)> {
@@ -339,6 +360,22 @@ impl LoadedLine {
             content: self.content,
         };
         Ok((block, loaded))
+    }
+}
+
+/// A document as a quotation of a file's text. One that is a quotation already stays.
+pub fn quoted_document(text: &str, loaded_at: i64) -> String {
+    let is_quoted = match text.split_once('\n') {
+        Some((source, quoted)) => {
+            Origin::find_quoted(source).is_some()
+                && source.starts_with('(')
+                && quoted.split(ends_line).all(|line| line.starts_with('>'))
+        }
+        None => false,
+    };
+    match is_quoted {
+        true => text.to_owned(),
+        false => quoted_text(Origin::Import, Some(loaded_at), text),
     }
 }
 

@@ -8,7 +8,7 @@
 
 pub mod export;
 pub mod import;
-mod lines;
+pub mod lines;
 
 use super::lines::LineKind;
 use crate::transfer::rules::{DEFINE_BLOCK, LOAD_SKILL, PUT_SKILL, SET_BLOCK, SET_ENTRY};

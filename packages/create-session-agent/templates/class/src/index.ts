@@ -1,8 +1,4 @@
-// An agent of your own: `npm run dev`, then
-//
-//   curl localhost:8787/agents/session-agent/ann/rpc/runTurn -H 'cookie: user=ann' \
-//     -d '{"sessionId": "chat", "message": {"id": "1", "role": "user",
-//          "parts": [{"type": "text", "text": "Remember that I like tea."}]}}'
+// An agent of your own: its model, its tools, its memory and its login. README.md says how to try it.
 
 import { tool } from "ai";
 import { routeSessionAgent, SessionAgent } from "session-agent/worker";
@@ -13,7 +9,10 @@ interface Env {
 }
 
 export class Assistant extends SessionAgent<Env> {
-  /** The model: one of the AI SDK's, such as `openai("gpt-5-mini")`. The demo needs no account. */
+  /**
+   * The model. The demo needs no account. For another one, `npm install @ai-sdk/openai`, write the key
+   * into `.dev.vars` as `OPENAI_API_KEY=…`, and return `openai("gpt-5-mini")`.
+   */
   model() {
     return "demo";
   }
@@ -46,12 +45,16 @@ export class Assistant extends SessionAgent<Env> {
   }
 
   /**
-   * The rights of each caller. Put your own login here: a session cookie, a JWT. Each user has the
-   * agent of this name, so a conversation may write the agent's memory.
+   * The rights of each caller. Each user has the agent of this name, and nobody else has it. So a
+   * conversation may write the agent's memory (`agentMemory`), and what is learnt of it becomes a
+   * fact at once. Where several people share an agent, leave `agentMemory` out.
    */
-  authorize(request: Request) {
-    const user = /user=(\w+)/.exec(request.headers.get("cookie") ?? "")?.[1];
-    if (user === undefined || user !== this.ctx.id.name) return null;
+  async authorize(request: Request) {
+    const user = await userOf(request);
+    // Nobody is logged in: the Worker's own rules decide. A token opens the console, and
+    // `npm run dev` lets everybody on this machine in.
+    if (user === null) return undefined;
+    if (user !== this.ctx.id.name) return null;
     return { preset: "chat" as const, sessionId: "chat", allow: { agentMemory: true } };
   }
 
@@ -61,8 +64,27 @@ export class Assistant extends SessionAgent<Env> {
   }
 }
 
+/** The answer of a deployed Worker until it has a login. */
+class NoLogin extends Error {
+  override message =
+    "This Worker has no login yet, so it lets nobody in. Its placeholder believes any cookie `user=…`, and works on localhost alone. Write your own login into `userOf` in src/index.ts: verify a session cookie that you signed, or a JWT.";
+}
+
+/** The user who is logged in, or `null`. Put your own login here. */
+async function userOf(request: Request): Promise<string | null> {
+  // placeholder-login: believes what anybody says. `npm run deploy` refuses while this line is here.
+  if (!["localhost", "127.0.0.1", "[::1]"].includes(new URL(request.url).hostname)) throw new NoLogin();
+  return /(?:^|; )user=(\w+)(?:;|$)/.exec(request.headers.get("cookie") ?? "")?.[1] ?? null;
+}
+
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
+    try {
+      await userOf(request);
+    } catch (error) {
+      if (!(error instanceof NoLogin)) throw error;
+      return Response.json({ error: { code: "not_configured", message: error.message, details: {} } }, { status: 501 });
+    }
     return (
       (await routeSessionAgent(request, env)) ??
       new Response("POST /agents/session-agent/{agent}/chat\n", { status: 404 })

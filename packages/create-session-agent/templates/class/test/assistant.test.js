@@ -1,10 +1,13 @@
-// The Worker as it is deployed, on the runtime of production, without an account.
+// The Worker on the runtime of production, without an account and without a key: the configuration of
+// wrangler.toml, and the class of mock/worker.js, whose model is a mock.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { createTestHarness } from "wrangler";
+import { createTestHarness, unstable_readConfig } from "wrangler";
 
-const server = createTestHarness({ workers: [{ configPath: "wrangler.toml" }] });
+// An inline configuration has no place for cron triggers.
+const { triggers, ...config } = unstable_readConfig({ config: "wrangler.toml" });
+const server = createTestHarness({ workers: [{ config: { ...config, main: "mock/worker.js" } }] });
 before(() => server.listen());
 after(() => server.close());
 
@@ -21,9 +24,19 @@ test("who_is_logged_in_talks_to_their_agent_and_nobody_else_does", async () => {
   const answer = await ask("runTurn", { sessionId: "chat", message: say("Hello") }, "ann");
   assert.equal(answer.status, 200);
   const { message } = await answer.json();
-  assert.equal(message.role, "assistant");
+  assert.equal(message.parts.at(-1).text, "You said: Hello");
   assert.equal((await ask("getHistory", { sessionId: "chat" })).status, 401);
   assert.equal((await ask("getHistory", { sessionId: "chat" }, "bob")).status, 401);
+});
+
+test("a_deployed_worker_lets_nobody_in_until_it_has_a_login", async () => {
+  const headers = { cookie: "user=ann" };
+  for (const operation of ["runTurn", "getHistory"]) {
+    const address = `https://my-agent.example/agents/session-agent/ann/rpc/${operation}`;
+    const answer = await server.fetch(address, { method: "POST", headers, body: '{"sessionId": "chat"}' });
+    assert.equal(answer.status, 501);
+    assert.match((await answer.json()).error.message, /Write your own login into `userOf`/);
+  }
 });
 
 test("the_agent_remembers", async () => {

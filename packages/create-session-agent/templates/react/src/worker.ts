@@ -11,10 +11,18 @@ interface Env {
 
 /** The page asks for a new token before the old one's time is over. */
 const TOKEN_SECONDS = 900;
-const VISITOR = /(?:^|; )visitor=([0-9a-f-]{36})(?:;|$)/;
+
+/** The longest name of a chat, as the agent takes it. */
+const MAX_SESSION_CHARS = 200;
+
+/** The cookie's name. Over HTTPS no other host, a subdomain for instance, can set a cookie of this name. */
+const SECURE_COOKIE = "__Host-visitor";
+const LOCAL_COOKIE = "visitor";
+const VISITOR = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export class Assistant extends SessionAgent<Env> {
-  // The model of the AI SDK that answers, such as
+  // The model of the AI SDK that answers. `npm install @ai-sdk/openai`, write the key into `.dev.vars`
+  // as `OPENAI_API_KEY=…`, and add
   //
   //   model() { return openai("gpt-5-mini"); }
   //
@@ -69,24 +77,57 @@ export default {
  * cookie is the visitor.
  */
 async function login(request: Request, env: Env): Promise<Response> {
-  // Another site's page could make a visitor somebody else.
-  const site = request.headers.get("sec-fetch-site");
-  if (site !== null && site !== "same-origin") return refuse(403, "Only this page logs in here.");
-  const { sessionId } = await request.json<{ sessionId?: unknown }>().catch(() => ({ sessionId: undefined }));
-  if (typeof sessionId !== "string") return refuse(400, "The chat's `sessionId` is missing.");
-  const known = VISITOR.exec(request.headers.get("cookie") ?? "")?.[1];
-  const visitor = known ?? crypto.randomUUID();
-  const agent = `visitor:${visitor}`;
-  // The agent is this visitor's alone, so that every chat may write its memory.
+  if (!isOurPage(request)) return refuse(403, "Only this page logs in here.");
+  const body = await request.json<{ sessionId?: unknown } | null>().catch(() => null);
+  const sessionId = body?.sessionId;
+  if (typeof sessionId !== "string" || sessionId === "" || sessionId.length > MAX_SESSION_CHARS)
+    return refuse(400, "The chat's `sessionId` is missing, or too long.");
+  const isSecure = request.url.startsWith("https:");
+  const name = isSecure ? SECURE_COOKIE : LOCAL_COOKIE;
+  const visitor = cookieOf(request, name) ?? crypto.randomUUID();
+  const agent = await agentOf(visitor);
+  // The agent is this visitor's alone. So every chat may write its memory, and what is learnt of
+  // one chat is there in all of them. Where several people share an agent, leave `agentMemory` out.
   const asked = { preset: "chat" as const, sessionId, expiresIn: TOKEN_SECONDS, allow: { agentMemory: true } };
   try {
     const { token } = await env.SESSION_AGENT.getByName(agent).mintToken(asked);
-    const secure = request.url.startsWith("https:") ? "; Secure" : "";
-    const cookie = `visitor=${visitor}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000${secure}`;
-    return Response.json({ agent, token, expiresIn: TOKEN_SECONDS }, { headers: { "set-cookie": cookie } });
+    const secure = isSecure ? "; Secure" : "";
+    const cookie = `${name}=${visitor}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000${secure}`;
+    const headers = { "set-cookie": cookie, "cache-control": "no-store" };
+    return Response.json({ agent, token, expiresIn: TOKEN_SECONDS }, { headers });
   } catch (error) {
     return refuse(500, (error as Error).message);
   }
+}
+
+/** Whether the page is this Worker's own: another site's could make a visitor somebody else. */
+function isOurPage(request: Request): boolean {
+  const site = request.headers.get("sec-fetch-site");
+  if (site !== null) return site === "same-origin";
+  // Of an older browser, and of what is none.
+  const page = request.headers.get("origin");
+  return page === null || page === new URL(request.url).origin;
+}
+
+/** The cookie's value, if it has the form of the login's. */
+function cookieOf(request: Request, name: string): string | undefined {
+  const cookies = (request.headers.get("cookie") ?? "").split("; ").map((cookie) => cookie.split("="));
+  // Of two cookies of one name, nobody knows which is ours.
+  const [value, ...others] = cookies.filter(([named]) => named === name).map(([, value]) => value ?? "");
+  return value !== undefined && others.length === 0 && VISITOR.test(value) ? value : undefined;
+}
+
+/**
+ * The name of a visitor's agent. It stands in addresses, logs and spans, and tools and webhooks are
+ * told it. The cookie is what lets a visitor in, so the name only follows from it: an HMAC, whose key
+ * is the cookie's random number. Nobody computes the cookie from the name.
+ */
+async function agentOf(visitor: string): Promise<string> {
+  const bytes = (text: string) => new TextEncoder().encode(text);
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const key = await crypto.subtle.importKey("raw", bytes(visitor), algorithm, false, ["sign"]);
+  const digest = await crypto.subtle.sign("HMAC", key, bytes("the name of a visitor's agent"));
+  return `visitor:${[...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
 /** A sentence for the page. */

@@ -1,0 +1,46 @@
+// The failed turns of a session, and the messages at which they stand.
+
+import type { UiMessage } from "session-agent";
+import type { Conversation } from "../conversation/conversation.ts";
+import { openAgent } from "../connection.ts";
+import { useLoad } from "../load.ts";
+import type { TurnRecord } from "./rows.ts";
+
+/** A session keeps so many records of failed turns. */
+const KEPT = 16;
+
+const NONE: readonly TurnRecord[] = [];
+
+/** The failed turns of a session, newest first. */
+export function useFailures(conversation: Conversation, key: string, isWanted: boolean): readonly TurnRecord[] {
+  const { data } = useLoad(`${conversation.id}/${key}/${isWanted}`, async (signal) => {
+    if (!isWanted) return [];
+    const session = openAgent(conversation.agentName, { isQuiet: true }).session(conversation.id);
+    return (await session.getTurns({ failed: true, limit: KEPT }, { signal })).turns;
+  });
+  return data ?? NONE;
+}
+
+/**
+ * The failures by the message at which each stands: the answer that broke off, or the user's message
+ * that was asked, if no answer follows it.
+ */
+export function placeFailures(
+  messages: readonly UiMessage[],
+  failures: readonly TurnRecord[],
+): ReadonlyMap<string, TurnRecord> {
+  const places = new Map<string, TurnRecord>();
+  for (const turn of failures) {
+    const at =
+      turn.messageId == null
+        ? messages.findLastIndex(
+            ({ role, createdAt }) => role === "user" && (createdAt ?? 0) <= (turn.startedAt ?? turn.endedAt),
+          )
+        : messages.findIndex(({ id }) => id === turn.messageId);
+    const message = messages[at];
+    const isAnswered = message?.role === "user" && messages[at + 1]?.role === "assistant";
+    // The newest failure of a place comes first.
+    if (message !== undefined && !isAnswered && !places.has(message.id)) places.set(message.id, turn);
+  }
+  return places;
+}

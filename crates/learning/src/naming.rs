@@ -1,0 +1,86 @@
+//! Whether somebody's words support a name: a key, a title, a tag. Pure.
+
+use crate::evidence::{Gist, is_borne_out};
+use search::stem::stem;
+
+/// Words that name the topic of a fact, and order nothing.
+const TOPICS: &[&str] = &[
+    "address",
+    "age",
+    "allergy",
+    "allergies",
+    "birthday",
+    "book",
+    "books",
+    "brother",
+    "car",
+    "child",
+    "children",
+    "city",
+    "colleague",
+    "color",
+    "colour",
+    "company",
+    "country",
+    "diet",
+    "drink",
+    "drinks",
+    "email",
+    "family",
+    "food",
+    "friend",
+    "friends",
+    "goal",
+    "goals",
+    "habit",
+    "habits",
+    "health",
+    "hobby",
+    "hobbies",
+    "home",
+    "husband",
+    "job",
+    "language",
+    "languages",
+    "location",
+    "music",
+    "parents",
+    "partner",
+    "pet",
+    "pets",
+    "phone",
+    "profession",
+    "project",
+    "projects",
+    "residence",
+    "role",
+    "school",
+    "seat",
+    "seating",
+    "sister",
+    "size",
+    "sport",
+    "sports",
+    "style",
+    "team",
+    "timezone",
+    "travel",
+    "wife",
+    "work",
+];
+
+/// Whether a name says no more than the text that it names, or than one sentence of what was said.
+/// It stands beside the text wherever that is shown, and the model chose it.
+pub fn is_supported<'a>(
+    name: &str,
+    content: &str,
+    said: impl IntoIterator<Item = &'a str>,
+) -> bool {
+    let mut name = Gist::of(name);
+    for topic in TOPICS {
+        name.stems.remove(&stem(topic));
+    }
+    let text = Gist::of(content);
+    let says_no_more = name.stems.is_subset(&text.stems) && (text.denies || !name.denies);
+    !name.hides && (says_no_more || is_borne_out(&name, said))
+}

@@ -1,0 +1,111 @@
+//! Where a look's facts go, and which entries it may see: by the authority of the caller whose
+//! words the look is about.
+//!
+//! The rule this file protects: what is learnt from somebody's words is written no further than
+//! that caller could write by an operation, and shows nothing that the caller could not read.
+//! The words of a caller narrowed to a session go to that session's own block, or wait. In the
+//! agent's block they touch, and their model sees, only what the same session brought in.
+
+use access::Authority;
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use memory::BlockScope;
+use memory::Memory;
+use memory::definition::Definition;
+use memory::definitions::find_definition;
+use memory::entries::lives_here;
+use memory::entry::Entry;
+use memory::kind::BlockKind;
+use memory::label::Label;
+use memory::numbered_entries::{find_of_session, find_with_version};
+use memory::proposals::apply::entries_of;
+use memory::proposals::{ProposalPlace, ProposalScope};
+use store::config::{Config, load_config};
+use store::learn_settings::LearnSettings;
+
+/// The agent's settings of learning. An error: it does not learn.
+pub fn get_settings(memory: &Memory<'_>) -> Result<(Config, LearnSettings)> {
+    let config = load_config(memory.db, &memory.deployed.config)?;
+    match config.learn.clone() {
+        Some(settings) => Ok((config, settings)),
+        None => Err(learns_nothing()),
+    }
+}
+
+/// The block that is learnt into.
+pub fn into_block(memory: &Memory<'_>, settings: &LearnSettings) -> Result<Definition> {
+    let into = settings.into.as_ref().ok_or_else(learns_nothing)?;
+    entries_of(memory, BlockScope::Agent, into.as_str())
+}
+
+fn learns_nothing() -> Error {
+    Error::new(
+        Code::NotConfigured,
+        "This agent does not learn. Set `learn` with `configureAgent`: at least `{\"into\": \"facts\"}`, the label of a searchable block.",
+    )
+    .with("binding", "learn")
+}
+
+/// The block that a look's facts go to.
+#[derive(Clone, Debug)]
+pub struct LookTarget {
+    pub block: Definition,
+    pub place: ProposalPlace,
+}
+
+impl LookTarget {
+    pub fn find(
+        memory: &Memory<'_>,
+        settings: &LearnSettings,
+        session_id: &Id,
+        authority: &Authority,
+    ) -> Result<Self> {
+        let place = |scope| ProposalPlace {
+            session_id: Some(session_id.clone()),
+            scope,
+        };
+        if authority.reach.writes_agent() {
+            return Ok(Self {
+                block: into_block(memory, settings)?,
+                place: place(ProposalScope::Agent),
+            });
+        }
+        if let Some(block) = find_own(memory, settings, session_id)? {
+            return Ok(Self {
+                block,
+                place: place(ProposalScope::Session),
+            });
+        }
+        Ok(Self {
+            block: into_block(memory, settings)?,
+            place: place(ProposalScope::Narrowed),
+        })
+    }
+
+    /// Whether every change waits, because the caller may not write the block.
+    pub fn is_narrowed(&self) -> bool {
+        self.place.scope == ProposalScope::Narrowed
+    }
+
+    /// The entry of this key and its version, if the look may see it.
+    pub fn find_entry(&self, memory: &Memory<'_>, key: &str) -> Result<Option<(Entry, i64)>> {
+        match (&self.place.session_id, self.is_narrowed()) {
+            (Some(id), true) => find_of_session(memory.db, &self.block, key, id),
+            _ => find_with_version(memory.db, &self.block, key),
+        }
+    }
+}
+
+/// The session's own block of facts.
+fn find_own(
+    memory: &Memory<'_>,
+    settings: &LearnSettings,
+    session_id: &Id,
+) -> Result<Option<Definition>> {
+    let into = settings.into.as_ref().map(Id::as_str);
+    let Some(label) = into.and_then(|into| Label::parse(into).ok()) else {
+        return Ok(None);
+    };
+    let own = find_definition(memory, BlockScope::Session(session_id), &label)?;
+    Ok(own.filter(|block| block.kind == BlockKind::Searchable && lives_here(block)))
+}

@@ -1,0 +1,112 @@
+//! Beginnings of words in the entries of a block. The entries' texts say where they are, the
+//! newest first: the engine makes the list of a beginning from the words of all blocks, so its
+//! time would tell a caller of one session what others keep.
+
+use std::collections::HashMap;
+
+use super::counts::count_block;
+use super::definition::Definition;
+use super::entry_index::text_of;
+use super::entry_number::find_ranges;
+use super::number_range::NumberRange;
+use base::columns::load;
+use base::database::Database;
+use base::error::Result;
+use search::prefixes::PrefixScan;
+
+/// The most bytes of entries that one search looks through.
+const MAX_SCANNED_BYTES: usize = 8 << 20;
+
+/// The entries that one statement reads: 2 MiB at most.
+const PAGE: usize = 32;
+
+/// The most entries that are taken for one beginning.
+const MAX_TAKEN: usize = 2_000;
+
+/// The entries of a block whose words begin so.
+#[derive(Default)]
+pub struct BegunEntries {
+    /// For each beginning, the entries' numbers, newest first.
+    entries: HashMap<String, Vec<i64>>,
+    /// Not all entries were looked at.
+    pub is_cut: bool,
+}
+
+impl BegunEntries {
+    pub fn entries_of(&self, prefix: &str) -> &[i64] {
+        self.entries.get(prefix).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Looks for beginnings in each of some blocks.
+pub fn scan_blocks(
+    db: &dyn Database,
+    blocks: &[Definition],
+    prefixes: &[String],
+) -> Result<Vec<BegunEntries>> {
+    if prefixes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let scan = PrefixScan::new(prefixes);
+    let mut bytes_left = MAX_SCANNED_BYTES;
+    let blocks = blocks.iter();
+    blocks
+        .map(|block| scan_block(db, block, &scan, &mut bytes_left))
+        .collect()
+}
+
+/// The entries of a block are 10,000 at most.
+fn scan_block(
+    db: &dyn Database,
+    block: &Definition,
+    scan: &PrefixScan<'_>,
+    bytes_left: &mut usize,
+) -> Result<BegunEntries> {
+    let (scope, content_key) = (block.scope.as_str(), block.content_key());
+    let counts = count_block(db, scope, &content_key)?;
+    let sql = format!(
+        "SELECT number, title, content
+           FROM cf_agents_entries
+          WHERE number BETWEEN ?1 AND ?2
+            AND +scope = ?3
+            AND +block = ?4
+          ORDER BY number DESC
+          LIMIT {PAGE}"
+    );
+    let mut begun = BegunEntries::default();
+    for NumberRange { first, mut last } in find_ranges(db, &counts)? {
+        loop {
+            let page: Vec<(i64, Option<String>, String)> = load(
+                db,
+                &sql,
+                &[
+                    first.into(),
+                    last.into(),
+                    scope.into(),
+                    content_key.as_str().into(),
+                ],
+            )?;
+            let is_last = page.len() < PAGE;
+            for (number, title, content) in page {
+                if *bytes_left == 0 {
+                    begun.is_cut = true;
+                    return Ok(begun);
+                }
+                let text = text_of(title.as_deref(), &content);
+                *bytes_left = bytes_left.saturating_sub(text.len());
+                for prefix in scan.find_in(&text) {
+                    let entries = begun.entries.entry(prefix.to_owned()).or_default();
+                    match entries.len() < MAX_TAKEN {
+                        true => entries.push(number),
+                        false => begun.is_cut = true,
+                    }
+                }
+                last = number - 1;
+            }
+            if is_last {
+                break;
+            }
+        }
+    }
+    Ok(begun)
+}

@@ -1,0 +1,119 @@
+//! The entries that were written in this life of the object and whose vectors may be missing.
+//!
+//! No write waits for an embedding model: the numbers wait here, and vectors are made after
+//! the answer (`recall/entries.rs`). If the object dies before, the next search makes them. Each
+//! entry waits together with who pays for its vector: the holder whose request wrote it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use store::limits::HolderLimits;
+
+/// The most entries that wait here. A search makes the vectors of the others.
+const MAX_PENDING: usize = 1_000;
+
+#[derive(Default)]
+pub struct PendingVectors {
+    numbers: RefCell<BTreeMap<i64, Option<HolderLimits>>>,
+    is_busy: Cell<bool>,
+}
+
+/// Entries whose vectors one holder pays for.
+#[derive(Debug, Default, PartialEq)]
+pub struct PendingBatch {
+    pub payer: Option<HolderLimits>,
+    pub numbers: Vec<i64>,
+}
+
+impl PendingVectors {
+    pub fn note(&self, number: i64, payer: Option<&HolderLimits>) {
+        let mut numbers = self.numbers.borrow_mut();
+        if numbers.len() < MAX_PENDING {
+            numbers.insert(number, payer.cloned());
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.numbers.borrow().is_empty()
+    }
+
+    /// Takes up to `most` of the entries of one payer, the lowest number first.
+    pub fn take(&self, most: usize) -> PendingBatch {
+        let mut numbers = self.numbers.borrow_mut();
+        let Some(payer) = numbers.values().next().cloned() else {
+            return PendingBatch::default();
+        };
+        let taken = numbers.iter().filter(|(_, other)| **other == payer);
+        let taken: Vec<i64> = taken.map(|(number, _)| *number).take(most).collect();
+        for number in &taken {
+            numbers.remove(number);
+        }
+        PendingBatch {
+            payer,
+            numbers: taken,
+        }
+    }
+
+    pub fn forget(&self) {
+        self.numbers.borrow_mut().clear();
+    }
+
+    /// Forgets what this holder pays for. A search makes these vectors.
+    pub fn forget_of(&self, payer: Option<&HolderLimits>) {
+        let mut numbers = self.numbers.borrow_mut();
+        numbers.retain(|_, other| other.as_ref() != payer);
+    }
+
+    /// `None`: somebody makes vectors already, and takes what waits here, too.
+    pub fn begin(&self) -> Option<VectorLease<'_>> {
+        (!self.is_busy.replace(true)).then_some(VectorLease(self))
+    }
+}
+
+/// Held while vectors of written entries are made.
+pub struct VectorLease<'a>(&'a PendingVectors);
+
+impl Drop for VectorLease<'_> {
+    fn drop(&mut self) {
+        self.0.is_busy.set(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::limits::Limits;
+
+    #[test]
+    fn a_batch_is_of_one_payer_and_nobody_elses_entries_are_forgotten() {
+        let holder = |name: &str| HolderLimits {
+            holder: name.to_owned(),
+            most: Limits::default(),
+        };
+        let (alice, bob) = (holder("alice"), holder("bob"));
+        let pending = PendingVectors::default();
+        for (number, payer) in [
+            (1, Some(&alice)),
+            (2, None),
+            (3, Some(&alice)),
+            (4, Some(&bob)),
+        ] {
+            pending.note(number, payer);
+        }
+        let first = pending.take(1);
+        assert_eq!(
+            (first.payer.as_ref(), first.numbers),
+            (Some(&alice), vec![1])
+        );
+        pending.forget_of(Some(&bob));
+        let second = pending.take(9);
+        assert_eq!((second.payer, second.numbers), (None, vec![2]));
+        let third = pending.take(9);
+        assert_eq!(
+            (third.payer.as_ref(), third.numbers),
+            (Some(&alice), vec![3])
+        );
+        assert!(pending.is_empty());
+        assert_eq!(pending.take(9), PendingBatch::default());
+    }
+}

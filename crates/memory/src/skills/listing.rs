@@ -1,0 +1,118 @@
+//! The listing of a loadable block: a line for each document, as a prompt shows it.
+
+use super::skill::Skill;
+use base::quoted::{Untrusted, quote};
+
+/// The most bytes of a listing in the prompt.
+const MAX_LISTING_BYTES: usize = 32 << 10;
+
+/// The documents that a block's home lists.
+pub enum SkillListing {
+    Skills(Vec<Skill>),
+    /// A service's listing as text.
+    Told(String),
+}
+
+impl SkillListing {
+    /// The listing as the prompt shows it.
+    pub fn render(&self) -> String {
+        let skills = match self {
+            SkillListing::Told(text) if text.trim().is_empty() => &Vec::new(),
+            SkillListing::Told(text) => return cut_listing(text),
+            SkillListing::Skills(skills) => skills,
+        };
+        if skills.is_empty() {
+            return "No documents yet.".to_owned();
+        }
+        let mut text = String::new();
+        for (index, skill) in skills.iter().enumerate() {
+            let line = line_of(skill);
+            if text.len() + line.len() > MAX_LISTING_BYTES {
+                text.push_str(&format!("\n… and {} more", skills.len() - index));
+                break;
+            }
+            if index > 0 {
+                text.push('\n');
+            }
+            text.push_str(&line);
+        }
+        text
+    }
+
+    pub fn into_skills(self) -> Vec<Skill> {
+        match self {
+            SkillListing::Skills(skills) => skills,
+            SkillListing::Told(_) => Vec::new(),
+        }
+    }
+}
+
+/// A document's line in a listing. The description of a document that a tool or a file brought is
+/// theirs, too.
+fn line_of(skill: &Skill) -> String {
+    let key = quote(Untrusted::DocumentKey, &skill.key);
+    let theirs = skill.source.filter(|source| source.is_quoted());
+    let source = theirs.map(|source| format!(" (source: {})", source.name()));
+    let source = source.unwrap_or_default();
+    match &skill.description {
+        Some(description) => {
+            let description = quote(Untrusted::DocumentDescription, description);
+            match theirs {
+                Some(_) => format!("- {key}{source} > {description}"),
+                None => format!("- {key}: {description}"),
+            }
+        }
+        None => format!("- {key}{source}"),
+    }
+}
+
+fn cut_listing(text: &str) -> String {
+    let cut = text.floor_char_boundary(MAX_LISTING_BYTES);
+    let kept = text.get(..cut).unwrap_or_default();
+    if cut < text.len() {
+        format!("{kept}\n… and more")
+    } else {
+        kept.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::skill::clip_description;
+    use super::*;
+
+    fn skill(key: &str, description: Option<&str>) -> Skill {
+        Skill {
+            key: key.to_owned(),
+            description: description.map(str::to_owned),
+            ..Skill::default()
+        }
+    }
+
+    #[test]
+    fn a_listing_is_a_line_a_document_and_says_when_it_is_cut() {
+        assert_eq!(
+            SkillListing::Skills(Vec::new()).render(),
+            "No documents yet."
+        );
+        assert_eq!(
+            SkillListing::Told(" ".to_owned()).render(),
+            "No documents yet."
+        );
+        let listing = SkillListing::Skills(vec![skill("a", Some("First")), skill("b", None)]);
+        assert_eq!(listing.render(), "- a: First\n- b");
+        let long = SkillListing::Skills(vec![skill("a", Some(&"x".repeat(1_000))); 40]).render();
+        assert!(long.len() < MAX_LISTING_BYTES + 100);
+        assert!(
+            long.ends_with("\n… and 8 more"),
+            "{}",
+            long.lines().last().unwrap()
+        );
+    }
+
+    #[test]
+    fn a_description_is_one_line_of_bounded_length() {
+        assert_eq!(clip_description(" a\n b\tc "), "a b c");
+        assert_eq!(clip_description(&"é".repeat(600)).chars().count(), 501);
+    }
+}

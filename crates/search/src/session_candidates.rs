@@ -1,0 +1,367 @@
+//! Candidates in one session. The search uses that session's rows alone. The engine's own score
+//! and word counts are not used: they cover the whole agent, and what other sessions say must not
+//! change an answer.
+//!
+//! A session's rows in the index are one range of numbers, in which its words are counted. The
+//! ends of a range are integers in the statement: FTS5 ignores the end of a range that is bound as
+//! a double, as every bound number is, and then visits every session's rows.
+
+use std::collections::HashSet;
+
+use super::candidates::{IndexMatches, filtered, filters_cut, looked_for};
+use super::index::OWN_PARTS;
+use super::progress::find_number;
+use super::query::{WordQuery, find_word};
+use super::session_scan::{AskedTexts, MAX_READ_WHOLE, ScannedEvent, ScannedSession, scan_session};
+use super::stem::stem;
+use super::steps::steps_of_each;
+use super::terms::QueryTerm;
+use crate::request::SearchRequest;
+use base::columns::{find, find_value};
+use base::database::Database;
+use base::error::{Error, Result};
+use base::json::{self, json};
+use base::numbers::{MAX_SEQ, part_place, place, seq_sql};
+
+/// The most rows of a session in which a word is counted and looked for, newest first. 48 words
+/// take a hundred thousand steps of the engine at most. In a longer session, older events are
+/// found by the rarer words.
+const MAX_COUNTED: i64 = 2_000;
+
+/// The same for a search with filters, which may leave over the oldest.
+const MAX_COUNTED_FILTERED: i64 = 10_000;
+
+/// The newest further parts of a session's long texts that are looked at: 170 MB of text.
+const MAX_PARTS_OF_SESSION: i64 = 256;
+
+/// The session that is searched alone.
+pub struct SearchedSession {
+    number: i64,
+    log: LogEnds,
+    scanned: ScannedSession,
+    /// All of its texts were read, so that the index has nothing to add.
+    is_read_whole: bool,
+}
+
+impl SearchedSession {
+    /// `None`: there is no such session.
+    pub fn load(
+        db: &dyn Database,
+        session_id: &str,
+        queries: &[WordQuery],
+    ) -> Result<Option<Self>> {
+        let Some(number) = find_number(db, session_id)? else {
+            return Ok(None);
+        };
+        let log = find_log(db, number)?;
+        let mut is_read_whole = log.events() <= MAX_READ_WHOLE;
+        let mut scanned = scan_session(db, session_id, AskedTexts::of(queries, is_read_whole))?;
+        if is_read_whole && scanned.is_cut {
+            is_read_whole = false;
+            scanned = scan_session(db, session_id, AskedTexts::of(queries, false))?;
+        }
+        Ok(Some(Self {
+            number,
+            log,
+            scanned,
+            is_read_whole,
+        }))
+    }
+}
+
+/// Ranks the events of a session that was read whole, as [`of_session`] does.
+fn of_texts(
+    db: &dyn Database,
+    search: &SearchRequest<'_>,
+    query: &WordQuery,
+    session: &SearchedSession,
+) -> Result<IndexMatches> {
+    let (scanned, number) = (&session.scanned, session.number);
+    let count = |stem: &str| {
+        let holding = scanned.events.iter();
+        holding
+            .filter(|event| scanned.has_stem(event, stem))
+            .count() as i64
+    };
+    let terms: Vec<QueryTerm> = query
+        .terms()
+        .into_iter()
+        .map(|stem| {
+            let found = count(&stem);
+            QueryTerm::new(stem, found, session.log.events())
+        })
+        .collect();
+    let score = |event: &ScannedEvent| -> f64 {
+        if !query.phrases.is_empty() {
+            let mut phrases = query.phrases.iter();
+            let has_all = phrases.all(|phrase| scanned.has_phrase(event, phrase));
+            return f64::from(u8::from(has_all));
+        }
+        let held = terms
+            .iter()
+            .filter(|term| scanned.has_stem(event, &term.stem));
+        let prefixes = query.prefixes.iter();
+        let begun = prefixes
+            .filter(|prefix| scanned.has_prefix(event, prefix))
+            .count();
+        held.map(|term| term.rarity).sum::<f64>() + begun as f64
+    };
+    let matching: Vec<(i64, f64)> = scanned
+        .events
+        .iter()
+        .map(|event| (event.seq, score(event)))
+        .filter(|(_, score)| *score > 0.0)
+        .collect();
+    let found = format!(
+        "SELECT {number} AS number, value ->> 0 AS seq, value ->> 1 AS score
+           FROM json_each(?1)
+          ORDER BY score DESC, seq DESC
+          LIMIT ?5"
+    );
+    Ok(IndexMatches {
+        events: filtered(db, search, &found, vec![json::encode(&matching)?.into()])?,
+        terms,
+        is_cut: false,
+    })
+}
+
+/// Ranks events by the rarity of the words that each holds; among equals the later is
+/// first.
+pub fn of_session(
+    db: &dyn Database,
+    search: &SearchRequest<'_>,
+    query: &WordQuery,
+    session: &SearchedSession,
+) -> Result<IndexMatches> {
+    if session.is_read_whole {
+        return of_texts(db, search, query, session);
+    }
+    let (number, log, scanned) = (session.number, &session.log, &session.scanned);
+    let (first, last) = (place(number, 0), place(number, MAX_SEQ));
+    let stems = query.terms();
+    let most_steps = steps_of_each(search.queries.len(), search.is_filtered());
+    let most = match search.is_filtered() {
+        true => MAX_COUNTED_FILTERED,
+        false => MAX_COUNTED,
+    };
+    // At least one word is looked for.
+    let counts = count_in(db, &stems, (first, last), most.min(most_steps))?;
+    let terms: Vec<QueryTerm> = stems
+        .into_iter()
+        .zip(&counts)
+        .map(|(stem, count)| QueryTerm {
+            steps: count.texts,
+            ..QueryTerm::new(stem, log.estimate(count, first), log.events())
+        })
+        .collect();
+    let wanted = looked_for(&terms, most_steps);
+    let counted = || terms.iter().zip(&counts);
+    // With phrases, beginnings of words find nothing by themselves.
+    let begun = |prefix: &String| -> Vec<i64> {
+        let events = scanned.events.iter();
+        let events = events.filter(|event| scanned.has_prefix(event, prefix));
+        events.map(|event| event.seq).collect()
+    };
+    let begun: Vec<Vec<i64>> = match query.phrases.is_empty() {
+        true => query.prefixes.iter().map(begun).collect(),
+        false => Vec::new(),
+    };
+    let mut is_cut = scanned.is_cut && !begun.is_empty();
+    let mut matches: i64 = begun.iter().map(|events| events.len() as i64).sum();
+    let asked: Vec<serde_json::Value> = match query.phrases.is_empty() {
+        true => {
+            is_cut |=
+                counted().any(|(term, count)| count.is_cut || !wanted.contains(term.stem.as_str()));
+            counted()
+                .filter(|(term, _)| wanted.contains(term.stem.as_str()))
+                .map(|(term, count)| {
+                    matches += count.texts;
+                    json!([find_word(&term.stem), term.rarity, count.least])
+                })
+                .collect()
+        }
+        false => {
+            // An event with the phrases holds the rarest of their words.
+            let in_phrases: HashSet<String> = query
+                .phrases
+                .iter()
+                .flatten()
+                .map(|word| stem(word))
+                .collect();
+            let rarest = counted()
+                .filter(|(term, _)| in_phrases.contains(&term.stem))
+                .min_by_key(|(term, _)| term.found);
+            is_cut = rarest.is_some_and(|(_, count)| count.is_cut);
+            matches = rarest.map_or(0, |(_, count)| count.texts);
+            let least = rarest.map_or(first, |(_, count)| count.least);
+            vec![json!([query.phrases_to_fts(), 1.0, least])]
+        }
+    };
+    let (first_part, last_part) = (part_place(number, 0), part_place(number, MAX_SEQ));
+    let newest_part = "SELECT coalesce(max(rowid_), 0)
+                         FROM cf_agents_search_parts
+                        WHERE rowid_ BETWEEN ?1 AND ?2";
+    let newest_part: i64 =
+        find_value(db, newest_part, &[first_part.into(), last_part.into()])?.unwrap_or(0);
+    let oldest_part = first_part.max(newest_part - MAX_PARTS_OF_SESSION + 1);
+    is_cut |= oldest_part > first_part;
+    let found = format!(
+        "SELECT {number} AS number, seq, sum(weight) AS score
+           FROM (SELECT wanted.key, wanted.value ->> 1 AS weight,
+                        {seq} AS seq
+                   FROM json_each(?1, '$.words') AS wanted
+                  CROSS JOIN cf_agents_search AS found
+                  WHERE found.cf_agents_search MATCH wanted.value ->> 0
+                    AND found.rowid BETWEEN wanted.value ->> 2 AND {last}
+                  UNION
+                 SELECT wanted.key, wanted.value ->> 1, part.seq
+                   FROM json_each(?1, '$.words') AS wanted
+                  CROSS JOIN cf_agents_search AS found
+                  CROSS JOIN cf_agents_search_parts AS part
+                     ON part.rowid_ = found.rowid
+                    AND part.number = {number}
+                  WHERE found.cf_agents_search MATCH wanted.value ->> 0
+                    AND found.rowid BETWEEN {oldest_part} AND {last_part}
+                  UNION
+                 SELECT wanted.key, wanted.value ->> 1, part.seq
+                   FROM json_each(?1, '$.words') AS wanted
+                  CROSS JOIN cf_agents_search_parts AS part
+                     ON part.number = {number}
+                    AND part.rowid_ < {OWN_PARTS}
+                  CROSS JOIN cf_agents_search AS found
+                  WHERE found.cf_agents_search MATCH wanted.value ->> 0
+                    AND found.rowid = part.rowid_
+                  UNION
+                 SELECT 'begun' || begun.key, 1.0, event.value
+                   FROM json_each(?1, '$.begun') AS begun
+                  CROSS JOIN json_each(begun.value) AS event)
+          GROUP BY seq
+          ORDER BY score DESC, seq DESC
+          LIMIT ?5",
+        seq = seq_sql("found.rowid"),
+    );
+    let asked = json::encode(&json!({"words": asked, "begun": begun}))?;
+    Ok(IndexMatches {
+        events: filtered(db, search, &found, vec![asked.into()])?,
+        terms,
+        is_cut: is_cut || filters_cut(search, matches),
+    })
+}
+
+/// The first and the last `seq` of a session's events.
+#[derive(Default)]
+struct LogEnds {
+    first: i64,
+    last: i64,
+}
+
+impl LogEnds {
+    /// About how many events the session has.
+    fn events(&self) -> i64 {
+        match self.last {
+            0 => 0,
+            last => last - self.first + 1,
+        }
+    }
+
+    /// How many of the session's events hold a word. Beyond those that were counted, the older
+    /// events hold it as often as the newer. `first`: the session's first place.
+    fn estimate(&self, count: &RangeCount, first: i64) -> i64 {
+        let looked_at = self.last - (count.least - first) + 1;
+        match count.is_cut && looked_at > 0 {
+            true => (count.texts * self.events() / looked_at).max(count.texts),
+            false => count.texts,
+        }
+    }
+}
+
+/// Two seeks, however long the session is.
+fn find_log(db: &dyn Database, number: i64) -> Result<LogEnds> {
+    let end = |order: &str| {
+        format!(
+            "(SELECT e.seq
+                FROM cf_agents_events AS e
+               WHERE e.session_id = s.id
+               ORDER BY e.seq {order}
+               LIMIT 1)"
+        )
+    };
+    let sql = format!(
+        "SELECT coalesce({}, 0), coalesce({}, 0)
+           FROM cf_agents_sessions AS s
+          WHERE s.number = ?1",
+        end("ASC"),
+        end("DESC"),
+    );
+    let (first, last) =
+        find(db, &sql, &[number.into()])?.ok_or_else(|| Error::storage("a session is missing"))?;
+    Ok(LogEnds { first, last })
+}
+
+/// How many rows of a range hold a word.
+struct RangeCount {
+    texts: i64,
+    /// The number of the oldest row that was counted, or the range's first number.
+    least: i64,
+    /// Older rows were not counted.
+    is_cut: bool,
+}
+
+/// For each word, how many rows of a range hold it. Counts from the newest row, up to `most` rows.
+fn count_in(
+    db: &dyn Database,
+    stems: &[String],
+    (first, last): (i64, i64),
+    most: i64,
+) -> Result<Vec<RangeCount>> {
+    let sql = format!(
+        "SELECT count(*), coalesce(min(id), {first})
+           FROM (SELECT rowid AS id
+                   FROM cf_agents_search
+                  WHERE cf_agents_search MATCH ?1
+                    AND rowid BETWEEN {first} AND {last}
+                  ORDER BY rowid DESC
+                  LIMIT {most})"
+    );
+    stems
+        .iter()
+        .map(|stem| {
+            let (texts, least): (i64, i64) = find(db, &sql, &[find_word(stem).into()])?
+                .ok_or_else(|| Error::storage("a count is missing"))?;
+            let is_cut = texts >= most;
+            Ok(RangeCount {
+                texts,
+                // If every row was counted, the whole range may be searched.
+                least: if is_cut { least } else { first },
+                is_cut,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_common_word_of_a_session_is_counted_in_its_newest_events() {
+        let log = LogEnds {
+            first: 11,
+            last: 10_010,
+        };
+        let count = |texts: i64, least: i64, is_cut: bool| RangeCount {
+            texts,
+            least: 1_000_000 + least,
+            is_cut,
+        };
+        for (counted, expected) in [
+            (count(1_999, 0, false), 1_999),
+            (count(2_000, 8_011, true), 10_000),
+            (count(2_000, 6_011, true), 5_000),
+            (count(2_000, 11, true), 2_000),
+        ] {
+            assert_eq!(log.estimate(&counted, 1_000_000), expected);
+        }
+        assert_eq!(LogEnds::default().events(), 0);
+    }
+}

@@ -1,0 +1,292 @@
+//! Looks for what queries ask for in the texts of one session, the newest first.
+//!
+//! A short session is read whole, and its index is not asked: how long FTS5 takes to find that a
+//! word is in none of a session's texts depends on how many texts of other sessions hold it. In
+//! any session, beginnings of words are looked for so: FTS5 makes the list of a beginning from the
+//! words of all sessions.
+
+use std::collections::VecDeque;
+
+use super::asked::AskedWords;
+use super::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
+use super::plain::FirstBytes;
+use super::progress::NOTHING;
+use super::query::WordQuery;
+use super::read::{find_event, load_newest_below};
+use super::words::WordSplitter;
+use base::database::Database;
+use base::error::Result;
+
+/// The most events of a session that is read whole: about as many texts as the ranking reads.
+pub const MAX_READ_WHOLE: i64 = 512;
+
+/// The most events of a session, and the most bytes of their texts, in which beginnings are
+/// looked for, newest first: as much as a search indexes before it answers.
+const MAX_SCANNED: usize = 8_000;
+const MAX_SCANNED_BYTES: usize = 8 << 20;
+
+/// The most bytes of a session that is read whole: each word there is held against all words of
+/// the queries. Beginnings alone take much less.
+const MAX_WHOLE_BYTES: usize = 1 << 20;
+
+/// The events that one statement reads, and the most bytes of one that is read with the others.
+const PAGE: i64 = 64;
+const INLINE_BYTES: i64 = 16 << 10;
+
+/// Slices of 1 MB that are read of each body: as much as is indexed.
+const MAX_SLICES: i64 = 9;
+
+/// What the queries of a search ask for, each thing once.
+#[derive(Debug, Default)]
+pub struct AskedTexts {
+    stems: Vec<String>,
+    prefixes: Vec<String>,
+    phrases: Vec<Vec<String>>,
+}
+
+/// Passes on the pieces of a text.
+type TextPieces<'a> = dyn FnMut(&mut dyn FnMut(&str)) + 'a;
+
+impl AskedTexts {
+    /// Beginnings of words, and the rest if `with_words`.
+    pub fn of(queries: &[WordQuery], with_words: bool) -> Self {
+        let mut asked = Self::default();
+        for query in queries {
+            // With phrases, beginnings only count in what these find.
+            if query.phrases.is_empty() {
+                add_new(&mut asked.prefixes, query.prefixes.clone());
+            }
+            if with_words {
+                add_new(&mut asked.stems, query.terms());
+                add_new(&mut asked.phrases, query.phrases.clone());
+            }
+        }
+        asked
+    }
+
+    fn is_empty(&self) -> bool {
+        self.stems.is_empty() && self.prefixes.is_empty() && self.phrases.is_empty()
+    }
+
+    /// The words with whose first letters one of the things that are asked for may begin.
+    fn beginnings(&self) -> Vec<String> {
+        let in_phrases = self.phrases.iter().flatten();
+        self.prefixes.iter().chain(in_phrases).cloned().collect()
+    }
+}
+
+fn add_new<T: PartialEq>(known: &mut Vec<T>, more: Vec<T>) {
+    for one in more {
+        if !known.contains(&one) {
+            known.push(one);
+        }
+    }
+}
+
+/// What an event has of what is asked for.
+pub struct ScannedEvent {
+    pub seq: i64,
+    stems: Vec<bool>,
+    prefixes: Vec<bool>,
+    phrases: Vec<bool>,
+}
+
+/// The events of a session that have something of what is asked for.
+#[derive(Default)]
+pub struct ScannedSession {
+    asked: AskedTexts,
+    /// Newest first.
+    pub events: Vec<ScannedEvent>,
+    /// Not all events were looked at.
+    pub is_cut: bool,
+}
+
+impl ScannedSession {
+    pub fn has_stem(&self, event: &ScannedEvent, stem: &str) -> bool {
+        let place = self.asked.stems.iter().position(|asked| asked == stem);
+        place.and_then(|place| event.stems.get(place)) == Some(&true)
+    }
+
+    pub fn has_prefix(&self, event: &ScannedEvent, prefix: &str) -> bool {
+        let place = self.asked.prefixes.iter().position(|asked| asked == prefix);
+        place.and_then(|place| event.prefixes.get(place)) == Some(&true)
+    }
+
+    pub fn has_phrase(&self, event: &ScannedEvent, phrase: &[String]) -> bool {
+        let place = self.asked.phrases.iter().position(|asked| asked == phrase);
+        place.and_then(|place| event.phrases.get(place)) == Some(&true)
+    }
+}
+
+/// Reads the session's texts, if something is asked for.
+pub fn scan_session(
+    db: &dyn Database,
+    session_id: &str,
+    asked: AskedTexts,
+) -> Result<ScannedSession> {
+    let mut scanned = ScannedSession::default();
+    if asked.is_empty() {
+        return Ok(scanned);
+    }
+    let beginnings = asked.beginnings();
+    let mut scan = TextScan::new(&asked, &beginnings);
+    let (mut below, mut events_left) = (NOTHING, MAX_SCANNED);
+    let mut bytes_left = match asked.stems.is_empty() && asked.phrases.is_empty() {
+        true => MAX_SCANNED_BYTES,
+        false => MAX_WHOLE_BYTES,
+    };
+    'pages: loop {
+        let page = load_newest_below(db, session_id, below, PAGE, INLINE_BYTES)?;
+        let is_last = (page.len() as i64) < PAGE;
+        for (seq, event) in page {
+            if events_left == 0 || bytes_left == 0 {
+                scanned.is_cut = true;
+                break 'pages;
+            }
+            let event = match event {
+                None => find_event(db, session_id, seq, MAX_SLICES)?,
+                event => event,
+            };
+            events_left -= 1;
+            below = seq;
+            let Some(event) = event else { continue };
+            bytes_left = bytes_left.saturating_sub(event.bytes());
+            scanned
+                .events
+                .extend(scan.read_event(seq, &event.as_text()));
+        }
+        if is_last {
+            break;
+        }
+    }
+    drop(scan);
+    scanned.asked = asked;
+    Ok(scanned)
+}
+
+/// Looks for what is asked for in one text after the other.
+struct TextScan<'a> {
+    asked: &'a AskedTexts,
+    stems: AskedWords<'a>,
+    first_bytes: FirstBytes,
+    /// The words of the longest phrase.
+    longest_phrase: usize,
+}
+
+impl<'a> TextScan<'a> {
+    fn new(asked: &'a AskedTexts, beginnings: &'a [String]) -> Self {
+        let stems = AskedWords::new(asked.stems.iter().map(String::as_str), beginnings);
+        Self {
+            asked,
+            first_bytes: stems.first_bytes,
+            stems,
+            longest_phrase: asked.phrases.iter().map(Vec::len).max().unwrap_or(0),
+        }
+    }
+
+    fn read_event(&mut self, seq: i64, event: &EventText<'_>) -> Option<ScannedEvent> {
+        let mut found = self.read(seq, &mut |take| read_text(event, MAX_TEXT_BYTES, take));
+        if !self.asked.stems.is_empty() {
+            for stem in about_column(event).split(' ') {
+                let place = self.stems.find_stem(stem);
+                set(&mut found.stems, place);
+            }
+        }
+        let flags = [&found.stems, &found.prefixes, &found.phrases];
+        let has_any = flags.iter().any(|flags| flags.contains(&true));
+        has_any.then_some(found)
+    }
+
+    /// `read` passes on the pieces of the text.
+    fn read(&mut self, seq: i64, read: &mut TextPieces<'_>) -> ScannedEvent {
+        let mut found = ScannedEvent {
+            seq,
+            stems: vec![false; self.asked.stems.len()],
+            prefixes: vec![false; self.asked.prefixes.len()],
+            phrases: vec![false; self.asked.phrases.len()],
+        };
+        let mut splitter = WordSplitter::default();
+        let mut newest: VecDeque<String> = VecDeque::new();
+        let mut take = |skipped: usize, word: &str| {
+            if skipped > 0 {
+                newest.clear();
+            }
+            if word.is_empty() {
+                return;
+            }
+            set(&mut found.stems, self.stems.find(word));
+            for (prefix, has) in self.asked.prefixes.iter().zip(&mut found.prefixes) {
+                *has = *has || word.starts_with(prefix.as_str());
+            }
+            if self.longest_phrase == 0 {
+                return;
+            }
+            if newest.len() == self.longest_phrase {
+                newest.pop_front();
+            }
+            newest.push_back(word.to_owned());
+            for (phrase, has) in self.asked.phrases.iter().zip(&mut found.phrases) {
+                let last = newest.iter().rev().take(phrase.len());
+                *has = *has || last.eq(phrase.iter().rev());
+            }
+        };
+        read(&mut |piece| splitter.skim(piece, &self.first_bytes, &mut take));
+        splitter.end(&mut |word| take(0, word));
+        found
+    }
+}
+
+fn set(flags: &mut [bool], place: Option<usize>) {
+    if let Some(flag) = place.and_then(|place| flags.get_mut(place)) {
+        *flag = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stem::stem;
+    use crate::words::words;
+
+    #[test]
+    fn a_scan_finds_what_the_words_of_a_text_say() {
+        let query = r#"deploying 東 "de ploy it" "caf and the" de* caf* x1* 東京*"#;
+        let with_phrases = WordQuery::parse(query);
+        let without = WordQuery::parse(&query.replace('"', " "));
+        let asked = AskedTexts::of(&[with_phrases, without], true);
+        assert_eq!((asked.phrases.len(), asked.prefixes.len()), (2, 4));
+        let beginnings = asked.beginnings();
+        let mut scan = TextScan::new(&asked, &beginnings);
+        for text in [
+            "we deploy",
+            "Deploying it",
+            "undeployed, so de ploy it",
+            "de ploy, x, it",
+            "the CAFÉ, Caf and the x",
+            "X10 and x1",
+            "大東京",
+            "I de'ploy, o'de Caf' and the caf’s",
+            "caf caf caf and the",
+            "",
+        ] {
+            let all = words(text);
+            let stems: Vec<String> = all.iter().map(|word| stem(word)).collect();
+            for cut in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+                let (before, after) = text.split_at(cut);
+                let found = scan.read(1, &mut |take| {
+                    take(before);
+                    take(after);
+                });
+                let expected = asked.stems.iter().map(|stem| stems.contains(stem));
+                assert_eq!(found.stems, expected.collect::<Vec<_>>(), "{text} {cut}");
+                let begun = |prefix: &String| all.iter().any(|word| word.starts_with(prefix));
+                let expected = asked.prefixes.iter().map(begun);
+                assert_eq!(found.prefixes, expected.collect::<Vec<_>>(), "{text} {cut}");
+                let holds =
+                    |phrase: &Vec<String>| all.windows(phrase.len()).any(|row| row == phrase);
+                let expected = asked.phrases.iter().map(holds);
+                assert_eq!(found.phrases, expected.collect::<Vec<_>>(), "{text} {cut}");
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The order of sessions by their last activity.
+//!
+//! An append writes nothing but its event, so it does not say in its session's row that the
+//! session was active. The rows say it all the same, but for the sessions of the *window*: some
+//! [`WINDOW`] sessions whose rows have the latest times. For them, the newest event and the
+//! newest change are read.
+//!
+//! The rule: of a session outside the window, `settled_at` says when it was last written to.
+//! Whoever writes to such a session brings it into the window ([`note`]), which costs three rows.
+//! Now and then the sessions that are too many leave the window, and their rows are made to say
+//! what is true ([`settle`]). So a session that is written to without a pause pays nothing.
+
+use serde::{Deserialize, Serialize};
+
+use super::stored::{ACTIVITY, find_stored, write_stored};
+use base::columns::{FromRow, find, find_value, load};
+use base::database::{Database, Row, SqlValue};
+use base::error::Result;
+use base::ids::Id;
+use base::json;
+
+/// SQL: when session `s` was last written to. Costs one seek into the log and one
+/// into the change feed.
+pub const ACTIVE_AT: &str = "
+    max(s.updated_at,
+        coalesce((SELECT c.changed_at
+                    FROM cf_agents_changes AS c
+                   WHERE c.session_id = s.id
+                   ORDER BY c.cursor DESC
+                   LIMIT 1), 0),
+        coalesce((SELECT e.written_at
+                    FROM cf_agents_events AS e
+                   WHERE e.session_id = s.id
+                   ORDER BY e.seq DESC
+                   LIMIT 1), 0))";
+
+/// The sessions of the window, as many as it has after [`settle`]. A page of sessions reads each
+/// of them, up to four rows.
+pub const WINDOW: i64 = 64;
+
+/// The window is settled with one of so many sessions that come into it.
+const SETTLED_EVERY: i64 = 16;
+
+/// The most sessions that leave the window at once: more than come into it meanwhile.
+const SETTLED_AT_ONCE: i64 = 256;
+
+/// SQL: whether session `s` is outside the window.
+pub const IS_SETTLED: &str = "(s.settled_at, s.number)
+    <= (SELECT value ->> 0, value ->> 1 FROM cf_agents_config WHERE key = 'activity')";
+
+/// SQL: the sessions `s` of the window, in two ranges of the index: those after the time of the
+/// last place outside it (`?1`, `?2`), and those of that very time.
+const ABOVE: &str = "FROM cf_agents_sessions AS s WHERE s.settled_at > ?1 AND ?2 IS NOT NULL";
+const BESIDE: &str = "FROM cf_agents_sessions AS s WHERE s.settled_at = ?1 AND s.number > ?2";
+
+/// A session's place in the order of activity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SessionPlace {
+    pub active_at: i64,
+    pub number: i64,
+}
+
+impl FromRow<'_> for SessionPlace {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            active_at: row.integer(0)?,
+            number: row.integer(1)?,
+        })
+    }
+}
+
+impl SessionPlace {
+    /// Before the place of every session.
+    const FIRST: Self = Self {
+        active_at: -1,
+        number: 0,
+    };
+}
+
+/// The last place outside the window. A value that can't be read says nothing: then every
+/// session is in the window.
+fn find_edge(db: &dyn Database) -> Result<SessionPlace> {
+    let stored = find_stored(db, ACTIVITY)?;
+    let edge: Option<(i64, i64)> = stored.and_then(|stored| json::decode(&stored).ok());
+    Ok(
+        edge.map_or(SessionPlace::FIRST, |(active_at, number)| SessionPlace {
+            active_at,
+            number,
+        }),
+    )
+}
+
+/// Notes that a session was written to. Part of the write's transaction, after the write. It
+/// writes nothing, unless the session is outside the window.
+pub fn note(db: &dyn Database, id: &Id) -> Result<()> {
+    let sql = format!(
+        "UPDATE cf_agents_sessions AS s
+            SET settled_at = {ACTIVE_AT}
+          WHERE s.id = ?1
+            AND {IS_SETTLED}
+            AND s.settled_at < {ACTIVE_AT}
+      RETURNING settled_at, number"
+    );
+    let come: Option<SessionPlace> = find(db, &sql, &[id.as_str().into()])?;
+    // About one of so many, whichever sessions they are.
+    match come.is_some_and(|come| (come.active_at + come.number) % SETTLED_EVERY == 0) {
+        true => settle(db),
+        false => Ok(()),
+    }
+}
+
+/// Notes a new session with its events. Part of the transaction that made it.
+pub fn note_session(db: &dyn Database, id: &Id, number: i64) -> Result<()> {
+    note(db, id)?;
+    match number % SETTLED_EVERY {
+        0 => settle(db),
+        _ => Ok(()),
+    }
+}
+
+/// Has the sessions leave the window that are too many, those with the earliest times first.
+/// Their rows say afterwards when they were active. Part of a transaction.
+pub fn settle(db: &dyn Database) -> Result<()> {
+    let edge = find_edge(db)?;
+    let params: [SqlValue; 2] = [edge.active_at.into(), edge.number.into()];
+    let sql = format!("SELECT count(*) FROM (SELECT 1 {ABOVE} UNION ALL SELECT 1 {BESIDE})");
+    let count: i64 = find_value(db, &sql, &params)?.unwrap_or(0);
+    let too_many = (count - WINDOW).min(SETTLED_AT_ONCE);
+    if too_many <= 0 {
+        return Ok(());
+    }
+    let mut leaving: Vec<(i64, i64, i64)> = Vec::new();
+    for part in [BESIDE, ABOVE] {
+        let sql = format!(
+            "SELECT s.settled_at, s.number, {ACTIVE_AT}
+               {part}
+              ORDER BY s.settled_at, s.number
+              LIMIT ?3 + 0"
+        );
+        let [active_at, number] = params.clone();
+        let rest = too_many - leaving.len() as i64;
+        leaving.extend(load::<(i64, i64, i64)>(
+            db,
+            &sql,
+            &[active_at, number, rest.into()],
+        )?);
+    }
+    let later = leaving
+        .iter()
+        .filter(|(settled_at, _, active_at)| active_at > settled_at)
+        .map(|(_, number, active_at)| [*number, *active_at]);
+    let later: Vec<[i64; 2]> = later.collect();
+    if !later.is_empty() {
+        db.run(
+            "UPDATE cf_agents_sessions AS s
+                SET settled_at = wanted.value ->> 1
+               FROM json_each(?1) AS wanted
+              WHERE s.number = wanted.value ->> 0",
+            &[json::encode(&later)?.into()],
+        )?;
+    }
+    match leaving.last() {
+        Some((settled_at, number, _)) => write_stored(db, ACTIVITY, &[*settled_at, *number]),
+        None => Ok(()),
+    }
+}
+
+/// Up to `limit` sessions, those that were written to last first. `before`: only those that
+/// come after this place.
+pub fn load_places(
+    db: &dyn Database,
+    limit: i64,
+    before: Option<SessionPlace>,
+) -> Result<Vec<SessionPlace>> {
+    let edge = find_edge(db)?;
+    let most = usize::try_from(limit).unwrap_or(0);
+    let mut places: Vec<SessionPlace> = Vec::new();
+    if before.is_none_or(|before| before > edge) {
+        let sql = format!(
+            "SELECT {ACTIVE_AT}, s.number {ABOVE}
+              UNION ALL
+             SELECT {ACTIVE_AT}, s.number {BESIDE}"
+        );
+        places = load(db, &sql, &[edge.active_at.into(), edge.number.into()])?;
+        places.retain(|place| before.is_none_or(|before| *place < before));
+        places.sort_unstable_by(|one, other| other.cmp(one));
+        places.truncate(most);
+    }
+    // All of the window come before the others.
+    let below = match before {
+        Some(before) if before <= edge => before,
+        Some(_) | None => SessionPlace {
+            number: edge.number + 1,
+            ..edge
+        },
+    };
+    for part in [
+        "settled_at = ?1 AND number < ?2",
+        "settled_at < ?1 AND ?2 IS NOT NULL",
+    ] {
+        let rest = limit - places.len() as i64;
+        if rest <= 0 || edge == SessionPlace::FIRST {
+            break;
+        }
+        let sql = format!(
+            "SELECT settled_at, number
+               FROM cf_agents_sessions
+              WHERE {part}
+              ORDER BY settled_at DESC, number DESC
+              LIMIT ?3 + 0"
+        );
+        let params = [below.active_at.into(), below.number.into(), rest.into()];
+        places.extend(load::<SessionPlace>(db, &sql, &params)?);
+    }
+    Ok(places)
+}

@@ -1,0 +1,18 @@
+// The Worker of the tests: yours, with a model that needs no key. It repeats what it is told, and
+// remembers what begins with "Remember".
+
+import { mockModel } from "session-agent/testing";
+import worker, { Assistant as Own } from "../src/index.ts";
+
+const model = mockModel(({ text, toolResults }) => {
+  if (!text.startsWith("Remember") || toolResults.length > 0) return `You said: ${text}`;
+  return { toolCalls: [{ toolName: "set_context", input: { label: "memory", content: text } }] };
+});
+
+export class Assistant extends Own {
+  model() {
+    return model;
+  }
+}
+
+export default worker;

@@ -1,0 +1,44 @@
+// The Worker on the runtime of production, without an account and without a key: the configuration of
+// wrangler.toml, without its page, and the class of mock/worker.js, whose model is a mock.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { createTestHarness, unstable_readConfig } from "wrangler";
+
+// An inline configuration has no place for cron triggers.
+// The page is built by `npm run build`, and nothing is asked of it here.
+const { triggers, build, assets, ...config } = unstable_readConfig({ config: "wrangler.toml" });
+const vars = { ...config.vars, SESSION_AGENT_TOKEN: "the secret of the tests, long enough" };
+const server = createTestHarness({ workers: [{ config: { ...config, main: "mock/worker.js", vars } }] });
+before(() => server.listen());
+after(() => server.close());
+
+async function login(sessionId) {
+  const response = await server.fetch("/api/login", { method: "POST", body: JSON.stringify({ sessionId }) });
+  assert.equal(response.status, 200);
+  return await response.json();
+}
+
+const ask = ({ agent, token }, operation, input) =>
+  server.fetch(`/agents/session-agent/${agent}/rpc/${operation}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}` },
+    body: JSON.stringify(input),
+  });
+
+test("a_visitor_chats_with_an_agent_of_their_own", async () => {
+  const visitor = await login("chat");
+  const message = { id: "1", role: "user", parts: [{ type: "text", text: "Hello" }] };
+  const answer = await ask(visitor, "runTurn", { sessionId: "chat", message });
+  assert.equal(answer.status, 200);
+  assert.equal((await answer.json()).message.parts.at(-1).text, "You said: Hello");
+
+  const other = await login("chat");
+  assert.notEqual(other.agent, visitor.agent);
+  assert.equal((await ask({ ...other, agent: visitor.agent }, "getHistory", { sessionId: "chat" })).status, 401);
+});
+
+test("a_token_is_for_one_chat", async () => {
+  const visitor = await login("chat");
+  assert.equal((await ask(visitor, "getHistory", { sessionId: "another" })).status, 403);
+});

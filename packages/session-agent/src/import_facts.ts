@@ -1,0 +1,105 @@
+// Reads memories of mem0 and facts of Zep as entries of a searchable block. These functions read and
+// write nothing. What an entry has no room for is named with a reason.
+
+import { described, isObject, parsed, type Thing, timeOf } from "./import_others.js";
+import type { BlockPlan } from "./import_tables.js";
+
+/** A fact to write into a searchable block. */
+export interface FactsPlan {
+  entries: Required<BlockPlan>["entries"];
+  skipped: Array<{ id: string | null; reason: string }>;
+}
+
+/** Memories of mem0: what `getAll` gives, or its list. Each is an entry under its own id. */
+export function entriesOfMem0(memories: unknown): FactsPlan {
+  return factsOf(memories, "results", "importMem0", (memory, leave) => {
+    const text = memory.memory ?? memory.data?.memory;
+    if (typeof text !== "string") return undefined;
+    const whose = ["user_id", "agent_id", "app_id", "run_id", "actor_id", "role"];
+    return {
+      key: memory.id,
+      content: text,
+      ...from(memory.updated_at ?? memory.created_at ?? memory.updatedAt ?? memory.createdAt),
+      ...metadataOf({ ...fieldsOf(memory, whose), ...(isObject(memory.metadata) && memory.metadata) }, leave),
+      ...tagsOf(memory.categories, leave),
+    };
+  });
+}
+
+/** Facts of Zep: edges of its graph, or the facts of its older memory. */
+export function entriesOfZep(facts: unknown): FactsPlan {
+  return factsOf(facts, "edges", "importZepFacts", (fact, leave) => {
+    if (typeof fact.fact !== "string") return undefined;
+    const until = timeOf(fact.invalid_at ?? fact.invalidAt ?? fact.expired_at ?? fact.expiredAt);
+    const about = ["name", "source_node_uuid", "target_node_uuid", "episodes", "rating", "score"];
+    return {
+      key: fact.uuid ?? fact.uuid_,
+      content: fact.fact,
+      ...from(fact.valid_at ?? fact.validAt ?? fact.created_at ?? fact.createdAt),
+      ...(until !== undefined && { validUntil: until }),
+      ...metadataOf({ ...fieldsOf(fact, about), ...(isObject(fact.attributes) && fact.attributes) }, leave),
+    };
+  });
+}
+
+/** An entry's limits, as \`setEntry\` has them. */
+const MAX_METADATA_BYTES = 4096;
+const MAX_TAGS = 32;
+const MAX_TAG_CHARS = 100;
+
+/** Names what an entry has no room for. */
+type Leave = (reason: string) => void;
+
+function fieldsOf(thing: Thing, names: readonly string[]): Thing {
+  return Object.fromEntries(names.flatMap((name) => (thing[name] == null ? [] : [[name, thing[name]]])));
+}
+
+function metadataOf(metadata: Thing, leave: Leave): { metadata?: Thing } {
+  if (Object.keys(metadata).length === 0) return {};
+  if (new TextEncoder().encode(JSON.stringify(metadata)).length <= MAX_METADATA_BYTES) return { metadata };
+  leave(`It is imported without its metadata, which has more than ${MAX_METADATA_BYTES / 1024} KiB.`);
+  return {};
+}
+
+function tagsOf(categories: unknown, leave: Leave): { tags?: string[] } {
+  const given = Array.isArray(categories) ? categories : [];
+  const fits = (tag: unknown): tag is string =>
+    typeof tag === "string" && tag.trim() !== "" && tag.length <= MAX_TAG_CHARS && !/[\u0000-\u001f\u007f]/.test(tag);
+  const tags = [...new Set(given.filter(fits))].slice(0, MAX_TAGS);
+  const left = new Set(given).size - tags.length;
+  if (left > 0) leave(`It is imported without ${left} of its categories: an entry has at most ${MAX_TAGS} short tags.`);
+  return tags.length > 0 ? { tags } : {};
+}
+
+function factsOf(
+  given: unknown,
+  field: string,
+  name: string,
+  entryOf: (fact: Thing, leave: Leave) => Required<BlockPlan>["entries"][number] | undefined,
+): FactsPlan {
+  const value: any = typeof given === "string" ? parsed(given, name) : given;
+  const list = Array.isArray(value) ? value : (value?.[field] ?? value?.facts ?? value?.relevant_facts);
+  if (!Array.isArray(list))
+    throw new TypeError(
+      `${name} takes a list, or an object with the list under \`${field}\`, and got ${described(value)}.`,
+    );
+  const plan: FactsPlan = { entries: [], skipped: [] };
+  list.forEach((fact, n) => {
+    const left: string[] = [];
+    const entry = isObject(fact) ? entryOf(fact, (reason) => void left.push(reason)) : undefined;
+    if (entry === undefined)
+      throw new TypeError(`Number ${n + 1} of the list can't be imported: it is ${described(fact)}.`);
+    if (typeof entry.key !== "string" || entry.key === "") plan.skipped.push({ id: null, reason: "It has no id." });
+    else if (entry.content === "") plan.skipped.push({ id: entry.key, reason: "It has no text." });
+    else {
+      plan.entries.push(entry);
+      plan.skipped.push(...left.map((reason) => ({ id: entry.key, reason })));
+    }
+  });
+  return plan;
+}
+
+const from = (time: unknown): { validFrom?: number } => {
+  const validFrom = timeOf(time);
+  return validFrom === undefined ? {} : { validFrom };
+};

@@ -1,0 +1,186 @@
+// Hooks for React: an agent's sessions, one session with its turns, the memory, proposals and
+// turns, live. React is found by whoever imports this module, and by nobody else.
+//
+//   const agent = useAgent<typeof Assistant>({ login });
+//   const { messages, send, stop, retry, approve } = useSession(agent, "chat");
+
+import { useEffect, useState, useSyncExternalStore } from "react";
+import type {
+  CreateSessionInput,
+  DecideProposalInput,
+  Entry,
+  Block,
+  Proposal,
+  Session,
+  ShownTurn,
+} from "./operations.js";
+import { AgentHandle, keyOf } from "./react/handle.js";
+import {
+  type MemoryOptions,
+  MemoryStore,
+  type ProposalsOptions,
+  ProposalsStore,
+  type SessionsOptions,
+  SessionsStore,
+  type TurnsOptions,
+  TurnsStore,
+} from "./react/lists.js";
+import type { UseAgentOptions } from "./react/login.js";
+import { SessionStore } from "./react/session.js";
+import type { SendOptions, SessionView } from "./react/session_view.js";
+import type { Store } from "./react/store.js";
+import type { ToolsOf } from "./react/types.js";
+import type { SetBlock, SetEntry } from "./writes.js";
+
+export type { AgentHandle } from "./react/handle.js";
+export type { MemoryOptions, ProposalsOptions, SessionsOptions, TurnsOptions } from "./react/lists.js";
+export type { LoginAnswer, UseAgentOptions } from "./react/login.js";
+export { Markdown, visibleInput } from "./react/markdown.js";
+export type { SendOptions, SessionView } from "./react/session_view.js";
+export type {
+  ChatFailure,
+  ChatMessage,
+  ChatPart,
+  ToolApproval,
+  ToolCallPart,
+  ToolInput,
+  ToolOutput,
+  ToolsOf,
+} from "./react/types.js";
+
+/** What each hook beside `useSession` tells. */
+export interface Live {
+  /** Nothing was read yet. */
+  isLoading: boolean;
+  /** Why the last action or the last read failed. */
+  error: Error | null;
+  clearError: () => void;
+  refresh: () => Promise<void>;
+}
+
+/** What a list adds. */
+export interface LiveList extends Live {
+  hasMore: boolean;
+  loadMore: () => Promise<void>;
+}
+
+/**
+ * An agent. It is opened when a hook first asks for something of it, and stays the same while
+ * `url` and `name` do. `useAgent<typeof Assistant>` gives messages the types of the class's tools.
+ */
+export function useAgent<Class = unknown>(options: UseAgentOptions): AgentHandle<Class> {
+  const [kept, setKept] = useState(() => new AgentHandle<Class>(options));
+  let handle = kept;
+  if (kept.key !== keyOf(options)) {
+    handle = new AgentHandle<Class>(options);
+    setKept(handle);
+  }
+  useEffect(() => {
+    handle.login.options = options;
+  });
+  return handle;
+}
+
+/** What `useSession` gives. */
+export interface SessionHook<Tools> extends SessionView<Tools> {
+  /** Whether a turn runs or is asked for. */
+  isBusy: boolean;
+  /** Sends a message and gives its id. It waits while another turn runs, and while there is no connection. */
+  send: (message: string | { id?: string; parts: any[]; metadata?: any }, more?: SendOptions) => string;
+  /** Asks again for the answer to a message, or for another one in an answer's place. Default: the newest message. */
+  retry: (messageId?: string) => void;
+  /** Stops the turn. With a message's id: takes a message back that waits or could not be sent. */
+  stop: (messageId?: string) => Promise<void>;
+  /** Answers a call that waits for a person, by the `approval.id` of its part. */
+  approve: (approvalId: string, approved: boolean, reason?: string) => void;
+  /** Shows the branch that begins with a message. */
+  switchTo: (messageId: string) => Promise<void>;
+  loadMore: () => Promise<void>;
+  clearError: () => void;
+}
+
+/** One session, live: its messages, the turn that runs, and what a person does there. */
+export function useSession<Class>(agent: AgentHandle<Class>, sessionId: string): SessionHook<ToolsOf<Class>> {
+  const store = agent.store(`session ${sessionId}`, () => new SessionStore(agent, sessionId));
+  const view = useStore(store);
+  const { send, retry, stop, approve, switchTo, loadMore, clearError } = store;
+  const isBusy = view.status === "submitted" || view.status === "streaming";
+  const hook = { ...view, isBusy, send, retry, stop, approve, switchTo, loadMore, clearError };
+  return hook as unknown as SessionHook<ToolsOf<Class>>;
+}
+
+export interface SessionsHook extends LiveList {
+  sessions: Session[];
+  /** Creates a session. Its id is known at once; `created` is fulfilled when the agent has it. */
+  create: (input?: CreateSessionInput) => { id: string; created: Promise<Session | undefined> };
+  rename: (sessionId: string, name: string | null) => Promise<boolean>;
+  remove: (sessionId: string) => Promise<boolean>;
+}
+
+/** The agent's sessions, the newest activity first. */
+export function useSessions(agent: AgentHandle<any>, options: SessionsOptions = {}): SessionsHook {
+  const store = agent.store(keyFor("sessions", options), () => new SessionsStore(agent, options));
+  const { data, ...live } = useStore(store);
+  const { create, rename, remove } = store;
+  return { ...live, ...listOf(store), sessions: data.items, hasMore: data.cursor !== null, create, rename, remove };
+}
+
+export interface MemoryHook extends Live {
+  blocks: Block[];
+  /** The newest entries of searchable blocks, by label. */
+  entries: { [label: string]: Entry[] };
+  /** Replaces a block's text. `false`: it was changed meanwhile, or the agent refused; `error` says which. */
+  setBlock: (label: string, content: string, more?: Omit<SetBlock, "label" | "content">) => Promise<boolean>;
+  setEntry: (entry: SetEntry) => Promise<boolean>;
+  removeEntry: (label: string, key: string) => Promise<boolean>;
+}
+
+/** What the agent remembers: its blocks, and the entries of those that are searched. */
+export function useMemory(agent: AgentHandle<any>, options: MemoryOptions = {}): MemoryHook {
+  const store = agent.store(keyFor("memory", options), () => new MemoryStore(agent, options));
+  const { data, ...live } = useStore(store);
+  const { setBlock, setEntry, removeEntry, refresh, clearError } = store;
+  return { ...live, ...data, setBlock, setEntry, removeEntry, refresh, clearError };
+}
+
+export interface ProposalsHook extends LiveList {
+  proposals: Proposal[];
+  approve: (id: string, changes?: DecideProposalInput["changes"]) => Promise<boolean>;
+  reject: (id: string, changes?: DecideProposalInput["changes"]) => Promise<boolean>;
+  revert: (id: string) => Promise<boolean>;
+}
+
+/** What the agent has learnt and proposes. By default the proposals that wait for a decision. */
+export function useProposals(agent: AgentHandle<any>, options: ProposalsOptions = {}): ProposalsHook {
+  const store = agent.store(keyFor("proposals", options), () => new ProposalsStore(agent, options));
+  const { data, ...live } = useStore(store);
+  const { approve, reject, revert } = store;
+  return { ...live, ...listOf(store), proposals: data.items, hasMore: data.cursor !== null, approve, reject, revert };
+}
+
+export interface TurnsHook extends LiveList {
+  turns: ShownTurn[];
+}
+
+/** The turns of an agent or of one session, the newest first: models, tokens, tools, failures. */
+export function useTurns(agent: AgentHandle<any>, options: TurnsOptions = {}): TurnsHook {
+  const store = agent.store(keyFor("turns", options), () => new TurnsStore(agent, options));
+  const { data, ...live } = useStore(store);
+  return { ...live, ...listOf(store), turns: data.items, hasMore: data.cursor !== null };
+}
+
+const keyFor = (name: string, options: object): string => `${name} ${JSON.stringify(options)}`;
+
+const listOf = ({
+  loadMore,
+  refresh,
+  clearError,
+}: {
+  loadMore: () => Promise<void>;
+  refresh: () => Promise<void>;
+  clearError: () => void;
+}) => ({ loadMore, refresh, clearError });
+
+function useStore<State>(store: Store<State>): State {
+  return useSyncExternalStore(store.subscribe, store.get, store.get);
+}

@@ -1,0 +1,110 @@
+// One agent as a page uses it: its client, the stores of its hooks, and the news that makes them
+// read again. News of one tab reach the page's other tabs by a `BroadcastChannel`.
+
+import { type AgentClient, sessionAgent } from "../agent.js";
+import { Login, type UseAgentOptions } from "./login.js";
+import type { Store } from "./store.js";
+import type { ToolsOf } from "./types.js";
+
+/** What may have changed. `online`: the connection is back, so anything may have. */
+export type Topic = "sessions" | "memory" | "proposals" | "turns" | "online";
+
+type Hear = (topic: Topic) => void;
+
+export class AgentHandle<Class = unknown> {
+  /** Never set: it carries the types of the class's tools to the hooks. */
+  declare readonly tools?: ToolsOf<Class>;
+  readonly key: string;
+  readonly url: string;
+  readonly login: Login;
+  #client: Promise<AgentClient> | undefined;
+  #stores: Map<string, Store<any>> = new Map();
+  #listeners: Set<Hear> = new Set();
+  #channel: BroadcastChannel | undefined;
+
+  constructor(options: UseAgentOptions) {
+    this.key = keyOf(options);
+    this.url = (options.url ?? originOfPage()).replace(/\/+$/, "");
+    this.login = new Login(options);
+  }
+
+  /** The agent's client, for everything that no hook does. */
+  readonly client = async (): Promise<AgentClient> => {
+    this.#client ??= this.login.get().then(({ name }) => sessionAgent(this.url, name, { fetch: this.login.fetch }));
+    try {
+      return await this.#client;
+    } catch (error) {
+      this.#client = undefined;
+      throw error;
+    }
+  };
+
+  store<Kept extends Store<any>>(key: string, make: () => Kept): Kept {
+    const known = this.#stores.get(key);
+    if (known !== undefined) return known as Kept;
+    const store = make();
+    this.#stores.set(key, store);
+    store.onToggle = (isOpen) => void (isOpen ? this.#stores.set(key, store) : this.#stores.delete(key));
+    return store;
+  }
+
+  get isVisible(): boolean {
+    return typeof document === "undefined" || document.visibilityState === "visible";
+  }
+
+  onNews(hear: Hear): () => void {
+    if (this.#listeners.size === 0) this.#listen();
+    this.#listeners.add(hear);
+    return () => {
+      this.#listeners.delete(hear);
+      if (this.#listeners.size === 0) this.#stopListening();
+    };
+  }
+
+  /** Announces changes here and in the page's other tabs. */
+  tell(topics: readonly Topic[]): void {
+    for (const topic of topics) {
+      this.#hear(topic);
+      this.#channel?.postMessage(topic);
+    }
+  }
+
+  #hear(topic: Topic): void {
+    for (const hear of [...this.#listeners]) hear(topic);
+  }
+
+  #onBack = (): void => {
+    if (this.isVisible) this.#hear("online");
+  };
+
+  #listen(): void {
+    globalThis.addEventListener?.("online", this.#onBack);
+    globalThis.document?.addEventListener("visibilitychange", this.#onBack);
+    if (typeof BroadcastChannel === "undefined" || typeof document === "undefined") return;
+    void this.login.get().then(
+      ({ name }) => {
+        if (this.#listeners.size === 0 || this.#channel !== undefined) return;
+        this.#channel = new BroadcastChannel(`session-agent ${this.url} ${name}`);
+        this.#channel.onmessage = ({ data }) => this.#hear(data as Topic);
+      },
+      // The stores' own requests tell it.
+      () => {},
+    );
+  }
+
+  #stopListening(): void {
+    globalThis.removeEventListener?.("online", this.#onBack);
+    globalThis.document?.removeEventListener("visibilitychange", this.#onBack);
+    this.#channel?.close();
+    this.#channel = undefined;
+  }
+}
+
+/** Options of another key are another agent. */
+export function keyOf({ url, name }: UseAgentOptions): string {
+  return JSON.stringify([url ?? null, name ?? null]);
+}
+
+function originOfPage(): string {
+  return typeof location === "undefined" ? "" : location.origin;
+}

@@ -1,0 +1,163 @@
+// What is read from the agent, and read again when it may have changed. Changes of this page are
+// shown at once: an overlay is drawn over what was read until a later read shows the change, and
+// is taken off when the agent refuses it.
+
+import type { AgentClient } from "../agent.js";
+import type { AgentHandle, Topic } from "./handle.js";
+import { errorOf, isUnreached, oneAtATime, Store } from "./store.js";
+
+export interface LiveState<Data> {
+  data: Data;
+  /** Nothing was read yet. */
+  isLoading: boolean;
+  /** Why the last read or the last action failed. */
+  error: Error | null;
+}
+
+/** How often a visible page reads what nothing announces. */
+const REFRESH_MS = 30_000;
+
+/** The pauses before a failed read is repeated. */
+const RETRY_MS: readonly number[] = [1000, 2000, 5000, 10_000];
+
+export interface Source<Data> {
+  empty: Data;
+  load: (client: AgentClient, before: Data) => Promise<Data>;
+  /** What announces a change. */
+  topics: readonly Topic[];
+  /** When to read again after such an announcement: what follows a turn takes some seconds. */
+  laterMs?: readonly number[];
+}
+
+export class LiveStore<Data> extends Store<LiveState<Data>> {
+  readonly handle: AgentHandle;
+  readonly #source: Source<Data>;
+  #read: Data;
+  #isLoading = true;
+  #loadError: Error | null = null;
+  #actionError: Error | null = null;
+  #overlays: Array<(data: Data) => Data> = [];
+  #failures = 0;
+  /** Its own news: it has read already. */
+  #isTelling = false;
+  #timers: Set<ReturnType<typeof setTimeout>> = new Set();
+  #leave: (() => void) | undefined;
+
+  constructor(handle: AgentHandle, source: Source<Data>) {
+    super({ data: source.empty, isLoading: true, error: null });
+    this.handle = handle;
+    this.#source = source;
+    this.#read = source.empty;
+  }
+
+  protected open(): void {
+    const { topics, laterMs = [] } = this.#source;
+    this.#leave = this.handle.onNews((topic) => {
+      if (this.#isTelling || (topic !== "online" && !topics.includes(topic))) return;
+      void this.refresh();
+      for (const ms of topic === "online" ? [] : laterMs) this.#later(ms);
+    });
+    this.#keepFresh();
+    void this.refresh();
+  }
+
+  protected close(): void {
+    this.#leave?.();
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#timers.clear();
+  }
+
+  #later(ms: number, work: () => void = () => void this.refresh()): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      work();
+    }, ms);
+    this.#timers.add(timer);
+  }
+
+  #keepFresh(): void {
+    this.#later(REFRESH_MS, () => {
+      if (this.handle.isVisible) void this.refresh();
+      this.#keepFresh();
+    });
+  }
+
+  /** Reads again. The read begins after this call, so it shows everything that was written before. */
+  readonly refresh: () => Promise<void> = oneAtATime(() => this.#load());
+
+  async #load(): Promise<void> {
+    try {
+      this.#read = await this.#source.load(await this.handle.client(), this.#read);
+      this.#isLoading = false;
+      this.#loadError = null;
+      this.#failures = 0;
+    } catch (error) {
+      this.#loadError = errorOf(error);
+      if (isUnreached(error) && this.isOpen) this.#later(RETRY_MS[Math.min(this.#failures++, RETRY_MS.length - 1)]!);
+    }
+    this.#show();
+  }
+
+  #show(): void {
+    const data = this.#overlays.reduce((shown, overlay) => overlay(shown), this.#read);
+    this.show({ data, isLoading: this.#isLoading, error: this.#actionError ?? this.#loadError });
+  }
+
+  /**
+   * Shows a change and asks the agent for it. Gives what the agent answers, or `undefined` after a
+   * failure, which `error` tells. `topics` are announced to the page's other parts and tabs.
+   */
+  async change<Answer>(
+    overlay: (data: Data) => Data,
+    work: (client: AgentClient) => Promise<Answer>,
+    topics: readonly Topic[] = this.#source.topics,
+  ): Promise<Answer | undefined> {
+    this.#overlays = [...this.#overlays, overlay];
+    this.#actionError = null;
+    this.#show();
+    try {
+      const answer = await work(await this.handle.client());
+      await this.refresh();
+      this.#isTelling = true;
+      this.handle.tell(topics);
+      this.#isTelling = false;
+      return answer;
+    } catch (error) {
+      this.#actionError = errorOf(error);
+      // The agent may have another state than the page thought.
+      void this.refresh();
+      return undefined;
+    } finally {
+      this.#overlays = this.#overlays.filter((other) => other !== overlay);
+      this.#show();
+    }
+  }
+
+  /** Replaces what was read, by a page more for instance. */
+  protected put(change: (data: Data) => Data): void {
+    this.#read = change(this.#read);
+    this.#show();
+  }
+
+  /** Reads more of a list, which `add` puts behind what is there. */
+  async more<Page>(
+    load: (client: AgentClient) => Promise<Page>,
+    add: (data: Data, page: Page) => Data,
+  ): Promise<boolean> {
+    try {
+      const page = await load(await this.handle.client());
+      this.put((data) => add(data, page));
+      return true;
+    } catch (error) {
+      this.#actionError = errorOf(error);
+      this.#show();
+      return false;
+    }
+  }
+
+  readonly clearError = (): void => {
+    this.#actionError = null;
+    this.#loadError = null;
+    this.#show();
+  };
+}

@@ -1,0 +1,115 @@
+// What of a session is shown: pure functions over what was read, what is being said and what
+// waits to be sent.
+
+import type { ShownTurn, UiMessage } from "../operations.js";
+import type { ChatFailure, ChatMessage } from "./types.js";
+
+/** Newer messages in place of the end of what is there. `null`: there is a gap between. */
+export function withNewest(loaded: readonly UiMessage[], newest: readonly UiMessage[]): readonly UiMessage[] | null {
+  if (loaded.length === 0 || newest.length === 0) return newest;
+  const from = loaded.findIndex(({ id }) => id === newest[0]!.id);
+  if (from >= 0) return sameWhereEqual(loaded, [...loaded.slice(0, from), ...newest]);
+  return newest.some(({ id }) => id === loaded[0]!.id) ? sameWhereEqual(loaded, newest) : null;
+}
+
+/** A message that did not change stays the same object, so that it is not drawn again. */
+function sameWhereEqual(before: readonly UiMessage[], after: readonly UiMessage[]): readonly UiMessage[] {
+  const known = new Map(before.map((message) => [message.id, message]));
+  return after.map((message) => {
+    const old = known.get(message.id);
+    return old !== undefined && JSON.stringify(old) === JSON.stringify(message) ? old : message;
+  });
+}
+
+/** Older messages before those that are there. */
+export function withOlder(loaded: readonly UiMessage[], older: readonly UiMessage[]): readonly UiMessage[] {
+  const known = new Set(loaded.map(({ id }) => id));
+  return [...older.filter(({ id }) => !known.has(id)), ...loaded];
+}
+
+/** The messages up to a turn's beginning: an answer that is made again leaves the view. */
+export function cutAt(messages: readonly UiMessage[], id: string | null): readonly UiMessage[] {
+  const index = id === null ? -1 : messages.findIndex((message) => message.id === id);
+  if (index < 0) return messages;
+  return messages.slice(0, messages[index]!.role === "user" ? index + 1 : index);
+}
+
+/** Shows the answer in its message's place, or at the end. */
+export function withAnswer(messages: readonly UiMessage[], answer: UiMessage | null): readonly UiMessage[] {
+  if (answer === null) return messages;
+  const index = messages.findIndex(({ id }) => id === answer.id);
+  return index < 0 ? [...messages, answer] : messages.with(index, answer);
+}
+
+/** A person's decision that the agent may not have yet. */
+export interface Decided {
+  approved: boolean;
+  reason?: string | undefined;
+}
+
+/** Shows decisions in the calls that wait for them. */
+export function withDecisions(
+  messages: readonly UiMessage[],
+  decisions: ReadonlyMap<string, Decided>,
+): readonly UiMessage[] {
+  if (decisions.size === 0) return messages;
+  return messages.map((message) => {
+    if (!message.parts.some((part) => waitsFor(part) && decisions.has(part.toolCallId))) return message;
+    const parts = message.parts.map((part) => {
+      const decided = waitsFor(part) ? decisions.get(part.toolCallId) : undefined;
+      return decided === undefined
+        ? part
+        : { ...part, state: "approval-responded", approval: { ...part.approval, ...decided } };
+    });
+    return { ...message, parts };
+  });
+}
+
+const waitsFor = (part: any): boolean => part.state === "approval-requested";
+
+/** The calls that wait for a person, by the ids of the approvals. */
+export function openCalls(messages: readonly UiMessage[]): Map<string, string> {
+  const calls = messages.flatMap(({ parts }) => parts.filter(waitsFor));
+  return new Map(calls.map(({ approval, toolCallId }) => [String(approval?.id), String(toolCallId)]));
+}
+
+/**
+ * The failures of turns at their messages: at what a turn said, or else at the message that it did
+ * not answer. `turns` are failed ones, the newest first. `heard` are failures by message of which
+ * there may be no record yet.
+ */
+export function failuresOf(
+  messages: readonly UiMessage[],
+  turns: readonly ShownTurn[],
+  heard: ReadonlyMap<string, ChatFailure>,
+): Map<string, ChatFailure> {
+  const failures = new Map<string, ChatFailure>();
+  for (const { failure, messageId, startedAt, endedAt } of turns) {
+    if (failure === null) continue;
+    const at = messageId ?? unansweredBefore(messages, startedAt ?? endedAt);
+    if (at !== undefined && !failures.has(at)) failures.set(at, { code: failure.code, message: failure.message });
+  }
+  for (const [id, failure] of heard) {
+    const index = messages.findIndex((message) => message.id === id);
+    const isAnswered = messages[index]?.role === "user" && messages[index + 1]?.role === "assistant";
+    if (index >= 0 && !isAnswered && !failures.has(id)) failures.set(id, failure);
+  }
+  return failures;
+}
+
+/** The newest user message up to a time, if nothing answers it. */
+function unansweredBefore(messages: readonly UiMessage[], time: number): string | undefined {
+  const index = messages.findLastIndex(({ role, createdAt }) => role === "user" && Number(createdAt) <= time);
+  return index < 0 || messages[index + 1]?.role === "assistant" ? undefined : messages[index]!.id;
+}
+
+/** Marks failures. A message without one stays the same object. */
+export function withFailures(
+  messages: readonly ChatMessage<any>[],
+  failures: ReadonlyMap<string, ChatFailure>,
+): ChatMessage<any>[] {
+  return messages.map((message) => {
+    const failure = failures.get(message.id);
+    return failure === undefined ? message : { ...message, failure };
+  });
+}

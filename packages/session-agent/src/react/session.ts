@@ -1,0 +1,420 @@
+// One session, live. The socket tells what is said and what others write; operations go over HTTP,
+// where a refusal has its code. What the page sends waits while there is no connection. After a
+// connection was lost, the log tells what the agent has: a message has its id, so it is sent again
+// where the log lacks it, and a turn's chunks come again from its beginning.
+
+import type { SessionClient } from "../session.js";
+import type { ShownTurn, UiMessage } from "../operations.js";
+import { segmentOf } from "../target.js";
+import type { AgentHandle } from "./handle.js";
+import { cutAt, type Decided, openCalls, withNewest, withOlder } from "./messages.js";
+import { LOADING, type Outgoing, renderSession, type SendOptions, type SessionView } from "./session_view.js";
+import { errorOf, isUnreached, oneAtATime, Store } from "./store.js";
+import { SessionSocket } from "./socket.js";
+import { Turn } from "./turn.js";
+import type { ChatFailure } from "./types.js";
+
+const PAGE = 50;
+/** The failed turns that are looked at. */
+const FAILED_TURNS = 20;
+/** The pages of events that are read to find the end of a branch. */
+const BRANCH_PAGES = 20;
+const EVENTS_PAGE = 500;
+/** When a failed read is repeated while the socket is open. */
+const AGAIN_MS = 2000;
+/** A screen shows no more than a frame's worth of chunks. */
+const FRAME_MS = 16;
+
+export class SessionStore extends Store<SessionView> {
+  readonly #handle: AgentHandle<any>;
+  readonly #id: string;
+  readonly #socket: SessionSocket;
+  #loaded: readonly UiMessage[] = [];
+  #above: string | null = null;
+  #isRead = false;
+  #outbox: readonly Outgoing[] = [];
+  #turn: Turn | null = null;
+  #decisions: Map<string, Decided> = new Map();
+  #failedTurns: readonly ShownTurn[] = [];
+  /** Failures of which no record was read. */
+  #failures: Map<string, ChatFailure> = new Map();
+  #mayReadTurns = true;
+  #branches: UiMessage[] = [];
+  #branchesOf = "";
+  #connection: SessionView["connection"] = "connecting";
+  #error: Error | null = null;
+  /** Since the socket opened: whether the agent has said if a turn runs, and whether the log was read. */
+  #isTold = false;
+  #isInStep = false;
+  /** The number of times that the socket opened, and for which of them the log was read. */
+  #opened = 0;
+  #readFor = -1;
+  #readError: Error | null = null;
+  #wantsFailures = true;
+  #drawing: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(handle: AgentHandle<any>, id: string) {
+    super(LOADING);
+    this.#handle = handle;
+    this.#id = id;
+    this.#socket = new SessionSocket({
+      address: () => this.#address(),
+      frame: (frame) => this.#hear(frame),
+      down: (wasOpen) => this.#onDown(wasOpen),
+    });
+  }
+
+  protected open(): void {
+    this.#socket.open();
+    void this.#read();
+  }
+
+  protected close(): void {
+    this.#socket.close();
+    clearTimeout(this.#drawing);
+    this.#drawing = undefined;
+    this.#connection = "connecting";
+  }
+
+  // What the page does.
+
+  /** Sends a message. It is shown at once, and waits while there is no connection or another turn runs. Gives its id. */
+  readonly send = (message: string | { id?: string; parts: any[]; metadata?: any }, more: SendOptions = {}): string => {
+    const given = typeof message === "string" ? { parts: [{ type: "text", text: message }] } : message;
+    const sent = { id: crypto.randomUUID() as string, role: "user" as const, ...given };
+    this.#ask({
+      requestId: crypto.randomUUID(),
+      message: { ...sent, createdAt: Date.now() },
+      cut: null,
+      body: { ...more, message: sent, whenBusy: "queue" },
+      stage: "unsent",
+    });
+    return sent.id;
+  };
+
+  /** Asks again for the answer to a message, or for another answer in the place of one. Default: the newest message. */
+  readonly retry = (messageId?: string): void => {
+    const id = messageId ?? this.get().messages.at(-1)?.id;
+    if (id === undefined || (this.#turn !== null && !this.#turn.isOver)) return;
+    const failed = this.#outbox.find(({ message, stage }) => message?.id === id && stage === "failed");
+    if (failed !== undefined) {
+      this.#outbox = this.#outbox.filter((other) => other !== failed);
+      return this.#ask({ ...failed, requestId: crypto.randomUUID(), stage: "unsent" });
+    }
+    const body = { trigger: "regenerate-message", messageId: id, messages: [] };
+    this.#ask({ requestId: crypto.randomUUID(), message: null, cut: id, body, stage: "unsent" });
+  };
+
+  /** Stops the turn; what was said stays. With a message's id, takes a message back that waits or could not be sent. */
+  readonly stop = async (messageId?: string): Promise<void> => {
+    const waiting = this.#outbox.find(({ message }) => message?.id === messageId);
+    if (waiting?.stage === "unsent" || waiting?.stage === "failed") return this.#drop(waiting);
+    await this.#act((session) => session.cancelTurn(messageId === undefined ? {} : { messageId }));
+    if (waiting?.stage === "sent") this.#drop(waiting);
+  };
+
+  /** Answers a call that waits for approval, by the `approval.id` of its part. */
+  readonly approve = (approvalId: string, approved: boolean, reason?: string): void => {
+    const call = openCalls(this.get().messages as UiMessage[]).get(approvalId);
+    if (call === undefined) return;
+    this.#decisions.set(call, { approved, reason });
+    if (this.#isInStep) this.#sendDecision(call);
+    this.#show();
+  };
+
+  /** Shows the branch that begins with a message, to its newest end. */
+  readonly switchTo = async (messageId: string): Promise<void> => {
+    await this.#act(async (session) => {
+      await session.setLeaf({ id: await endOf(session, messageId) });
+      this.#loaded = [];
+      await this.#read();
+    });
+  };
+
+  readonly loadMore = async (): Promise<void> => {
+    await this.#act(async (session) => {
+      if (this.#above === null) return;
+      const { messages, cursor } = await session.getHistory({ before: this.#above, limit: PAGE });
+      this.#loaded = withOlder(this.#loaded, messages);
+      this.#above = cursor;
+    });
+  };
+
+  readonly clearError = (): void => {
+    this.#error = null;
+    this.#show();
+  };
+
+  async #act(work: (session: SessionClient) => Promise<unknown>): Promise<void> {
+    this.#error = null;
+    try {
+      await work((await this.#handle.client()).session(this.#id));
+    } catch (error) {
+      this.#error = errorOf(error);
+    }
+    this.#show();
+  }
+
+  #ask(outgoing: Outgoing): void {
+    this.#error = null;
+    this.#failures.delete(outgoing.cut ?? "");
+    this.#outbox = [...this.#outbox, outgoing];
+    this.#flush();
+    this.#show();
+  }
+
+  #drop(outgoing: Outgoing): void {
+    this.#outbox = this.#outbox.filter(({ requestId }) => requestId !== outgoing.requestId);
+    this.#show();
+  }
+
+  #change(outgoing: Outgoing, change: Partial<Outgoing>): void {
+    this.#outbox = this.#outbox.map((one) => (one.requestId === outgoing.requestId ? { ...one, ...change } : one));
+  }
+
+  /** Sends what waits, in order. */
+  #flush(): void {
+    if (!this.#isInStep) return;
+    for (const outgoing of this.#outbox.filter(({ stage }) => stage === "unsent")) {
+      const init = { method: "POST", body: JSON.stringify(outgoing.body) };
+      if (!this.#socket.send({ type: "cf_agent_use_chat_request", id: outgoing.requestId, init })) return;
+      this.#change(outgoing, { stage: "sent" });
+    }
+  }
+
+  #sendDecision(toolCallId: string): void {
+    const decided = this.#decisions.get(toolCallId);
+    this.#socket.send({ type: "cf_agent_tool_approval", toolCallId, ...decided, autoContinue: true });
+  }
+
+  // What the agent says.
+
+  async #address(): Promise<string> {
+    const { name, token } = await this.#handle.login.get();
+    const query = new URLSearchParams({ sessionId: this.#id, ...(token && { token }) });
+    const root = this.#handle.url.replace(/^http/, "ws");
+    return `${root}/agents/session-agent/${segmentOf(name, "An agent's name")}?${query}`;
+  }
+
+  #onDown(wasOpen: boolean): void {
+    this.#connection = "offline";
+    this.#isTold = false;
+    this.#isInStep = false;
+    // A browser does not tell why a socket was refused. A request does.
+    if (!wasOpen) void this.#read();
+    this.#show();
+  }
+
+  #hear(frame: any): void {
+    switch (frame.type) {
+      case "cf_agent_identity":
+        this.#socket.accepted();
+        this.#connection = "online";
+        this.#opened += 1;
+        this.#socket.send({ type: "cf_agent_stream_resume_request" });
+        return void this.#read();
+      case "cf_agent_stream_resuming":
+        if (this.#turn?.id !== frame.id || this.#turn?.isOver) this.#begin(frame.id);
+        this.#socket.send({ type: "cf_agent_stream_resume_ack", id: frame.id });
+        return this.#told();
+      case "cf_agent_stream_resume_none":
+        this.#told();
+        if (this.#turn !== null && !this.#turn.isOver) void this.#settle(this.#turn);
+        return;
+      case "cf_agent_chat_messages":
+        return this.#takeList(frame.messages);
+      case "cf_agent_message_updated":
+        this.#loaded = this.#loaded.map((message) => (message.id === frame.message.id ? frame.message : message));
+        return this.#show();
+      case "cf_agent_chat_clear":
+        [this.#loaded, this.#above, this.#turn] = [[], null, null];
+        return this.#show();
+      case "cf_agent_use_chat_response":
+        return this.#hearTurn(frame);
+    }
+  }
+
+  #begin(id: string): Turn {
+    const outgoing = this.#outbox.find(({ requestId }) => requestId === id);
+    if (outgoing !== undefined) this.#change(outgoing, { stage: "begun" });
+    const cut = outgoing?.cut ?? null;
+    const turn = new Turn(id, cut, (messageId) => {
+      const shown = cutAt(this.#loaded, cut);
+      const known = shown.findLast((one) =>
+        messageId === undefined ? one.role === "assistant" : one.id === messageId,
+      );
+      if (known !== undefined) return known;
+      return { id: messageId ?? `answer-${id}`, role: "assistant", parts: [], createdAt: Date.now() };
+    });
+    this.#turn = turn;
+    this.#handle.tell(["sessions"]);
+    return turn;
+  }
+
+  #hearTurn(frame: any): void {
+    const { id, done, error, body } = frame;
+    const known = this.#turn?.id === id ? this.#turn : null;
+    if (done) return void this.#settle(known, id, error ? String(body) : null);
+    const turn = known === null || known.isOver ? this.#begin(id) : known;
+    const chunk = turn.take(frame);
+    if (chunk === "ask") this.#socket.send({ type: "cf_agent_stream_resume_request" });
+    else if (chunk?.type === "tool-output-available") this.#handle.tell(["memory"]);
+    this.#drawing ??= setTimeout(() => this.#show(), FRAME_MS);
+  }
+
+  /** A turn is over, or could not begin: the log has what became of it. `failed` is the agent's sentence. */
+  async #settle(turn: Turn | null, id: string | undefined = turn?.id, failed: string | null = null): Promise<void> {
+    if (turn !== null) turn.isOver = true;
+    const outgoing = this.#outbox.find(({ requestId }) => requestId === id);
+    this.#wantsFailures ||= failed !== null;
+    this.#show();
+    await this.#read();
+    const asked = outgoing?.message?.id ?? outgoing?.cut;
+    if (failed !== null && outgoing?.message && !this.#has(asked)) {
+      this.#change(outgoing, { stage: "failed", failure: { code: null, message: failed } });
+    } else {
+      const at = [turn?.answer?.id, asked, this.#loaded.at(-1)?.id].find((one) => this.#has(one)) ?? null;
+      if (failed !== null && at !== null) this.#failures.set(at, { code: null, message: failed });
+      if (outgoing !== undefined && (outgoing.message === null || this.#readError === null)) this.#drop(outgoing);
+    }
+    this.#show();
+    this.#handle.tell(["sessions", "memory", "proposals", "turns"]);
+  }
+
+  #told(): void {
+    this.#isTold = true;
+    this.#getInStep();
+    this.#show();
+  }
+
+  /** The agent's answers since the socket opened are there: what it lacks is sent. */
+  #getInStep(): void {
+    if (this.#isInStep || !this.#isTold || this.#readFor !== this.#opened) return;
+    this.#isInStep = true;
+    for (const outgoing of this.#outbox) {
+      if (outgoing.stage !== "sent" || this.#turn?.id === outgoing.requestId) continue;
+      if (outgoing.message !== null) this.#change(outgoing, { stage: "unsent" });
+      else {
+        this.#drop(outgoing);
+        this.#error = new Error("The connection was lost before the agent had the request. Try again.");
+      }
+    }
+    for (const call of this.#decisions.keys()) this.#sendDecision(call);
+    this.#flush();
+  }
+
+  // What is read.
+
+  readonly #read: () => Promise<void> = oneAtATime(async () => {
+    const opened = this.#opened;
+    const over = this.#turn?.isOver ? this.#turn : null;
+    try {
+      const session = (await this.#handle.client()).session(this.#id);
+      const page = await session.getHistory({ limit: PAGE }).catch(unlessUnknown);
+      this.#takePage(page.messages, page.cursor);
+      if (this.#turn === over) this.#turn = null;
+      this.#isRead = true;
+      this.#readError = null;
+      this.#readFor = opened;
+      await this.#readFailures(session);
+      await this.#readBranches(session);
+    } catch (error) {
+      this.#readError = errorOf(error);
+      if (isUnreached(error) && this.#connection === "online") setTimeout(() => this.isOpen && this.#read(), AGAIN_MS);
+    }
+    this.#getInStep();
+    this.#show();
+  });
+
+  #takePage(newest: UiMessage[], cursor: string | null): void {
+    const merged = cursor === null ? null : withNewest(this.#loaded, newest);
+    if (merged === null || merged.length <= newest.length) this.#above = cursor;
+    this.#take(merged ?? newest);
+  }
+
+  #takeList(list: UiMessage[]): void {
+    // The page keeps its own beginning: what is above is read page by page.
+    const from = list.findIndex(({ id }) => id === this.#loaded[0]?.id);
+    const merged = withNewest(this.#loaded, from > 0 ? list.slice(from) : list);
+    if (!this.#isRead || merged === null || (this.#loaded.length === 0 && list.length > PAGE)) return void this.#read();
+    this.#take(merged);
+    this.#show();
+  }
+
+  #take(messages: readonly UiMessage[]): void {
+    this.#loaded = messages;
+    this.#outbox = this.#outbox.filter(({ message, stage }) => stage === "begun" || !this.#has(message?.id));
+    const open = new Set(openCalls(messages).values());
+    for (const call of this.#decisions.keys()) if (!open.has(call)) this.#decisions.delete(call);
+  }
+
+  #has(id: string | undefined | null): boolean {
+    return this.#loaded.some((message) => message.id === id);
+  }
+
+  /** The records of failed turns, if any may be shown. */
+  async #readFailures(session: SessionClient): Promise<void> {
+    if (!this.#mayReadTurns || this.#loaded.length === 0) return;
+    if (!this.#wantsFailures && this.#loaded.at(-1)?.role !== "user") return;
+    this.#wantsFailures = false;
+    try {
+      this.#failedTurns = (await session.getTurns({ failed: true, limit: FAILED_TURNS })).turns;
+    } catch (error) {
+      // A page whose token does not allow it shows the failures that it hears of.
+      if ((error as { code?: string }).code !== "forbidden") throw error;
+      this.#mayReadTurns = false;
+    }
+  }
+
+  async #readBranches(session: SessionClient): Promise<void> {
+    const question = this.#loaded.findLastIndex(({ role }) => role === "user");
+    const answer = this.#loaded[question + 1];
+    const key = answer === undefined ? "" : `${this.#loaded[question]?.id} ${answer.id}`;
+    if (key === this.#branchesOf) return;
+    const messageId = this.#loaded[question]?.id;
+    const found =
+      key === "" || messageId === undefined ? null : await session.getBranches({ messageId }).catch(() => null);
+    this.#branches = found?.messages ?? [];
+    this.#branchesOf = key;
+  }
+
+  #show(): void {
+    clearTimeout(this.#drawing);
+    this.#drawing = undefined;
+    this.show(
+      renderSession({
+        loaded: this.#loaded,
+        hasMore: this.#above !== null,
+        isRead: this.#isRead,
+        outbox: this.#outbox,
+        turn: this.#turn,
+        decisions: this.#decisions,
+        failedTurns: this.#failedTurns,
+        failures: this.#failures,
+        connection: this.#connection,
+        error: this.#error,
+        readError: this.#readError,
+        branches: this.#branches,
+      }),
+    );
+  }
+}
+
+function unlessUnknown(error: { code?: string }): { messages: UiMessage[]; cursor: null } {
+  if (error.code !== "session_not_found") throw error;
+  return { messages: [], cursor: null };
+}
+
+/** The newest event of the branch that begins with this one: an answer may be many events. */
+async function endOf(session: SessionClient, first: string): Promise<string> {
+  const branch = new Set([first]);
+  let end = first;
+  let count = 0;
+  for await (const { id, parentId } of session.events({ limit: EVENTS_PAGE })) {
+    if ((count += 1) > BRANCH_PAGES * EVENTS_PAGE) break;
+    if (parentId === null || !branch.has(parentId)) continue;
+    branch.add(id);
+    end = id;
+  }
+  return end;
+}

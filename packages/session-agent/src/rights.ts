@@ -1,0 +1,38 @@
+// The rights that `mintToken` and `authorize` give, as JSON. In these, a field that is missing
+// gives more than one that is there: without `sessionId`, a token is for every session. JSON has
+// no `undefined`, no function and no field of a prototype, so it would drop a restriction in
+// silence. Such a value is refused by its name.
+
+/** The deepest that the fields of rights lie. More is no such object, or one that holds itself. */
+const MAX_DEPTH = 8;
+
+/** A refusal, as those of operations. */
+function refusal(field: string, problem: string): Error {
+  const error = new Error(`\`${field}\` ${problem}. Rights are an object of plain values, as JSON has them.`);
+  return Object.assign(error, { code: "invalid_request", details: { field }, status: 400 });
+}
+
+/** The JSON of rights. Throws where a value could not be said in it, or is `null`. */
+export function rightsText(rights: unknown, name: string): string {
+  return JSON.stringify(copyOf(rights, name, 0));
+}
+
+/** A copy whose values were read once: a getter may answer differently each time. */
+function copyOf(value: unknown, field: string, depth: number): unknown {
+  if (typeof value === "string" || typeof value === "boolean") return value;
+  if (typeof value === "number" && Number.isFinite(value)) return value;
+  if (typeof value !== "object" || value === null) throw refusal(field, `can't be ${String(value)}: leave it out`);
+  if (depth >= MAX_DEPTH) throw refusal(field, "lies too deep");
+  if (Array.isArray(value)) return Array.from(value, (item, index) => copyOf(item, `${field}[${index}]`, depth + 1));
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) throw refusal(field, "is no plain object");
+  const copy: { [name: string]: unknown } = {};
+  for (const key of Reflect.ownKeys(value)) {
+    const path = depth === 0 ? String(key) : `${field}.${String(key)}`;
+    if (typeof key === "symbol" || !Object.prototype.propertyIsEnumerable.call(value, key))
+      throw refusal(path, "is hidden");
+    if (key === "__proto__" || key === "toJSON") throw refusal(path, "is no field of rights");
+    copy[key] = copyOf((value as { [name: string]: unknown })[key], path, depth + 1);
+  }
+  return copy;
+}

@@ -1,0 +1,53 @@
+// `npm run create -- ../my-agent [--template worker|class|react]`: what `npm create session-agent`
+// does, from this clone. The npm package is packed into the new project, so the project installs
+// and deploys without the registry's copy.
+
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { build } from "./build.mjs";
+import { CLIENT, ROOT } from "./places.mjs";
+import { run } from "./processes.mjs";
+import { setUp } from "./setup.mjs";
+import { Stop } from "./stop.mjs";
+import { NODE, quietly } from "./wrangler.mjs";
+
+const CREATE = join(ROOT, "packages", "create-session-agent", "index.js");
+const PACKAGES = "packages";
+
+const USAGE = "Name the folder of the new project: `npm run create -- ../my-agent [--template class|react|worker]`.";
+
+export async function main(args) {
+  const { folder, template } = readArguments(args);
+  await setUp();
+  await build();
+  return await createProject(folder, template);
+}
+
+/** What the caller asks for. npm changes to the clone before it runs a script; `from` is the caller's folder. */
+export function readArguments(args, from = process.env.INIT_CWD ?? process.cwd()) {
+  try {
+    const options = { template: { type: "string", short: "t", default: "class" } };
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
+    if (positionals.length === 1) return { folder: resolve(from, positionals[0]), template: values.template };
+  } catch {
+    // An unknown option: the usage says more than Node's own sentence.
+  }
+  throw new Stop(USAGE);
+}
+
+/** Creates the project from a template, with the package of this clone. Expects a current build. */
+export async function createProject(folder, template) {
+  const code = await run(NODE, [CREATE, folder, "--template", template], { env: quietly() });
+  if (code !== 0) return code;
+  const packages = join(folder, PACKAGES);
+  mkdirSync(packages);
+  const packed = await run("npm", ["pack", CLIENT, "--silent", "--pack-destination", packages], { env: quietly() });
+  if (packed !== 0) throw new Stop("The package could not be packed: the reason is above.");
+  const [archive] = readdirSync(packages);
+  const manifest = join(folder, "package.json");
+  const project = JSON.parse(readFileSync(manifest, "utf8"));
+  project.dependencies["session-agent"] = `file:${PACKAGES}/${archive}`;
+  writeFileSync(manifest, `${JSON.stringify(project, null, 2)}\n`);
+  return 0;
+}

@@ -1,0 +1,357 @@
+// `session-agent/react` with React in a browser, over the built Worker: what the hooks show, in one
+// tab and in two, while the agent goes away and comes back.
+
+import "./resolve.mjs";
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import { hold, skip } from "../console/browser.mjs";
+import { callTool, gate, refuse, say } from "../workerd/model_server.mjs";
+import { startWorld, textsOf, visit } from "./react/world.mjs";
+
+let world;
+before(async () => {
+  if (!skip) world = await startWorld();
+});
+after(() => world?.stop());
+afterEach(() => world?.door.open());
+afterEach(() => assert.equal(world?.model.left ?? 0, 0, "an answer of the model's was never asked for"));
+
+const memory = (agent) =>
+  world.call(agent, "defineBlock", { label: "memory", kind: "writable", maxTokens: 1100, defaultContent: "" });
+
+test("an_answer_is_shown_while_it_is_said_and_stays_after_a_reload", { skip }, async (t) => {
+  const { open } = await visit(t, world, "said");
+  const tab = await open();
+  assert.deepEqual((await tab.ready()).chat.messages, []);
+  const rest = gate();
+  world.model.next(say("Snow ", rest, "in Oslo."));
+  await tab.act("chat", "send", "How is Oslo?");
+  await tab.says("How is Oslo?", "Snow ");
+  assert.equal((await tab.view()).chat.status, "streaming");
+  // A page that is loaded in the middle of an answer is told all of it.
+  await tab.page.reload();
+  await tab.says("How is Oslo?", "Snow ");
+  rest.open();
+  await tab.says("How is Oslo?", "Snow in Oslo.");
+  const { chat } = await tab.ready();
+  assert.deepEqual(
+    chat.messages.map(({ role, delivery, failure }) => [role, delivery, failure]),
+    [
+      ["user", undefined, undefined],
+      ["assistant", undefined, undefined],
+    ],
+  );
+  const { messages } = await world.call("said", "getHistory", { sessionId: "chat" });
+  assert.deepEqual(
+    chat.messages.map(({ id }) => id),
+    messages.map(({ id }) => id),
+  );
+});
+
+test("a_look_at_a_chat_creates_nothing", { skip }, async (t) => {
+  const { open } = await visit(t, world, "looked");
+  await (await open()).ready();
+  assert.deepEqual((await world.call("looked", "listSessions")).sessions, []);
+});
+
+test("two_tabs_show_the_same_and_a_message_waits_for_its_turn", { skip }, async (t) => {
+  const { open } = await visit(t, world, "tabs");
+  const [one, other] = [await open(), await open()];
+  await Promise.all([one.ready(), other.ready()]);
+  const rest = gate();
+  world.model.next(say("One", rest, "."), say("Two."));
+  await one.act("chat", "send", "First");
+  await one.says("First", "One");
+  await other.says("First", "One");
+  await other.act("chat", "send", "Second");
+  const { chat } = await other.says("First", "One", "Second");
+  assert.equal(chat.messages[2].delivery, "waiting");
+  rest.open();
+  await Promise.all([one, other].map((tab) => tab.says("First", "One.", "Second", "Two.")));
+  await Promise.all([one.ready(), other.ready()]);
+  // A message that somebody else appends comes by itself.
+  await world.call("tabs", "appendMessage", {
+    sessionId: "chat",
+    message: { role: "user", parts: [{ type: "text", text: "By a server" }] },
+  });
+  await Promise.all([one, other].map((tab) => tab.says("First", "One.", "Second", "Two.", "By a server")));
+});
+
+test("a_waiting_message_is_taken_back_and_a_turn_is_stopped", { skip }, async (t) => {
+  const { open } = await visit(t, world, "stopped");
+  const tab = await open();
+  await tab.ready();
+  const never = gate();
+  world.model.next(say("This far", never, " and no further."));
+  await tab.act("chat", "send", "Go on.");
+  await tab.says("Go on.", "This far");
+  const waiting = await tab.act("chat", "send", "And then?");
+  await tab.says("Go on.", "This far", "And then?");
+  await tab.act("chat", "stop", waiting);
+  await tab.says("Go on.", "This far");
+  await tab.act("chat", "stop");
+  await tab.ready();
+  never.open();
+  await tab.says("Go on.", "This far");
+  assert.equal(world.model.requests.filter(({ messages }) => JSON.stringify(messages).includes("And then?")).length, 0);
+});
+
+test("a_failed_turn_stays_at_its_message_and_is_asked_again_after_a_reload", { skip }, async (t) => {
+  const { open } = await visit(t, world, "failed");
+  const tab = await open();
+  await tab.ready();
+  world.model.next(refuse(401, "No such key."));
+  await tab.act("chat", "send", "Are you there?");
+  const failed = ({ chat }) => chat.status === "ready" && chat.messages[0]?.failure?.code != null;
+  const { chat } = await tab.shows("the failure", failed);
+  assert.deepEqual(chat.messages.length, 1);
+  assert.match(chat.messages[0].failure.code, /^model_/);
+  world.model.next(say("Later."));
+  await tab.act("chat", "send", "Another");
+  await tab.says("Are you there?", "Another", "Later.");
+  await tab.page.reload();
+  const later = await tab.shows(
+    "the failure after a reload",
+    (view) => failed(view) && view.chat.messages.length === 3,
+  );
+  assert.deepEqual(
+    later.chat.messages.map(({ failure }) => failure?.code ?? null),
+    [chat.messages[0].failure.code, null, null],
+  );
+  world.model.next(say("I am."));
+  await tab.act("chat", "retry", later.chat.messages[0].id);
+  await tab.says("Are you there?", "I am.");
+  assert.equal((await tab.ready()).chat.messages[0].failure, undefined);
+});
+
+test("an_answer_that_broke_off_keeps_what_was_said_and_says_why", { skip }, async (t) => {
+  const { open } = await visit(t, world, "broken");
+  const tab = await open();
+  await tab.ready();
+  world.model.next(callTool("set_context", { label: "memory", content: "Likes tea." }), refuse(401, "No such key."));
+  await memory("broken");
+  await tab.act("chat", "send", "I like tea.");
+  const view = await tab.shows("the failure", ({ chat }) => chat.messages.at(-1)?.failure?.code != null);
+  assert.deepEqual(
+    view.chat.messages.map(({ role, failure }) => [role, failure !== undefined]),
+    [
+      ["user", false],
+      ["assistant", true],
+    ],
+  );
+  world.model.next(say("Noted."));
+  await tab.act("chat", "retry");
+  await tab.says("I like tea.", "Noted.");
+});
+
+test("another_answer_is_a_branch_and_a_person_chooses", { skip }, async (t) => {
+  const { open } = await visit(t, world, "branches");
+  const tab = await open();
+  await tab.ready();
+  world.model.next(say("One."), say("Two."));
+  await tab.act("chat", "send", "Count.");
+  await tab.says("Count.", "One.");
+  await tab.ready();
+  await tab.act("chat", "retry");
+  await tab.says("Count.", "Two.");
+  const { chat } = await tab.shows("both answers", ({ chat }) => chat.branches.length === 2);
+  await tab.act("chat", "switchTo", chat.branches[0].id);
+  await tab.says("Count.", "One.");
+  assert.equal((await tab.ready()).chat.branches.length, 2);
+});
+
+test("a_call_waits_for_a_person_in_every_tab", { skip }, async (t) => {
+  await world.call("approvals", "defineTool", {
+    name: "book",
+    description: "Books a table.",
+    parameters: { type: "object" },
+    service: "TABLES",
+    needsApproval: true,
+  });
+  const { open } = await visit(t, world, "approvals");
+  const [one, other] = [await open(), await open()];
+  await Promise.all([one.ready(), other.ready()]);
+  const waits = ({ chat }) => chat.messages.at(-1)?.parts.find(({ state }) => state === "approval-requested");
+  world.model.next(callTool("book", { place: "Maaemo" }));
+  await one.act("chat", "send", "Book a table.");
+  await one.shows("the call", waits);
+  const call = waits(await other.shows("the call", waits));
+  world.model.next(say("Then not."));
+  await other.act("chat", "approve", call.approval.id, false);
+  for (const tab of [one, other])
+    await tab.shows("the answer", ({ chat }) => /Then not\.$/.test(textsOf(chat).at(-1)) && !waits({ chat }));
+  const part = (await other.ready()).chat.messages.at(-1).parts.find(({ type }) => type === "tool-book");
+  assert.equal(part.state, "output-denied");
+
+  world.model.next(callTool("book", { place: "Noma" }), say("Booked."));
+  await one.act("chat", "send", "Another.");
+  const { approval } = waits(await one.shows("the call", waits));
+  await one.act("chat", "approve", approval.id, true);
+  await other.shows("the answer", ({ chat }) => /Booked\.$/.test(textsOf(chat).at(-1)));
+  const booked = (await other.ready()).chat.messages.at(-1).parts.find(({ type }) => type === "tool-book");
+  assert.deepEqual([booked.state, booked.output], ["output-available", { booked: true }]);
+});
+
+test("what_is_sent_without_a_connection_is_sent_when_it_is_back", { skip }, async (t) => {
+  const { open } = await visit(t, world, "offline");
+  const tab = await open();
+  await tab.ready();
+  world.door.shut();
+  await tab.shows("that it is offline", ({ chat }) => chat.connection === "offline");
+  world.model.next(say("Yes."));
+  await tab.act("chat", "send", "Hello?");
+  assert.equal((await tab.says("Hello?")).chat.messages[0].delivery, "sending");
+  world.door.open();
+  await tab.says("Hello?", "Yes.");
+  assert.equal((await tab.ready()).chat.error, null);
+});
+
+test("a_connection_that_is_lost_in_an_answer_comes_back_to_all_of_it", { skip }, async (t) => {
+  const { open } = await visit(t, world, "resumed");
+  const tab = await open();
+  await tab.ready();
+  const [middle, end] = [gate(), gate()];
+  world.model.next(say("One, ", middle, "two, ", end, "three."));
+  await tab.act("chat", "send", "Count.");
+  await tab.says("Count.", "One, ");
+  world.door.shut();
+  await tab.shows("that it is offline", ({ chat }) => chat.connection === "offline");
+  assert.deepEqual(textsOf((await tab.view()).chat), ["Count.", "One, "]);
+  middle.open();
+  await end.reached;
+  world.door.open();
+  await tab.says("Count.", "One, two, ");
+  end.open();
+  await tab.says("Count.", "One, two, three.");
+
+  // Another turn ends while the page is away.
+  const last = gate();
+  world.model.next(say("Before ", last, "after."));
+  await tab.act("chat", "send", "Again.");
+  await tab.says("Count.", "One, two, three.", "Again.", "Before ");
+  world.door.shut();
+  await tab.shows("that it is offline", ({ chat }) => chat.connection === "offline");
+  last.open();
+  const written = async () => (await world.call("resumed", "getHistory", { sessionId: "chat" })).messages.length === 4;
+  while (!(await written()));
+  world.door.open();
+  await tab.says("Count.", "One, two, three.", "Again.", "Before after.");
+  await tab.ready();
+});
+
+test("a_server_that_dies_in_an_answer_takes_it_up_again", { skip }, async (t) => {
+  const { open } = await visit(t, world, "killed");
+  const tab = await open();
+  await tab.ready();
+  world.model.next(say("Never ", gate(), "heard."));
+  await tab.act("chat", "send", "Are you sure?");
+  await tab.says("Are you sure?", "Never ");
+  world.model.next(say("Quite sure."));
+  await world.server.kill9();
+  await tab.says("Are you sure?", "Quite sure.");
+  assert.equal((await tab.ready()).chat.messages.length, 2);
+});
+
+test("sessions_are_created_renamed_and_deleted_at_once_and_in_every_tab", { skip }, async (t) => {
+  const { open } = await visit(t, world, "sessions");
+  const [one, other] = [await open(), await open()];
+  await Promise.all([one.ready(), other.ready()]);
+  const names = ({ sessions }) => sessions.sessions.map(({ name }) => name);
+  const creation = await hold(one.page, "**/rpc/createSession");
+  const id = await one.page.evaluate(() => window.act.sessions.create({ name: "A trip" }).id);
+  await one.shows("the session at once", (view) => names(view).join() === "A trip");
+  await creation.come;
+  assert.deepEqual((await world.call("sessions", "listSessions")).sessions, []);
+  creation.open();
+  await other.shows("the session", (view) => names(view).join() === "A trip");
+  await other.act("sessions", "rename", id, "To Oslo");
+  await one.shows("the new name", (view) => names(view).join() === "To Oslo");
+  assert.equal((await one.view()).sessions.error, null);
+  // Without a connection nothing changes, and the page says why.
+  world.door.shut();
+  assert.equal(await one.act("sessions", "rename", id, "Nowhere"), false);
+  const { sessions } = await one.shows("the old name", (view) => names(view).join() === "To Oslo");
+  assert.equal(sessions.error.code, "network_failed");
+  world.door.open();
+  assert.equal(await one.act("sessions", "remove", id), true);
+  await other.shows("no session", (view) => names(view).length === 0);
+});
+
+test("the_memory_changes_with_a_turn_and_a_stale_correction_is_refused", { skip }, async (t) => {
+  await memory("remembers");
+  await world.call("remembers", "defineBlock", { label: "facts", kind: "searchable" });
+  const { open } = await visit(t, world, "remembers");
+  const [one, other] = [await open(), await open()];
+  await Promise.all([one.ready(), other.ready()]);
+  const text = ({ memory }) => memory.blocks.find(({ label }) => label === "memory")?.content;
+  await one.shows("the block", (view) => text(view) === "");
+  world.model.next(callTool("set_context", { label: "memory", content: "Likes snow." }), say("Noted."));
+  await one.act("chat", "send", "I like snow.");
+  for (const tab of [one, other]) await tab.shows("what the model wrote", (view) => text(view) === "Likes snow.");
+  assert.equal(await one.act("memory", "setBlock", "memory", "Likes snow and tea."), true);
+  await other.shows("the correction", (view) => text(view) === "Likes snow and tea.");
+
+  // Somebody else was faster: the page shows what is there, and says so.
+  await one.page.route("**/rpc/getBlocks", (route) => route.abort());
+  await world.call("remembers", "setBlock", { label: "memory", content: "Likes rain." });
+  assert.equal(await one.act("memory", "setBlock", "memory", "Likes sun."), false);
+  await one.page.unroute("**/rpc/getBlocks");
+  await one.act("memory", "refresh");
+  assert.equal(text(await one.view()), "Likes rain.");
+
+  assert.equal(await one.act("memory", "setEntry", { label: "facts", key: "home", content: "Lives in Oslo." }), true);
+  const facts = ({ memory }) => (memory.entries.facts ?? []).map(({ content }) => content).join();
+  await other.shows("the fact", (view) => facts(view) === "Lives in Oslo.");
+  assert.equal(await other.act("memory", "removeEntry", "facts", "home"), true);
+  await one.shows("no fact", (view) => facts(view) === "");
+});
+
+test("turns_and_their_failures_are_listed", { skip }, async (t) => {
+  const { open } = await visit(t, world, "turns");
+  const tab = await open();
+  await tab.ready();
+  world.model.next(say("Yes."), refuse(401, "No such key."));
+  await tab.act("chat", "send", "One");
+  await tab.says("One", "Yes.");
+  await tab.ready();
+  await tab.act("chat", "send", "Two");
+  const { turns } = await tab.shows("both turns", ({ turns }) => turns.turns.length === 2);
+  assert.deepEqual(
+    turns.turns.map(({ failure }) => failure === null),
+    [false, true],
+  );
+});
+
+test("a_refused_token_is_renewed_and_a_narrow_one_shows_what_it_may", { skip }, async (t) => {
+  const { open, logins } = await visit(t, world, "narrow", { preset: "chat", sessionId: "chat" });
+  logins.next = { token: "sa2.eyJhIjoxfQ.AAAA" };
+  const tab = await open();
+  await tab.ready();
+  assert.equal(logins.count, 2);
+  world.model.next(refuse(401, "No such key."));
+  await tab.act("chat", "send", "Hello?");
+  const { chat, sessions } = await tab.shows("the failure", ({ chat }) => chat.messages[0]?.failure !== undefined);
+  assert.equal(chat.messages[0].failure.code, null);
+  assert.equal(chat.error, null);
+  assert.match(sessions.error === null ? "" : "refused", /refused/);
+});
+
+test("older_messages_are_read_page_by_page", { skip }, async (t) => {
+  await world.call("long", "createSession", { id: "chat" });
+  const messages = Array.from({ length: 120 }, (_, n) => ({
+    id: `m${n}`,
+    role: "user",
+    parts: [{ type: "text", text: `${n}` }],
+  }));
+  await world.call("long", "appendMessages", { sessionId: "chat", messages });
+  const { open } = await visit(t, world, "long");
+  const tab = await open();
+  assert.equal((await tab.ready()).chat.messages.length, 50);
+  await tab.act("chat", "loadMore");
+  assert.equal((await tab.view()).chat.messages.length, 100);
+  await tab.act("chat", "loadMore");
+  const { chat } = await tab.view();
+  assert.deepEqual([chat.hasMore, textsOf(chat).join()], [false, messages.map((_, n) => n).join()]);
+  await world.call("long", "deleteMessages", { sessionId: "chat", messageIds: ["m119"] });
+  await tab.shows("that it is gone", ({ chat }) => chat.messages.length === 119 && chat.messages[0].id === "m0");
+});

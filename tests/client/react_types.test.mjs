@@ -1,0 +1,47 @@
+// The types of `session-agent/react` under `--strict`, with TypeScript 5.9 and 7, and who needs React.
+
+import "./resolve.mjs";
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { CLIENT, ROOT, TSC } from "../../scripts/places.mjs";
+import { compiled } from "./compiled.mjs";
+import { project } from "./packed.mjs";
+
+const TYPESCRIPT = [join(ROOT, "tests/client/node_modules/typescript-5/lib/tsc.js"), TSC];
+const LINKS = ["ai", "zod", "react", "@types/react", "@cloudflare/workers-types"];
+
+const { folder, remove } = await project(join(import.meta.dirname, "react"), LINKS);
+after(remove);
+
+for (const tsc of TYPESCRIPT) {
+  test(`the_hooks_know_the_tools_of_the_class_${tsc === TSC ? 7 : 5}`, async () => {
+    const told = await compiled(
+      folder,
+      ["types.tsx"],
+      { jsx: "react-jsx", types: ["@cloudflare/workers-types", "react"], lib: ["esnext"], skipLibCheck: true },
+      tsc,
+    );
+    assert.equal(told, "");
+  });
+}
+
+test("nobody_but_the_hooks_asks_for_react", async () => {
+  const { peerDependenciesMeta } = JSON.parse(await readFile(join(CLIENT, "package.json"), "utf8"));
+  assert.deepEqual(peerDependenciesMeta.react, { optional: true });
+  const code = await readFile(join(CLIENT, "dist/index.js"), "utf8");
+  assert.doesNotMatch(code, /react/);
+  // An import of it alone finds React, and renders nothing by itself.
+  const hooks = await import("session-agent/react");
+  assert.deepEqual(Object.keys(hooks).toSorted(), [
+    "Markdown",
+    "useAgent",
+    "useMemory",
+    "useProposals",
+    "useSession",
+    "useSessions",
+    "useTurns",
+    "visibleInput",
+  ]);
+});

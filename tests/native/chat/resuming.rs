@@ -1,0 +1,122 @@
+//! Sockets that are offered a turn and acknowledge it late: its answer reaches them in chunks.
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::chat::turns::{said, text_of, user};
+use api::socket::{FrameOutcome, SocketState, handle_frame};
+use base::budget::{ByteBudget, TURNS};
+use base::ids::Id;
+use base::testing::wait_for;
+
+impl Alice {
+    fn hears(&self, state: &SocketState, frame: &Value) -> FrameOutcome {
+        wait_for(handle_frame(
+            &self.agent(&self.db),
+            state,
+            &frame.to_string(),
+        ))
+        .unwrap()
+    }
+
+    /// A socket that was offered a turn. The turn has ended since, with this answer.
+    fn late(&self, answer: &str) -> (SocketState, String) {
+        self.outbound.answer(said(answer));
+        let begun = self
+            .begin(&json!({"id": "s", "message": user("Go.")}))
+            .unwrap();
+        let new = SocketState::new(Id::parse("s".to_owned()).unwrap(), &self.caller);
+        let asks = json!({"type": "cf_agent_stream_resume_request", "probeId": "p"});
+        let offered = self.hears(&new, &asks);
+        let told: Value = serde_json::from_str(&offered.replies[0]).unwrap();
+        assert_eq!(told["type"], "cf_agent_stream_resuming");
+        let state = offered.state.unwrap();
+        assert!(state.is_held);
+        self.audience.is_held.set(true);
+        self.run_work(begun.work.unwrap());
+        (state, told["id"].as_str().unwrap().to_owned())
+    }
+
+    /// The frames that answer an acknowledgement, and the socket's state since then.
+    fn acknowledges(&self, state: &SocketState, id: &str) -> (Vec<Value>, SocketState) {
+        let ack = json!({"type": "cf_agent_stream_resume_ack", "id": id});
+        let told = self.hears(state, &ack);
+        let read = |frame: &String| serde_json::from_str(frame).unwrap();
+        (told.replies.iter().map(read).collect(), told.state.unwrap())
+    }
+}
+
+/// The chunks of frames that end with the turn's end and the session's messages.
+fn chunks(frames: &[Value]) -> Vec<Value> {
+    let (list, rest) = frames.split_last().unwrap();
+    let (done, chunks) = rest.split_last().unwrap();
+    assert_eq!(list["type"], "cf_agent_chat_messages");
+    assert_eq!((&done["done"], &done["body"]), (&json!(true), &json!("")));
+    for (seq, frame) in chunks.iter().enumerate() {
+        assert_eq!(
+            (&frame["seq"], &frame["replay"]),
+            (&json!(seq), &json!(true))
+        );
+    }
+    let read = |frame: &Value| serde_json::from_str(frame["body"].as_str().unwrap()).unwrap();
+    chunks.iter().map(read).collect()
+}
+
+#[test]
+fn a_late_acknowledgement_gets_the_chunks_of_the_turn_that_has_ended() {
+    let alice = Alice::with_model();
+    let (state, id) = alice.late("Here it is.");
+    let (frames, freed) = alice.acknowledges(&state, &id);
+    let told = chunks(&frames);
+    assert_eq!(text_of(&told), "Here it is.");
+    assert_eq!(told[0]["type"], "start");
+    assert_eq!(told.last().unwrap()["type"], "finish");
+    assert!(!freed.is_held);
+    // A second one would show the answer twice.
+    assert!(chunks(&alice.acknowledges(&freed, &id).0).is_empty());
+    // Another turn's name gets nothing of this one.
+    assert!(chunks(&alice.acknowledges(&state, "other").0).is_empty());
+}
+
+#[test]
+fn the_chunks_of_an_offered_turn_are_let_go_in_time() {
+    let alice = Alice::with_model();
+    let (state, id) = alice.late("Here it is.");
+    for _ in 0..2 {
+        assert!(alice.turns.is_busy());
+        assert!(TURNS.with(ByteBudget::held_bytes) > 0);
+        alice.turns.cut_off_silent();
+    }
+    assert_eq!(TURNS.with(ByteBudget::held_bytes), 0);
+    assert!(!alice.turns.is_busy());
+    let (frames, _) = alice.acknowledges(&state, &id);
+    assert!(chunks(&frames).is_empty());
+    // The list has the answer.
+    assert_eq!(
+        frames.last().unwrap()["messages"].as_array().unwrap().len(),
+        2
+    );
+}
+
+#[test]
+fn a_cleared_session_replays_nothing() {
+    let alice = Alice::with_model();
+    let (state, id) = alice.late("Here it is.");
+    alice.ok("clearMessages", json!({"sessionId": "s"}));
+    let (frames, _) = alice.acknowledges(&state, &id);
+    assert!(chunks(&frames).is_empty());
+    assert_eq!(frames.last().unwrap()["messages"], json!([]));
+}
+
+#[test]
+fn no_chunks_are_kept_where_no_socket_waits_for_them() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said("Hello."));
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("Hi.")}))
+        .unwrap();
+    drop(begun.listener);
+    alice.run_work(begun.work.unwrap());
+    assert!(!alice.turns.is_busy());
+    assert_eq!(TURNS.with(ByteBudget::held_bytes), 0);
+}

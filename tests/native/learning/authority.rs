@@ -1,0 +1,853 @@
+//! Authority: what is made of somebody's words is written no further than they could write,
+//! shows them nothing that they could not read, and is paid by them. The table of who may write
+//! what stands in docs/learning.md, and a test here writes it.
+
+use serde_json::{Value, json};
+
+use super::{adds, user_said};
+use crate::Alice;
+use crate::chat::turns::{calls, said, user};
+use access::{Allow, Caller, TokenScope};
+use api::dispatch::follow_up;
+use base::database::Database as _;
+use base::host::Host as _;
+use base::ids::Id;
+use base::testing::{Dice, wait_for};
+use store::limits::HolderLimits;
+use store::usage_days::DAY_MS;
+
+fn id(text: &str) -> Id {
+    Id::parse(text.to_owned()).unwrap()
+}
+
+/// A token as the preset `chat` of a session, and the operations of memory.
+fn token(session: Option<&str>, agent_memory: bool, holder: Option<(&str, i64)>) -> Caller {
+    Caller::Scoped(TokenScope {
+        session_id: session.map(id),
+        allow: Allow {
+            agent_memory,
+            agent_messages: true,
+            ..Allow::default()
+        },
+        limits: holder.map(|(holder, tokens)| HolderLimits {
+            holder: holder.to_owned(),
+            most: serde_json::from_value(json!({"tokensPerDay": tokens})).unwrap(),
+        }),
+        expires_at: i64::MAX,
+        ..TokenScope::default()
+    })
+}
+
+/// Who causes a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    Secret,
+    AgentToken,
+    SessionTokenWithMemory,
+    SessionToken,
+}
+
+impl Who {
+    const ALL: [Self; 4] = [
+        Self::Secret,
+        Self::AgentToken,
+        Self::SessionTokenWithMemory,
+        Self::SessionToken,
+    ];
+
+    fn caller(self) -> Caller {
+        match self {
+            Self::Secret => Caller::Owner,
+            Self::AgentToken => token(None, false, None),
+            Self::SessionTokenWithMemory => token(Some("s"), true, None),
+            Self::SessionToken => token(Some("s"), false, None),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Secret => "the secret",
+            Self::AgentToken => "a token for the agent",
+            Self::SessionTokenWithMemory => "a token for a session, with `agentMemory`",
+            Self::SessionToken => "a token for a session",
+        }
+    }
+
+    fn writes_agent(self) -> bool {
+        self != Self::SessionToken
+    }
+}
+
+/// How a text gets in.
+const WRITERS: [&str; 12] = [
+    "appendEvents",
+    "appendMessage",
+    "upsertMessage",
+    "updateMessage",
+    "appendMessages",
+    "persistWorkingContext",
+    "runTurn",
+    "an imported session",
+    "set_context in a turn",
+    "callTool",
+    "setEntry",
+    "setBlock",
+];
+
+/// Those that write memory without learning.
+const WRITES_AT_ONCE: [&str; 4] = ["set_context in a turn", "callTool", "setEntry", "setBlock"];
+
+const FACT: &str = "The user likes saffron.";
+const SAID: &str = "I like saffron.";
+
+impl Alice {
+    fn as_caller<T>(&mut self, caller: Caller, act: impl FnOnce(&Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.caller, caller);
+        let done = act(self);
+        self.caller = before;
+        done
+    }
+}
+
+fn message(id: &str, text: &str) -> Value {
+    json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]})
+}
+
+/// An agent with the sessions `s` and `t`. `has_own`: session `s` has a block of facts of its
+/// own.
+fn furnished(has_own: bool) -> Alice {
+    let alice = Alice::learner(json!({"review": "auto", "profile": "profile"}));
+    alice.ok("createSession", json!({"id": "t"}));
+    alice.ok(
+        "defineBlock",
+        json!({"label": "profile", "kind": "writable"}),
+    );
+    if has_own {
+        alice.ok(
+            "defineBlock",
+            json!({"sessionId": "s", "label": "facts", "kind": "searchable"}),
+        );
+    }
+    alice
+}
+
+/// Has this caller bring the text in, in this way, with a model that does as they say.
+fn bring_in(alice: &mut Alice, who: Who, writer: &str) {
+    // What is there before: a message that is edited, a file that is imported.
+    match writer {
+        "updateMessage" => {
+            alice.ok(
+                "appendMessage",
+                json!({"sessionId": "s", "message": message("m", "Hello.")}),
+            );
+        }
+        "an imported session" => {
+            let file = {
+                let other = Alice::with_session();
+                other.append(json!([user_said(SAID)]));
+                other.export("s").unwrap()
+            };
+            alice.ok("deleteSession", json!({"sessionId": "s"}));
+            alice
+                .as_caller(who.caller(), |alice| alice.import_warily("s", &file))
+                .unwrap();
+        }
+        "runTurn" => alice.outbound.answer(said("Noted.")),
+        "set_context in a turn" => {
+            let arguments =
+                json!({"label": "facts", "content": FACT, "metadata": {"title": "likes saffron"}});
+            alice
+                .outbound
+                .answer(calls(&[("c", "set_context", arguments)]));
+            alice.outbound.answer(said("Noted."));
+        }
+        _ => {}
+    }
+    let in_session = json!({"sessionId": "s"});
+    let with = |mut body: Value| {
+        body["sessionId"] = in_session["sessionId"].clone();
+        body
+    };
+    // A refusal is an answer, too.
+    let _ = alice.as_caller(who.caller(), |alice| match writer {
+        "appendEvents" => alice.call(writer, with(json!({"events": [user_said(SAID)]}))),
+        "appendMessage" | "upsertMessage" | "updateMessage" => {
+            alice.call(writer, with(json!({"message": message("m", SAID)})))
+        }
+        "appendMessages" => alice.call(writer, with(json!({"messages": [message("m", SAID)]}))),
+        "persistWorkingContext" => {
+            alice.call(writer, with(json!({"messages": [{"role": "user", "content": SAID}]})))
+        }
+        "runTurn" => alice.call("runTurn", with(json!({"message": user(SAID)}))),
+        "set_context in a turn" => alice.call("runTurn", with(json!({"message": user("Keep it.")}))),
+        "callTool" => alice.call(writer, with(json!({"name": "set_context", "arguments": {"label": "facts", "content": FACT, "metadata": {"title": "likes saffron"}}}))),
+        "setEntry" => alice.call(writer, json!({"label": "facts", "key": "likes-saffron", "content": FACT})),
+        "setBlock" => alice.call(writer, json!({"label": "profile", "content": FACT})),
+        _ => Ok(Value::Null),
+    });
+    alice.host.advance(10_000);
+    alice.outbound.answers.borrow_mut().clear();
+    if WRITES_AT_ONCE.contains(&writer) {
+        return;
+    }
+    // A model that learns what it is told.
+    alice.model_proposes(json!([adds("likes-saffron", FACT, "e1")]));
+    for _ in 0..3 {
+        alice.model_proposes(json!([]));
+    }
+    let _ = alice.call("learn", json!({"sessionId": "s"}));
+    alice.outbound.answers.borrow_mut().clear();
+}
+
+/// Where the text is then.
+fn places(alice: &Alice) -> Vec<&'static str> {
+    let mut places = Vec::new();
+    let has = |value: &Value| value.to_string().contains("saffron");
+    let facts = alice.ok("listEntries", json!({"label": "facts"}));
+    let profile = alice.ok("getBlock", json!({"label": "profile"}));
+    if has(&facts) || has(&profile) {
+        places.push("agent");
+    }
+    let own = alice.call("listEntries", json!({"sessionId": "s", "label": "facts"}));
+    if own.is_ok_and(|own| has(&own)) {
+        places.push("session");
+    }
+    let waits = alice
+        .proposals()
+        .iter()
+        .any(|one| one["status"] == "pending" && has(one));
+    if waits {
+        places.push("proposal");
+    }
+    places
+}
+
+#[test]
+fn words_are_written_no_further_than_who_said_them_could_write() {
+    let mut table = String::from("| how it comes in |");
+    for who in Who::ALL {
+        table.push_str(&format!(" {} |", who.name()));
+    }
+    table.push_str("\n|---|---|---|---|---|\n");
+    for has_own in [false, true] {
+        for writer in WRITERS {
+            let mut row = String::new();
+            for who in Who::ALL {
+                let mut alice = furnished(has_own);
+                bring_in(&mut alice, who, writer);
+                let places = places(&alice);
+                if !who.writes_agent() {
+                    assert!(
+                        !places.contains(&"agent"),
+                        "{writer} {who:?} {has_own}: {places:?}"
+                    );
+                    // No other session hears of it.
+                    alice.outbound.answer(said("Hello."));
+                    alice.ok(
+                        "runTurn",
+                        json!({"sessionId": "t", "message": user("Saffron?")}),
+                    );
+                    let told = alice.outbound.calls.borrow().last().unwrap().body.clone();
+                    assert!(!told.contains("likes saffron"), "{writer} {who:?}: {told}");
+                } else if writer == "an imported session" {
+                    assert_eq!(places, ["proposal"], "{who:?}");
+                }
+                let places = match places.is_empty() {
+                    true => "nowhere".to_owned(),
+                    false => places.join(", "),
+                };
+                row.push_str(&format!(" {places} |"));
+            }
+            let own = if has_own {
+                ", with a block of the session's own"
+            } else {
+                ""
+            };
+            table.push_str(&format!("| {writer}{own} |{row}\n"));
+        }
+    }
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/learning.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(
+        page.contains(&table),
+        "docs/learning.md should hold this table:\n\n{table}"
+    );
+}
+
+/// Bob, in session `t` by the secret, is allergic to penicillin.
+fn with_bob() -> Alice {
+    let alice = furnished(false);
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "t", "events": [user_said("I am allergic to penicillin.")]}),
+    );
+    alice.host.advance(10_000);
+    alice.model_proposes(json!([adds(
+        "penicillin",
+        "The user is allergic to penicillin.",
+        "e1"
+    )]));
+    alice.ok("learn", json!({"sessionId": "t"}));
+    assert_eq!(
+        alice.facts(),
+        json!({"penicillin": "The user is allergic to penicillin."})
+    );
+    alice
+}
+
+#[test]
+fn a_narrowed_caller_takes_back_nothing_of_another_session_and_is_told_nothing_of_it() {
+    for action in ["forget", "retire", "replace"] {
+        let mut alice = with_bob();
+        let facts = alice.facts();
+        let says = "Forget what I told you about penicillin. I am not allergic to penicillin.";
+        alice.as_caller(token(Some("s"), false, None), |alice| {
+            alice.append(json!([user_said(says)]));
+        });
+        alice.host.advance(10_000);
+        let mut change = json!({"action": action, "key": "penicillin", "events": ["e1"]});
+        if action == "replace" {
+            change["content"] = "The user is not allergic to penicillin.".into();
+        }
+        alice.model_proposes(json!([change]));
+        alice.learn();
+        assert!(
+            !alice.learn_prompt().contains("The user is allergic"),
+            "{action}"
+        );
+        assert_eq!(alice.facts(), facts, "{action}");
+        let entry = alice.ok("getEntry", json!({"label": "facts", "key": "penicillin"}));
+        assert_eq!(entry["validUntil"], Value::Null, "{action}");
+        assert_eq!(alice.proposals().len(), 1, "{action}: bob's alone");
+        // With the secret, the same words in the same session count.
+        alice.append(json!([user_said(says)]));
+        alice.host.advance(10_000);
+        alice.model_proposes(json!([change]));
+        alice.learn();
+        assert!(
+            alice.learn_prompt().contains("The user is allergic"),
+            "{action}"
+        );
+        assert_eq!(
+            alice.proposals()[0]["changes"][0]["status"],
+            "applied",
+            "{action}"
+        );
+    }
+}
+
+#[test]
+fn what_a_narrowed_caller_said_waits_and_its_own_session_takes_it_back() {
+    let mut alice = with_bob();
+    alice.as_caller(token(Some("s"), false, None), |alice| {
+        alice.append(json!([user_said(SAID)]));
+    });
+    alice.host.advance(10_000);
+    alice.model_proposes(json!([adds("likes-saffron", FACT, "e1")]));
+    alice.learn();
+    let proposal = alice.proposals()[0].clone();
+    assert_eq!(proposal["changes"][0]["status"], "pending");
+    let reason = proposal["changes"][0]["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("only their own session's memory"),
+        "{reason}"
+    );
+    alice.ok(
+        "decideProposal",
+        json!({"id": proposal["id"], "approve": true}),
+    );
+    assert_eq!(alice.facts()["likes-saffron"], FACT);
+
+    // The same session's words are about that entry, and about no other.
+    alice.as_caller(token(Some("s"), false, None), |alice| {
+        alice.append(json!([user_said(
+            "Forget what I told you about saffron and penicillin."
+        )]));
+    });
+    alice.host.advance(10_000);
+    alice.model_proposes(json!([
+        {"action": "forget", "key": "likes-saffron", "events": ["e1"]},
+        {"action": "forget", "key": "penicillin", "events": ["e1"]},
+    ]));
+    alice.learn();
+    let prompt = alice.learn_prompt();
+    assert!(prompt.contains(FACT) && !prompt.contains("The user is allergic"));
+    let proposal = alice.proposals()[0].clone();
+    assert_eq!(proposal["changes"].as_array().unwrap().len(), 1);
+    assert_eq!(proposal["changes"][0]["key"], "likes-saffron");
+    assert_eq!(proposal["changes"][0]["status"], "pending");
+    assert_eq!(proposal["refused"], 1);
+
+    // It merges with nobody's words, and stands in nobody's profile.
+    alice.host.advance(10);
+    alice.model_says(
+        &json!({"changes": [{"action": "replace", "key": "penicillin", "content": "The user is allergic to penicillin and likes saffron.", "merges": ["likes-saffron"]}],
+            "profile": "The user likes saffron."})
+        .to_string(),
+    );
+    alice.ok("consolidate", json!({}));
+    assert!(!alice.learn_prompt().contains("saffron"));
+    assert_eq!(alice.facts()["likes-saffron"], FACT);
+    assert_eq!(
+        alice.ok("getBlock", json!({"label": "profile"}))["content"],
+        ""
+    );
+}
+
+#[test]
+fn a_sessions_own_block_is_learnt_into_proposed_decided_and_taken_back() {
+    let mut alice = furnished(true);
+    let own = |alice: &Alice| {
+        let page = alice.ok("listEntries", json!({"sessionId": "s", "label": "facts"}));
+        page["entries"].as_array().unwrap().len()
+    };
+    alice.as_caller(token(Some("s"), false, None), |alice| {
+        alice.append(json!([user_said(SAID), user_said("My cat is Tom.")]));
+    });
+    alice.host.advance(10_000);
+    alice.model_proposes(json!([
+        adds("likes-saffron", FACT, "e1"),
+        adds("cat", "The user has a cat, Tom, that purrs.", "e2"),
+    ]));
+    let learnt = alice.learn();
+    let proposal = &learnt["proposals"][0];
+    assert_eq!(proposal["changes"][0]["status"], "applied");
+    assert_eq!(proposal["changes"][1]["status"], "pending");
+    assert_eq!(own(&alice), 1);
+    assert_eq!(alice.facts(), json!({}));
+    alice.ok(
+        "decideProposal",
+        json!({"id": proposal["id"], "approve": true}),
+    );
+    assert_eq!(own(&alice), 2);
+    assert_eq!(alice.facts(), json!({}));
+    alice.ok("revertProposal", json!({"id": proposal["id"]}));
+    assert_eq!(own(&alice), 0);
+    // A purge takes what the proposal holds of it, too.
+    let receipt = alice.ok(
+        "deleteEntry",
+        json!({"sessionId": "s", "label": "facts", "key": "likes-saffron", "purge": true}),
+    );
+    assert!(receipt.to_string().contains("erased"), "{receipt}");
+    assert!(
+        !alice
+            .proposals()
+            .iter()
+            .any(|one| one.to_string().contains("saffron"))
+    );
+}
+
+#[test]
+fn a_look_is_about_the_words_of_one_authority() {
+    let mut alice = furnished(false);
+    alice.append(json!([user_said("I like tea.")]));
+    alice.as_caller(token(Some("s"), false, None), |alice| {
+        alice.append(json!([
+            user_said("I like milk."),
+            user_said("I like sugar.")
+        ]));
+    });
+    alice.append(json!([user_said("I like cake.")]));
+    alice.host.advance(10_000);
+    for _ in 0..3 {
+        alice.model_proposes(json!([]));
+    }
+    alice.ok("learn", json!({}));
+    let calls = alice.outbound.calls.borrow();
+    let said: Vec<[bool; 4]> = calls
+        .iter()
+        .map(|call| ["tea", "milk", "sugar", "cake"].map(|word| call.body.contains(word)))
+        .collect();
+    let [t, f] = [true, false];
+    assert_eq!(said, [[t, f, f, f], [f, t, t, f], [f, f, f, t]]);
+}
+
+#[test]
+fn the_older_and_the_newer_authority_of_a_message_are_joined() {
+    let mut alice = furnished(false);
+    let body = |text: &str| json!({"sessionId": "s", "message": message("m", text)});
+    alice.as_caller(token(Some("s"), false, None), |alice| {
+        alice.ok("appendMessage", body("Hello."));
+    });
+    // The operator edits what a narrowed caller wrote.
+    alice.ok("updateMessage", body(SAID));
+    alice.host.advance(10_000);
+    alice.model_proposes(json!([adds("likes-saffron", FACT, "e1")]));
+    alice.learn();
+    assert_eq!(alice.facts(), json!({}));
+    assert_eq!(alice.proposals()[0]["status"], "pending");
+}
+
+#[test]
+fn forks_and_files_keep_the_authority_and_an_untrusted_file_only_narrows_it() {
+    let notes = |alice: &Alice, session: &str| -> Vec<Value> {
+        let file = alice.export(session).unwrap();
+        let lines = file
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let events = lines.filter(|line| line["type"] == "event");
+        events.map(|event| event["note"].clone()).collect()
+    };
+    let mut alice = furnished(false);
+    let holder = Some(("alice", 100));
+    alice.append(json!([user_said("I like tea.")]));
+    alice.as_caller(token(Some("s"), false, holder), |alice| {
+        alice.append(json!([user_said(SAID)]));
+    });
+    let narrowed = json!({"reach": "session", "byToken": true,
+        "limits": {"holder": "alice", "most": {"tokensPerDay": 100}}});
+    assert_eq!(notes(&alice, "s"), [Value::Null, narrowed.clone()]);
+    let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
+    assert_eq!(
+        notes(&alice, fork["id"].as_str().unwrap()),
+        [Value::Null, narrowed.clone()]
+    );
+    let file = alice.export("s").unwrap();
+
+    // Trusted: to the byte. Untrusted: nobody pays by a file's word, and it stays narrow.
+    let other = Alice::default();
+    other.import("s", &file).unwrap();
+    assert_eq!(other.export("s").unwrap(), file);
+    let other = Alice::default();
+    other.import_warily("s", &file).unwrap();
+    other.import_warily("s", &file).unwrap();
+    assert_eq!(
+        notes(&other, "s"),
+        [Value::Null, json!({"reach": "session"})]
+    );
+    let mut third = Alice::default();
+    third.as_caller(token(Some("s"), false, Some(("bob", 7))), |third| {
+        third.import_warily("s", &file).unwrap();
+        third.import_warily("s", &file).unwrap();
+    });
+    let bobs = json!({"reach": "session", "byToken": true,
+        "limits": {"holder": "bob", "most": {"tokensPerDay": 7}}});
+    assert_eq!(notes(&third, "s"), [bobs.clone(), bobs]);
+}
+
+#[test]
+fn a_turn_that_answers_a_narrowed_callers_message_reaches_no_further() {
+    let mut alice = furnished(false);
+    alice.as_caller(token(Some("s"), false, None), |alice| {
+        alice.ok(
+            "appendMessage",
+            json!({"sessionId": "s", "message": message("m", "Keep: saffron.")}),
+        );
+    });
+    // The operator has the agent answer it.
+    alice.outbound.answer(said("Noted."));
+    alice.chat(json!({"id": "s", "trigger": "regenerate-message"}));
+    let asked = alice.outbound.calls.borrow().last().unwrap().body.clone();
+    assert!(!asked.contains("set_context"), "{asked}");
+}
+
+#[test]
+fn a_token_that_may_not_write_a_block_does_not_write_it_by_consolidation_or_as_the_operator() {
+    let scoped = |operations: &[&str]| {
+        Caller::Scoped(TokenScope {
+            operations: Some(operations.iter().map(|name| (*name).to_owned()).collect()),
+            expires_at: i64::MAX,
+            ..TokenScope::default()
+        })
+    };
+    let profile =
+        |alice: &Alice| alice.ok("getBlock", json!({"label": "profile"}))["content"].clone();
+    let answer = json!({"changes": [], "profile": "The user is allergic to penicillin."});
+    for (operations, expected) in [
+        (&["consolidate"][..], ""),
+        (
+            &["consolidate", "setBlock"][..],
+            "The user is allergic to penicillin.",
+        ),
+    ] {
+        let mut alice = with_bob();
+        alice.host.advance(10);
+        alice.model_says(&answer.to_string());
+        let ordered = alice.as_caller(scoped(operations), |alice| {
+            alice.ok("consolidate", json!({}))
+        });
+        assert_eq!(profile(&alice), expected, "{ordered}");
+    }
+    // Another text in a proposal is the word of whoever decides.
+    let mut alice = furnished(false);
+    alice.append(json!([user_said("I like tea.")]));
+    alice.host.advance(10_000);
+    alice.model_proposes(json!([adds("tea", "The user drinks it.", "e1")]));
+    let id = alice.learn()["proposals"][0]["id"].clone();
+    alice.as_caller(scoped(&["decideProposal"]), |alice| {
+        alice.ok("decideProposal", json!({"id": id, "approve": true, "changes": [{"index": 0, "content": "The user likes tea."}]}))
+    });
+    let entry = alice.ok("getEntry", json!({"label": "facts", "key": "tea"}));
+    assert_eq!(entry["source"], "user");
+}
+
+#[test]
+fn who_caused_it_pays_and_nobody_waits_for_them() {
+    let mut alice = furnished(false);
+    let holder = Some(("alice", 100));
+    let caller = token(Some("s"), false, holder);
+    // Her turn uses her limit up.
+    alice.outbound.answer(said("Hello."));
+    alice.as_caller(caller.clone(), |alice| {
+        alice.ok("runTurn", json!({"sessionId": "s", "message": user(SAID)}));
+    });
+    assert!(spent(&alice, "alice") > 0);
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "t", "events": [user_said("I like tea.")]}),
+    );
+    alice.host.advance(10_000);
+    alice.model_proposes(json!([adds("likes-saffron", FACT, "e1")]));
+    alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
+    let before = spent(&alice, "alice");
+    alice.alarm();
+    // The look at her words counts for her and for learning, the other for learning alone.
+    assert_eq!(spent(&alice, "alice"), before + 110);
+    assert_eq!(spent(&alice, "learning"), 220);
+    assert_eq!(alice.facts(), json!({"tea": "The user likes tea."}));
+
+    // Her limit is used up: what she says waits, her session says why, and bob's is learnt.
+    alice.as_caller(caller, |alice| {
+        alice.append(json!([user_said("I like milk.")]));
+    });
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "t", "events": [user_said("I like cake.")]}),
+    );
+    alice.host.advance(10_000);
+    let asked = alice.times_asked();
+    alice.model_proposes(json!([adds("cake", "The user likes cake.", "e1")]));
+    let round = alice.alarm();
+    assert!(round.failure.is_none());
+    assert_eq!(alice.times_asked(), asked + 1);
+    assert_eq!(alice.facts()["cake"], "The user likes cake.");
+    let session = alice.ok("getSession", json!({"sessionId": "s"}));
+    assert_eq!(session["lastLearningError"]["code"], "rate_limited");
+    let midnight = (alice.host.now_ms() / DAY_MS + 1) * DAY_MS;
+    assert_eq!(round.next_at, Some(midnight));
+    assert_eq!(alice.ok("learn", json!({}))["complete"], true);
+    assert_eq!(
+        alice.refused("learn", json!({"sessionId": "s"})),
+        "rate_limited"
+    );
+    // The next day it goes on.
+    alice.host.advance(midnight - alice.host.now_ms());
+    alice.model_proposes(json!([]));
+    alice.alarm();
+    assert!(alice.learn_prompt().contains("milk"));
+}
+
+/// The tokens that count for a holder.
+fn spent(alice: &Alice, holder: &str) -> i64 {
+    let sql = "SELECT coalesce(sum(tokens), 0) FROM cf_agents_metered WHERE holder = ?1";
+    let rows = alice.db.rows(sql, &[holder.into()]).unwrap();
+    rows[0].integer(0).unwrap()
+}
+
+#[test]
+fn vectors_count_for_whoever_asks_and_words_go_on_without_them() {
+    let mut alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
+    alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 1_000}}));
+    alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
+    let vector = [1.0, 0.2, 0.0];
+    alice.embeds(&[vector]);
+    alice.keep("umbrella", "Take it when it drizzles.");
+    let own = spent(&alice, "");
+    assert!(own > 0);
+    let search = |alice: &mut Alice, query: String| {
+        alice.embeds(&[vector]);
+        let asked = json!({"label": "kb", "query": query});
+        let caller = token(None, false, Some(("alice", 30)));
+        let found = alice.as_caller(caller, |alice| alice.ok("searchContext", asked));
+        alice.outbound.answers.borrow_mut().clear();
+        found
+    };
+    let found = search(&mut alice, "drizzles".to_owned());
+    assert_eq!(found["vectors"], json!({"pending": false}));
+    let hers = spent(&alice, "alice");
+    assert!(hers > 0);
+    assert_eq!(spent(&alice, ""), own + hers);
+    // Her limit is used up: words go on alone, and the agent's own count stays.
+    search(&mut alice, "drizzles ".repeat(40));
+    let (hers, all) = (spent(&alice, "alice"), spent(&alice, ""));
+    let found = search(&mut alice, "drizzles".to_owned());
+    assert_eq!(found["vectors"]["error"]["code"], "rate_limited");
+    assert_eq!(found["results"][0]["key"], "umbrella");
+    assert_eq!((spent(&alice, "alice"), spent(&alice, "")), (hers, all));
+    // Nobody else's search is without vectors.
+    alice.embeds(&[vector]);
+    assert_eq!(
+        alice.look_up("drizzles")["vectors"],
+        json!({"pending": false})
+    );
+}
+
+#[test]
+fn whoever_lets_a_session_grow_pays_for_its_summary() {
+    for (holder, pays) in [(Some(("alice", 1_000_000)), true), (None, false)] {
+        let mut alice = Alice::with_model();
+        alice.ok("createSession", json!({"id": "s"}));
+        alice.ok(
+            "configureCompaction",
+            json!({"compactAfter": 100, "tailTokenBudget": 10, "protectHead": 0}),
+        );
+        alice.as_caller(token(Some("s"), false, holder), |alice| {
+            alice.say(&["one two three four five six seven"; 40]);
+        });
+        alice.model_says("They counted.");
+        let _ = wait_for(follow_up(&alice.agent(&alice.db), &id("s")));
+        assert_eq!(alice.times_asked(), 1);
+        assert_eq!(spent(&alice, "alice") > 0, pays);
+    }
+}
+
+#[test]
+fn proposals_of_a_narrowed_session_keep_nobody_else_from_being_learnt_from() {
+    let mut alice = furnished(false);
+    for number in 0..25 {
+        alice.as_caller(token(Some("s"), false, None), |alice| {
+            alice.append(json!([user_said(&format!("I like spice {number}."))]));
+        });
+        alice.host.advance(4_000_000);
+        let fact = format!("The user likes spice {number}.");
+        alice.outbound.answers.borrow_mut().clear();
+        alice.model_proposes(json!([adds(&format!("spice-{number}"), &fact, "e1")]));
+        assert!(alice.alarm().failure.is_none());
+    }
+    assert_eq!(
+        alice.ok("getProposals", json!({"limit": 100}))["proposals"]
+            .as_array()
+            .unwrap()
+            .len(),
+        20
+    );
+    alice.outbound.answers.borrow_mut().clear();
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "t", "events": [user_said("I like tea.")]}),
+    );
+    alice.host.advance(10_000);
+    alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
+    alice.ok("learn", json!({}));
+    assert_eq!(alice.facts(), json!({"tea": "The user likes tea."}));
+}
+
+#[test]
+fn an_append_of_a_narrowed_caller_still_writes_one_row() {
+    for holder in [None, Some(("alice", 100))] {
+        let mut alice = Alice::with_session();
+        alice.db.take_costs();
+        alice.as_caller(token(Some("s"), false, holder), |alice| {
+            alice.append(json!([user_said(SAID)]));
+        });
+        assert_eq!(alice.db.take_costs().1, 1);
+    }
+}
+
+/// Sessions of several callers, whose words are learnt at random: whatever the model proposes,
+/// what a narrowed session said is nowhere but in its proposals, its own block, and its log, and
+/// no request about its words holds another's.
+#[test]
+fn random_play_mixes_no_words_of_different_authority() {
+    const WORDS: [&str; 8] = [
+        "lisbon", "kettle", "harbour", "otter", "quartz", "violet", "marble", "zebra",
+    ];
+    for seed in 1..=40 {
+        let mut dice = Dice(seed);
+        let mut alice = furnished(false);
+        alice.ok("createSession", json!({"id": "u"}));
+        for session in ["t", "u"] {
+            if dice.roll(2) == 0 {
+                alice.ok(
+                    "defineBlock",
+                    json!({"sessionId": session, "label": "facts", "kind": "searchable"}),
+                );
+            }
+        }
+        // Session `s` is the secret's; `t` and `u` are narrowed callers'.
+        let mut said: Vec<(&str, String)> = Vec::new();
+        for _ in 0..12 {
+            let session = ["s", "t", "u"][dice.roll(3)];
+            let word = WORDS[dice.roll(WORDS.len())];
+            let name = format!("{word}{session}");
+            let caller = match session {
+                "s" => Caller::Owner,
+                session => token(Some(session), false, None),
+            };
+            let text = match dice.roll(3) {
+                0 => format!("Forget what I told you about {name}."),
+                _ => format!("I like {name}."),
+            };
+            alice.as_caller(caller, |alice| {
+                alice.ok(
+                    "appendEvents",
+                    json!({"sessionId": session, "events": [user_said(&text)]}),
+                )
+            });
+            said.push((session, name));
+            if dice.roll(2) == 0 {
+                alice.host.advance(10_000);
+                // A model that tries everything with everybody's words.
+                let (_, other) = said[dice.roll(said.len())].clone();
+                let (_, last) = said[said.len() - 1].clone();
+                for _ in 0..4 {
+                    let changes: Vec<Value> = [&last, &other]
+                        .iter()
+                        .flat_map(|name| {
+                            let fact = format!("The user likes {name}.");
+                            [
+                                adds(name, &fact, "e1"),
+                                json!({"action": "forget", "key": name, "events": ["e1"]}),
+                                json!({"action": "replace", "key": last, "content": fact, "events": ["e1"]}),
+                            ]
+                        })
+                        .collect();
+                    alice.model_proposes(json!(changes));
+                }
+                let from = alice.times_asked();
+                let _ = alice.call("learn", json!({}));
+                alice.outbound.answers.borrow_mut().clear();
+                for call in alice.outbound.calls.borrow().iter().skip(from) {
+                    let body: Value = serde_json::from_str(&call.body).unwrap();
+                    let prompt = body["messages"][0]["content"].as_str().unwrap();
+                    let events = prompt.split("<events>").nth(1).unwrap();
+                    let has = |session: &str| {
+                        WORDS
+                            .iter()
+                            .any(|word| prompt.contains(&format!("{word}{session}")))
+                    };
+                    let is_narrowed = WORDS.iter().any(|word| {
+                        events.contains(&format!("{word}t")) || events.contains(&format!("{word}u"))
+                    });
+                    if is_narrowed {
+                        let sessions = ["s", "t", "u"]
+                            .iter()
+                            .filter(|session| has(session))
+                            .count();
+                        assert_eq!(sessions, 1, "seed {seed}: {prompt}");
+                    }
+                }
+            }
+        }
+        let facts = alice.facts().to_string();
+        for word in WORDS {
+            for session in ["t", "u"] {
+                assert!(
+                    !facts.contains(&format!("{word}{session}")),
+                    "seed {seed}: {facts}"
+                );
+            }
+            for (session, other) in [("t", "u"), ("u", "t"), ("t", "s"), ("u", "s")] {
+                let own = alice.call(
+                    "listEntries",
+                    json!({"sessionId": session, "label": "facts"}),
+                );
+                let own = own.map_or(String::new(), |own| own.to_string());
+                assert!(
+                    !own.contains(&format!("{word}{other}")),
+                    "seed {seed}: {own}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+// The namespaces that `routeSessionAgent` reaches (packages/session-agent/src/worker/route.ts): those
+// that the program names. The address is a stranger's.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { build } from "esbuild";
+import { CLIENT } from "../../scripts/places.mjs";
+
+const { outputFiles } = await build({
+  entryPoints: [join(CLIENT, "src/worker/route.ts")],
+  bundle: true,
+  write: false,
+  format: "esm",
+});
+const { routeSessionAgent } = await import(`data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`);
+
+/** A Worker's bindings. `asked` has the objects that were reached, as `binding/agent path`. */
+function bindings(names) {
+  const asked = [];
+  const env = { SESSION_AGENT_TOKEN: "a secret", SERVICE: { fetch: () => assert.fail("a service") } };
+  for (const name of names) {
+    env[name] = {
+      idFromName: (agent) => agent,
+      get: (agent) => ({
+        fetch: async (request) => {
+          asked.push(`${name}/${agent} ${new URL(request.url).pathname}`);
+          return new Response("reached");
+        },
+      }),
+    };
+  }
+  return { env, asked };
+}
+
+const NAMES = ["SESSION_AGENT", "DIRECTORY", "COUNTER", "MyAgent", "SESSION_AGENTS", "session-agent-2", "ROOMS"];
+const KINDS = [
+  ...["session-agent", "directory", "counter", "my-agent", "session-agents", "rooms", "service", "MyAgent"],
+  ...["SESSION_AGENT", "DIRECTORY", "session-agent-token", "__proto__", "constructor", "toString", "..", "%64irectory"],
+];
+
+const ask = (env, kind, options, rest = "ann/rpc/getSession") =>
+  routeSessionAgent(new Request(`https://agent.example/agents/${kind}/${rest}`, { method: "POST" }), env, options);
+
+test("an_address_reaches_the_agents_and_no_other_namespace", async () => {
+  let tried = 0;
+  for (let set = 0; set < 2 ** NAMES.length; set += 1) {
+    const names = NAMES.filter((_, n) => set & (1 << n));
+    for (const kind of KINDS) {
+      const { env, asked } = bindings(names);
+      const response = await ask(env, kind);
+      const isTheirs = kind === "session-agent" && names.includes("SESSION_AGENT");
+      assert.deepEqual(asked, isTheirs ? ["SESSION_AGENT/ann /agents/session-agent/ann/rpc/getSession"] : [], kind);
+      assert.equal(response === null, !isTheirs);
+      tried += 1;
+    }
+  }
+  console.log(`${tried} addresses`);
+});
+
+test("what_the_program_names_is_reached_under_its_name", async () => {
+  const { env, asked } = bindings(NAMES);
+  const options = { namespaces: { MyAgent: env.MyAgent, ROOMS: env.ROOMS } };
+  for (const kind of KINDS) await ask(env, kind, options);
+  assert.deepEqual(asked, [
+    "MyAgent/ann /agents/session-agent/ann/rpc/getSession",
+    "ROOMS/ann /agents/session-agent/ann/rpc/getSession",
+  ]);
+  asked.length = 0;
+  for (const kind of ["session-agent", "anything"]) await ask(env, kind, { namespace: env.ROOMS });
+  assert.deepEqual(asked, Array(2).fill("ROOMS/ann /agents/session-agent/ann/rpc/getSession"));
+});
+
+test("the_directory_is_never_reached", async () => {
+  const { env, asked } = bindings(NAMES);
+  for (const kind of KINDS) {
+    for (const options of [
+      { namespace: env.DIRECTORY },
+      { namespaces: { DIRECTORY: env.DIRECTORY, SESSION_AGENT: env.DIRECTORY, COUNTER: env.DIRECTORY } },
+    ]) {
+      assert.equal(await ask(env, kind, options), null);
+    }
+  }
+  assert.deepEqual(asked, []);
+});
+
+test("what_is_no_namespace_is_nobody", async () => {
+  const { env } = bindings(["SESSION_AGENT"]);
+  for (const namespace of [null, {}, "SESSION_AGENT", env.SERVICE]) {
+    assert.equal(await ask(env, "session-agent", { namespace }), null);
+    assert.equal(await ask(env, "session-agent", { namespaces: { SESSION_AGENT: namespace } }), null);
+  }
+  for (const path of [
+    "",
+    "/",
+    "/agents",
+    "/agents/session-agent",
+    "/agents/session-agent/",
+    "/agents/session-agent/%zz",
+  ])
+    assert.equal(await routeSessionAgent(new Request(`https://agent.example${path}`), env), null, path);
+});
