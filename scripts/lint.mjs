@@ -39,7 +39,8 @@ const IN_TESTS = [
 
 const CHECKS = [
   ["fmt", "--all", "--check"],
-  ["clippy", "--locked", "--workspace", "--tests", "--examples", "--", "--deny", "warnings", ...IN_TESTS],
+  ["clippy", "--locked", "--workspace", "--tests", "--", "--deny", "warnings", ...IN_TESTS],
+  ["clippy", "--locked", "--package", "session-agent-search", "--examples", "--", "--deny", "warnings", ...IN_TESTS],
   ["clippy", "--locked", "--workspace", "--target", "wasm32-unknown-unknown", "--", "--deny", "warnings"],
   ["fmt", ...BINDGEN, "--check"],
   ["clippy", "--locked", ...BINDGEN, "--", "--deny", "warnings"],
