@@ -51,6 +51,7 @@ use chat::run::show_pace::{ShowPace, ShownChange};
 use chat::run::take_up::take_up_some;
 use chat::run::work::TurnWork;
 use context::compaction::auto::CompactionTracker;
+use lifecycle::transfer::cpu::CpuAllowance;
 
 #[wasm_bindgen]
 pub struct SessionAgent {
@@ -70,6 +71,8 @@ struct Object {
     name: AgentName,
     /// How its class counts tokens, if it has a class that does, once anything has entered.
     counter: OnceCell<Option<TokenCounter>>,
+    /// What files may use of the CPU, until the object calls itself.
+    files_cpu: CpuAllowance,
     /// Whether the tables are known to have this build's schema.
     is_migrated: Cell<bool>,
     compactions: CompactionTracker,
@@ -103,6 +106,7 @@ impl SessionAgent {
             sockets,
             name,
             counter: OnceCell::new(),
+            files_cpu: CpuAllowance::default(),
             is_migrated: Cell::new(false),
             compactions: CompactionTracker::default(),
             turns: RunningTurns::default(),

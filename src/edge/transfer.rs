@@ -15,7 +15,7 @@ use api::operation::Reply;
 use base::budget::{REQUESTS, Reservation};
 use base::error::{Error, Result};
 use base::host::Host as _;
-use base::outbound::in_time;
+use base::outbound::{LocalBoxFuture, in_time};
 use base::owner::Owner;
 use lifecycle::transfer::export::render_failure;
 use lifecycle::transfer::{PAGE_BYTES, PagedFile};
@@ -35,18 +35,23 @@ const PAGE_ROOM_BYTES: usize = PAGE_BYTES + 3 * MAX_EVENT_BYTES;
 const MAX_WAITING_MS: i64 = 30_000;
 const WAIT_MS: i64 = 50;
 
+/// Hears how many bytes each page of an export has, before the page is sent.
+pub type PageListener = Box<dyn Fn(usize) -> LocalBoxFuture<'static, ()>>;
+
 /// The file as a stream. The stream makes a page after the client has read the last.
 /// `is_blank`: nobody has written to the agent, so there are no tables.
 pub fn to_stream(
     storage: &Storage,
     is_blank: bool,
     export: impl PagedFile + 'static,
+    on_page: PageListener,
 ) -> Result<JsValue> {
     let owner = Owner::current();
     let source = ExportStream {
         storage: storage.unchecked_ref::<JsValue>().clone().unchecked_into(),
         is_blank,
         export: Some(Box::new(export)),
+        on_page,
         page: String::new(),
         sent: 0,
         reservation: None,
@@ -65,6 +70,7 @@ struct ExportStream {
     is_blank: bool,
     /// `None`: the export is over.
     export: Option<Box<dyn PagedFile>>,
+    on_page: PageListener,
     page: String,
     sent: usize,
     /// Counts the page's memory.
@@ -97,6 +103,7 @@ impl ExportStream {
             Some(render_failure(&error))
         })?;
         self.reservation = Some(Reservation::anyway(&REQUESTS, self.page.capacity()));
+        (self.on_page)(self.page.len()).await;
         Some(())
     }
 }
@@ -166,11 +173,12 @@ async fn next_piece(
     })
 }
 
-/// Reads the whole body.
+/// Reads the whole body. `on_piece` hears how many bytes each piece has, after it was written.
 pub async fn receive(
     db: &Sqlite<'_>,
     mut import: impl FileImport,
     body: Option<RequestBody>,
+    on_piece: impl AsyncFn(usize),
 ) -> Result<Reply> {
     let Some(mut body) = body else {
         return import.finish(db, &Runtime);
@@ -195,6 +203,7 @@ pub async fn receive(
                     body.discard().await;
                     return Err(error);
                 }
+                on_piece(bytes.len()).await;
             }
             Ok(None) => return import.finish(db, &Runtime),
             Err(error) => {

@@ -97,6 +97,33 @@ test("an_agent_comes_back_to_the_byte_and_its_memory_is_found", async () => {
   assert.deepEqual([other.status, other.body.error.code], [409, "already_exists"]);
 });
 
+/** How often an object has asked itself for its settings, since `before` lines of the log. */
+const renewals = (agent, before) =>
+  server.logs
+    .slice(before)
+    .map(({ message }) => message)
+    .filter((message) => message.startsWith("{"))
+    .map((message) => JSON.parse(message))
+    .filter((line) => line.agent === agent && line.operation === "getConfig" && line.status === 200).length;
+
+test("a_long_file_goes_on_over_several_allowances_of_cpu", async () => {
+  await appended("long from", "s", 9, "x".repeat(MIB));
+  for (const path of ["export", "sessions/s/export"]) {
+    const before = server.logs.length;
+    const file = await (await server.fetch(at("long from", path))).text();
+    assert.ok(file.length > 9 * MIB);
+    assert.equal(renewals("long from", before), 2, path);
+    const of = `long to ${path.length}`;
+    const response = await server.fetch(at(of, path.replace("export", "import")), { method: "POST", body: file });
+    assert.equal(response.status, 200, await response.text());
+    assert.equal(renewals(of, before), 2, path);
+  }
+  const before = server.logs.length;
+  await furnished("short from");
+  await exported("short from");
+  assert.equal(renewals("short from", before), 0);
+});
+
 test("the_client_sends_a_long_file_in_parts", async () => {
   await furnished("parted");
   const from = sessionAgent(server.url, "parted");

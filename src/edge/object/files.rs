@@ -19,17 +19,33 @@ impl Object {
     /// The file as a stream.
     pub(super) fn send_file(&self, agent: &Agent<'_>, route: Route) -> Result<JsValue> {
         let is_blank = !self.is_migrated.get();
+        let object = self.me.upgrade();
+        let on_page: transfer::PageListener = Box::new(move |bytes| {
+            let object = object.clone();
+            Box::pin(async move {
+                if let Some(object) = object {
+                    object.use_cpu_for(bytes).await;
+                }
+            })
+        });
         match route {
             Route::Export { session_id, .. } => {
                 let export = begin_export(agent, session_id)?;
-                transfer::to_stream(&self.storage, is_blank, export)
+                transfer::to_stream(&self.storage, is_blank, export, on_page)
             }
             Route::ExportAgent { after, .. } => {
                 let export = begin_agent_export(agent, after.as_deref())?;
-                transfer::to_stream(&self.storage, is_blank, export)
+                transfer::to_stream(&self.storage, is_blank, export, on_page)
             }
             _ => Err(nothing_here()),
         }
+    }
+
+    /// Bytes of a file were made or read.
+    async fn use_cpu_for(&self, bytes: usize) {
+        self.files_cpu
+            .use_bytes(bytes, &self.outbound, self.name.get())
+            .await;
     }
 
     /// Takes a file in. `pieces`: the request's body.
@@ -40,6 +56,7 @@ impl Object {
         route: Route,
         pieces: Option<RequestBody>,
     ) -> Result<Reply> {
+        let on_piece = async |bytes| self.use_cpu_for(bytes).await;
         match route {
             Route::Import {
                 session_id,
@@ -48,7 +65,7 @@ impl Object {
             } => {
                 let changed = Id::parse(session_id.clone()).ok();
                 let import = begin_import(agent, session_id, allows_sources)?;
-                let mut reply = transfer::receive(db, import, pieces).await?;
+                let mut reply = transfer::receive(db, import, pieces, on_piece).await?;
                 let watched = changed.filter(|id| self.sockets.is_there(id));
                 reply.changed = watched.map(ShownChange::of_all);
                 // The file may hold rules of its session.
@@ -57,7 +74,7 @@ impl Object {
             }
             Route::ImportAgent { allows_sources, .. } => {
                 let import = begin_agent_import(agent, allows_sources)?;
-                let reply = transfer::receive(db, import, pieces).await?;
+                let reply = transfer::receive(db, import, pieces, on_piece).await?;
                 agent.keep_soon(matches!(is_due(&agent.memory()), Ok(true)));
                 Ok(reply)
             }

@@ -42,7 +42,7 @@ pub fn send(alice: &Alice, request: &Value) -> u16 {
 }
 
 /// A request of a client that has shaken hands.
-fn ask_in(alice: &Alice, session_id: Option<&str>, method: &str, params: &Value) -> Value {
+pub fn ask_in(alice: &Alice, session_id: Option<&str>, method: &str, params: &Value) -> Value {
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
     let (_, said) = read(post(alice, session_id, json_headers(), &body.to_string()));
     assert_eq!((&said["jsonrpc"], &said["id"]), (&json!("2.0"), &json!(7)));

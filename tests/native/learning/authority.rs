@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{adds, user_said};
 use crate::Alice;
+use crate::api::mcp::ask_in;
 use crate::chat::turns::{calls, said, user};
 use access::{Allow, Caller, TokenScope};
 use api::dispatch::follow_up;
@@ -79,7 +80,7 @@ impl Who {
 }
 
 /// How a text gets in.
-const WRITERS: [&str; 12] = [
+const WRITERS: [&str; 14] = [
     "appendEvents",
     "appendMessage",
     "upsertMessage",
@@ -88,14 +89,23 @@ const WRITERS: [&str; 12] = [
     "persistWorkingContext",
     "runTurn",
     "an imported session",
+    "an imported session with a block",
     "set_context in a turn",
+    "set_context over MCP",
     "callTool",
     "setEntry",
     "setBlock",
 ];
 
 /// Those that write memory without learning.
-const WRITES_AT_ONCE: [&str; 4] = ["set_context in a turn", "callTool", "setEntry", "setBlock"];
+const WRITES_AT_ONCE: [&str; 6] = [
+    "an imported session with a block",
+    "set_context in a turn",
+    "set_context over MCP",
+    "callTool",
+    "setEntry",
+    "setBlock",
+];
 
 const FACT: &str = "The user likes saffron.";
 const SAID: &str = "I like saffron.";
@@ -131,6 +141,11 @@ fn furnished(has_own: bool) -> Alice {
     alice
 }
 
+/// A call of the tool that writes the fact.
+fn set_fact() -> Value {
+    json!({"name": "set_context", "arguments": {"label": "facts", "content": FACT, "metadata": {"title": "likes saffron"}}})
+}
+
 /// Has this caller bring the text in, in this way, with a model that does as they say.
 fn bring_in(alice: &mut Alice, who: Who, writer: &str) {
     // What is there before: a message that is edited, a file that is imported.
@@ -141,16 +156,30 @@ fn bring_in(alice: &mut Alice, who: Who, writer: &str) {
                 json!({"sessionId": "s", "message": message("m", "Hello.")}),
             );
         }
-        "an imported session" => {
+        "an imported session" | "an imported session with a block" => {
             let file = {
                 let other = Alice::with_session();
                 other.append(json!([user_said(SAID)]));
+                if writer != "an imported session" {
+                    other.ok(
+                        "defineBlock",
+                        json!({"sessionId": "s", "label": "facts", "kind": "searchable"}),
+                    );
+                    other.ok(
+                        "setEntry",
+                        json!({"sessionId": "s", "label": "facts", "key": "likes-saffron", "content": FACT}),
+                    );
+                }
                 other.export("s").unwrap()
             };
             alice.ok("deleteSession", json!({"sessionId": "s"}));
-            alice
-                .as_caller(who.caller(), |alice| alice.import_warily("s", &file))
-                .unwrap();
+            let imported = alice.as_caller(who.caller(), |alice| alice.import_warily("s", &file));
+            // A block changes prompts: a token must name `defineBlock` for it.
+            let may_be_refused = writer == "an imported session with a block" && who != Who::Secret;
+            assert!(imported.is_ok() || may_be_refused, "{writer} {who:?}");
+            if imported.is_err() {
+                alice.ok("createSession", json!({"id": "s"}));
+            }
         }
         "runTurn" => alice.outbound.answer(said("Noted.")),
         "set_context in a turn" => {
@@ -175,13 +204,20 @@ fn bring_in(alice: &mut Alice, who: Who, writer: &str) {
             alice.call(writer, with(json!({"message": message("m", SAID)})))
         }
         "appendMessages" => alice.call(writer, with(json!({"messages": [message("m", SAID)]}))),
-        "persistWorkingContext" => {
-            alice.call(writer, with(json!({"messages": [{"role": "user", "content": SAID}]})))
-        }
+        "persistWorkingContext" => alice.call(
+            writer,
+            with(json!({"messages": [{"role": "user", "content": SAID}]})),
+        ),
         "runTurn" => alice.call("runTurn", with(json!({"message": user(SAID)}))),
-        "set_context in a turn" => alice.call("runTurn", with(json!({"message": user("Keep it.")}))),
-        "callTool" => alice.call(writer, with(json!({"name": "set_context", "arguments": {"label": "facts", "content": FACT, "metadata": {"title": "likes saffron"}}}))),
-        "setEntry" => alice.call(writer, json!({"label": "facts", "key": "likes-saffron", "content": FACT})),
+        "set_context in a turn" => {
+            alice.call("runTurn", with(json!({"message": user("Keep it.")})))
+        }
+        "set_context over MCP" => Ok(ask_in(alice, Some("s"), "tools/call", &set_fact())),
+        "callTool" => alice.call(writer, with(set_fact())),
+        "setEntry" => alice.call(
+            writer,
+            json!({"label": "facts", "key": "likes-saffron", "content": FACT}),
+        ),
         "setBlock" => alice.call(writer, json!({"label": "profile", "content": FACT})),
         _ => Ok(Value::Null),
     });
@@ -251,6 +287,12 @@ fn words_are_written_no_further_than_who_said_them_could_write() {
                     assert!(!told.contains("likes saffron"), "{writer} {who:?}: {told}");
                 } else if writer == "an imported session" {
                     assert_eq!(places, ["proposal"], "{who:?}");
+                } else if writer == "an imported session with a block" {
+                    let expected: &[&str] = match who {
+                        Who::Secret => &["session"],
+                        _ => &[],
+                    };
+                    assert_eq!(places, expected, "{who:?}");
                 }
                 let places = match places.is_empty() {
                     true => "nowhere".to_owned(),
@@ -265,6 +307,166 @@ fn words_are_written_no_further_than_who_said_them_could_write() {
             };
             table.push_str(&format!("| {writer}{own} |{row}\n"));
         }
+    }
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/learning.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(
+        page.contains(&table),
+        "docs/learning.md should hold this table:\n\n{table}"
+    );
+}
+
+/// How a fact of the agent's memory is changed or removed.
+const TAKERS: [&str; 13] = [
+    "setEntry",
+    "deleteEntry",
+    "deleteEntry with purge",
+    "removeBlock",
+    "callTool: set_context",
+    "callTool: forget",
+    "set_context in a turn",
+    "forget in a turn",
+    "set_context over MCP",
+    "forget over MCP",
+    "learn: forget",
+    "learn: replace",
+    "consolidate",
+];
+
+/// A caller with the same reach who may also use each operation that changes memory.
+fn with_memory_operations(who: Who) -> Caller {
+    let Caller::Scoped(scope) = who.caller() else {
+        return Caller::Owner;
+    };
+    let operations = [
+        "setEntry",
+        "deleteEntry",
+        "removeBlock",
+        "callTool",
+        "runTurn",
+        "appendEvents",
+        "learn",
+        "consolidate",
+        "chat",
+        "mcp",
+    ];
+    Caller::Scoped(TokenScope {
+        operations: Some(operations.map(str::to_owned).to_vec()),
+        allow: Allow {
+            purge: true,
+            ..scope.allow
+        },
+        ..scope
+    })
+}
+
+const NO_PENICILLIN: &str = "The user is not allergic to penicillin.";
+
+/// Has this caller try to change the fact in this way, in the session `s` and for the agent.
+/// Returns whether the fact is as it was.
+fn is_unchanged(who: Who, taker: &str) -> bool {
+    let mut alice = with_bob();
+    let named = json!({"label": "facts", "key": "penicillin"});
+    let before = alice.ok("getEntry", named.clone());
+    let set = json!({"name": "set_context", "arguments":
+        {"label": "facts", "content": NO_PENICILLIN, "metadata": {"title": "penicillin"}}});
+    let forget = json!({"name": "forget", "arguments": named});
+    let tool = if taker.contains("forget") {
+        &forget
+    } else {
+        &set
+    };
+    let says = "Forget what I told you about penicillin. I am not allergic to penicillin.";
+    for scope in [json!({"sessionId": "s"}), json!({})] {
+        let with = |body: &Value| {
+            let mut body = body.clone();
+            body.as_object_mut()
+                .unwrap()
+                .extend(scope.as_object().unwrap().clone());
+            body
+        };
+        alice.host.advance(10_000);
+        alice.outbound.answers.borrow_mut().clear();
+        let caller = with_memory_operations(who);
+        // A refusal is an answer, too.
+        let _ = alice.as_caller(caller, |alice| match taker {
+            "setEntry" => {
+                let mut body = with(&named);
+                body["content"] = NO_PENICILLIN.into();
+                alice.call(taker, body)
+            }
+            "deleteEntry" => alice.call(taker, with(&named)),
+            "deleteEntry with purge" => {
+                let mut body = with(&named);
+                body["purge"] = true.into();
+                alice.call("deleteEntry", body)
+            }
+            "removeBlock" => alice.call(taker, with(&json!({"label": "facts"}))),
+            "callTool: set_context" | "callTool: forget" => alice.call("callTool", with(tool)),
+            "set_context in a turn" | "forget in a turn" => {
+                let name = tool["name"].as_str().unwrap();
+                let arguments = tool["arguments"].clone();
+                alice.outbound.answer(calls(&[("c", name, arguments)]));
+                alice.outbound.answer(said("Done."));
+                let message = user(says);
+                alice.call("runTurn", json!({"sessionId": "s", "message": message}))
+            }
+            "set_context over MCP" | "forget over MCP" => {
+                let session_id = scope["sessionId"].as_str();
+                Ok(ask_in(alice, session_id, "tools/call", tool))
+            }
+            _ => {
+                alice.append(json!([user_said(says)]));
+                Ok(Value::Null)
+            }
+        });
+        learn_and_consolidate(&alice, taker);
+    }
+    alice
+        .call("getEntry", named)
+        .is_ok_and(|after| after == before)
+}
+
+/// The operator's learning after somebody's words, with a model that does as they say.
+fn learn_and_consolidate(alice: &Alice, taker: &str) {
+    let change = match taker {
+        "learn: forget" => json!({"action": "forget", "key": "penicillin", "events": ["e1"]}),
+        "learn: replace" => {
+            json!({"action": "replace", "key": "penicillin", "content": NO_PENICILLIN, "events": ["e1"]})
+        }
+        "consolidate" => adds("not-allergic", NO_PENICILLIN, "e1"),
+        _ => return,
+    };
+    alice.host.advance(10_000);
+    alice.model_proposes(json!([change]));
+    alice.ok("learn", json!({"sessionId": "s"}));
+    if taker == "consolidate" {
+        alice.model_proposes(json!([
+            {"action": "retire", "key": "penicillin", "by": "not-allergic"},
+        ]));
+        alice.ok("consolidate", json!({}));
+    }
+}
+
+#[test]
+fn a_fact_is_changed_by_those_alone_who_could_write_it() {
+    let mut table = String::from("| how a fact is changed or removed |");
+    for who in Who::ALL {
+        table.push_str(&format!(" {} |", who.name()));
+    }
+    table.push_str("\n|---|---|---|---|---|\n");
+    for taker in TAKERS {
+        let mut row = String::new();
+        for who in Who::ALL {
+            let is_unchanged = is_unchanged(who, taker);
+            assert!(is_unchanged || who.writes_agent(), "{taker} {who:?}");
+            assert!(!is_unchanged || who != Who::Secret, "{taker} does nothing");
+            row.push_str(match is_unchanged {
+                true => " unchanged |",
+                false => " changed |",
+            });
+        }
+        table.push_str(&format!("| {taker} |{row}\n"));
     }
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/learning.md");
     let page = std::fs::read_to_string(page).unwrap();

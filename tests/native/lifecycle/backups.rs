@@ -10,8 +10,11 @@ use serde_json::{Value, json};
 use crate::Alice;
 use api::scheduled_backup::{back_up_if_due, is_due};
 use base::host::Host as _;
+use base::outbound::Endpoint;
 use base::testing::archive::Shelf;
 use base::testing::wait_for;
+use lifecycle::transfer::PAGE_BYTES;
+use lifecycle::transfer::cpu::RENEW_BYTES;
 use store::backup_plan::find_progress;
 
 const MIB: usize = 1 << 20;
@@ -56,6 +59,43 @@ fn a_backup_is_the_export_in_parts_of_one_length() {
     let bob = Alice::default();
     bob.import_agent(&String::from_utf8(file).unwrap()).unwrap();
     assert!(bob.export_agent() == alice.export_agent());
+}
+
+/// How often the agent asked itself for its settings.
+fn renewals(alice: &Alice) -> usize {
+    let calls = alice.outbound.calls.borrow();
+    let own = calls.iter().filter(|call| {
+        matches!(&call.place, Endpoint::Agent { name, operation } if name == "alice" && operation == "getConfig")
+    });
+    own.count()
+}
+
+/// The platform grants CPU for each request that an object receives. A large agent's backup, and
+/// its restore, go on over as many requests as they need, also if these fail.
+#[test]
+fn a_backup_and_a_restore_renew_their_allowance_of_cpu() {
+    let alice = large();
+    let written = alice.ok("backup", json!({}));
+    let bytes = usize::try_from(written["bytes"].as_u64().unwrap()).unwrap();
+    let expected = bytes / (RENEW_BYTES + PAGE_BYTES)..=bytes / RENEW_BYTES;
+    assert!(*expected.start() >= 2);
+    assert!(expected.contains(&renewals(&alice)), "{}", renewals(&alice));
+
+    let key = written["key"].clone();
+    let file = alice.outbound.shelf.get().unwrap().objects.borrow()[key.as_str().unwrap()].clone();
+    let other = Alice::default();
+    let shelf = other.outbound.shelf.get_or_init(Shelf::default);
+    shelf
+        .objects
+        .borrow_mut()
+        .insert(key.as_str().unwrap().to_owned(), file);
+    other.ok("restoreBackup", json!({"key": key}));
+    assert_eq!(renewals(&other), bytes / RENEW_BYTES);
+
+    let small = Alice::with_session();
+    small.outbound.shelf.get_or_init(Shelf::default);
+    small.ok("backup", json!({}));
+    assert_eq!(renewals(&small), 0);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use base::json::Limit;
 use base::outbound::CallFailure;
 use base::outbound::{Archive, ArchiveUpload};
 use base::settings::Setting;
+use lifecycle::transfer::cpu::CpuAllowance;
 use lifecycle::transfer::{PAGE_BYTES, PagedFile as _};
 use store::backup_plan::{BackupPlan, BackupProgress, find_progress};
 use store::config::load_config;
@@ -127,6 +128,7 @@ async fn write(agent: &Agent<'_>, upload: &mut dyn ArchiveUpload) -> Result<(i64
     let mut export = AgentExport::begin(agent.db, None)?;
     let mut part = Vec::new();
     let mut bytes = 0;
+    let allowance = CpuAllowance::default();
     while let Some(page) = export.next_page(agent.db)? {
         bytes += page.len() as i64;
         let mut rest = page.as_bytes();
@@ -139,6 +141,9 @@ async fn write(agent: &Agent<'_>, upload: &mut dyn ArchiveUpload) -> Result<(i64
                 .map_err(failed)?;
         }
         part.extend_from_slice(rest);
+        allowance
+            .use_bytes(page.len(), agent.outbound, agent.name)
+            .await;
     }
     if !part.is_empty() {
         upload.put(part).await.map_err(failed)?;

@@ -16,6 +16,7 @@ use base::json;
 use base::outbound::Archive;
 use lifecycle::restores::RestorePlace;
 use lifecycle::retention::is_due;
+use lifecycle::transfer::cpu::CpuAllowance;
 
 /// The bytes that are read at once.
 const PIECE_BYTES: i64 = 1 << 20;
@@ -78,6 +79,7 @@ impl RestoreBackup {
     async fn restore(&self, agent: &Agent<'_>, archive: &dyn Archive) -> Result<String> {
         let mut import = AgentImport::new(agent, self.allow_sources);
         let mut reservation = Reservation::for_request(0)?;
+        let allowance = CpuAllowance::default();
         let (mut offset, mut total) = (0, 1);
         while offset < total {
             let read = archive.read(&self.key, offset, PIECE_BYTES).await;
@@ -106,6 +108,9 @@ impl RestoreBackup {
                 }
             };
             import.push(agent.db, agent.host, &piece.bytes)?;
+            allowance
+                .use_bytes(piece.bytes.len(), agent.outbound, agent.name)
+                .await;
         }
         let imported = import.end(agent.db, agent.host)?;
         let has_rules = is_due(&agent.memory())? || scheduled_backup::is_due(agent)?;

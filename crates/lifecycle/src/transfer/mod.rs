@@ -2,6 +2,7 @@
 //! are written and read one at a time, so that memory stays flat at any length.
 
 pub mod compare;
+pub mod cpu;
 pub mod cutting;
 pub mod export;
 mod export_rows;
