@@ -2,6 +2,7 @@
 //! purge, alone and beside others, at random. After each receipt, no byte of the database's file
 //! and of its write-ahead log holds the text, its key or its name.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -13,10 +14,15 @@ use lifecycle::page_clearing::ClearedObject;
 use store::clearing::MINUTE_MS;
 use store::testing::migrated_at;
 
+/// What SQLite keeps a database in: the file, and its write-ahead log.
+const FILES: [&str; 2] = ["a.sqlite", "a.sqlite-wal"];
+
 /// An agent whose database is a file, which goes with it.
 struct Stored {
     alice: Alice,
     folder: PathBuf,
+    /// How many more times a clearing looks at its object before the process is killed.
+    looks_left: Cell<usize>,
 }
 
 impl Drop for Stored {
@@ -28,14 +34,49 @@ impl Drop for Stored {
 impl Stored {
     fn new(name: &str) -> Self {
         let process = std::process::id();
-        let folder = std::env::temp_dir().join(format!("session-agent-{process}-{name}"));
+        Self::at(std::env::temp_dir().join(format!("session-agent-{process}-{name}")))
+    }
+
+    fn at(folder: PathBuf) -> Self {
         std::fs::create_dir_all(&folder).unwrap();
         let alice = Alice {
             db: migrated_at(&folder.join("a.sqlite")),
             host: FixedHost::later(),
             ..Alice::default()
         };
-        Self { alice, folder }
+        Self {
+            alice,
+            folder,
+            looks_left: Cell::new(0),
+        }
+    }
+
+    fn killed_folder(&self) -> PathBuf {
+        self.folder.with_extension("killed")
+    }
+
+    /// Called where a clearing may be killed: before it begins, and after each of its commits.
+    /// Copies the files as a killed process leaves them.
+    fn look(&self) {
+        let left = self.looks_left.get();
+        self.looks_left.set(left.saturating_sub(1));
+        if left != 1 {
+            return;
+        }
+        let killed = self.killed_folder();
+        std::fs::create_dir_all(&killed).unwrap();
+        for name in FILES {
+            std::fs::copy(self.folder.join(name), killed.join(name)).unwrap();
+        }
+    }
+
+    /// The agent in its next life, after it was killed at the `number`th step of a clearing that
+    /// `work` waited for. `None`: there was no such step.
+    fn killed_at(&self, number: usize, work: impl FnOnce()) -> Option<Self> {
+        self.looks_left.set(number);
+        work();
+        let had_step = self.looks_left.take() == 0;
+        had_step.then(|| Self::at(self.killed_folder()))
     }
 
     /// Runs an operation as the object does: pages are cleared before the answer.
@@ -59,7 +100,10 @@ impl Stored {
             db: &alice.db,
             host: &alice.host,
             outbound: &alice.outbound,
-            has_tables: &|| true,
+            has_tables: &|| {
+                self.look();
+                true
+            },
         };
         wait_for(object.clear_after(left)).unwrap();
     }
@@ -71,7 +115,7 @@ impl Stored {
 
     /// The file, and its place, that holds one of the texts.
     fn find(&self, texts: &[String]) -> Option<String> {
-        for name in ["a.sqlite", "a.sqlite-wal"] {
+        for name in FILES {
             let bytes = read(&self.folder.join(name));
             for text in texts {
                 // An index of words leaves out the beginning that a word shares with another.
@@ -260,7 +304,7 @@ impl Game {
     }
 
     /// Deletes a thing, with a receipt or without.
-    fn delete(&mut self, thing: &Thing, purge: bool) {
+    fn delete(&self, thing: &Thing, purge: bool) {
         let stored = &self.stored;
         let (operation, mut body) = match &thing.kind {
             Kind::Entry(key) => ("deleteEntry", json!({"label": "kb", "key": key})),
@@ -354,4 +398,46 @@ fn a_receipt_is_true_in_every_order() {
     }
     println!("purge: {checked} receipts, each true in the files");
     assert!(checked as u64 >= 6 * games, "{checked} receipts");
+}
+
+/// A process that is killed at any step of a clearing has handed out no receipt. The same purge
+/// gives one to its next life, and then the text is gone. `SEED=7` plays the games of a seed.
+#[test]
+fn a_clearing_that_is_killed_at_any_step_is_made_up_for_before_a_receipt() {
+    let seed = std::env::var("SEED")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let seed: u64 = seed.unwrap_or(1);
+    let (mut killed, mut left_texts) = (0, 0);
+    for step in 1.. {
+        let before = killed;
+        for game in seed..seed + 4 {
+            let mut game = Game::new(&format!("killed-{step}-{game}"), 100 * game);
+            game.play(15);
+            game.make();
+            let thing = game.things.pop().unwrap();
+            game.write(&thing);
+            let next_life = {
+                let (stored, game) = (&game.stored, &game);
+                stored.killed_at(step, || game.delete(&thing, true))
+            };
+            let Some(stored) = next_life else {
+                continue;
+            };
+            killed += 1;
+            left_texts += usize::from(stored.find(&thing.words).is_some());
+            game.stored = stored;
+            game.disturb();
+            game.delete(&thing, true);
+            let found = game.stored.find(&thing.words);
+            assert_eq!(found, None, "{:?}, killed at step {step}", thing.kind);
+        }
+        if killed == before {
+            break;
+        }
+    }
+    println!("purge: {killed} clearings killed, {left_texts} of them with the text in the files");
+    // Before each of the five steps, after the last one, and before it gathers others.
+    assert!(killed >= 4 * 7, "{killed} clearings");
+    assert!(left_texts >= 4 * 2, "{left_texts} texts");
 }
