@@ -9,11 +9,17 @@ interface Env {
   SESSION_AGENT: DurableObjectNamespace<Assistant>;
 }
 
-/** The page asks for a new token before the old one's time is over. */
+/** The page asks for a new token before the old one expires. */
 const TOKEN_SECONDS = 900;
 
-/** The longest name of a chat, as the agent takes it. */
-const MAX_SESSION_CHARS = 200;
+/** What the page does with the visitor's agent. A token allows nothing else. */
+const OPERATIONS = [
+  // Chats
+  ...["listSessions", "updateSession", "getHistory", "loadEvents", "getBranches", "setLeaf"],
+  ...["chat", "runTurn", "cancelTurn", "getTurns"],
+  // The memory panel
+  ...["getBlocks", "setBlock", "listEntries", "deleteEntry", "getProposals", "decideProposal"],
+];
 
 /** The cookie's name. Over HTTPS no other host, a subdomain for instance, can set a cookie of this name. */
 const SECURE_COOKIE = "__Host-visitor";
@@ -72,23 +78,16 @@ export default {
   },
 };
 
-/**
- * A token for one chat of the visitor's own agent. Put your own login here: who knows the
- * cookie is the visitor.
- */
+/** A token for the visitor's own agent. Put your own login here: who knows the cookie is the visitor. */
 async function login(request: Request, env: Env): Promise<Response> {
   if (!isOurPage(request)) return refuse(403, "Only this page logs in here.");
-  const body = await request.json<{ sessionId?: unknown } | null>().catch(() => null);
-  const sessionId = body?.sessionId;
-  if (typeof sessionId !== "string" || sessionId === "" || sessionId.length > MAX_SESSION_CHARS)
-    return refuse(400, "The chat's `sessionId` is missing, or too long.");
   const isSecure = request.url.startsWith("https:");
   const name = isSecure ? SECURE_COOKIE : LOCAL_COOKIE;
   const visitor = cookieOf(request, name) ?? crypto.randomUUID();
   const agent = await agentOf(visitor);
-  // The agent is this visitor's alone. So every chat may write its memory, and what is learnt of
-  // one chat is there in all of them. Where several people share an agent, leave `agentMemory` out.
-  const asked = { preset: "chat" as const, sessionId, expiresIn: TOKEN_SECONDS, allow: { agentMemory: true } };
+  // The agent is this visitor's alone, so every chat may write its memory. If several people share an
+  // agent, give each a token for one session (`preset: "chat"`, `sessionId`), without `agentMemory`.
+  const asked = { operations: OPERATIONS, expiresIn: TOKEN_SECONDS, allow: { agentMemory: true } };
   try {
     const { token } = await env.SESSION_AGENT.getByName(agent).mintToken(asked);
     const secure = isSecure ? "; Secure" : "";

@@ -13,8 +13,8 @@ const server = createTestHarness({ workers: [{ config: { ...config, main: "mock/
 before(() => server.listen());
 after(() => server.close());
 
-async function login(sessionId) {
-  const response = await server.fetch("/api/login", { method: "POST", body: JSON.stringify({ sessionId }) });
+async function login() {
+  const response = await server.fetch("/api/login", { method: "POST" });
   assert.equal(response.status, 200);
   return await response.json();
 }
@@ -27,18 +27,20 @@ const ask = ({ agent, token }, operation, input) =>
   });
 
 test("a_visitor_chats_with_an_agent_of_their_own", async () => {
-  const visitor = await login("chat");
+  const visitor = await login();
   const message = { id: "1", role: "user", parts: [{ type: "text", text: "Hello" }] };
   const answer = await ask(visitor, "runTurn", { sessionId: "chat", message });
   assert.equal(answer.status, 200);
   assert.equal((await answer.json()).message.parts.at(-1).text, "You said: Hello");
 
-  const other = await login("chat");
+  const other = await login();
   assert.notEqual(other.agent, visitor.agent);
   assert.equal((await ask({ ...other, agent: visitor.agent }, "getHistory", { sessionId: "chat" })).status, 401);
 });
 
-test("a_token_is_for_one_chat", async () => {
-  const visitor = await login("chat");
-  assert.equal((await ask(visitor, "getHistory", { sessionId: "another" })).status, 403);
+test("a_token_allows_what_the_page_does", async () => {
+  const visitor = await login();
+  assert.equal((await ask(visitor, "listSessions", {})).status, 200);
+  assert.equal((await ask(visitor, "defineTool", { name: "x", description: "x", service: "X" })).status, 403);
+  assert.equal((await ask(visitor, "destroy", {})).status, 403);
 });

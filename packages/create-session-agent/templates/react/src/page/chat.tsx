@@ -1,72 +1,88 @@
-// One chat: the AI SDK's `useChat` over the agent's own stream.
+// One chat, live: `useSession` tells what is said, here and in other tabs.
 
-import { useChat } from "@ai-sdk/react";
-import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from "ai";
-import { type FormEvent, useEffect, useMemo, useRef, useState } from "react";
-import { type Agent, sentenceOf } from "./agent";
+import { type FormEvent, useEffect, useRef, useState } from "react";
+import { type AgentHandle, type ChatMessage, Markdown, useSession, visibleInput } from "session-agent/react";
+
+/** A chat's title is the beginning of its first message. */
+const TITLE_CHARS = 60;
 
 interface Props {
-  agent: Agent;
+  agent: AgentHandle;
   sessionId: string;
-  history: UIMessage[];
+  /** Whether the chat is in the list, and has no title. */
+  isUnnamed: boolean;
+  rename: (sessionId: string, name: string) => unknown;
 }
 
-export function Chat({ agent, sessionId, history }: Props) {
-  const transport = useMemo(
-    () =>
-      new DefaultChatTransport({
-        api: agent.api,
-        fetch: agent.fetch,
-        // The agent has the others.
-        prepareSendMessagesRequest: ({ id, messages, trigger, messageId }) => ({
-          body: { id, message: messages.at(-1), trigger, messageId },
-        }),
-      }),
-    [agent],
-  );
-  const { messages, sendMessage, regenerate, addToolApprovalResponse, status, error, clearError } = useChat({
-    id: sessionId,
-    messages: history,
-    // A page that is loaded in the middle of an answer hears all of it.
-    resume: true,
-    transport,
-    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
-  });
+export function Chat({ agent, sessionId, isUnnamed, rename }: Props) {
+  const chat = useSession(agent, sessionId);
+  const { messages, isBusy, connection, error, branches, send, stop, retry, approve } = chat;
+  const [text, setText] = useState("");
+
+  const title = titleOf(messages[0]);
+  const isNamed = useRef(false);
+  useEffect(() => {
+    if (!isUnnamed || title === "" || isNamed.current) return;
+    isNamed.current = true;
+    rename(sessionId, title);
+  }, [isUnnamed, title, rename, sessionId]);
+
   const list = useRef<HTMLOListElement>(null);
   useEffect(() => {
     list.current?.lastElementChild?.scrollIntoView({ block: "end" });
   }, [messages]);
-  const [text, setText] = useState("");
-  const [failed, setFailed] = useState<unknown>();
-  const isBusy = status === "submitted" || status === "streaming";
-  const wrong = failed ?? error;
 
   function submit(event: FormEvent) {
     event.preventDefault();
-    if (text.trim() === "" || isBusy) return;
-    clearError();
-    setFailed(undefined);
-    void sendMessage({ text });
+    if (text.trim() === "") return;
+    send(text);
     setText("");
   }
 
-  /** Ends the turn itself. To stop reading would let it go on without the page. */
-  function stop() {
-    agent.client.cancelTurn({ sessionId }).catch(setFailed);
-  }
-
   return (
-    <>
-      <ol ref={list} className="messages" aria-label="Messages" aria-live="polite">
+    <main>
+      {chat.hasMore && (
+        <button type="button" onClick={chat.loadMore}>
+          Older messages
+        </button>
+      )}
+      <ol ref={list} aria-label="Messages" aria-live="polite">
         {messages.map((message) => (
           <li key={message.id} className={message.role}>
             {message.parts.map((part, n) => (
-              <Part key={n} part={part} decide={addToolApprovalResponse} />
+              <Part key={n} part={part} isMarkdown={message.role === "assistant"} approve={approve} />
             ))}
+            {message.delivery && (
+              <small>{message.delivery === "waiting" ? "Waits for its turn" : "Is being sent"}</small>
+            )}
+            {message.failure && (
+              <p className="notice">
+                <span>{message.failure.message}</span>
+                <button type="button" disabled={isBusy} onClick={() => retry(message.id)}>
+                  Try again
+                </button>
+              </p>
+            )}
           </li>
         ))}
       </ol>
-      {wrong !== undefined && wrong !== null && <p role="alert">{sentenceOf(wrong)}</p>}
+      {branches.length > 1 && (
+        <p className="branches">
+          {branches.map(({ id }, n) => (
+            <button
+              key={id}
+              type="button"
+              aria-pressed={messages.some((message) => message.id === id)}
+              disabled={isBusy}
+              onClick={() => chat.switchTo(id)}
+            >
+              Answer {n + 1}
+            </button>
+          ))}
+        </p>
+      )}
+      {connection === "offline" && <p role="alert">The agent can't be reached. Messages wait for the connection.</p>}
+      {error && <p role="alert">{error.message}</p>}
       <form onSubmit={submit}>
         <input
           aria-label="Message"
@@ -74,61 +90,56 @@ export function Chat({ agent, sessionId, history }: Props) {
           value={text}
           onChange={({ target }) => setText(target.value)}
         />
+        <button type="submit">Send</button>
         {isBusy ? (
-          <button type="button" onClick={stop}>
+          <button key="stop" type="button" onClick={() => stop()}>
             Stop
           </button>
         ) : (
-          <button type="submit">Send</button>
+          <button key="anew" type="button" disabled={messages.at(-1)?.role !== "assistant"} onClick={() => retry()}>
+            Answer anew
+          </button>
         )}
-        <button
-          type="button"
-          disabled={isBusy || messages.at(-1)?.role !== "assistant"}
-          onClick={() => void regenerate()}
-        >
-          Answer anew
-        </button>
       </form>
-    </>
+    </main>
   );
 }
 
 interface PartProps {
-  part: { type: string; [field: string]: any };
-  decide: (answer: { id: string; approved: boolean }) => unknown;
+  part: ChatMessage["parts"][number];
+  isMarkdown: boolean;
+  approve: (approvalId: string, approved: boolean) => void;
 }
 
-function Part({ part, decide }: PartProps) {
-  if (part.type === "text") return <p>{part.text}</p>;
-  if (!part.type.startsWith("tool-")) return null;
-  const outcome = part.errorText ?? part.output;
+function Part({ part, isMarkdown, approve }: PartProps) {
+  if (part.type === "text") return isMarkdown ? <Markdown text={part.text} /> : <p>{part.text}</p>;
+  if (!("state" in part)) return null;
+  const outcome = part.state === "output-error" ? part.errorText : part.state === "output-available" && part.output;
   return (
     <>
       <details>
         <summary>
-          {part.type.slice("tool-".length)} {visible(part.input)}
+          {part.type.slice("tool-".length)} {visibleInput(part.input)}
         </summary>
-        <pre>{typeof outcome === "string" ? outcome : JSON.stringify(outcome, null, 2)}</pre>
+        {outcome && <pre>{typeof outcome === "string" ? outcome : JSON.stringify(outcome, null, 2)}</pre>}
       </details>
       {part.state === "approval-requested" && (
-        <p className="approval">
+        <p className="notice">
           Allow this?
-          <button type="button" onClick={() => decide({ id: part.approval.id, approved: true })}>
+          <button type="button" onClick={() => approve(part.approval.id, true)}>
             Allow
           </button>
-          <button type="button" onClick={() => decide({ id: part.approval.id, approved: false })}>
+          <button type="button" onClick={() => approve(part.approval.id, false)}>
             Refuse
           </button>
         </p>
       )}
-      {part.state === "output-denied" && <p className="approval">You refused this.</p>}
+      {part.state === "output-denied" && <p className="notice">You refused this.</p>}
     </>
   );
 }
 
-/** The input with each character that can't be seen written out: a person decides about it. */
-function visible(input: unknown): string {
-  const hidden = /(?! )[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0e\u{e0000}-\u{e0fff}]/gu;
-  const text = JSON.stringify(input) ?? "";
-  return text.replace(hidden, (character) => `\\u{${character.codePointAt(0)!.toString(16).toUpperCase()}}`);
+function titleOf(message: ChatMessage | undefined): string {
+  const text = message?.parts.map((part) => (part.type === "text" ? part.text : "")).join(" ") ?? "";
+  return [...text.trim()].slice(0, TITLE_CHARS).join("");
 }

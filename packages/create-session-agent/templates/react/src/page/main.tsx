@@ -1,64 +1,68 @@
-// The page: one chat, whose id stands in the address, so that it is there again after a reload.
+// The page: the visitor's chats, the chat that is open, and what the agent remembers.
 
-import type { UIMessage } from "ai";
 import { useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";
-import { SessionNotFoundError } from "session-agent";
-import { type Agent, agentOf, sentenceOf } from "./agent";
+import { useAgent, useSessions } from "session-agent/react";
 import { Chat } from "./chat";
+import { Memory } from "./memory";
 
-interface Opened {
-  sessionId: string;
-  agent: Agent;
-  history: UIMessage[];
-}
-
-/** The chat that the address names, with its messages. A new one has none. */
-async function open(sessionId: string): Promise<Opened> {
-  const agent = await agentOf(sessionId);
-  const read = agent.client.getHistory({ sessionId });
-  const { messages } = await read.catch((error) => {
-    if (error instanceof SessionNotFoundError) return { messages: [] };
-    throw error;
-  });
-  return { sessionId, agent, history: messages as unknown as UIMessage[] };
+/** Asks the Worker for the visitor's agent and a token. The hooks ask again before the token expires. */
+async function login() {
+  const response = await fetch("/api/login", { method: "POST" });
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error.message);
+  return answer;
 }
 
 function Page() {
-  const [sessionId, setSessionId] = useState(idInAddress);
-  const [opened, setOpened] = useState<Opened>();
-  const [failed, setFailed] = useState<unknown>();
+  const agent = useAgent({ login });
+  const { sessions, isLoading, error, hasMore, loadMore, rename } = useSessions(agent);
+  const open = useIdInAddress();
 
-  useEffect(() => {
-    const change = () => setSessionId(idInAddress());
-    addEventListener("hashchange", change);
-    return () => removeEventListener("hashchange", change);
-  }, []);
-
-  useEffect(() => {
-    let isLate = false;
-    setFailed(undefined);
-    open(sessionId).then(
-      (chat) => isLate || setOpened(chat),
-      (error) => isLate || setFailed(error),
-    );
-    return () => {
-      isLate = true;
-    };
-  }, [sessionId]);
-
+  if (isLoading && error) return <p role="alert">{error.message}</p>;
   return (
-    <main>
-      <header>
+    <>
+      <nav aria-label="Chats">
         <h1>PROJECT_NAME</h1>
         <button type="button" onClick={() => location.assign(`#${crypto.randomUUID()}`)}>
           New chat
         </button>
-      </header>
-      {failed !== undefined && <p role="alert">{sentenceOf(failed)}</p>}
-      {opened?.sessionId === sessionId && <Chat key={sessionId} {...opened} />}
-    </main>
+        <ul>
+          {sessions.map(({ id, name }) => (
+            <li key={id}>
+              <a href={`#${id}`} aria-current={id === open ? "page" : undefined}>
+                {name ?? "New chat"}
+              </a>
+            </li>
+          ))}
+        </ul>
+        {hasMore && (
+          <button type="button" onClick={loadMore}>
+            Older chats
+          </button>
+        )}
+      </nav>
+      <Chat
+        key={open}
+        agent={agent}
+        sessionId={open}
+        isUnnamed={sessions.some(({ id, name }) => id === open && name === null)}
+        rename={rename}
+      />
+      <Memory agent={agent} />
+    </>
   );
+}
+
+/** The open chat's id is in the address, so that it is open again after a reload. */
+function useIdInAddress(): string {
+  const [id, setId] = useState(idInAddress);
+  useEffect(() => {
+    const change = () => setId(idInAddress());
+    addEventListener("hashchange", change);
+    return () => removeEventListener("hashchange", change);
+  }, []);
+  return id;
 }
 
 function idInAddress(): string {
