@@ -1,9 +1,10 @@
-// `npm run lint`: Biome over JavaScript, TypeScript, JSON and CSS; rustfmt; and clippy on both
-// targets and on tools/bindgen. Each is a counted check. Whether what is deployed
-// compiles, the build says.
+// `npm run lint`: Biome over JavaScript, TypeScript, JSON and CSS; the prose check over what a
+// person or a model reads; rustfmt; and clippy on both targets and on tools/bindgen. Each is a
+// counted check. Whether what is deployed compiles, the build says.
 //
 //   npm run lint            everything
 //   npm run lint -- web     what Biome reads
+//   npm run lint -- prose   the texts
 //   npm run lint -- write   writes what Biome and rustfmt can write by themselves
 
 import { basename, join } from "node:path";
@@ -12,7 +13,7 @@ import { withLock } from "./lock.mjs";
 import { ROOT } from "./places.mjs";
 import { outputOf, run } from "./processes.mjs";
 import { setUpOnly } from "./setup.mjs";
-import { lintPackages } from "./setup/packages.mjs";
+import { lintPackages, packages } from "./setup/packages.mjs";
 import { RUSTUP_LOCK, wasmTarget } from "./setup/wasm_target.mjs";
 import { Stop } from "./stop.mjs";
 
@@ -47,13 +48,23 @@ const CHECKS = [
 ];
 
 export async function main([what]) {
-  if (![undefined, "web", "write"].includes(what)) throw new Stop("`npm run lint` takes `web` or `write`, or nothing.");
+  if (![undefined, "web", "prose", "write"].includes(what))
+    throw new Stop("`npm run lint` takes `web`, `prose` or `write`, or nothing.");
+  if (what === "prose") return close([await proseChecked()]);
   await setUpOnly(lintPackages);
   if (what === "web") return close(await checked(BIOME, WEB));
   await setUpOnly(wasmTarget);
   await addMissingComponents();
   if (what === "write") return await write();
-  return close([...(await checked(BIOME, WEB)), ...(await checked("cargo", CHECKS))]);
+  return close([...(await checked(BIOME, WEB)), await proseChecked(), ...(await checked("cargo", CHECKS))]);
+}
+
+/** esbuild, one of the packages, reads the strings of TypeScript. */
+async function proseChecked() {
+  await setUpOnly(packages);
+  console.log("\n── prose\n");
+  const { checkProse } = await import("./prose.mjs");
+  return fromCheck(checkProse());
 }
 
 async function checked(program, checks) {

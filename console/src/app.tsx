@@ -38,11 +38,11 @@ export function App() {
   return (
     <>
       <a class="skip" href="#main" onClick={skip}>
-        Skip to the content
+        Skip to content
       </a>
       {isLost.value && (
         <p class="lost" role="alert">
-          The connection is lost. The console looks for it, and goes on where it was.
+          Connection lost. The console is reconnecting and will resume where it left off.
         </p>
       )}
       {isSignInNeeded.value ? <SignIn /> : at.view === "home" ? <Home /> : <Agent at={at} key={at.agent} />}
@@ -84,16 +84,9 @@ function Agent({ at }: { at: AgentRoute }) {
               <Name text={at.agent} />
             </b>
           </p>
-          <Button kind="quiet" icon="search" label="Go anywhere" onClick={() => (above.value = "goto")} />
-          <Button
-            kind="quiet"
-            icon="code"
-            label="This view as a call of the API"
-            onClick={() => (above.value = "snippet")}
-          />
-          {credential.value !== null && (
-            <Button kind="quiet" icon="key" label="Forget the credential" onClick={signOut} />
-          )}
+          <Button kind="quiet" icon="search" label="Go to…" onClick={() => (above.value = "goto")} />
+          <Button kind="quiet" icon="code" label="This view as an API call" onClick={() => (above.value = "snippet")} />
+          {credential.value !== null && <Button kind="quiet" icon="key" label="Sign out" onClick={signOut} />}
         </header>
         <nav class="main-links" aria-label="Agent">
           {viewsOf().map((view) => (
@@ -135,8 +128,8 @@ function View({ at }: { at: AgentRoute }) {
 function LastRequest({ agent }: { agent: string }) {
   const last = requests.value[0];
   return (
-    <a class="last-request" href={hashOf({ view: "activity", agent })} title="The last request: see all">
-      {last === undefined ? "No request yet" : told(last)}
+    <a class="last-request" href={hashOf({ view: "activity", agent })} title="Last request. Click to see all requests.">
+      {last === undefined ? "No requests yet" : told(last)}
     </a>
   );
 }
@@ -152,11 +145,11 @@ function told({ operation, ms, rowsRead, rowsWritten, error }: SentRequest): str
 function Deletions() {
   if (deleting.value.length === 0) return null;
   return (
-    <section class="deletions" aria-label="Sessions to be deleted">
+    <section class="deletions" aria-label="Sessions to delete">
       {deleting.value.map((session) => (
         <div key={`${session.agent}/${session.id}`} role="status">
           <p>
-            “<Name text={session.name} />” goes when you leave this page.
+            “<Name text={session.name} />” will be deleted when you leave this page.
           </p>
           <Button onClick={() => undo(session)}>Undo</Button>
           <Button
@@ -173,7 +166,7 @@ function Deletions() {
 
 function Notices() {
   return (
-    <div class="notices" role="log" aria-label="Messages of the console">
+    <div class="notices" role="log" aria-label="Notifications">
       {notices.value.map(({ id, text, kind }) => (
         <div key={id} class={`notice ${kind}`}>
           <Icon name={kind === "done" ? "check" : "warning"} />

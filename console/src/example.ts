@@ -19,35 +19,35 @@ export async function makeExample(): Promise<string> {
   await agent.defineBlock({
     label: "soul",
     kind: "readonly",
-    description: "Who the agent is",
-    defaultContent: "You are a travel companion. You are brief, and you say what you don't know.",
+    description: "The agent's role",
+    defaultContent: "You are a travel companion. Be brief, and say when you don't know something.",
   });
   await agent.defineBlock({ label: "memory", kind: "writable", description: "Facts about the user", maxTokens: 400 });
-  await agent.setBlock({ label: "memory", content: "Lives in Lisbon.", reason: "Said at the beginning" });
+  await agent.setBlock({ label: "memory", content: "Lives in Lisbon.", reason: "From the first message" });
   await agent.setBlock({
     label: "memory",
     content: "Lives in Lisbon.\nLikes window seats.\nTravels to Oslo in May.",
-    reason: "Learned on the way",
+    reason: "Learned during the conversation",
   });
   await agent.defineBlock({ label: "places", kind: "searchable", description: "Places the user likes" });
   await agent.setEntry({
     label: "places",
     key: "opera",
     title: "Opera house",
-    content: "You can walk on its roof, and look over the fjord.",
+    content: "You can walk on its roof and look out over the fjord.",
   });
   await agent.setEntry({
     label: "places",
     key: "library",
     title: "Deichman library",
-    content: "Five floors by the harbour. Open until ten.",
+    content: "Five floors by the harbor. Open until 10 p.m.",
   });
-  await agent.defineBlock({ label: "guides", kind: "loadable", description: "How to do things" });
+  await agent.defineBlock({ label: "guides", kind: "loadable", description: "Guides for common tasks" });
   await agent.putSkill({
     label: "guides",
     key: "packing",
     description: "What to pack",
-    content: "# Packing\n\n- A rain jacket, all year round\n- Layers\n- An umbrella is of little use in the wind",
+    content: "# Packing\n\n- A rain jacket, all year round\n- Layers\n- No umbrella: it is too windy",
   });
   await session.appendEvents({
     events: [
@@ -67,14 +67,14 @@ export async function makeExample(): Promise<string> {
       {
         id: "first",
         action: "agent_message",
-        content: "Yes, a little: 9 °C and light rain. Tomorrow the sun comes out.",
+        content: "Yes, a little: 9 °C and light rain. It will be sunny tomorrow.",
       },
       { id: "thanks", action: "user_message", content: "Then I'll pack for both. What should I see?" },
       {
         id: "seen",
         action: "agent_message",
         content:
-          "Walk on the roof of the opera house. If it rains, read in the library beside it: it is open until ten.",
+          "Walk on the roof of the opera house. If it rains, go to the library next door: it is open until 10 p.m.",
       },
       { id: "other", parentId: "ask", action: "agent_message", content: "It is. Bring an umbrella." },
     ],

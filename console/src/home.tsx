@@ -19,7 +19,7 @@ export function Home() {
       <header>
         <img src="/icon.svg" alt="" width="56" height="56" />
         <h1>Session Agent</h1>
-        <p class="lead">Durable memory for AI agents. Look into what they said, what they know, and what it cost.</p>
+        <p class="lead">Durable memory for AI agents. See their conversations, their memory and their costs.</p>
       </header>
       <form
         class="open"
@@ -34,7 +34,7 @@ export function Home() {
           onInput={setName}
           placeholder="alice"
           autofocus
-          hint="An agent needs no creating: its first request creates it."
+          hint="Agents are created on first use."
         />
         <Button type="submit" kind="main" disabled={name === ""}>
           Open
@@ -43,8 +43,8 @@ export function Home() {
       {seen.value.length > 0 && <Seen />}
       <Example isFirst={seen.value.length === 0} />
       <footer class="home-links">
-        <a href="/openapi.json">The API</a>
-        <a href="/health">This build</a>
+        <a href="/openapi.json">API reference</a>
+        <a href="/health">Build information</a>
       </footer>
     </main>
   );
@@ -53,14 +53,14 @@ export function Home() {
 function Seen() {
   return (
     <section class="seen" aria-labelledby="seen">
-      <h2 id="seen">Opened on this machine</h2>
+      <h2 id="seen">Recently opened</h2>
       <ul>
         {seen.value.map(({ name, at }) => (
           <li key={name}>
             <a href={hashOf({ view: "sessions", agent: name })}>
               <Name text={name} /> <Time class="note" at={at} />
             </a>
-            <Button kind="quiet" icon="close" label={`Take ${name} off this list`} onClick={() => forget(name)} />
+            <Button kind="quiet" icon="close" label={`Remove ${name} from this list`} onClick={() => forget(name)} />
           </li>
         ))}
       </ul>
@@ -78,13 +78,13 @@ function Example({ isFirst }: { isFirst: boolean }) {
     <section class={`example ${isFirst ? "first" : ""}`}>
       <Icon name="spark" />
       <div>
-        <h2>{isFirst ? "New here?" : "An example to look around in"}</h2>
+        <h2>{isFirst ? "New here?" : "Explore an example"}</h2>
         <p>
-          Fills an agent called <code>{EXAMPLE}</code> with a conversation that has tools, two branches and a memory.
+          Creates an agent called <code>{EXAMPLE}</code> with a conversation that uses tools, two branches and memory.
         </p>
       </div>
       <Button disabled={isBusy} kind={isFirst ? "main" : "plain"} onClick={make}>
-        {isBusy ? "Making it" : "Show me an example"}
+        {isBusy ? "Creating…" : "Create an example"}
       </Button>
     </section>
   );

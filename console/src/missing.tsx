@@ -25,14 +25,14 @@ export function UnwrittenAgent({ agent }: { agent: string }) {
       <div>
         <p>
           <b>
-            Nothing was ever written to an agent called “
+            There is no agent called “
             <Name text={agent} />
             ”.
           </b>{" "}
-          It is made by the first write: a session, a block, a setting. Looking at it writes nothing.
+          The first write creates it. Viewing it does not.
         </p>
         <p class="offers">
-          {offered.length > 0 ? "Did you mean " : "Not what you meant? "}
+          {offered.length > 0 ? "Did you mean " : "Wrong name? "}
           {offered.map((name) => (
             <a key={name} class="button" href={hashOf({ view: "sessions", agent: name })}>
               <Name text={name} />
@@ -76,7 +76,7 @@ export function UnknownSession({ agent, id }: { agent: string; id: string }) {
             <Name text={id} />
             ”.
           </b>{" "}
-          Its first message begins it.
+          Its first message creates it.
         </p>
         {offered.size > 0 && (
           <p class="offers">

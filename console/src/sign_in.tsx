@@ -17,10 +17,10 @@ export function SignIn() {
       >
         <img src="/icon.svg" alt="" width="48" height="48" />
         <h1>Session Agent</h1>
-        <p>This Worker asks who you are. Enter the Worker's secret, or a token that was minted for you.</p>
+        <p>Sign in with the Worker's secret or with a token.</p>
         {wasRefused && (
           <p class="problem" role="alert">
-            The Worker did not accept what you entered.
+            The secret or token was not accepted.
           </p>
         )}
         <Field
@@ -30,7 +30,7 @@ export function SignIn() {
           onInput={setText}
           required
           autofocus
-          hint="It stays in this tab, and is forgotten when the tab closes."
+          hint="Stored in this tab only, until you close it."
         />
         <Button type="submit" kind="main" icon="key">
           Open the console

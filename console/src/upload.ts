@@ -21,15 +21,14 @@ export function upload(
     const token = credential.peek();
     if (token !== null) sending.setRequestHeader("authorization", `Bearer ${token}`);
     sending.upload.onprogress = ({ loaded }) => onProgress(loaded);
-    sending.onerror = () =>
-      fail("The connection failed before the file was there. Nothing of it was stored.", "network_failed");
+    sending.onerror = () => fail("The connection failed during the upload. Nothing was stored.", "network_failed");
     sending.onload = () => {
       const answer = parsed(sending.responseText);
       if (sending.status === 200) {
         keep({ ...measuredNow(), error: null });
         return resolve(answer);
       }
-      fail(answer?.error?.message ?? `The import was answered with status ${sending.status}.`, answer?.error?.code);
+      fail(answer?.error?.message ?? `The import failed with status ${sending.status}.`, answer?.error?.code);
     };
     sending.send(file);
 

@@ -22,24 +22,24 @@ const VIEWS = [
   ["#/example/sessions/trip/changes", "so far"],
   ["#/example/sessions/trip/context", "System prompt"],
   ["#/example/sessions/trip/memory", "No memory yet"],
-  ["#/example/sessions/empty", "Say something"],
+  ["#/example/sessions/empty", "Start the conversation"],
   ["#/example/memory", "Likes window seats."],
   ["#/example/memory/memory", "Version 1 on the left"],
   ["#/example/memory/places", "walk on its roof"],
   ["#/example/memory/places?entry=opera", "the oldest that is kept"],
   ["#/example/memory/guides", "What to pack"],
   ["#/example/activity", "The agent's object"],
-  ["#/example/settings", "Most steps of a turn"],
+  ["#/example/settings", "Step limit per turn"],
   ["#/exmaple/activity", "Did you mean"],
   ["#/read/sessions/said", "night train"],
   ["#/read/sessions/asked", "built-in demo model"],
   ["#/read/sessions/asked/turns", "last request was made of"],
-  ["#/read/sessions/asked/context", "The next request"],
+  ["#/read/sessions/asked/context", "Next request"],
   ["#/read/sessions/asked/changes", "What can you do?"],
   ["#/read/sessions/failed", "The turn failed."],
-  ["#/read/sessions/failed/turns", "until the first word"],
-  ["#/read/sessions/thread", "A thread of LangGraph"],
-  ["#/read/activity", "The turn failed"],
+  ["#/read/sessions/failed/turns", "waiting for first token"],
+  ["#/read/sessions/thread", "LangGraph thread"],
+  ["#/read/activity", "Turn failed"],
   ["#/example/sessions/tirp", "There is no session"],
 ];
 
@@ -71,7 +71,7 @@ describe("access", { skip }, async () => {
   if (!skip) {
     // The console makes its own example, once for all tests here.
     const page = await site.open({ after: () => {} }, "");
-    await page.getByRole("button", { name: "Show me an example" }).click();
+    await page.getByRole("button", { name: "Create an example" }).click();
     await page.getByText("Walk on the roof").waitFor();
     await page.context().close();
     await site.ask("example", "updateSession", { sessionId: "trip", tags: ["travel"], metadata: { channel: "web" } });
@@ -143,21 +143,21 @@ describe("access", { skip }, async () => {
   test("axe_finds_nothing_in_dialogs_menus_search_and_editors", async (t) => {
     const page = await site.open(t, "#/example/sessions/trip", { bypassCSP: true });
     await page.getByText("Walk on the roof").waitFor();
-    await page.getByLabel("More for this session").click();
+    await page.getByLabel("Session actions").click();
     assert.deepEqual(await faults(page), [], "menu");
     for (const [name, text] of [
-      ["Name and tags", "One on each line."],
-      ["Compact", "Compact the conversation"],
-      ["Export", "The file is whole"],
+      ["Name and tags", "One per line."],
+      ["Compact", "Compact conversation"],
+      ["Export", "The file is ready"],
     ]) {
       if ((await page.getByRole("button", { name, exact: true }).count()) === 0)
-        await page.getByLabel("More for this session").click();
+        await page.getByLabel("Session actions").click();
       await page.getByRole("button", { name, exact: true }).click();
       await page.getByText(text).waitFor();
       assert.deepEqual(await faults(page), [], name);
       await page.keyboard.press("Escape");
     }
-    for (const name of ["New session", "Import a session", "Filter the sessions"]) {
+    for (const name of ["New session", "Import session", "Filter sessions"]) {
       await page.getByRole("button", { name }).click();
       await page.getByRole("dialog").waitFor();
       assert.deepEqual(await faults(page), [], name);
@@ -169,7 +169,7 @@ describe("access", { skip }, async () => {
     assert.deepEqual(await faults(page), [], "tool call");
     await page.getByLabel("Search all sessions").fill("rain");
     await page.keyboard.press("Enter");
-    await page.getByText(/\d hits? for/).waitFor();
+    await page.getByText(/\d results? for/).waitFor();
     assert.deepEqual(await faults(page), [], "search");
   });
 
@@ -227,12 +227,12 @@ describe("access", { skip }, async () => {
     await page.keyboard.type("Hello!");
     await press("Enter");
     await page.getByText("built-in demo model").waitFor();
-    await page.getByRole("button", { name: "Answer again" }).waitFor();
+    await page.getByRole("button", { name: "Regenerate" }).waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
-    await tabTo("Answer again", "Shift+Tab");
+    await tabTo("Regenerate", "Shift+Tab");
     await press("Enter");
     await page.getByRole("img", { name: "Branch 2 of 2" }).waitFor();
-    await tabTo("More for this session", "Shift+Tab");
+    await tabTo("Session actions", "Shift+Tab");
     await press("Enter");
     await tabTo("Name and tags");
     await press("Enter");
@@ -240,7 +240,7 @@ describe("access", { skip }, async () => {
     await press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
     // The focus returns in a task after the one that takes the dialog away.
-    await page.waitForFunction(() => document.activeElement.getAttribute("aria-label") === "More for this session");
+    await page.waitForFunction(() => document.activeElement.getAttribute("aria-label") === "Session actions");
     await press("Enter");
     await tabTo("Delete");
     await press("Enter");
@@ -261,7 +261,7 @@ describe("access", { skip }, async () => {
     await page.keyboard.press("Control+k");
     // Whoever writes at once writes into the field.
     await page.keyboard.type("mem");
-    const goto = page.getByRole("combobox", { name: "Where to" });
+    const goto = page.getByRole("combobox", { name: "Destination" });
     assert.equal(await goto.inputValue(), "mem");
     assert.deepEqual(await faults(page), [], "go to");
     await page.keyboard.press("ArrowDown");
@@ -270,12 +270,12 @@ describe("access", { skip }, async () => {
     await page.waitForFunction(() => location.hash === "#/example/memory");
     assert.equal(await page.getByRole("dialog").count(), 0);
     await page.keyboard.press("?");
-    await page.getByRole("heading", { name: "Keys" }).waitFor();
+    await page.getByRole("heading", { name: "Keyboard shortcuts" }).waitFor();
     assert.deepEqual(await faults(page), [], "keys");
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await page.keyboard.press("s");
-    await page.getByRole("heading", { name: "From a program" }).waitFor();
+    await page.getByRole("heading", { name: "Use the API" }).waitFor();
     await page.getByText("rpc/getBlocks").waitFor();
     assert.deepEqual(await faults(page), [], "snippet");
     await page.keyboard.press("Escape");
@@ -283,7 +283,7 @@ describe("access", { skip }, async () => {
     await page.keyboard.press("/");
     await page.keyboard.type("umbrel");
     // Who types sees hits, and the keys belong to the field.
-    await page.getByText(/\d hits? for/).waitFor();
+    await page.getByText(/\d results? for/).waitFor();
     await page.keyboard.type("?k/s");
     assert.equal(await page.getByLabel("Search all sessions").inputValue(), "umbrel?k/s");
     assert.equal(await page.getByRole("dialog").count(), 0);
@@ -294,11 +294,11 @@ describe("access", { skip }, async () => {
     await page.getByRole("link", { name: /A trip to Oslo/ }).waitFor();
     for (const view of ["", "/sessions/tirp", "/memory", "/activity", "/settings", "/sessions/trip/turns"]) {
       await page.goto(site.at(`#/exmaple${view}`));
-      await page.getByText("Nothing was ever written to an agent called").waitFor();
+      await page.getByText("There is no agent called").waitFor();
       await page.waitForLoadState("networkidle");
     }
     await page.getByLabel("Search all sessions").fill("anything");
-    await page.getByText("0 hits for").waitFor();
+    await page.getByText("0 results for").waitFor();
     assert.deepEqual(
       await site.server.sql("exmaple", "SELECT name FROM sqlite_master WHERE name GLOB 'cf_agents_*'"),
       [],
@@ -307,7 +307,7 @@ describe("access", { skip }, async () => {
     await page.locator(".missing").getByRole("link", { name: "example", exact: true }).click();
     await page.getByRole("link", { name: /A trip to Oslo/ }).waitFor();
     await page.goto(site.at("#/"));
-    await page.getByText("Opened on this machine").waitFor();
+    await page.getByText("Recently opened").waitFor();
     assert.equal(await page.getByRole("link", { name: "exmaple" }).count(), 0);
     await page.goto(site.at("#/example/sessions/tirp"));
     await page.getByText("There is no session").waitFor();
@@ -348,10 +348,10 @@ describe("access", { skip }, async () => {
     // A newer console has other files: the page says so, and is loaded anew.
     await page.route("**/console-further-*.js", (route) => route.fulfill({ status: 404, body: "" }));
     await page.goto(site.at("#/example/settings"));
-    await page.getByText("This part of the console did not load.").waitFor();
+    await page.getByText("This part of the console didn't load.").waitFor();
     await page.unroute("**/console-further-*.js");
-    await page.getByRole("button", { name: "Reload the page" }).click();
-    await page.getByText("Most steps of a turn").waitFor();
+    await page.getByRole("button", { name: "Reload page" }).click();
+    await page.getByText("Step limit per turn").waitFor();
   });
 
   test("a_phone_goes_from_the_list_to_a_session_and_back", async (t) => {
@@ -372,7 +372,7 @@ describe("access", { skip }, async () => {
       assert.deepEqual(await faults(page), []);
       await page.getByLabel("Secret or token").fill("wrong, and also long enough to be one");
       await page.keyboard.press("Enter");
-      await page.getByText("did not accept").waitFor();
+      await page.getByText("not accepted").waitFor();
       await page.getByLabel("Secret or token").fill(SECRET);
       await page.keyboard.press("Enter");
       await page.getByText("No sessions yet").waitFor();
@@ -395,7 +395,7 @@ describe("access", { skip }, async () => {
       await other.getByRole("link", { name: /^mine/ }).waitFor();
       assert.equal(await other.getByRole("link", { name: /^theirs/ }).count(), 0);
 
-      await page.getByRole("button", { name: "Forget the credential" }).click();
+      await page.getByRole("button", { name: "Sign out" }).click();
       await page.getByLabel("Secret or token").waitFor();
       await page.reload();
       await page.getByLabel("Secret or token").waitFor();
@@ -413,7 +413,7 @@ describe("access", { skip }, async () => {
       await late.come;
       await page.getByLabel("Secret or token").fill(SECRET);
       await page.keyboard.press("Enter");
-      await page.getByText("Say something").waitFor();
+      await page.getByText("Start the conversation").waitFor();
       const isRefused = page
         .waitForResponse((response) => response.status() === 401)
         .then((response) => response.finished());
@@ -421,7 +421,7 @@ describe("access", { skip }, async () => {
       await isRefused;
       await drawn(page);
       assert.equal(await page.getByLabel("Secret or token").count(), 0);
-      assert.equal(await page.getByText("Say something").count(), 1);
+      assert.equal(await page.getByText("Start the conversation").count(), 1);
     } finally {
       await locked.stop();
     }
@@ -453,7 +453,7 @@ describe("access", { skip }, async () => {
       const page = await locked.open(t, "#/guest", { bypassCSP: true });
       await page.getByLabel("Secret or token").fill(token);
       await page.keyboard.press("Enter");
-      await page.getByText("Your token is for one session alone.").waitFor();
+      await page.getByText("Your token is limited to one session.").waitFor();
       assert.deepEqual(await faults(page), [], "list");
       assert.equal(await page.getByText("Session theirs").count(), 0);
       await page.getByRole("link", { name: /^Session mine/ }).click();
@@ -467,17 +467,17 @@ describe("access", { skip }, async () => {
       await page.keyboard.press("Enter");
       await page.getByText("A cloud.").waitFor();
       await page.getByRole("button", { name: "Send", exact: true }).waitFor();
-      await page.getByRole("button", { name: "Answer again" }).last().click();
+      await page.getByRole("button", { name: "Regenerate" }).last().click();
       await page.getByText("Two clouds.").waitFor();
       await page.getByRole("button", { name: "Send", exact: true }).waitFor();
       const texts = (await ask("loadEvents", { sessionId: "mine" })).map(({ content }) => content);
       assert.deepEqual(texts, ["Rain?", "A little.", "None.", "Clouds?", "A cloud.", "Two clouds."]);
       await page.getByLabel("Search all sessions").fill("clouds");
       await page.keyboard.press("Enter");
-      await page.getByText(/\d hits? for/).waitFor();
+      await page.getByText(/\d results? for/).waitFor();
 
       // What the token does not allow is not offered.
-      for (const name of ["New session", "Import a session", "Fork", "Branch before", "More for this session"])
+      for (const name of ["New session", "Import session", "Fork", "Branch before", "Session actions"])
         assert.equal(await page.getByRole("button", { name, exact: true }).count(), 0, name);
       const links = async (name) => await page.getByRole("navigation", { name }).getByRole("link").allInnerTexts();
       assert.deepEqual(
@@ -485,7 +485,7 @@ describe("access", { skip }, async () => {
         ["Sessions", "Activity"],
       );
       assert.deepEqual(await links("Views of this session"), ["Conversation", "Branches", "Events", "Changes"]);
-      assert.equal(await page.getByText("The agent's model").count(), 0);
+      assert.equal(await page.getByText("Agent's model").count(), 0);
       await page.getByLabel("More for this message").first().click();
       assert.deepEqual(
         (await page.locator(".menu[open] li").allInnerTexts()).map((text) => text.trim()),
@@ -503,17 +503,17 @@ describe("access", { skip }, async () => {
         assert.equal(await page.getByRole("alert").count(), 0, tab);
       }
       await page.goto(locked.at("#/guest/activity"));
-      await page.getByText("Your token does not open all of this view.").waitFor();
+      await page.getByText("Your token can't read everything on this page.").waitFor();
       assert.equal(await page.getByRole("alert").count(), 0, "activity");
       assert.deepEqual(await faults(page), [], "activity");
 
       // Who goes to another view by its address is told in plain words.
       for (const hash of ["settings", "memory", "sessions/mine/context", "sessions/mine/memory", "sessions/theirs"]) {
         await page.goto(locked.at(`#/guest/${hash}`));
-        await page.getByText("Your token does not open this.").first().waitFor();
+        await page.getByText("Your token doesn't allow this.").first().waitFor();
         assert.deepEqual(await faults(page), [], hash);
       }
-      await page.getByRole("button", { name: "Enter another" }).first().click();
+      await page.getByRole("button", { name: "Sign in again" }).first().click();
       await page.getByLabel("Secret or token").fill(SECRET);
       await page.keyboard.press("Enter");
       await page.getByRole("link", { name: /^Session theirs/ }).waitFor();
@@ -537,14 +537,14 @@ describe("access", { skip }, async () => {
       await page.getByLabel("Secret or token").fill(token);
       await page.keyboard.press("Enter");
       await page.getByText("Written before.").waitFor();
-      await page.getByText("Your token may read this conversation").waitFor();
+      await page.getByText("Your token can read this conversation").waitFor();
       assert.equal(await page.getByRole("textbox", { name: "Message" }).count(), 0);
       await page.goto(locked.at("#/reader/memory/notes"));
       await page.getByRole("region", { name: "Text of notes" }).getByText("Known.").waitFor();
-      for (const name of ["Save", "Remove", "Define a block"])
+      for (const name of ["Save", "Remove", "Define block"])
         assert.equal(await page.getByRole("button", { name }).count(), 0, name);
       await page.goto(locked.at("#/reader/settings"));
-      await page.getByText("Your token may read them.").waitFor();
+      await page.getByText("Your token can only read them.").waitFor();
       assert.equal(await page.getByLabel("Temperature").isDisabled(), true);
       assert.equal(await page.getByRole("button", { name: "Save" }).count(), 0);
       assert.deepEqual(await faults(page), []);
@@ -580,7 +580,7 @@ describe("access", { skip }, async () => {
     await page.context().setOffline(true);
     await page.getByRole("textbox", { name: "Message" }).fill("Written without a connection.");
     await page.keyboard.press("Enter");
-    await page.getByText("The connection is lost.").waitFor();
+    await page.getByText("Connection lost.").waitFor();
     await until(
       () => page.getByRole("textbox", { name: "Message" }).inputValue(),
       (text) => text === "Written without a connection.",
@@ -592,7 +592,7 @@ describe("access", { skip }, async () => {
       events: [{ action: "agent_message", content: "Meanwhile." }],
     });
     await page.context().setOffline(false);
-    await page.getByText("The connection is lost.").waitFor({ state: "detached" });
+    await page.getByText("Connection lost.").waitFor({ state: "detached" });
     await page.getByText("Meanwhile.").waitFor();
     await page.getByRole("link", { name: "Conversation", exact: true }).click();
     await page.getByText("Meanwhile.").waitFor();

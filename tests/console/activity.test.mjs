@@ -39,18 +39,18 @@ describe("activity", { skip }, async () => {
         .filter({ has: page.getByText(name, { exact: true }) })
         .locator("dd")
         .innerText();
-    await page.getByText("Tokens in", { exact: true }).waitFor();
+    await page.getByText("Input tokens", { exact: true }).waitFor();
     assert.deepEqual(
       [
         await number("Turns"),
         await number("Failed turns"),
-        await number("Tokens in"),
+        await number("Input tokens"),
         await number("Tokens out"),
         await number("Cost of all turns"),
       ],
       ["0", "0", "1,234", "20", "$0.75"],
     );
-    await page.locator(".plot").first().getByText("As a table").click();
+    await page.locator(".plot").first().getByText("Show as table").click();
     assert.equal(
       await page
         .locator(".plot")
@@ -85,7 +85,7 @@ describe("activity", { skip }, async () => {
     const plot = (title) => page.locator(".plot").filter({ hasText: title });
     const numbers = async (rows) =>
       (await rows.allInnerTexts()).map((text) => text.replaceAll(/[,$]/g, "").split(/\s*\t\s*/));
-    await plot("The last turns").getByText("As a table").click();
+    await plot("The last turns").getByText("Show as table").click();
     const shown = await numbers(plot("The last turns").getByRole("row"));
     assert.deepEqual(
       shown.slice(1).map((cells) => [cells[1], cells[2], Number(cells[3]), Number(cells[5]), Number(cells[6])]),
@@ -104,7 +104,7 @@ describe("activity", { skip }, async () => {
       String(models[0].inputTokens),
       String(models[0].outputTokens),
     ]);
-    await plot("Tokens").getByText("As a table").click();
+    await plot("Tokens").getByText("Show as table").click();
     assert.equal(
       (await numbers(plot("Tokens").getByRole("row"))).at(-1).at(-1),
       String(days[0].inputTokens + days[0].outputTokens),

@@ -154,18 +154,14 @@ describe("chat", { skip }, async () => {
     await write(page, "First?");
     await page.getByText("First,").waitFor();
     for (const text of ["Second?", "Third?", "Fourth?"]) await write(page, text);
-    const waiting = page.getByRole("region", { name: "Waiting messages" });
+    const waiting = page.getByRole("region", { name: "Queued messages" });
     await waiting.getByText("3 messages waiting").waitFor();
     assert.deepEqual(await waiting.locator("li p").allTextContents(), ["Second?", "Third?", "Fourth?"]);
     // A waiting message is not part of the conversation yet, on the page or in the agent.
     assert.equal(await page.getByRole("article").filter({ hasText: "Second?" }).count(), 0);
     assert.deepEqual(await history("queued"), [["user", "First?"]]);
 
-    await waiting
-      .getByRole("listitem")
-      .filter({ hasText: "Third?" })
-      .getByRole("button", { name: "Take back" })
-      .click();
+    await waiting.getByRole("listitem").filter({ hasText: "Third?" }).getByRole("button", { name: "Cancel" }).click();
     await waiting.getByText("2 messages waiting").waitFor();
     assert.equal(await page.getByRole("textbox", { name: "Message" }).inputValue(), "Third?");
     rest.open();
@@ -198,16 +194,12 @@ describe("chat", { skip }, async () => {
     const second = await hold(page, "**/chat", (request) => request.postData().includes("Second?"));
     for (const text of ["Second?", "Third?", "Fourth?"]) await write(page, text);
     await second.come;
-    const waiting = page.getByRole("region", { name: "Waiting messages" });
+    const waiting = page.getByRole("region", { name: "Queued messages" });
     await waiting.getByText("3 messages waiting").waitFor();
     assert.deepEqual(sent, ["Second?"]);
     // A message that the agent was not sent yet is taken back, too, and spoils no draft.
     await page.getByRole("textbox", { name: "Message" }).fill("A draft.");
-    await waiting
-      .getByRole("listitem")
-      .filter({ hasText: "Third?" })
-      .getByRole("button", { name: "Take back" })
-      .click();
+    await waiting.getByRole("listitem").filter({ hasText: "Third?" }).getByRole("button", { name: "Cancel" }).click();
     await waiting.getByText("2 messages waiting").waitFor();
     await until(
       () => page.getByRole("textbox", { name: "Message" }).inputValue(),
@@ -244,7 +236,7 @@ describe("chat", { skip }, async () => {
       await route.abort("connectionfailed");
     });
     for (const text of ["Second?", "Third?"]) await write(page, text);
-    await page.getByText("The connection is lost.").waitFor();
+    await page.getByText("Connection lost.").waitFor();
     rest.open();
     await page.getByText("Third done.").waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
@@ -290,7 +282,7 @@ describe("chat", { skip }, async () => {
     const page = await site.open(t, "#/again/sessions/s");
     await write(page, "2 + 2?");
     await page.getByText("Four.").waitFor();
-    await page.getByRole("button", { name: "Answer again" }).click();
+    await page.getByRole("button", { name: "Regenerate" }).click();
     await page.getByText("It is four.").waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     assert.deepEqual(await history("again"), [
@@ -309,7 +301,7 @@ describe("chat", { skip }, async () => {
 
     await page.getByRole("link", { name: "Branches", exact: true }).click();
     await page.getByText("3 events, 2 branches").waitFor();
-    await page.getByRole("button", { name: "Switch here" }).click();
+    await page.getByRole("button", { name: "Switch to this branch" }).click();
     reading.open();
     await until(
       () => history("again"),
@@ -358,7 +350,7 @@ describe("chat", { skip }, async () => {
       model.next(callTool("pay", { amount: 5 }, "c1"), say(isApproved ? "Paid." : "Not paid."));
       const page = await site.open(t, `#/${agent}/sessions/s`);
       await write(page, "Pay 5.");
-      await page.getByText("waits for you").waitFor();
+      await page.getByText("needs approval").waitFor();
       await page.getByRole("button", { name: isApproved ? "Approve" : "Decline" }).click();
       await page.getByText(isApproved ? "Paid." : "Not paid.").waitFor();
       await page
@@ -379,7 +371,7 @@ describe("chat", { skip }, async () => {
     model.next(callTool("pay", { amount: 5 }, "c1"), say("One."), say("Two."));
     const page = await site.open(t, "#/old/sessions/s");
     await write(page, "Pay 5.");
-    await page.getByText("waits for you").waitFor();
+    await page.getByText("needs approval").waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     for (const [text, answer] of [
       ["And one?", "One."],
@@ -395,7 +387,7 @@ describe("chat", { skip }, async () => {
     await approve.click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("4 newer messages after this call").waitFor();
-    await dialog.getByRole("button", { name: "Leave the call open" }).click();
+    await dialog.getByRole("button", { name: "Decide later" }).click();
     await dialog.waitFor({ state: "detached" });
     assert.deepEqual(await history("old"), before);
     assert.equal(await page.getByRole("article").count(), 6);
@@ -407,7 +399,7 @@ describe("chat", { skip }, async () => {
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     // The newer messages are a branch away.
     await page.getByRole("link", { name: "Branches", exact: true }).click();
-    await page.getByRole("button", { name: "Switch here" }).click();
+    await page.getByRole("button", { name: "Switch to this branch" }).click();
     await page.getByRole("link", { name: "Conversation", exact: true }).click();
     await page.getByText("Two.", { exact: true }).waitFor();
     assert.deepEqual((await history("old")).slice(2), before.slice(2));
@@ -425,9 +417,9 @@ describe("chat", { skip }, async () => {
     await told.getByText(turns[0].failure.code, { exact: true }).waitFor();
     await page.getByText(turns[0].failure.message).first().waitFor();
     await page.goto(site.at("#/retried/activity"));
-    const failure = page.locator(".failures li").filter({ hasText: "The turn failed" });
+    const failure = page.locator(".failures li").filter({ hasText: "Turn failed" });
     await failure.getByText(turns[0].failure.message).waitFor();
-    assert.equal(await page.getByText("Nothing has failed.").count(), 0);
+    assert.equal(await page.getByText("No failures.").count(), 0);
     await failure.getByRole("link").click();
     await page.locator(".problem", { hasText: turns[0].failure.message }).first().waitFor();
 
@@ -485,7 +477,7 @@ describe("chat", { skip }, async () => {
     const page = await site.open(t, "#/drawn/sessions/s");
     await write(page, "Rain?");
     await page.locator(".live summary").click();
-    const live = page.getByRole("region", { name: "The turn that runs" });
+    const live = page.getByRole("region", { name: "Running turn" });
     await live.getByRole("row", { name: /request 2/ }).waitFor();
     await live.getByRole("row", { name: /weather/ }).waitFor();
     await page.getByText("Answering ·").waitFor();
@@ -532,7 +524,7 @@ describe("chat", { skip }, async () => {
     });
     await write(page, "Rain?");
     await page.locator(".live summary").click();
-    const row = (name) => page.getByRole("region", { name: "The turn that runs" }).getByRole("row", { name });
+    const row = (name) => page.getByRole("region", { name: "Running turn" }).getByRole("row", { name });
     await row(/request 2/).waitFor();
     const took = () =>
       row(/weather/)
@@ -547,7 +539,7 @@ describe("chat", { skip }, async () => {
     await page.getByText("It rains,", { exact: true }).waitFor();
     await row(/request 2/).waitFor();
     assert.equal(await took(), before);
-    assert.equal(await page.getByText("heard for").count(), 0);
+    assert.equal(await page.getByText("watched for").count(), 0);
     last.open();
     await page.getByText("It rains, still.", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
@@ -557,7 +549,7 @@ describe("chat", { skip }, async () => {
     await write(page, "And now?");
     await page.getByText("Still", { exact: true }).waitFor();
     await page.reload();
-    await page.getByText("heard for").waitFor();
+    await page.getByText("watched for").waitFor();
     end.open();
     await page.getByText("Still raining.").waitFor();
   });
@@ -586,7 +578,7 @@ describe("chat", { skip }, async () => {
     await page.goto(site.at("#/slow/sessions/s"));
     await page.reload();
     await write(page, "Pay 5.");
-    await page.getByText("waits for you").waitFor();
+    await page.getByText("needs approval").waitFor();
     const approve = page.getByRole("button", { name: "Approve" });
     assert.equal(await approve.isDisabled(), true);
     await page.evaluate(() => window.release());
@@ -600,15 +592,15 @@ describe("chat", { skip }, async () => {
     await page.getByRole("alert").waitFor();
     assert.deepEqual((await history("failed")).map(([role]) => role)[0], "user");
     model.next(say("Here."));
-    await page.getByRole("button", { name: "Close this message" }).click();
+    await page.getByRole("button", { name: "Dismiss" }).click();
     await write(page, "Again?");
     await page.getByText("Here.").waitFor();
   });
 
   test("a_model_is_chosen_for_the_page_and_for_the_agent", async (t) => {
     const page = await site.open(t, "#/chosen/sessions/s");
-    await page.getByText("The agent's model").click();
-    await page.getByLabel("Model of this page's turns").fill("demo");
+    await page.getByText("Agent's model").click();
+    await page.getByLabel("Model for messages sent from this page").fill("demo");
     await write(page, "Who are you?");
     await page.getByText("built-in demo model").waitFor();
     await page.getByRole("link", { name: "Settings" }).click();
@@ -635,9 +627,9 @@ describe("chat", { skip }, async () => {
     });
     const page = await site.open(t, "#/compacted/sessions/s");
     await page.getByText("Said as number 11").waitFor();
-    await page.getByLabel("More for this session").click();
+    await page.getByLabel("Session actions").click();
     await page.getByRole("button", { name: "Compact" }).click();
-    await page.getByText("A summary would stand for these messages").waitFor();
+    await page.getByText("A summary will replace these messages").waitFor();
     assert.deepEqual((await ask("compacted", "getCompactions", { sessionId: "s" })).compactions, []);
 
     model.next(say("They counted."));
@@ -648,9 +640,9 @@ describe("chat", { skip }, async () => {
 
     await page.getByText("Summary of earlier messages").click();
     await page.getByText("They counted.").waitFor();
-    await page.getByRole("button", { name: "Show the originals" }).click();
+    await page.getByRole("button", { name: "Show original messages" }).click();
     await page.getByText("Said as number 5,").waitFor();
-    await page.getByRole("button", { name: "Remove the summary" }).click();
+    await page.getByRole("button", { name: "Remove summary" }).click();
     await page.getByText("Summary of earlier messages").waitFor({ state: "detached" });
     await page.getByText("Said as number 5,").waitFor();
     assert.deepEqual((await ask("compacted", "getCompactions", { sessionId: "s" })).compactions, []);
@@ -680,7 +672,7 @@ describe("chat", { skip }, async () => {
     await summary.click();
     let readings = 0;
     const first = await hold(page, "**/rpc/getHistory", () => (readings += 1) === 1);
-    await page.getByRole("button", { name: "Remove the summary" }).click();
+    await page.getByRole("button", { name: "Remove summary" }).click();
     await first.come;
     await write(page, "How many?");
     await until(

@@ -76,7 +76,7 @@ describe("hostile", { skip }, async () => {
     }
     await page.getByRole("searchbox", { name: "Search all sessions" }).fill("hacked");
     await page.keyboard.press("Enter");
-    await page.getByText(/\d+ hits for/).waitFor();
+    await page.getByText(/\d+ results for/).waitFor();
     assert.ok((await page.locator(".found mark").allTextContents()).every((text) => text === "hacked"));
     await unharmed(page);
   });

@@ -17,7 +17,7 @@ const IMAGES = [
   ["console-proposals", { ...WIDE, colorScheme: "light" }, "#/example/manage/proposals", "Because of"],
   ["console-fact", { ...WIDE, colorScheme: "light" }, "#/example/memory/facts?entry=home", "Because of"],
   ["console-activity", { ...WIDE, colorScheme: "dark" }, "#/example/activity", "The agent's object"],
-  ["console-settings", { ...WIDE, colorScheme: "light" }, "#/example/settings", "Most steps of a turn"],
+  ["console-settings", { ...WIDE, colorScheme: "light" }, "#/example/settings", "Step limit per turn"],
   ["console-branches", { ...WIDE, colorScheme: "light" }, "#/example/sessions/trip/branches", "2 branches"],
   ["console-phone", { ...PHONE, colorScheme: "light" }, "#/example/sessions/trip", "Walk on the roof"],
   ["console-phone-dark", { ...PHONE, colorScheme: "dark" }, "#/example", "A trip to Oslo"],
@@ -26,7 +26,7 @@ const IMAGES = [
 const site = await startConsole();
 const noTest = { after: () => {} };
 const first = await site.open(noTest, "");
-await first.getByRole("button", { name: "Show me an example" }).click();
+await first.getByRole("button", { name: "Create an example" }).click();
 await first.getByText("Walk on the roof").waitFor();
 await addOthers(site);
 for (const [name, options, hash, text] of IMAGES) {

@@ -187,7 +187,7 @@ describe("long", { skip }, async () => {
 
   test("the_keys_home_and_end_go_all_the_way", async (t) => {
     const lines = (n) => "A line of its own.\n".repeat(1 + (n % 40));
-    await site.ask("keys", "createSession", { id: "s", name: "Keys" });
+    await site.ask("keys", "createSession", { id: "s", name: "Keyboard shortcuts" });
     await site.ask("keys", "appendEvents", {
       sessionId: "s",
       events: Array.from({ length: 90 }, (_, n) => ({

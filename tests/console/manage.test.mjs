@@ -67,21 +67,21 @@ describe("manage", { skip }, async () => {
     await importOld("keep", "s");
     await importOld("keep", "t");
     const page = await site.open(t, "#/keep/manage/retention");
-    await fill(page, "Days after which an event goes", "30");
+    await fill(page, "Delete events after (days)", "30");
     await click(page, "What would go");
     await page.getByRole("cell", { name: "6", exact: true }).waitFor();
     assert.equal((await ask("keep", "getConfig")).retention, null, "nothing is set");
-    await page.getByLabel("The rules of").selectOption("session");
-    await page.getByLabel("Session's id").fill("t");
+    await page.getByLabel("Rules for").selectOption("session");
+    await page.getByLabel("Session ID").fill("t");
     await page.getByLabel(/^Pinned/).check();
-    await click(page, "Set the rules");
-    await page.getByText("The rules are set.").waitFor();
+    await click(page, "Save rules");
+    await page.getByText("Rules saved.").waitFor();
     assert.equal((await ask("keep", "getSession", { sessionId: "t" })).pinned, true);
-    await page.getByLabel("The rules of").selectOption("agent");
-    await fill(page, "Days after which an event goes", "30");
+    await page.getByLabel("Rules for").selectOption("agent");
+    await fill(page, "Delete events after (days)", "30");
     await click(page, "What would go");
     await page.getByRole("cell", { name: "3", exact: true }).waitFor();
-    await click(page, "Set the rules");
+    await click(page, "Save rules");
     await until(
       () => ask("keep", "getConfig"),
       ({ retention }) => retention?.eventsDays === 30,
@@ -101,9 +101,9 @@ describe("manage", { skip }, async () => {
     await ask("person", "defineBlock", { label: "facts", kind: "searchable" });
     await ask("person", "setEntry", { label: "facts", key: "anna", content: "Anna Smith likes figs." });
     const page = await site.open(t, "#/person/manage/people");
-    await fill(page, "Name, address or number", "anna smith");
+    await fill(page, "Name, email address or number", "anna smith");
     await click(page, "Find");
-    await page.getByText("4 places", { exact: true }).waitFor();
+    await page.getByText("4 mentions", { exact: true }).waitFor();
     const [download] = await Promise.all([page.waitForEvent("download"), click(page, "Save as a file")]);
     const file = JSON.parse(await readFile(await download.path(), "utf8"));
     assert.equal(file.places.length, 4);
@@ -122,7 +122,7 @@ describe("manage", { skip }, async () => {
       ["anna smith called again."],
     );
     await page.reload();
-    const [receipt] = await Promise.all([page.waitForEvent("download"), click(page, "Save the receipt")]);
+    const [receipt] = await Promise.all([page.waitForEvent("download"), click(page, "Save receipt")]);
     const saved = JSON.parse(await readFile(await receipt.path(), "utf8"));
     assert.equal(saved.erased.entries, 1);
     assert.deepEqual(await ask("person", "verifyReceipt", { receipt: saved }), { valid: false, signed: false });
@@ -144,17 +144,17 @@ describe("manage", { skip }, async () => {
     await fill(page, "Name", "weather");
     await fill(page, "Address", `${origin}/weather`);
     await fill(page, "Description", "The weather of a place.");
-    await page.getByLabel("Each call needs the user's approval").uncheck();
+    await page.getByLabel("Require user approval for each call").uncheck();
     await page.getByRole("dialog").getByRole("button", { name: "Add", exact: true }).click();
     await page.getByText("The weather of a place.").waitFor();
     await click(page, "Try weather");
-    await fill(page, "Input, as JSON", '{"place": "Oslo"}');
+    await fill(page, "Input (JSON)", '{"place": "Oslo"}');
     await click(page, "Call");
-    await page.getByText("The tool answered:").waitFor();
+    await page.getByText("The tool returned:").waitFor();
     await page.getByText(/"sky":"clear"/).waitFor();
     await page.keyboard.press("Escape");
     await click(page, "Add");
-    await page.getByLabel("Where", { exact: true }).selectOption("mcp");
+    await page.getByLabel("Type", { exact: true }).selectOption("mcp");
     await fill(page, "Name", "friend");
     await fill(page, "Address", `${origin}/mcp`);
     await page.getByRole("dialog").getByRole("button", { name: "Add", exact: true }).click();
@@ -164,7 +164,7 @@ describe("manage", { skip }, async () => {
     await fill(page, "Name", "locked");
     await fill(page, "Address", `${origin}/weather`);
     await fill(page, "Description", "Locked.");
-    await fill(page, "Name of the secret for it", "NO_SUCH_SECRET");
+    await fill(page, "Secret name", "NO_SUCH_SECRET");
     await page.getByRole("dialog").getByRole("button", { name: "Add", exact: true }).click();
     await page.locator(".notice.failed").waitFor();
     await page.keyboard.press("Escape");
@@ -182,7 +182,7 @@ describe("manage", { skip }, async () => {
     });
     t.after(() => deployed.stop());
     const page = await deployed.open(t, "#/tools/manage/tools");
-    await page.getByText(/part of the deployed code .* Removing it hides it from this agent alone\./).waitFor();
+    await page.getByText(/part of the deployed code .* Removing it hides it from this agent only\./).waitFor();
     await click(page, "Hide weather from this agent");
     await page.getByRole("list", { name: "Hidden tools" }).getByText("weather", { exact: true }).waitFor();
     assert.deepEqual((await deployed.server.call("tools", "listTools", {})).body, { tools: [], hidden: ["weather"] });
@@ -198,7 +198,7 @@ describe("manage", { skip }, async () => {
     await click(page, "Try weather");
     await click(page, "Call");
     const told = page.getByRole("dialog").getByRole("alert");
-    await told.getByText("This Worker takes no calls of tools from a page.").waitFor();
+    await told.getByText("This Worker doesn't accept tool calls from a page.").waitFor();
     for (const way of ["npm start", "SESSION_AGENT_TOKEN", "in a conversation"]) await told.getByText(way).waitFor();
   });
 
@@ -212,10 +212,10 @@ describe("manage", { skip }, async () => {
       await page.keyboard.press("Enter");
       await fill(page, "Session", "s");
       await page.getByLabel("add system instructions to a turn").check();
-      await fill(page, "Turns in a minute", "5");
+      await fill(page, "Turns per minute", "5");
       await fill(page, "Holder", "user-42");
-      await click(page, "Make a token");
-      await page.getByText("It sees the session s alone.").waitFor();
+      await click(page, "Create token");
+      await page.getByText("Access to session s only.").waitFor();
       const token = await page.getByLabel("Token", { exact: true }).inputValue();
       const asToken = { headers: { authorization: `Bearer ${token}` } };
       assert.equal((await locked.server.call("t", "getPathLength", { sessionId: "s" }, asToken)).status, 200);
@@ -233,7 +233,7 @@ describe("manage", { skip }, async () => {
     const page = await site.open(t, "#/compact/manage/compaction");
     await fill(page, "Compact when a conversation has so many tokens", "30000");
     await click(page, "Set");
-    await page.getByText("Set.", { exact: true }).waitFor();
+    await page.getByText("Saved.", { exact: true }).waitFor();
     assert.equal((await ask("compact", "configureCompaction")).compactAfter, 30_000);
     await fill(page, "Compact when a conversation has so many tokens", "");
     await click(page, "Set");
@@ -246,17 +246,17 @@ describe("manage", { skip }, async () => {
   test("a_backup_is_made_planned_and_listed_and_without_recovery_a_sentence_says_so", async (t) => {
     await ask("copies", "createSession", { id: "s" });
     const page = await site.open(t, "#/copies/manage/copies");
-    await page.getByText("No backup yet.").waitFor();
+    await page.getByText("No backups yet.").waitFor();
     await click(page, "Back up now");
     await page.getByText(/Backed up: /).waitFor();
     await page.getByText(/^copies\/\d+\.ndjson$/).waitFor();
-    await fill(page, "Every so many hours", "12");
-    await click(page, "Set the schedule");
+    await fill(page, "Interval in hours", "12");
+    await click(page, "Save schedule");
     await until(
       () => ask("copies", "listBackups"),
       ({ nextAt, backups }) => nextAt > Date.now() && backups.length === 2,
     );
-    await click(page, "Find the state");
+    await click(page, "Find bookmark");
     await page.getByText(/no point-in-time recovery/).waitFor();
   });
 
@@ -278,13 +278,13 @@ describe("manage", { skip }, async () => {
       await ask(name, "appendEvents", { sessionId: "s", events });
     }
     const page = await site.open(t, "#/operator/manage/agents");
-    await fill(page, "Names that begin with", "u:7:");
+    await fill(page, "Name prefix", "u:7:");
     await page.getByRole("link", { name: "u:7:a" }).waitFor();
-    await fill(page, "Search in them", "window");
+    await fill(page, "Search their conversations", "window");
     await click(page, "Search");
     await page.getByText("2 results in 2 agents").waitFor();
     await click(page, "Erase these agents");
-    await fill(page, "The beginning of the names once more", "u:7:");
+    await fill(page, "Type the name prefix to confirm", "u:7:");
     await page.getByRole("dialog").getByRole("button", { name: "Erase", exact: true }).click();
     await page.getByText(/3 agents are gone/).waitFor();
     assert.deepEqual((await ask("operator", "listAgents", { prefix: "u:7" })).agents, []);
@@ -309,10 +309,10 @@ describe("manage", { skip }, async () => {
       ];
       model.next(say(JSON.stringify({ changes })));
       const page = await learning.open(t, "#/new/manage/proposals");
-      await page.getByRole("link", { name: "Have it learn" }).click();
-      await page.getByLabel("Searchable block that facts go to").waitFor();
+      await page.getByRole("link", { name: "Set up learning" }).click();
+      await page.getByLabel("Block for learned facts").waitFor();
       await page.goto(learning.at("#/l/manage/proposals"));
-      await page.getByText("Nothing waits for a decision").waitFor();
+      await page.getByText("No pending proposals").waitFor();
       await click(page, "Learn now");
       const seat = page.getByLabel("Text of facts / seat");
       await seat.fill("The user likes window seats on trains.");
@@ -321,19 +321,19 @@ describe("manage", { skip }, async () => {
       const home = page.locator(".entry").filter({ hasText: "home" });
       await home.getByRole("checkbox").uncheck();
       await click(page, "Approve");
-      await page.getByText("Learnt: 1 change.").waitFor();
+      await page.getByText("Approved 1 change.").waitFor();
       // The change leads to the fact, and its history to what was said.
       await page.getByRole("link", { name: "facts / seat" }).click();
       const history = page.getByRole("region", { name: "Versions" });
-      await history.getByText("learnt").waitFor();
+      await history.getByText("learned").waitFor();
       // Another text is the operator's word.
-      await history.getByText("From: operator").waitFor();
+      await history.getByText("Source: operator").waitFor();
       const source = history.getByRole("link", { name: "message 1" });
       assert.match(await source.getAttribute("href"), /sessions\/s\/conversation\?at=e$/);
       await page.goto(learning.at("#/l/manage/proposals"));
       await page.getByRole("button", { name: "Reject" }).waitFor();
       // What was learnt of it can be seen and taken back while the rest waits.
-      await page.getByRole("button", { name: "Take back" }).waitFor();
+      await page.getByRole("button", { name: "Revert" }).waitFor();
       await page.getByLabel("Show").selectOption("today");
       await page.getByText("The user likes window seats on trains.").first().waitFor();
       await page.getByLabel("Show").selectOption("pending");
@@ -344,10 +344,10 @@ describe("manage", { skip }, async () => {
         [["seat", "The user likes window seats on trains."]],
       );
       await click(page, "Reject");
-      await page.getByText("Nothing waits for a decision").waitFor();
+      await page.getByText("No pending proposals").waitFor();
       await page.getByLabel("Show").selectOption("today");
       await page.getByText("The user likes window seats on trains.").first().waitFor();
-      await click(page, "Take back");
+      await click(page, "Revert");
       await until(entries, (left) => left.length === 0);
       await page.getByLabel("Show").selectOption("reverted");
       await page.getByText("The user likes window seats on trains.").first().waitFor();
@@ -361,7 +361,7 @@ describe("manage", { skip }, async () => {
     const bare = await startConsole();
     try {
       const page = await bare.open(t, "#/a/manage/agents");
-      await page.getByText("This Worker keeps no list of its agents").waitFor();
+      await page.getByText("This Worker has no agent directory").waitFor();
     } finally {
       await bare.stop();
     }
@@ -380,15 +380,15 @@ describe("manage", { skip }, async () => {
       });
       const page = await site.open(t, "", { ...options, bypassCSP: true });
       for (const [part, text] of [
-        ["proposals", "Nothing waits for a decision"],
+        ["proposals", "No pending proposals"],
         ["retention", "What would go"],
-        ["people", "Name, address or number"],
+        ["people", "Name, email address or number"],
         ["tools", "needs approval"],
-        ["tokens", "Make a token"],
+        ["tokens", "Create token"],
         ["compaction", "Compact when"],
         ["copies", "Back to a time"],
         ["defaults", "maxSteps"],
-        ["agents", "Search in them"],
+        ["agents", "Search their conversations"],
       ]) {
         await page.goto(site.at(`#/${agent}/manage/${part}`));
         await page.getByText(text).first().waitFor();

@@ -13,10 +13,10 @@ describe("memory", { skip }, async () => {
 
   test("a_block_is_defined_written_compared_and_taken_back", async (t) => {
     const page = await site.open(t, "#/blocks/memory");
-    await page.getByRole("button", { name: "Define a block" }).click();
+    await page.getByRole("button", { name: "Define block" }).click();
     await page.getByLabel("Label").fill("notes");
     await page.getByLabel("Description").fill("What was noticed");
-    await page.getByLabel("Most tokens").fill("100");
+    await page.getByLabel("Token limit").fill("100");
     await page.getByRole("dialog").getByRole("button", { name: "Define" }).click();
     await page.getByRole("button", { name: /^notes/ }).click();
     for (const [text, reason] of [
@@ -33,8 +33,8 @@ describe("memory", { skip }, async () => {
     assert.deepEqual(await page.locator(".diff ins").allTextContents(), ["Three."]);
     assert.equal(await page.getByRole("meter").getAttribute("aria-valuemax"), "100");
 
-    await page.getByRole("button", { name: "Go back to version 1" }).click();
-    await page.getByText("Version 1 is back, as a new version.").waitFor();
+    await page.getByRole("button", { name: "Restore version 1" }).click();
+    await page.getByText("Restored version 1 as a new version.").waitFor();
     const block = await ask("blocks", "getBlock", { label: "notes" });
     assert.deepEqual([block.content, block.version], ["One.\nTwo.", 3]);
     const { versions } = await ask("blocks", "getBlockVersions", { label: "notes" });
@@ -51,7 +51,7 @@ describe("memory", { skip }, async () => {
     await page.getByLabel("Text", { exact: true }).fill("Mine.");
     await ask("raced", "setBlock", { label: "notes", content: "Theirs." });
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("Somebody has changed the block meanwhile").waitFor();
+    await page.getByText("The block was changed by someone else").waitFor();
     assert.equal((await ask("raced", "getBlock", { label: "notes" })).content, "Theirs.");
     assert.equal(await page.getByLabel("Text", { exact: true }).inputValue(), "Mine.");
   });
@@ -59,17 +59,17 @@ describe("memory", { skip }, async () => {
   test("entries_are_added_found_changed_and_deleted", async (t) => {
     await ask("entries", "defineBlock", { label: "places", kind: "searchable" });
     const page = await site.open(t, "#/entries/memory/places");
-    await page.getByRole("button", { name: "Add an entry" }).click();
+    await page.getByRole("button", { name: "Add entry" }).click();
     await page.getByLabel("Key").fill("opera");
     await page.getByLabel("Title").fill("Opera house");
     await page.getByRole("dialog").getByLabel("Text").fill("You can walk on its roof.");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("You can walk on its roof.").waitFor();
-    await page.getByLabel("Search the entries").fill("roofs");
+    await page.getByLabel("Search entries").fill("roofs");
     await page.keyboard.press("Enter");
-    await page.getByText("1 hit").waitFor();
+    await page.getByText("1 result").waitFor();
     assert.deepEqual(await page.locator(".entry mark").allTextContents(), ["roof"]);
-    await page.getByLabel("Search the entries").fill("");
+    await page.getByLabel("Search entries").fill("");
     await page.getByRole("button", { name: "Change opera" }).click();
     await page.getByRole("dialog").getByLabel("Text").fill("Closed.");
     await page.getByRole("button", { name: "Save" }).click();
@@ -98,16 +98,16 @@ describe("memory", { skip }, async () => {
     listing.open();
     await isListed;
     const searching = await hold(page, "**/rpc/searchContext");
-    await page.getByLabel("Search the entries").fill("block");
+    await page.getByLabel("Search entries").fill("block");
     await page.keyboard.press("Enter");
     await searching.come;
-    await page.getByLabel("Search the entries").fill("");
+    await page.getByLabel("Search entries").fill("");
     const isFound = page.waitForResponse("**/rpc/searchContext").then((response) => response.finished());
     searching.open();
     await isFound;
     await drawn(page);
     assert.deepEqual(
-      [await page.getByText("1 hit").count(), await page.locator(".entry .prose").allTextContents()],
+      [await page.getByText("1 result").count(), await page.locator(".entry .prose").allTextContents()],
       [0, ["Of the second block."]],
     );
   });
@@ -138,9 +138,9 @@ describe("memory", { skip }, async () => {
     await set("rain", { tags: ["weather"] });
     const page = await site.open(t, "#/marks/memory/facts");
     const card = (text) => page.locator(".entry").filter({ hasText: text });
-    await card("About tea").getByText("From: user").waitFor();
+    await card("About tea").getByText("Source: user").waitFor();
     await card("About tea").getByText("city: Oslo").waitFor();
-    await page.getByRole("button", { name: "Only entries with the tag taste" }).click();
+    await page.getByRole("button", { name: "Show only entries tagged taste" }).click();
     await until(
       () => page.locator(".entry").count(),
       (count) => count === 1,
@@ -167,14 +167,14 @@ describe("memory", { skip }, async () => {
       validFrom: Date.UTC(2020, 0, 1),
     });
     const page = await site.open(t, "#/facts/memory/homes", { timezoneId: "Europe/Oslo" });
-    await page.getByRole("button", { name: "Add an entry" }).click();
+    await page.getByRole("button", { name: "Add entry" }).click();
     await page.getByLabel("Key").fill("oslo");
     await page.getByRole("dialog").getByLabel("Text").fill("The user lives by the fjord.");
-    await page.getByLabel("Holds from").fill("2025-05-01T12:30");
+    await page.getByLabel("Valid from").fill("2025-05-01T12:30");
     await page.getByLabel("Replaces").fill("lisbon");
     await page.getByRole("button", { name: "Save" }).click();
     const card = (text) => page.locator(".entry").filter({ hasText: text });
-    await card("the river").getByText("holds no longer").waitFor();
+    await card("the river").getByText("no longer true").waitFor();
     await card("the river").getByText("Replaced by oslo").waitFor();
     await card("the fjord").getByText("Replaces lisbon").waitFor();
     const { entries } = await ask("facts", "listEntries", { label: "homes" });
@@ -198,13 +198,13 @@ describe("memory", { skip }, async () => {
     const changed = (await ask("facts", "listEntries", { label: "homes" })).entries.find(({ key }) => key === "oslo");
     assert.deepEqual([changed.title, changed.validFrom, changed.supersedes], ["Oslo", 1_750_000_012_345, ["lisbon"]]);
 
-    await page.getByLabel("Search the entries").fill("lives");
+    await page.getByLabel("Search entries").fill("lives");
     await page.keyboard.press("Enter");
-    await page.getByRole("status").getByText("1 hit").waitFor();
-    await page.getByRole("region", { name: "What held before" }).getByText("Lisbon", { exact: true }).waitFor();
-    await page.getByLabel("What held on").fill("2022-06-01T00:00");
+    await page.getByRole("status").getByText("1 result").waitFor();
+    await page.getByRole("region", { name: "Earlier facts" }).getByText("Lisbon", { exact: true }).waitFor();
+    await page.getByLabel("As of").fill("2022-06-01T00:00");
     await page.getByRole("button", { name: "Search", exact: true }).click();
-    await page.getByText("of what held on").waitFor();
+    await page.getByText("as of").waitFor();
     await card("the river").waitFor();
     assert.equal(await card("the fjord").count(), 0);
   });
@@ -233,9 +233,9 @@ describe("memory", { skip }, async () => {
         skill,
         async (page) => {
           await page.getByText("What to pack").first().click();
-          await page.getByRole("button", { name: "Versions of the document" }).click();
+          await page.getByRole("button", { name: "Versions" }).click();
         },
-        "Delete the document",
+        "Delete",
       ],
     ]) {
       const page = await site.open(t, `#/past/memory/${label}`);
@@ -245,24 +245,24 @@ describe("memory", { skip }, async () => {
         [await page.locator(".diff del").allTextContents(), await page.locator(".diff ins").allTextContents()],
         [["Open."], ["Closed."]],
       );
-      await page.getByRole("button", { name: "Go back to version 1" }).click();
-      await page.getByText("Version 1 is back, as a new version.").waitFor();
+      await page.getByRole("button", { name: "Restore version 1" }).click();
+      await page.getByText("Restored version 1 as a new version.").waitFor();
       await until(read, (content) => content === "Open.");
       await page.getByRole("button", { name: remove }).click();
       await until(read, (content) => content === undefined);
       await page
-        .getByRole("region", { name: "What was deleted" })
-        .getByRole("button", { name: "Go back to version 2" })
+        .getByRole("region", { name: "Deleted item" })
+        .getByRole("button", { name: "Restore version 2" })
         .click();
       await until(read, (content) => content === "Closed.");
-      await page.getByRole("region", { name: "What was deleted" }).waitFor({ state: "detached" });
+      await page.getByRole("region", { name: "Deleted item" }).waitFor({ state: "detached" });
     }
   });
 
   test("documents_are_added_read_and_deleted", async (t) => {
     await ask("documents", "defineBlock", { label: "guides", kind: "loadable" });
     const page = await site.open(t, "#/documents/memory/guides");
-    await page.getByRole("button", { name: "Add a document" }).click();
+    await page.getByRole("button", { name: "Add document" }).click();
     await page.getByLabel("Key").fill("packing");
     await page.getByLabel("Description").fill("What to pack");
     await page.getByRole("dialog").getByLabel("Text").fill("Take a jacket.");
@@ -270,11 +270,11 @@ describe("memory", { skip }, async () => {
     await page.getByText("What to pack").click();
     await page.getByText("Take a jacket.").waitFor();
     assert.equal((await ask("documents", "loadSkill", { label: "guides", key: "packing" })).content, "Take a jacket.");
-    await page.getByLabel("Search the documents").fill("no such words");
+    await page.getByLabel("Search documents").fill("no such words");
     assert.equal(await page.getByText("What to pack").count(), 0);
-    await page.getByLabel("Search the documents").fill("pack");
+    await page.getByLabel("Search documents").fill("pack");
     await page.getByText("What to pack").click();
-    await page.getByRole("button", { name: "Delete the document" }).click();
+    await page.getByRole("button", { name: "Delete" }).click();
     await page.getByText("No documents yet").waitFor();
     assert.deepEqual((await ask("documents", "listSkills", { label: "guides" })).skills, []);
   });
@@ -300,16 +300,16 @@ describe("memory", { skip }, async () => {
     const listed = (await ask("prompted", "getTools", { sessionId: "s" })).tools;
     for (const { name } of listed) await page.locator("details.fold", { hasText: name }).first().waitFor();
 
-    await page.getByRole("button", { name: "Show the frozen prompt" }).click();
-    await page.getByText("It is the same as the prompt above.").waitFor();
+    await page.getByRole("button", { name: "Show frozen prompt" }).click();
+    await page.getByText("Same as the prompt above.").waitFor();
     await ask("prompted", "setBlock", { label: "memory", content: "Likes tea." });
     await page.getByRole("link", { name: "Events", exact: true }).click();
     await page.getByRole("link", { name: "Context", exact: true }).click();
     await page.getByRole("region", { name: "System prompt" }).getByText("Likes tea.").waitFor();
-    await page.getByRole("button", { name: "Show the frozen prompt" }).click();
+    await page.getByRole("button", { name: "Show frozen prompt" }).click();
     await page.locator(".diff ins", { hasText: "Likes tea." }).waitFor();
-    await page.getByRole("button", { name: "Refresh it" }).click();
-    await page.getByText("It is the same as the prompt above.").waitFor();
+    await page.getByRole("button", { name: "Refresh prompt" }).click();
+    await page.getByText("Same as the prompt above.").waitFor();
     assert.match((await ask("prompted", "freezePrompt", { sessionId: "s" })).prompt, /Likes tea\./);
 
     // The whole request, with a tool of the agent's own.
@@ -317,7 +317,7 @@ describe("memory", { skip }, async () => {
     await ask("prompted", "defineTool", { name: "weather", description: "Tells the weather.", url });
     await page.getByRole("button", { name: "Reload", exact: true }).click();
     await page.locator("details.fold", { hasText: "registered" }).getByText("weather", { exact: true }).waitFor();
-    await page.getByText("The whole request as it is sent").click();
+    await page.getByText("Full request").click();
     const shown = page.locator("pre", { hasText: '"messages"' });
     await shown.waitFor();
     const { modelInput } = await ask("prompted", "buildWorkingContext", turn);
@@ -328,7 +328,7 @@ describe("memory", { skip }, async () => {
   test("a_session_has_a_memory_of_its_own", async (t) => {
     await ask("own", "createSession", { id: "s" });
     const page = await site.open(t, "#/own/sessions/s/memory");
-    await page.getByRole("button", { name: "Define a block" }).click();
+    await page.getByRole("button", { name: "Define block" }).click();
     await page.getByLabel("Label").fill("here");
     await page.getByRole("dialog").getByRole("button", { name: "Define" }).click();
     await page.getByRole("button", { name: /^here/ }).waitFor();

@@ -533,10 +533,10 @@ test("a_turn_on_record_is_drawn_by_its_times", () => {
           ["wait", 1030, 1100],
           ["answer", 1100, 1210],
         ],
-        "1,000 in, 10 cached, 5 out · tool-calls",
+        "1,000 in, 10 cached, 5 out · Called tools",
       ],
       ["weather", [["tool", 1210, 1310]], "mcp"],
-      ["ask", [], "client, not called here"],
+      ["ask", [], "client, called elsewhere"],
     ],
   );
   assert.equal(rows[0].failure.code, "model_failed");

@@ -40,7 +40,7 @@ describe("sessions", { skip }, async () => {
 
   test("the_example_is_made_once", async (t) => {
     const page = await site.open(t, "");
-    await page.getByRole("button", { name: "Show me an example" }).click();
+    await page.getByRole("button", { name: "Create an example" }).click();
     await page.getByText("Walk on the roof").waitFor();
     const { sessions } = await ask("example", "listSessions");
     assert.deepEqual(
@@ -49,7 +49,7 @@ describe("sessions", { skip }, async () => {
     );
     assert.equal((await ask("example", "getBlocks")).length, 4);
     await page.goto(site.at(""));
-    await page.getByRole("button", { name: "Show me an example" }).click();
+    await page.getByRole("button", { name: "Create an example" }).click();
     await page.getByText("Walk on the roof").waitFor();
     assert.equal((await ask("example", "loadEvents", { sessionId: "trip" })).length, 7);
   });
@@ -63,7 +63,7 @@ describe("sessions", { skip }, async () => {
     await page.getByRole("heading", { name: "Plans" }).waitFor();
     assert.equal((await ask("made", "getSession", { sessionId: "plans" })).name, "Plans");
 
-    await page.getByLabel("More for this session").click();
+    await page.getByLabel("Session actions").click();
     await page.getByRole("button", { name: "Name and tags" }).click();
     await page.getByRole("dialog").getByLabel("Name").fill("Better plans");
     await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
@@ -105,7 +105,7 @@ describe("sessions", { skip }, async () => {
     const shows = (...names) =>
       until(listed, (found) => JSON.stringify([...found].sort()) === JSON.stringify([...names].sort()));
     await shows("To Oslo", "To Rome", "The rent");
-    await page.getByLabel("More for this session").click();
+    await page.getByLabel("Session actions").click();
     await page.getByRole("button", { name: "Name and tags" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Tags").fill("home\nsummer");
@@ -116,23 +116,23 @@ describe("sessions", { skip }, async () => {
     assert.deepEqual([tags, metadata], [["home", "summer"], { channel: "mail" }]);
 
     // By a tag that a session has, with one click; what is searched is narrowed, too.
-    await page.getByRole("button", { name: "Only sessions with the tag summer" }).click();
+    await page.getByRole("button", { name: "Show only sessions tagged summer" }).click();
     await shows("To Oslo", "The rent");
     await page.getByLabel("Search all sessions").fill("window");
     await page.keyboard.press("Enter");
-    await page.getByText("2 hits for").waitFor();
-    await page.getByRole("button", { name: "End the search" }).click();
+    await page.getByText("2 results for").waitFor();
+    await page.getByRole("button", { name: "Clear search" }).click();
     // By what somebody writes.
-    await page.getByRole("button", { name: "Filter the sessions" }).click();
+    await page.getByRole("button", { name: "Filter sessions" }).click();
     assert.equal(await dialog.getByLabel("Tags").inputValue(), "summer");
     await dialog.getByLabel("Tags").fill("");
     await dialog.getByLabel("Metadata").fill('{"n": {"gt": 5}}');
     await dialog.getByRole("button", { name: "Filter", exact: true }).click();
     await shows("To Oslo");
-    await page.getByRole("button", { name: "Filter the sessions" }).click();
+    await page.getByRole("button", { name: "Filter sessions" }).click();
     await dialog.getByLabel("Metadata").fill('{"n": 8}');
     await dialog.getByRole("button", { name: "Filter", exact: true }).click();
-    await page.getByText("No session has all of this.").waitFor();
+    await page.getByText("No sessions match the filter.").waitFor();
     await page.getByRole("button", { name: "Show all sessions" }).click();
     await shows("To Oslo", "To Rome", "The rent");
   });
@@ -141,9 +141,9 @@ describe("sessions", { skip }, async () => {
     await seeded("deleted");
     const page = await site.open(t, "#/deleted/sessions/s");
     const remove = async () => {
-      await page.getByLabel("More for this session").click();
+      await page.getByLabel("Session actions").click();
       await page.getByRole("button", { name: "Delete", exact: true }).click();
-      await page.getByText("goes when you leave this page").waitFor();
+      await page.getByText("will be deleted when you leave this page").waitFor();
     };
     await remove();
     await page.getByText("This agent has no sessions").waitFor();
@@ -177,7 +177,7 @@ describe("sessions", { skip }, async () => {
       { times: 1 },
     );
     await looking.reached;
-    await page.getByLabel("More for this session").click();
+    await page.getByLabel("Session actions").click();
     await page.getByRole("button", { name: "Delete", exact: true }).click();
     await page.getByRole("button", { name: "Delete now" }).click();
     await until(
@@ -195,23 +195,23 @@ describe("sessions", { skip }, async () => {
   test("a_session_goes_out_as_a_file_and_comes_in_again", async (t) => {
     await seeded("carried", "out", "Carried");
     const page = await site.open(t, "#/carried/sessions/out");
-    await page.getByLabel("More for this session").click();
+    await page.getByLabel("Session actions").click();
     await page.getByRole("button", { name: "Export" }).click();
-    await page.getByText("The file is whole").waitFor();
+    await page.getByText("The file is ready").waitFor();
     const [download] = await Promise.all([
       page.waitForEvent("download"),
-      page.getByRole("link", { name: "Save the file" }).click(),
+      page.getByRole("link", { name: "Save file" }).click(),
     ]);
     assert.equal(download.suggestedFilename(), "Carried.ndjson");
     const file = await readFile(await download.path());
     assert.match(file.toString().trimEnd().split("\n").at(-1), /"type":"end"/);
     await page.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
 
-    await page.getByRole("button", { name: "Import a session" }).click();
+    await page.getByRole("button", { name: "Import session" }).click();
     await page
       .getByLabel("File")
       .setInputFiles({ name: "carried.ndjson", mimeType: "application/x-ndjson", buffer: file });
-    await page.getByLabel("Id of the new session").fill("in");
+    await page.getByLabel("ID of the new session").fill("in");
     await page.getByRole("button", { name: "Import", exact: true }).click();
     await page.getByText("Imported 4 events.").waitFor();
     await page.getByText("In the bowl.").waitFor();
@@ -236,12 +236,12 @@ describe("sessions", { skip }, async () => {
     });
     await page.goto(site.at("#/hasty"));
     await page.reload();
-    await page.getByRole("button", { name: "Import a session" }).click();
+    await page.getByRole("button", { name: "Import session" }).click();
     const choose = (id) =>
       page
         .getByLabel("File")
         .setInputFiles({ name: "x.ndjson", mimeType: "text/plain", buffer: Buffer.from(`{"id":"${id}"}\n`) });
-    const id = page.getByLabel("Id of the new session");
+    const id = page.getByLabel("ID of the new session");
     await choose("first");
     await id.fill("mine");
     await page.evaluate(() => window.readOn());
@@ -250,7 +250,7 @@ describe("sessions", { skip }, async () => {
     // An id that nobody wrote is the file's.
     await id.fill("");
     await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
-    await page.getByRole("button", { name: "Import a session" }).click();
+    await page.getByRole("button", { name: "Import session" }).click();
     for (const name of ["first", "second"]) {
       await choose(name);
       await until(
@@ -262,11 +262,11 @@ describe("sessions", { skip }, async () => {
 
   test("a_broken_file_is_refused_with_the_worker_s_own_words", async (t) => {
     const page = await site.open(t, "#/broken");
-    await page.getByRole("button", { name: "Import a session" }).click();
+    await page.getByRole("button", { name: "Import session" }).click();
     await page
       .getByLabel("File")
       .setInputFiles({ name: "x.ndjson", mimeType: "text/plain", buffer: Buffer.from("not a line\n") });
-    await page.getByLabel("Id of the new session").fill("x");
+    await page.getByLabel("ID of the new session").fill("x");
     await page.getByRole("button", { name: "Import", exact: true }).click();
     await page
       .getByRole("dialog")
@@ -282,7 +282,7 @@ describe("sessions", { skip }, async () => {
     const page = await site.open(t, "#/searched");
     await page.getByLabel("Search all sessions").fill("umbrellas");
     await page.keyboard.press("Enter");
-    await page.getByText(/\d hits for/).waitFor();
+    await page.getByText(/\d results for/).waitFor();
     assert.deepEqual(await page.locator(".found mark").allTextContents(), ["umbrella", "umbrella"]);
     await page
       .getByRole("link", { name: /^Second/ })
@@ -290,7 +290,7 @@ describe("sessions", { skip }, async () => {
       .click();
     await page.getByRole("heading", { name: "Second" }).waitFor();
     await page.getByText("Where is the umbrella?").first().waitFor();
-    await page.getByRole("button", { name: "End the search" }).click();
+    await page.getByRole("button", { name: "Clear search" }).click();
     await page
       .getByRole("link", { name: /^First/ })
       .first()

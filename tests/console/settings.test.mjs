@@ -19,20 +19,20 @@ describe("settings", { skip }, async () => {
     const page = await site.open(t, "#/set/settings");
     const fill = (label, text) => page.getByLabel(label, { exact: true }).fill(text);
     const choose = (label, option) => page.getByLabel(label, { exact: true }).selectOption(option);
-    await fill("Model for summaries", "demo");
-    await fill("Most tokens of a turn and its answer", "50000");
-    await fill("Most tokens of one answer", "2000");
+    await fill("Summary model", "demo");
+    await fill("Context limit", "50000");
+    await fill("Output limit", "2000");
     await fill("Temperature", "0.25");
     await choose("Reasoning", "low");
     await fill("System instructions", "Be brief.\nBe kind.");
-    await choose("The frozen prompt is rendered again", "turn");
-    await fill("Newest messages whose files a model gets", "2");
-    await choose("A message that comes while a turn runs", "queue");
-    await page.getByLabel("The model may search all sessions").check();
+    await choose("Refresh the frozen prompt", "turn");
+    await fill("Recent messages sent with their files", "2");
+    await choose("If a message arrives during a turn", "queue");
+    await page.getByLabel("Let the model search all sessions").check();
     await fill("Reserved metadata keys", "a\nb");
-    await fill("Price of a million input tokens", "2.5");
-    await fill("Price of a million output tokens", "10");
-    await fill("Models with prices of their own", '{"demo": {"input": 0, "output": 1}}');
+    await fill("Price per million input tokens", "2.5");
+    await fill("Price per million output tokens", "10");
+    await fill("Prices per model", '{"demo": {"input": 0, "output": 1}}');
     await fill("Address that is told", "https://app.example.com/ended");
     await fill("Address that is told of changes", "https://app.example.com/changed");
     await page.getByRole("button", { name: "Save" }).click();
@@ -70,16 +70,16 @@ describe("settings", { skip }, async () => {
 
     for (const [label, origin] of [
       ["Temperature", "set for this agent"],
-      ["Most steps of a turn", "deployed for all agents"],
+      ["Step limit per turn", "deployed for all agents"],
       ["Model", "built in"],
     ]) {
       await setting(page, label).getByText(origin).waitFor();
     }
-    await page.getByRole("button", { name: "Give up the agent's own temperature" }).click();
+    await page.getByRole("button", { name: "Reset temperature" }).click();
     await setting(page, "Temperature").getByText("deployed for all agents").waitFor();
     assert.equal(await page.getByLabel("Temperature", { exact: true }).inputValue(), "0.5");
     assert.equal((await ask("set", "getConfig")).origins.temperature, "defaults");
-    await page.getByRole("button", { name: "Give up the agent's own prices" }).click();
+    await page.getByRole("button", { name: "Reset prices" }).click();
     await until(
       () => ask("set", "getConfig"),
       ({ prices }) => prices === null,
@@ -93,23 +93,23 @@ describe("settings", { skip }, async () => {
     const reading = await hold(page, "**/rpc/getConfig");
     await page.getByRole("button", { name: "Save" }).click();
     await reading.come;
-    await field("Most steps of a turn").fill("7");
+    await field("Step limit per turn").fill("7");
     reading.open();
     await setting(page, "Temperature").getByText("set for this agent").waitFor();
     assert.deepEqual(
-      [await field("Temperature").inputValue(), await field("Most steps of a turn").inputValue()],
+      [await field("Temperature").inputValue(), await field("Step limit per turn").inputValue()],
       ["0.75", "7"],
     );
-    await page.getByRole("button", { name: "Give up the agent's own temperature" }).click();
+    await page.getByRole("button", { name: "Reset temperature" }).click();
     await setting(page, "Temperature").getByText("deployed for all agents").waitFor();
     assert.deepEqual(
-      [await field("Temperature").inputValue(), await field("Most steps of a turn").inputValue()],
+      [await field("Temperature").inputValue(), await field("Step limit per turn").inputValue()],
       ["0.5", "7"],
     );
     // Who loads the settings again wants nothing else.
     await page.getByRole("button", { name: "Reload" }).click();
     await until(
-      () => field("Most steps of a turn").inputValue(),
+      () => field("Step limit per turn").inputValue(),
       (text) => text === "3",
     );
     assert.equal((await ask("hasty", "getConfig")).maxSteps, 3);
@@ -119,10 +119,10 @@ describe("settings", { skip }, async () => {
     const { origins } = await ask("limited", "getConfig");
     const page = await site.open(t, "#/limited/settings");
     await page.getByLabel("Temperature").waitFor();
-    assert.equal(await page.getByLabel("Most turns in a minute").count(), "limits" in origins ? 1 : 0);
+    assert.equal(await page.getByLabel("Turn limit (per minute)").count(), "limits" in origins ? 1 : 0);
     if (!("limits" in origins)) return;
-    await page.getByLabel("Most turns in a minute").fill("5");
-    await page.getByLabel("Most tokens in a day").fill("1000");
+    await page.getByLabel("Turn limit (per minute)").fill("5");
+    await page.getByLabel("Token limit (per day)").fill("1000");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("Saved.").waitFor();
     assert.deepEqual((await ask("limited", "getConfig")).limits, { turnsPerMinute: 5, tokensPerDay: 1000 });
@@ -131,7 +131,7 @@ describe("settings", { skip }, async () => {
   test("what_is_deployed_wrong_is_shown_in_the_worker_s_words", async (t) => {
     const { problems } = await ask("wrong", "getConfig");
     const page = await site.open(t, "#/wrong/settings");
-    const shown = page.getByRole("region", { name: "Left out of the deployed defaults" });
+    const shown = page.getByRole("region", { name: "Invalid deployed defaults" });
     await shown.getByText(problems[0].message).waitFor();
     await shown.getByText("agent-defaults.json: blocks[0].kind").waitFor();
   });
@@ -139,15 +139,15 @@ describe("settings", { skip }, async () => {
   test("a_refused_setting_says_why_and_nothing_is_written", async (t) => {
     const page = await site.open(t, "#/refused/settings");
     await page.getByLabel("Temperature").fill("9");
-    await page.getByLabel("Most steps of a turn").fill("7");
+    await page.getByLabel("Step limit per turn").fill("7");
     await page.getByRole("button", { name: "Save" }).click();
     await page.locator(".notice.failed").getByText("temperature").waitFor();
     assert.equal(await page.getByLabel("Temperature").inputValue(), "9");
     assert.equal((await ask("refused", "getConfig")).maxSteps, 3);
     await page.getByLabel("Temperature").fill("");
-    await page.getByLabel("Models with prices of their own").fill("{");
+    await page.getByLabel("Prices per model").fill("{");
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("is not JSON").waitFor();
+    await page.getByText("is not valid JSON").waitFor();
     assert.equal((await ask("refused", "getConfig")).maxSteps, 3);
   });
 });

@@ -45,7 +45,7 @@ export function Branches({ conversation }: { conversation: Conversation }) {
       {tree.isReading.value && <Loading what="the tree" />}
       {nodes === null && !tree.isReading.value && error === undefined && (
         <Empty title="A long conversation" icon="branch">
-          <p>Its tree is drawn from all of its events. Reading them costs a row for each.</p>
+          <p>Drawing the tree reads every event of the session: one row for each.</p>
           <Button kind="main" onClick={read}>
             Draw the tree
           </Button>
@@ -53,11 +53,11 @@ export function Branches({ conversation }: { conversation: Conversation }) {
       )}
       {nodes?.length === 0 && (
         <Empty title="No branches yet" icon="branch">
-          <p>Answer a message again or edit one, and a branch grows beside it.</p>
+          <p>Regenerate an answer or edit a message to create a branch.</p>
         </Empty>
       )}
       {stretches.length > 0 && <Drawing conversation={conversation} stretches={stretches.slice(0, shown)} />}
-      {stretches.length > shown && <Button onClick={() => setShown(shown + SHOWN)}>Draw more</Button>}
+      {stretches.length > shown && <Button onClick={() => setShown(shown + SHOWN)}>Show more</Button>}
     </section>
   );
 }
@@ -66,7 +66,7 @@ function Drawing({ conversation, stretches }: { conversation: Conversation; stre
   const lanes = Math.max(...stretches.map(({ lane }) => lane)) + 1;
   const isBusy = conversation.state.value !== "idle";
   return (
-    <div class="tree" tabIndex={0} role="region" aria-label="Tree of branches">
+    <div class="tree" tabIndex={0} role="region" aria-label="Branch tree">
       <svg class="tree-lines" width={lanes * LANE + 12} height={stretches.length * ROW} aria-hidden="true">
         {drawn(stretches).map(({ stretch, row, above }) => (
           <path
@@ -88,12 +88,12 @@ function Drawing({ conversation, stretches }: { conversation: Conversation; stre
               </p>
               <p class="note">
                 {counted(stretch.events, "event")}
-                {stretch.isEnd && stretch.isOnPath ? ", shown now" : ""}
+                {stretch.isEnd && stretch.isOnPath ? ", current" : ""}
               </p>
             </div>
             {stretch.isEnd && !stretch.isOnPath && may("setLeaf") && (
               <Button disabled={isBusy} onClick={() => void conversation.switchTo(stretch.last.id)}>
-                Switch here
+                Switch to this branch
               </Button>
             )}
           </li>

@@ -49,13 +49,13 @@ export function Changes({ conversation }: { conversation: Conversation }) {
 
   return (
     <section class="tab-page">
-      <Heading title="Change feed" note="Live: a change appears within a second. The newest is on top.">
+      <Heading title="Change feed" note="Live: changes appear within a second, newest first.">
         <span class="pulse">{count(seen)} so far</span>
       </Heading>
       {error !== undefined && <Problem error={error} retry={() => setTurn(turn + 1)} />}
       {changes.length === 0 && error === undefined && (
-        <Empty title="Nothing has changed yet" icon="bolt">
-          <p>Each append, update and delete shows up here while you look.</p>
+        <Empty title="No changes yet" icon="bolt">
+          <p>Appends, updates and deletions appear here as they happen.</p>
         </Empty>
       )}
       {changes.length > 0 && (
@@ -86,13 +86,13 @@ function Row({ change: { cursor, type, id }, events }: { change: Change; events:
         {event === undefined
           ? (WHOLE[type] ?? "")
           : event === null
-            ? "The event is gone."
+            ? "The event was deleted."
             : shownText(cut(textOf(event), GLANCE))}
       </p>
       {event && <Time at={event.createdAt} />}
       <p class="ids">
         <span>
-          {cursor} · <bdi class="name">{id === null ? "the whole session" : shownName(id)}</bdi>
+          {cursor} · <bdi class="name">{id === null ? "entire session" : shownName(id)}</bdi>
         </span>
       </p>
     </div>

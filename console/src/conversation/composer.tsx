@@ -25,7 +25,7 @@ export function Composer({ conversation }: { conversation: Conversation }) {
     // A message that was not taken is not lost.
     if (!isTaken) setText((newer) => (newer === "" ? text : `${text}\n\n${newer}`));
   };
-  if (!may("chat")) return <p class="composer hint">Your token may read this conversation, and write nothing.</p>;
+  if (!may("chat")) return <p class="composer hint">Your token can read this conversation but not write to it.</p>;
   const models = rights.value.models;
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -53,19 +53,19 @@ export function Composer({ conversation }: { conversation: Conversation }) {
         {models?.length !== 0 && (
           <details class="fold model">
             <summary>
-              <Icon name="settings" /> {model.value.trim() || "The agent's model"}
+              <Icon name="settings" /> {model.value.trim() || "Agent's model"}
             </summary>
             <Field
-              label="Model of this page's turns"
+              label="Model for messages sent from this page"
               value={model.value}
               onInput={(text) => (model.value = text)}
               list={models ?? MODELS}
-              placeholder="The agent's model"
-              hint="As in MODEL: demo, or a provider's name and a colon before the model's."
+              placeholder="Agent's model"
+              hint="demo, or provider:model, for example openai:gpt-5-mini."
             />
           </details>
         )}
-        <span class="hint">Enter sends, Shift and Enter make a new line.</span>
+        <span class="hint">Press Enter to send, Shift+Enter for a new line.</span>
         {isAnswering && may("cancelTurn") && (
           <Button icon="stop" onClick={() => void conversation.stop()} disabled={state === "stopping"}>
             {state === "stopping" ? "Stopping" : "Stop"}

@@ -8,7 +8,7 @@ import type { Conversation } from "./conversation.ts";
 export function BranchOff({ conversation }: { conversation: Conversation }) {
   const decision = conversation.decision.value;
   if (decision === null || decision.newer === null || decision.call === null) return null;
-  const [verb, doing] = decision.call.approved ? ["Approve", "approves"] : ["Decline", "declines"];
+  const [verb, doing] = decision.call.approved ? ["Approve", "Approving"] : ["Decline", "Declining"];
   return (
     <Dialog
       title={`${counted(decision.newer, "newer message")} after this call`}
@@ -16,16 +16,15 @@ export function BranchOff({ conversation }: { conversation: Conversation }) {
     >
       <div class="dialog-body">
         <p>
-          A turn goes on where its call stands. Who {doing} this one begins a branch there, and the conversation goes on
-          on that branch.
+          {doing} this call creates a new branch that starts at the call. The conversation continues on that branch.
         </p>
         <p>
-          The newer messages stay as they are, on a branch of their own. The tab Branches, and the arrows beside a
-          message, lead back to them.
+          The newer messages stay on their own branch. To return to them, use the Branches tab or the arrows next to a
+          message.
         </p>
       </div>
       <footer>
-        <Button onClick={() => conversation.decideAnew()}>Leave the call open</Button>
+        <Button onClick={() => conversation.decideAnew()}>Decide later</Button>
         <Button kind="main" icon="branch" onClick={() => conversation.branchOff()}>
           {verb} on a new branch
         </Button>

@@ -47,7 +47,7 @@ export function Events({ conversation }: { conversation: Conversation }) {
   };
   return (
     <section class="tab-page">
-      <Heading title="Event log" note="Each row is one event as it was written, the newest first.">
+      <Heading title="Event log" note="Every event as it was written, newest first.">
         <Button icon="redo" onClick={() => void load(undefined, [])}>
           Reload
         </Button>
@@ -57,7 +57,7 @@ export function Events({ conversation }: { conversation: Conversation }) {
       )}
       {events.length === 0 && before === null && (
         <Empty title="No events yet" icon="chat">
-          <p>The first message of this session becomes its first event.</p>
+          <p>The first message in this session will be its first event.</p>
         </Empty>
       )}
       {events.length === 0 && before === undefined && state.isLoading && <Loading what="events" />}

@@ -60,7 +60,7 @@ function Actions({ conversation, message, fork }: Props) {
   const copy = () =>
     navigator.clipboard.writeText(textOf(message)).then(
       () => tell("Copied."),
-      () => tell("The browser does not let this page copy.", "failed"),
+      () => tell("The browser doesn't allow this page to copy.", "failed"),
     );
   const made = () =>
     go({
@@ -76,7 +76,7 @@ function Actions({ conversation, message, fork }: Props) {
         <Button
           kind="quiet"
           icon="redo"
-          label="Answer again"
+          label="Regenerate"
           disabled={isBusy}
           onClick={() => void conversation.regenerate(message.id)}
         />

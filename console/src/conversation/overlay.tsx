@@ -38,7 +38,7 @@ function Originals({ conversation, compactionId }: { conversation: Conversation;
     return compactions.find(({ id }) => id === compactionId) ?? null;
   });
   if (found.error) return <Problem error={found.error} retry={found.reload} />;
-  if (!found.data) return found.isLoading ? <Loading what="the summary's range" /> : null;
+  if (!found.data) return found.isLoading ? <Loading what="the summary" /> : null;
   const { tokensBefore, tokensAfter } = found.data;
   const drop = async () => {
     try {
@@ -52,18 +52,18 @@ function Originals({ conversation, compactionId }: { conversation: Conversation;
     <>
       {tokensBefore !== null && tokensAfter !== null && (
         <p class="note">
-          The context went from {count(tokensBefore)} to {count(tokensAfter)} tokens.
+          The context shrank from {count(tokensBefore)} to {count(tokensAfter)} tokens.
         </p>
       )}
       <div class="actions">
         {!isWanted && (
           <Button icon="down" onClick={() => setWanted(true)}>
-            Show the originals
+            Show original messages
           </Button>
         )}
         {may("deleteCompaction") && (
           <Button icon="trash" onClick={() => void drop()}>
-            Remove the summary
+            Remove summary
           </Button>
         )}
       </div>
@@ -76,16 +76,16 @@ function Range({ conversation, compaction }: { conversation: Conversation; compa
   const [shown, setShown] = useState(PAGE);
   const { data, error, reload } = useLoad(`${compaction.id}/range`, () => originalsOf(conversation, compaction));
   if (error) return <Problem error={error} retry={reload} />;
-  if (!data) return <Loading what="the originals" />;
+  if (!data) return <Loading what="original messages" />;
   return (
     <div class="originals">
-      <p class="note">{counted(data.length, "event")} under this summary</p>
+      <p class="note">{counted(data.length, "event")} replaced by this summary</p>
       {data.slice(0, shown).map((event) => (
         <EventBody key={event.id} event={event} />
       ))}
       {shown < data.length && (
         <Button kind="quiet" onClick={() => setShown(shown + PAGE)}>
-          Show more: {count(data.length - shown)} are left
+          Show more ({count(data.length - shown)} left)
         </Button>
       )}
     </div>

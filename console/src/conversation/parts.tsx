@@ -74,9 +74,9 @@ function Reasoning({ text }: { text: string }) {
 }
 
 const STATES: Record<string, string> = {
-  "input-streaming": "being called",
+  "input-streaming": "preparing",
   "input-available": "running",
-  "approval-requested": "waits for you",
+  "approval-requested": "needs approval",
   "approval-responded": "answered",
   "output-available": "done",
   "output-error": "failed",

@@ -41,8 +41,7 @@ export function Talk({ conversation, at, fork }: Props) {
       {found === "looking" && <Loading what="the message" />}
       {found === "missing" && (
         <p class="hint banner">
-          The message that was found is not on the branch that is shown here. The tabs Branches and Events have all of
-          the session.
+          This message is not on the current branch. To see the whole session, open the Branches or Events tab.
         </p>
       )}
       {messages.length === 0 ? (
@@ -86,10 +85,10 @@ function Beginning({ conversation }: { conversation: Conversation }) {
   return (
     <div class="filling">
       {conversation.isUnknown.value && <UnknownSession agent={conversation.agentName} id={conversation.id} />}
-      <Empty title="Say something" icon="chat">
+      <Empty title="Start the conversation" icon="chat">
         <p>
-          The agent remembers it. Without a model of yours, a small built-in demo answers: it does what its rules say,
-          and shows how everything works.
+          The agent remembers what you write. If no model is configured, a built-in rule-based demo answers and shows
+          what an agent can do.
         </p>
         {may("chat") && (
           <div class="actions suggestions">
@@ -112,13 +111,13 @@ function Answering({ conversation }: { conversation: Conversation }) {
   return (
     <div class="answering">
       <p class="hidden" role="status">
-        {state === "answering" ? "The agent answers." : ""}
+        {state === "answering" ? "The agent is answering." : ""}
       </p>
       <LiveTurn conversation={conversation} />
       {problem !== null && (
         <div class="answering-problem">
           <Problem error={problem} />
-          <Button kind="quiet" icon="close" label="Close this message" onClick={() => conversation.dismissProblem()} />
+          <Button kind="quiet" icon="close" label="Dismiss" onClick={() => conversation.dismissProblem()} />
         </div>
       )}
     </div>
@@ -130,9 +129,9 @@ function Waiting({ conversation }: { conversation: Conversation }) {
   const waiting = conversation.waiting.value;
   if (waiting.length === 0) return null;
   return (
-    <section class="waiting" aria-label="Waiting messages">
+    <section class="waiting" aria-label="Queued messages">
       <p class="note" role="status">
-        {counted(waiting.length, "message")} waiting for the answer before
+        {counted(waiting.length, "message")} waiting for the current answer
       </p>
       <ol>
         {waiting.map(({ id, text }) => (
@@ -142,7 +141,7 @@ function Waiting({ conversation }: { conversation: Conversation }) {
             </p>
             {may("cancelTurn") && (
               <Button kind="quiet" onClick={() => void conversation.takeBack(id)}>
-                Take back
+                Cancel
               </Button>
             )}
           </li>

@@ -108,7 +108,7 @@ export abstract class Turns extends Draft {
     const newer = shown.length - 1 - index;
     this.state.decision = null;
     if (!this.isFree()) return;
-    if (index < 0) this.state.problem = new Error("The message is no longer among those that are shown here.");
+    if (index < 0) this.state.problem = new Error("The message is no longer on this page.");
     else if (newer === 0) this.goOnAt(decision);
     // A reader who wants an answer sees what came instead. A call stays open.
     else if (decision.call !== null) this.state.decision = { ...decision, newer };

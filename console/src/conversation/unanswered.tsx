@@ -47,12 +47,12 @@ function NoAnswer({ conversation, message, turn, isToldAbove }: Props & { isTold
       <p>
         {failure ? (
           <>
-            <b>{isOpen ? "The turn failed." : "The turn failed before its answer was whole."}</b>{" "}
+            <b>{isOpen ? "The turn failed." : "The turn failed before the answer was complete."}</b>{" "}
             {!isToldAbove && shownText(failure.message)} <code class="code-name">{failure.code}</code>
           </>
         ) : (
           <>
-            <b>No answer yet.</b> Nobody answers this message now.
+            <b>No answer yet.</b> No turn is running for this message.
           </>
         )}
       </p>
@@ -61,12 +61,12 @@ function NoAnswer({ conversation, message, turn, isToldAbove }: Props & { isTold
           class="button quiet"
           href={hashOf({ view: "session", agent: conversation.agentName, session: conversation.id, tab: "turns" })}
         >
-          What happened
+          View details
         </a>
       )}
       {may("chat") && (
         <Button kind="main" icon="redo" disabled={isBusy} onClick={retry}>
-          {failure ? "Try again" : "Answer it"}
+          {failure ? "Try again" : "Answer"}
         </Button>
       )}
     </div>

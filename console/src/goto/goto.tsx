@@ -58,12 +58,12 @@ function GoTo() {
           type="text"
           role="combobox"
           autofocus
-          aria-label="Where to"
+          aria-label="Destination"
           aria-expanded="true"
           aria-controls={`${id}-list`}
           aria-activedescendant={target && `${id}-${index}`}
           aria-autocomplete="list"
-          placeholder="A view, a session, an agent"
+          placeholder="View, session or agent"
           autocomplete="off"
           spellcheck={false}
           value={query}
@@ -73,7 +73,7 @@ function GoTo() {
           }}
           onKeyDown={onKeyDown}
         />
-        <ul id={`${id}-list`} role="listbox" aria-label="Places">
+        <ul id={`${id}-list`} role="listbox" aria-label="Destinations">
           {targets.map(({ key, text, kind, icon, href }, n) => (
             <li
               key={key}
@@ -92,10 +92,10 @@ function GoTo() {
           ))}
         </ul>
         <p class="hint" role="status">
-          {targets.length === 0 && "Nothing here is called so. “/” searches what was said."}
+          {targets.length === 0 && "No matches. Press “/” to search messages."}
         </p>
         <Button kind="quiet" icon="keyboard" onClick={() => (above.value = "keys")}>
-          All keys
+          Keyboard shortcuts
         </Button>
       </form>
     </Dialog>
@@ -104,7 +104,7 @@ function GoTo() {
 
 function Keys() {
   return (
-    <Dialog title="Keys" onClose={closeKeys}>
+    <Dialog title="Keyboard shortcuts" onClose={closeKeys}>
       <dl class="keys dialog-body">
         {KEYS.map(([keys, what]) => (
           <div key={keys}>
@@ -118,7 +118,7 @@ function Keys() {
         ))}
       </dl>
       <div class="dialog-body">
-        <Check label="Single letters are keys" isOn={areLettersOn.value} onChange={switchLetters} />
+        <Check label="Use single-letter shortcuts" isOn={areLettersOn.value} onChange={switchLetters} />
       </div>
     </Dialog>
   );

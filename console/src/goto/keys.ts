@@ -6,16 +6,16 @@ import { signal } from "@preact/signals";
 export const above = signal<"goto" | "keys" | "snippet" | null>(null);
 
 export const KEYS: readonly (readonly [keys: string, what: string])[] = [
-  ["Ctrl K", "Go anywhere: views, sessions, agents"],
-  ["/", "Search what was said"],
-  ["n", "Begin a session"],
+  ["Ctrl K", "Go to a view, session or agent"],
+  ["/", "Search messages"],
+  ["n", "Create a session"],
   ["c", "Write a message"],
-  ["j", "The next session"],
-  ["k", "The session before"],
-  ["s", "What this view is as a call of the API"],
-  ["?", "These keys"],
-  ["Esc", "Close what lies above, end a search"],
-  ["Home End", "The first and the last message"],
+  ["j", "Next session"],
+  ["k", "Previous session"],
+  ["s", "Show this view as an API call"],
+  ["?", "Keyboard shortcuts"],
+  ["Esc", "Close a dialog or end a search"],
+  ["Home End", "First and last message"],
 ];
 
 const KEY = "session-agent.keys";

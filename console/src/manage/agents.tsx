@@ -29,10 +29,10 @@ export function Agents({ agent }: { agent: string }) {
   const { data, error } = page;
   if (error instanceof NotConfiguredError) {
     return (
-      <Empty title="This Worker keeps no list of its agents" icon="chat">
+      <Empty title="This Worker has no agent directory" icon="chat">
         <p>
-          The platform does not say which objects exist. Add the binding <code>DIRECTORY</code> to wrangler.toml and
-          deploy: each agent then writes itself in with its next request.
+          Cloudflare has no API to list objects from a Worker. To list agents here, add the binding{" "}
+          <code>DIRECTORY</code> to wrangler.toml and deploy. Each agent registers on its next request.
         </p>
       </Empty>
     );
@@ -41,7 +41,7 @@ export function Agents({ agent }: { agent: string }) {
     <>
       <Heading
         title="Agents"
-        note="As the directory lists them. Give each person agents of their own, such as user:42:."
+        note="The agents in the directory. Give each user their own name prefix, such as user:42:."
       >
         <Button icon="redo" onClick={page.reload}>
           Reload
@@ -56,7 +56,7 @@ export function Agents({ agent }: { agent: string }) {
         }}
       >
         <Field
-          label="Names that begin with"
+          label="Name prefix"
           value={prefix}
           placeholder="all agents"
           onInput={(text) => {
@@ -66,10 +66,10 @@ export function Agents({ agent }: { agent: string }) {
           }}
         />
         <Field
-          label="Search in them"
+          label="Search their conversations"
           value={query}
           onInput={setQuery}
-          hint="In up to 32 agents whose names begin so."
+          hint="Searches up to 32 agents with this prefix."
         />
         <div class="actions">
           <Button type="submit" icon="search" disabled={isBusy || prefix === "" || query.trim() === ""}>
@@ -82,7 +82,7 @@ export function Agents({ agent }: { agent: string }) {
       </form>
       {hits !== null && <Hits hits={hits} />}
       <Pending of={page} what="the agents" />
-      {data?.agents.length === 0 && <p class="hint">No agent's name begins so.</p>}
+      {data?.agents.length === 0 && <p class="hint">No agent has this prefix.</p>}
       {data && data.agents.length > 0 && (
         <ul class="seen" aria-label="Agents">
           {data.agents.map(({ name, ...listed }) => (
@@ -96,7 +96,7 @@ export function Agents({ agent }: { agent: string }) {
         </ul>
       )}
       <div class="actions">
-        {cursors.length > 0 && <Button onClick={() => setCursors(cursors.slice(0, -1))}>Earlier</Button>}
+        {cursors.length > 0 && <Button onClick={() => setCursors(cursors.slice(0, -1))}>Previous</Button>}
         {data?.cursor != null && <Button onClick={() => setCursors([...cursors, data.cursor!])}>More</Button>}
       </div>
       <Receipts agent={agent} />
@@ -123,7 +123,7 @@ function Hits({ hits }: { hits: Found }) {
     <section aria-label="Results" role="status">
       <p class="note">
         {results.length} results in {hits.agents.length} agents
-        {hits.more && "; more agents have such names: write more of the name"}
+        {hits.more && "; more agents match: use a longer prefix to search the rest"}
         {hits.failed.length > 0 && `; no answer from ${hits.failed.join(", ")}`}
       </p>
       <ul class="rows">
@@ -165,7 +165,7 @@ function Erase({ agent, prefix, onClose, onDone }: EraseProps) {
   const [isBusy, run] = useWork();
   const erase = () =>
     run(async () => {
-      if (confirm !== prefix) throw new Error("Write the beginning of the names once more, to the letter.");
+      if (confirm !== prefix) throw new Error("Type the name prefix exactly as it appears above.");
       const named = homes
         .split("\n")
         .map((name) => name.trim())
@@ -182,11 +182,14 @@ function Erase({ agent, prefix, onClose, onDone }: EraseProps) {
         ({ receipt } = told);
         count += told.agents.length;
         if (told.agents.length === 0 && told.failed.length > 0)
-          throw new Error(`Still there, since they gave no answer: ${told.failed.join(", ")}. Try again.`);
+          throw new Error(`These agents didn't respond and were not erased: ${told.failed.join(", ")}. Try again.`);
         if (told.more || told.failed.length > 0) continue;
         const kept = keepReceipt(receipt!);
-        const others = told.homesLeft.length > 0 ? ` Still there, and shared: ${told.homesLeft.join(", ")}.` : "";
-        tell(`${count} agents are gone. Erased: ${erasedText(kept.erased)}.${others}`);
+        const others =
+          told.homesLeft.length > 0
+            ? ` Not erased because other agents share their memory: ${told.homesLeft.join(", ")}.`
+            : "";
+        tell(`Erased ${count} agents: ${erasedText(kept.erased)}.${others}`);
         return onDone();
       }
     });
@@ -194,15 +197,15 @@ function Erase({ agent, prefix, onClose, onDone }: EraseProps) {
     <Dialog title="Erase agents" onClose={onClose}>
       <Form onSubmit={erase} onClose={onClose} submit="Erase" kind="danger" isBusy={isBusy}>
         <p>
-          All agents whose names begin with <Name text={prefix} /> go, with all that they keep. This can't be undone.
+          This erases every agent whose name begins with <Name text={prefix} />, with all its data. You can't undo this.
         </p>
-        <Field label="The beginning of the names once more" value={confirm} onInput={setConfirm} required autofocus />
+        <Field label="Type the name prefix to confirm" value={confirm} onInput={setConfirm} required autofocus />
         <Field
-          label="Agents that keep what these share"
+          label="Agents that store their shared memory"
           value={homes}
           onInput={setHomes}
           rows={2}
-          hint="One on each line. They go at the end. The agent named before a last colon goes without being named."
+          hint="One per line. They are erased last. The agent whose name is the prefix without its final colon is always erased."
         />
       </Form>
     </Dialog>

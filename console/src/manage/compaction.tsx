@@ -9,10 +9,10 @@ import { tell } from "../notices.ts";
 import { useWork } from "../ui/work.ts";
 
 const FIELDS = [
-  ["compactAfter", "Compact when a conversation has so many tokens", "never by itself"],
-  ["protectHead", "First messages that always stay", ""],
-  ["tailTokenBudget", "Tokens of the newest messages that stay", ""],
-  ["minTailMessages", "Newest messages that stay at least", ""],
+  ["compactAfter", "Compact when a conversation exceeds this many tokens", "off"],
+  ["protectHead", "First messages to keep", ""],
+  ["tailTokenBudget", "Tokens of recent messages to keep", ""],
+  ["minTailMessages", "Minimum number of recent messages to keep", ""],
 ] as const;
 
 export function Compaction({ agent }: { agent: string }) {
@@ -36,14 +36,14 @@ export function Compaction({ agent }: { agent: string }) {
         changed.map(([field]) => [field, texts[field]!.trim() === "" ? null : Number(texts[field])]),
       );
       await openAgent(agent).configureCompaction({ ...of, ...input } as never);
-      tell("Set.");
+      tell("Saved.");
       reload();
     });
   return (
     <>
       <Heading
         title="Compaction"
-        note="A summary takes the place of what was said long ago. Nothing is deleted: the originals are under the summary."
+        note="Replaces older messages in the context with a summary. Nothing is deleted: you can open the summary to read the original messages."
       />
       <form
         class="settings"
@@ -53,8 +53,8 @@ export function Compaction({ agent }: { agent: string }) {
         }}
       >
         <fieldset class="card">
-          <legend>When and what</legend>
-          <Field label="Session" value={session} onInput={setSession} placeholder="the whole agent" />
+          <legend>Rules</legend>
+          <Field label="Session" value={session} onInput={setSession} placeholder="entire agent" />
           {known &&
             FIELDS.map(([field, label, placeholder]) => (
               <Field
@@ -70,7 +70,7 @@ export function Compaction({ agent }: { agent: string }) {
         <Pending of={loaded} what="the settings" />
         <footer>
           <Button type="submit" kind="main" disabled={isBusy || known === undefined}>
-            Set
+            Save
           </Button>
         </footer>
       </form>

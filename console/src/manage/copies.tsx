@@ -32,8 +32,8 @@ export function Copies({ agent }: { agent: string }) {
   return (
     <>
       <Heading
-        title="Copies"
-        note="A backup is the file of the whole agent: settings, memory with its versions, all sessions."
+        title="Backups"
+        note="A backup contains the whole agent: its settings, all versions of its memory, and all sessions."
       >
         {data && (
           <Button kind="main" icon="download" onClick={backUp} disabled={isBusy}>
@@ -42,10 +42,10 @@ export function Copies({ agent }: { agent: string }) {
         )}
       </Heading>
       {error instanceof NotConfiguredError && (
-        <Empty title="This Worker has no bucket for backups" icon="download">
+        <Empty title="This Worker has no backup bucket" icon="download">
           <p>
-            Make a bucket, add the binding <code>BACKUP_BUCKET</code> to wrangler.toml, and deploy. Or take the file out
-            by hand: <code>npx session-agent export {agent} FILE</code>.
+            Create an R2 bucket, add the binding <code>BACKUP_BUCKET</code> to wrangler.toml, and deploy. Or export the
+            agent manually: <code>npx session-agent export {agent} FILE</code>.
           </p>
         </Empty>
       )}
@@ -57,34 +57,33 @@ export function Copies({ agent }: { agent: string }) {
             class="card"
             onSubmit={(event) => {
               event.preventDefault();
-              plan(
-                { everyHours: Number(every), keep: Number(keep) },
-                "The schedule is set. The first backup begins now.",
-              );
+              plan({ everyHours: Number(every), keep: Number(keep) }, "Schedule saved. The first backup starts now.");
             }}
           >
             <p>
-              {data.nextAt == null ? "No schedule." : `The next backup begins ${shownTime(data.nextAt) || "soon"}.`}
-              {data.failure != null && ` The last one failed: ${data.failure}`}
+              {data.nextAt == null
+                ? "No backups are scheduled."
+                : `The next backup starts ${shownTime(data.nextAt) || "soon"}.`}
+              {data.failure != null && ` The last backup failed: ${data.failure}`}
             </p>
             <div class="columns">
-              <Field label="Every so many hours" type="number" value={every} onInput={setEvery} required />
-              <Field label="Keep the newest" type="number" value={keep} onInput={setKeep} required />
+              <Field label="Interval in hours" type="number" value={every} onInput={setEvery} required />
+              <Field label="Number of backups to keep" type="number" value={keep} onInput={setKeep} required />
             </div>
             <div class="actions">
               {data.nextAt != null && (
-                <Button onClick={() => plan({}, "The schedule is lifted.")} disabled={isBusy}>
-                  Stop
+                <Button onClick={() => plan({}, "Scheduled backups are off.")} disabled={isBusy}>
+                  Turn off
                 </Button>
               )}
               <Button type="submit" disabled={isBusy}>
-                Set the schedule
+                Save schedule
               </Button>
             </div>
           </form>
-          {data.backups.length === 0 && <p class="hint">No backup yet.</p>}
+          {data.backups.length === 0 && <p class="hint">No backups yet.</p>}
           {data.backups.length > 0 && (
-            <Table label="Backups" columns={["Begun", { number: "Size" }, "Key"]}>
+            <Table label="Backups" columns={["Started", { number: "Size" }, "Key"]}>
               {data.backups.map(({ key, at, bytes: size }) => (
                 <tr key={key}>
                   <td>{shownTime(at)}</td>
@@ -97,7 +96,7 @@ export function Copies({ agent }: { agent: string }) {
             </Table>
           )}
           <p class="hint">
-            To restore one, open an agent that is empty and run <code>npx session-agent restore AGENT --from KEY</code>.
+            To restore a backup into an empty agent, run <code>npx session-agent restore AGENT --from KEY</code>.
           </p>
         </>
       )}
@@ -128,13 +127,13 @@ function Recovery({ agent }: { agent: string }) {
   const restore = () =>
     run(async () => {
       const told = await openAgent(agent).restoreBookmark({ bookmark: found!.bookmark, confirm: confirm ?? "" });
-      tell(`Restored. To undo it, restore the bookmark ${told.undo}.`);
+      tell(`Restored. To undo this, restore the bookmark ${told.undo}.`);
       setConfirm(null);
     });
   return (
     <section aria-labelledby="recovery">
       <h2 class="part" id="recovery">
-        Back to a time <span class="note">by the platform, within the last 30 days</span>
+        Point-in-time recovery <span class="note">to any time in the last 30 days</span>
       </h2>
       <form
         class="card"
@@ -146,11 +145,11 @@ function Recovery({ agent }: { agent: string }) {
         <Field label="Time" type="datetime-local" value={at} onInput={setAt} />
         <div class="actions">
           <Button type="submit" icon="clock" disabled={isBusy}>
-            Find the state
+            Find bookmark
           </Button>
           {found !== null && (
             <Button kind="danger" onClick={() => setConfirm("")}>
-              Bring it back
+              Restore
             </Button>
           )}
         </div>
@@ -166,10 +165,10 @@ function Recovery({ agent }: { agent: string }) {
         )}
       </form>
       {confirm !== null && (
-        <Dialog title="Bring the state back" onClose={() => setConfirm(null)}>
-          <Form onSubmit={restore} onClose={() => setConfirm(null)} submit="Bring back" kind="danger" isBusy={isBusy}>
-            <p>All that came after {shownTime(found?.at)} is gone then, in the whole agent. Turns that run end.</p>
-            <Field label="The agent's name" value={confirm} onInput={setConfirm} required autofocus />
+        <Dialog title="Restore the agent" onClose={() => setConfirm(null)}>
+          <Form onSubmit={restore} onClose={() => setConfirm(null)} submit="Restore" kind="danger" isBusy={isBusy}>
+            <p>This discards everything the agent stored after {shownTime(found?.at)} and stops running turns.</p>
+            <Field label="Type the agent's name to confirm" value={confirm} onInput={setConfirm} required autofocus />
           </Form>
         </Dialog>
       )}

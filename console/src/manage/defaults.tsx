@@ -21,18 +21,20 @@ export function Defaults({ agent }: { agent: string }) {
     <>
       <Heading
         title="Defaults"
-        note="agent-defaults.json and AGENT_DEFAULTS say what holds for every agent. An agent's own value goes before them."
+        note="The defaults for every agent, from agent-defaults.json and AGENT_DEFAULTS. An agent's own settings override them."
       />
       <Pending of={loaded} what="the settings" />
       {problems.length > 0 && (
         <p class="problem" role="alert">
-          {problems.length} deployed settings have mistakes and are left out.{" "}
-          <a href={hashOf({ view: "settings", agent })}>Settings</a> say which.
+          {problems.length} deployed settings are invalid and ignored. See{" "}
+          <a href={hashOf({ view: "settings", agent })}>Settings</a>.
         </p>
       )}
-      {data && set.length === 0 && <p class="hint">Nothing is deployed and nothing is set: all is as built in.</p>}
+      {data && set.length === 0 && (
+        <p class="hint">No defaults are deployed and no settings are changed. The agent uses the built-in settings.</p>
+      )}
       {set.length > 0 && (
-        <Table label="What is set" columns={["Setting", "Value", "From"]}>
+        <Table label="Changed settings" columns={["Setting", "Value", "From"]}>
           {set.map(([name, value]) => (
             <tr key={name}>
               <td>
@@ -50,8 +52,8 @@ export function Defaults({ agent }: { agent: string }) {
       )}
       {data && (
         <p class="hint">
-          What is not in the list is as built in. <a href={hashOf({ view: "settings", agent })}>Settings</a> change an
-          agent's own values, and give them up.
+          All other settings have their built-in values. To change or reset the agent's own values, open{" "}
+          <a href={hashOf({ view: "settings", agent })}>Settings</a>.
         </p>
       )}
     </>

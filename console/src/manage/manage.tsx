@@ -26,11 +26,11 @@ interface Part {
 const PARTS: Readonly<Record<ManagePart, Part>> = {
   proposals: { title: "Proposals", needs: "getProposals", View: Proposals },
   retention: { title: "Retention", needs: "applyRetention", View: Retention },
-  people: { title: "A person's data", needs: "findMentions", View: People },
+  people: { title: "Personal data", needs: "findMentions", View: People },
   tools: { title: "Tools", needs: "listTools", View: Tools },
   tokens: { title: "Tokens", needs: "mintToken", View: Tokens },
   compaction: { title: "Compaction", needs: "configureCompaction", View: Compaction },
-  copies: { title: "Copies", needs: "backup", View: Copies },
+  copies: { title: "Backups", needs: "backup", View: Copies },
   defaults: { title: "Defaults", needs: "getConfig", View: Defaults },
   agents: { title: "Agents", needs: "listAgents", View: Agents },
 };
@@ -52,8 +52,8 @@ export function Manage({ agent, part }: { agent: string; part: ManagePart }) {
       {open.includes(part) ? (
         <View key={part} agent={agent} />
       ) : (
-        <Empty title="Your token does not open this" icon="key">
-          <p>It needs the Worker's secret, or a token that names `{PARTS[part].needs}`.</p>
+        <Empty title="Your token can't open this page" icon="key">
+          <p>It requires the Worker's secret or a token that allows `{PARTS[part].needs}`.</p>
         </Empty>
       )}
     </section>

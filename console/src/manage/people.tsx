@@ -24,14 +24,14 @@ const ERASED_AT_ONCE = 100;
 const KINDS: Readonly<Record<string, string>> = {
   event: "message",
   summary: "summary",
-  session: "name of a session",
-  block: "definition of a block",
+  session: "session name",
+  block: "block definition",
   version: "version",
   entry: "entry",
   document: "document",
   loadedDocument: "loaded document",
   prompt: "frozen prompt",
-  report: "report of a turn",
+  report: "turn report",
 };
 
 const keyOf = ({ snippet: _, ...place }: Place): string => JSON.stringify(place);
@@ -95,8 +95,8 @@ export function People({ agent }: { agent: string }) {
   return (
     <>
       <Heading
-        title="A person's data"
-        note="All places where a text stands: conversations, memory with its versions, summaries, prompts. Take them out as a file, or erase them and keep the receipt."
+        title="Personal data"
+        note="Finds a text in conversations, in all versions of memory, in summaries and in prompts. You can save the results as a file, or erase them and get a receipt."
       />
       <form
         class="card"
@@ -106,11 +106,11 @@ export function People({ agent }: { agent: string }) {
         }}
       >
         <Field
-          label="Name, address or number"
+          label="Name, email address or number"
           value={query}
           onInput={setQuery}
           required
-          hint="The text as it stands, in large or small letters. Look for each way to write it."
+          hint="Finds this exact text, ignoring case. Search for each spelling separately."
         />
         <div class="actions">
           <Button type="submit" kind="main" icon="search" disabled={isBusy}>
@@ -119,23 +119,23 @@ export function People({ agent }: { agent: string }) {
         </div>
       </form>
       {places !== null && places.length === 0 && !isBusy && (
-        <Empty title={`“${shownText(asked)}” stands nowhere here`} icon="check">
-          <p>Look for another way to write it, and in the person's other agents.</p>
+        <Empty title={`No mentions of “${shownText(asked)}”`} icon="check">
+          <p>Try another spelling, or search the person's other agents.</p>
         </Empty>
       )}
       {places !== null && places.length > 0 && (
         <section aria-labelledby="found">
-          <Heading title={<span id="found">{counted(places.length, "place")}</span>}>
+          <Heading title={<span id="found">{counted(places.length, "mention")}</span>}>
             <Button icon="download" disabled={isBusy} onClick={saveAll}>
               Save as a file
             </Button>
             {may("erase") && (
               <Button kind="danger" icon="trash" disabled={chosen.length === 0} onClick={() => setErasing(true)}>
-                Erase {counted(chosen.length, "place")}
+                Erase {counted(chosen.length, "mention")}
               </Button>
             )}
           </Heading>
-          {!isWhole && <p class="hint">There are more. Erase these, and look again.</p>}
+          {!isWhole && <p class="hint">There are more results. Erase these, then search again.</p>}
           <ul class="rows">
             {places.map((place) => (
               <PlaceRow
@@ -221,11 +221,11 @@ function Erase({ agent, places, onClose, onDone }: EraseProps) {
       onDone();
     });
   return (
-    <Dialog title={`Erase ${counted(places.length, "place")}?`} onClose={onClose}>
+    <Dialog title={`Erase ${counted(places.length, "mention")}?`} onClose={onClose}>
       <Form onSubmit={erase} onClose={onClose} submit="Erase" kind="danger" isBusy={isBusy}>
         <p>
-          This can't be undone. Earlier versions, summaries over erased messages and frozen prompts go, too.
-          Cloudflare's point-in-time recovery holds the old state for 30 days.
+          You can't undo this. It also erases earlier versions, summaries of the erased messages, and frozen prompts.
+          Cloudflare's point-in-time recovery retains the old state for 30 days.
         </p>
         {isBusy && erased > 0 && (
           <p class="note" role="status">

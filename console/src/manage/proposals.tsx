@@ -21,25 +21,25 @@ type Change = Proposal["changes"][number];
 type Shown = "pending" | "today" | "applied" | "rejected" | "reverted";
 
 const SHOWN: ReadonlyArray<readonly [Shown, string]> = [
-  ["pending", "what waits for a decision"],
-  ["today", "what was learnt today"],
-  ["applied", "what was learnt"],
-  ["rejected", "what was rejected"],
-  ["reverted", "what was taken back"],
+  ["pending", "Pending"],
+  ["today", "Learned today"],
+  ["applied", "Learned"],
+  ["rejected", "Rejected"],
+  ["reverted", "Reverted"],
 ];
 
 const ACTIONS: Readonly<Record<string, string>> = {
-  add: "A new entry",
-  replace: "Another text",
-  retire: "Holds no longer",
-  forget: "To be deleted",
-  write: "The block's text",
+  add: "New entry",
+  replace: "Changed text",
+  retire: "No longer true",
+  forget: "Delete",
+  write: "Block text",
 };
 
 const LEARNS: Readonly<Record<string, string>> = {
   turn: "after each turn",
-  idle: "when a conversation rests",
-  manual: "when somebody asks for it",
+  idle: "when a conversation is idle",
+  manual: "on request",
 };
 
 const isApplied = ({ status }: Change) => status === "applied";
@@ -66,7 +66,7 @@ export function Proposals({ agent }: { agent: string }) {
   const learn = () =>
     run(async () => {
       const told = await openAgent(agent).learn({});
-      tell(`Looked at ${counted(told.events, "event")}: ${counted(told.proposals.length, "proposal")}.`);
+      tell(`Read ${counted(told.events, "event")} and made ${counted(told.proposals.length, "proposal")}.`);
       reload();
     });
   const consolidate = () =>
@@ -74,11 +74,11 @@ export function Proposals({ agent }: { agent: string }) {
       for (let step = 0; step < MAX_STEPS; step += 1) {
         const { proposal, complete } = await openAgent(agent).consolidate({});
         if (proposal != null) {
-          tell("There is a proposal: look at it below.");
+          tell("Created a proposal. Review it below.");
           break;
         }
         if (complete) {
-          tell("Nothing is to be merged.");
+          tell("Found nothing to merge.");
           break;
         }
       }
@@ -88,7 +88,7 @@ export function Proposals({ agent }: { agent: string }) {
     <>
       <Heading
         title="Proposals"
-        note="What a model would have the agent remember. Nothing of it is memory before somebody approves it, unless the settings say so."
+        note="Facts that a model suggests the agent remember. They become memory when you approve them, or immediately if the settings allow it."
       >
         {may("learn") && (
           <Button icon="spark" onClick={learn} disabled={isBusy}>
@@ -114,7 +114,7 @@ export function Proposals({ agent }: { agent: string }) {
       </div>
       <Pending of={page} what="the proposals" />
       {data && proposals.length === 0 && (
-        <Empty title={shown === "pending" ? "Nothing waits for a decision" : "Nothing here"} icon="check">
+        <Empty title={shown === "pending" ? "No pending proposals" : "No proposals"} icon="check">
           <HowItLearns agent={agent} />
         </Empty>
       )}
@@ -147,16 +147,17 @@ function HowItLearns({ agent }: { agent: string }) {
   if (learn?.into == null)
     return (
       <>
-        <p>This agent does not learn from its conversations: no block is named that facts would go to.</p>
+        <p>Learning is off for this agent. To turn it on, choose a block for the facts it learns.</p>
         <a class="button main" href={settings}>
-          Have it learn
+          Set up learning
         </a>
       </>
     );
   return (
     <p>
-      Facts go to <a href={hashOf({ view: "memory", agent, label: learn.into })}>{shownName(learn.into)}</a>,{" "}
-      {LEARNS[learn.after] ?? learn.after}. <a href={settings}>Settings</a> say how.
+      The agent stores facts in{" "}
+      <a href={hashOf({ view: "memory", agent, label: learn.into })}>{shownName(learn.into)}</a>{" "}
+      {LEARNS[learn.after] ?? learn.after}. <a href={settings}>Change settings</a>.
     </p>
   );
 }
@@ -179,20 +180,20 @@ function ProposalCard({ agent, proposal, onChange }: { agent: string; proposal: 
         ...(approve ? { approve: true } : { reject: true }),
         changes: decided,
       } as never);
-      tell(approve ? `Learnt: ${counted(decided.length, "change")}.` : "Rejected.");
+      tell(approve ? `Approved ${counted(decided.length, "change")}.` : "Rejected.");
       onChange();
     });
   const revert = () =>
     run(async () => {
       await openAgent(agent).revertProposal({ id });
-      tell("Taken back.");
+      tell("Reverted.");
       onChange();
     });
   return (
     <li class="card">
       <header class="heading">
         <div>
-          <h2>{kind === "consolidate" ? "To tidy up" : "To learn"}</h2>
+          <h2>{kind === "consolidate" ? "Consolidation" : "Learning"}</h2>
           <p class="note">
             {shownTime(createdAt)}
             {model != null && (
@@ -207,7 +208,7 @@ function ProposalCard({ agent, proposal, onChange }: { agent: string; proposal: 
                 <a href={hashOf({ view: "session", agent, session: sessionId, tab: "conversation" })}>a conversation</a>
               </>
             )}
-            {refused > 0 && `, ${counted(refused, "change")} broke a rule and were left out`}
+            {refused > 0 && `, ${counted(refused, "invalid change")} omitted`}
           </p>
         </div>
         <div class="actions">
@@ -223,7 +224,7 @@ function ProposalCard({ agent, proposal, onChange }: { agent: string; proposal: 
           )}
           {changes.some(isApplied) && may("revertProposal") && (
             <Button disabled={isBusy} onClick={revert}>
-              Take back
+              Revert
             </Button>
           )}
         </div>
@@ -286,9 +287,7 @@ function ChangeRow({ agent, change, isOn, text, onText, onChoose }: ChangeProps)
       ) : (
         content != null && before == null && <p class="prose">{shownText(content)}</p>
       )}
-      {supersedes != null && supersedes.length > 0 && (
-        <p class="note">It takes the place of {supersedes.join(", ")}.</p>
-      )}
+      {supersedes != null && supersedes.length > 0 && <p class="note">Replaces {supersedes.join(", ")}.</p>}
       {reason != null && <p class="hint">{shownText(reason)}</p>}
       <Evidence agent={agent} events={events} />
     </li>

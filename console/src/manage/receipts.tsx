@@ -55,7 +55,9 @@ export function Receipts({ agent }: { agent: string }) {
     <section aria-labelledby="receipts">
       <h2 class="part" id="receipts">
         Receipts{" "}
-        <span class="note">{counted(shown.length, "receipt")} in this browser, with counts and no content</span>
+        <span class="note">
+          {counted(shown.length, "receipt")} stored in this browser. They contain counts, no content.
+        </span>
       </h2>
       <ul class="rows">
         {shown.map((receipt) => (
@@ -71,7 +73,7 @@ export function Receipts({ agent }: { agent: string }) {
                   icon="download"
                   onClick={() => save(`receipt-${receipt.digest.slice(0, 12)}.json`, JSON.stringify(receipt, null, 2))}
                 >
-                  Save the receipt
+                  Save receipt
                 </Button>
               </div>
             </header>

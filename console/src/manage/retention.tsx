@@ -15,12 +15,12 @@ type Rules = Readonly<Record<string, number | null | undefined>>;
 type Level = "agent" | "session" | "block";
 
 const RULES = [
-  ["sessionsIdleDays", "Days after which an idle session goes"],
-  ["eventsDays", "Days after which an event goes"],
-  ["versionsDays", "Days that an earlier version stays"],
-  ["deletedDays", "Days that a deleted entry can be brought back"],
-  ["entriesDays", "Days after which an entry that nobody writes goes"],
-  ["runsKept", "Newest checkpoints of a LangGraph thread that stay"],
+  ["sessionsIdleDays", "Delete idle sessions after (days)"],
+  ["eventsDays", "Delete events after (days)"],
+  ["versionsDays", "Delete earlier versions after (days)"],
+  ["deletedDays", "Keep deleted entries restorable for (days)"],
+  ["entriesDays", "Delete unchanged entries after (days)"],
+  ["runsKept", "LangGraph checkpoints to keep per thread"],
 ] as const;
 
 const OF_BLOCKS: readonly string[] = ["versionsDays", "deletedDays", "entriesDays"];
@@ -28,10 +28,10 @@ const OF_BLOCKS: readonly string[] = ["versionsDays", "deletedDays", "entriesDay
 const KINDS = [
   ["sessions", "idle sessions"],
   ["events", "events"],
-  ["summaries", "summaries over them"],
+  ["summaries", "summaries of deleted events"],
   ["runs", "checkpoints"],
   ["versions", "earlier versions"],
-  ["deleted", "traces of deleted entries"],
+  ["deleted", "deleted entries"],
   ["entries", "entries"],
 ] as const;
 
@@ -47,22 +47,22 @@ export function Retention({ agent }: { agent: string }) {
     <>
       <Heading
         title="Retention"
-        note="How long texts are kept. The nearest rule holds: a block's before its session's, and that before the agent's."
+        note="How long data is stored. A block's rules override its session's rules, which override the agent's rules."
       />
       <div class="card">
         <div class="columns">
           <Select
-            label="The rules of"
+            label="Rules for"
             value={level}
             options={[
-              ["agent", "the whole agent"],
+              ["agent", "entire agent"],
               ["session", "one session"],
               ["block", "one block"],
             ]}
             onChange={setLevel}
           />
           {level === "session" && (
-            <Field label="Session's id" value={session} onInput={setSession} placeholder="as in its address" />
+            <Field label="Session ID" value={session} onInput={setSession} placeholder="from the session's URL" />
           )}
           {level === "block" && (
             <Select
@@ -74,8 +74,8 @@ export function Retention({ agent }: { agent: string }) {
           )}
         </div>
       </div>
-      {level === "session" && name === "" && <p class="hint">Name a session to see its rules.</p>}
-      {level === "block" && name === "" && <p class="hint">This agent has no block of its own.</p>}
+      {level === "session" && name === "" && <p class="hint">Enter a session ID to see its rules.</p>}
+      {level === "block" && name === "" && <p class="hint">This agent has no blocks.</p>}
       {(level === "agent" || name !== "") && (
         <RulesOf key={`${level}/${name}`} agent={agent} level={level} name={name} />
       )}
@@ -100,13 +100,18 @@ async function read(agent: string, level: Level, name: string, signal: AbortSign
   }
   if (level === "session") {
     const session = await client.session(name).getSession({}, { signal });
-    if (session === null) throw new Error("There is no session of this id. Look at its address in the list.");
-    return { rules: (session.retention ?? {}) as Rules, origin: "of this session", isPinned: session.pinned === true };
+    if (session === null)
+      throw new Error("There is no session with this ID. Open the session and copy the ID from its URL.");
+    return {
+      rules: (session.retention ?? {}) as Rules,
+      origin: "set for this session",
+      isPinned: session.pinned === true,
+    };
   }
   const block = await client.getBlock({ label: name }, { signal });
   return {
     rules: (block?.retention ?? {}) as Rules,
-    origin: "of this block",
+    origin: "set for this block",
     isPinned: false,
     ...(block && { kind: block.kind }),
   };
@@ -155,7 +160,7 @@ function RulesOf({ agent, level, name }: { agent: string; level: Level; name: st
         const given = Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== null));
         await client.defineBlock({ label: name, ...given, retention: isEmpty ? null : retention } as never);
       }
-      tell("The rules are set. The agent keeps to them by itself.");
+      tell("Rules saved. The agent applies them automatically.");
       place.reload();
     });
   if (place.error !== undefined) return <Problem error={place.error} retry={place.reload} />;
@@ -177,30 +182,28 @@ function RulesOf({ agent, level, name }: { agent: string; level: Level; name: st
               label={label}
               type="number"
               value={texts[field] ?? ""}
-              placeholder={data.rules[field] === null ? "no rule, whatever holds around" : "no rule here"}
+              placeholder={data.rules[field] === null ? "never (overrides other rules)" : "not set"}
               onInput={(text) => setTexts((before) => ({ ...before, [field]: text }))}
             />
           ))}
-          {level === "session" && (
-            <Check label="Pinned: no rule touches this session" isOn={isPinned} onChange={setPinned} />
-          )}
+          {level === "session" && <Check label="Pinned: exempt from all rules" isOn={isPinned} onChange={setPinned} />}
           <p class="origin note">
-            Where these rules come from: <span class="badge built-in">{data.origin}</span>
+            Source of these rules: <span class="badge built-in">{data.origin}</span>
           </p>
         </fieldset>
         <div class="actions">
           <Button onClick={dry} icon="search" disabled={isBusy}>
-            What would go
+            Preview
           </Button>
           {maySet && (
             <Button type="submit" kind="main" disabled={isBusy}>
-              Set the rules
+              Save rules
             </Button>
           )}
         </div>
         {!maySet && (
           <p class="hint">
-            To define this block again would lose its default content. Set its rules where it is defined, with
+            Saving rules here would remove the block's default content. Set the rules where you define the block, with
             `defineBlock`.
           </p>
         )}
@@ -208,7 +211,7 @@ function RulesOf({ agent, level, name }: { agent: string; level: Level; name: st
       {found && <Found found={found} />}
       {found?.lastRun && (
         <p class="note">
-          The last run ended {shownTime(found.lastRun.endedAt)} after {counted(found.lastRun.steps, "step")}.
+          The last run finished {shownTime(found.lastRun.endedAt)} after {counted(found.lastRun.steps, "step")}.
         </p>
       )}
     </>
@@ -221,11 +224,11 @@ function Found({ found }: { found: Applied }) {
   return (
     <section aria-labelledby="would-go" role="status">
       <h2 class="part" id="would-go">
-        What would go <span class="note">nothing was deleted</span>
+        Preview <span class="note">nothing was deleted</span>
       </h2>
-      {rows.length === 0 && <p class="fine">Nothing would go by these rules.</p>}
+      {rows.length === 0 && <p class="fine">These rules would delete nothing.</p>}
       {rows.length > 0 && (
-        <Table label="What would go" columns={["What", { number: "How many" }, "The oldest"]}>
+        <Table label="Preview" columns={["Data", { number: "Count" }, "Oldest"]}>
           {rows.map(([kind, words]) => (
             <tr key={kind}>
               <td>{words}</td>
@@ -238,7 +241,7 @@ function Found({ found }: { found: Applied }) {
           ))}
         </Table>
       )}
-      {!found.complete && <p class="hint">The dry run looked at 20,000 rows. A run goes on behind them.</p>}
+      {!found.complete && <p class="hint">The preview stopped after 20,000 rows. An actual run continues past them.</p>}
     </section>
   );
 }

@@ -11,17 +11,17 @@ import { useWork } from "../ui/work.ts";
 
 const LIVES = [
   ["900", "15 minutes"],
-  ["3600", "an hour"],
+  ["3600", "1 hour"],
   ["28800", "8 hours"],
-  ["86400", "a day"],
+  ["86400", "1 day"],
 ] as const;
 
 const ALLOWED = [
   ["systemInstructions", "add system instructions to a turn"],
-  ["clientTools", "bring tools that run in the page"],
-  ["agentMessages", "write what the agent or its tools said"],
-  ["agentMemory", "have the model write the agent's own memory"],
-  ["purge", "purge by the operations that it names"],
+  ["clientTools", "provide tools that run in the page"],
+  ["agentMessages", "write messages as the agent or its tools"],
+  ["agentMemory", "let the model write memory that all sessions share"],
+  ["purge", "purge with the operations listed above"],
 ] as const;
 
 export function Tokens({ agent }: { agent: string }) {
@@ -36,7 +36,7 @@ export function Tokens({ agent }: { agent: string }) {
     <>
       <Heading
         title="Tokens"
-        note="A token is for a page or a person. It is signed, and nobody can take it back before it ends, so let it be short."
+        note="A token gives a page or a person limited access. You can't revoke a token, so choose a short lifetime."
       />
       {minted !== null && <MintedToken agent={agent} minted={minted} onClose={() => setMinted(null)} />}
       <form
@@ -47,14 +47,14 @@ export function Tokens({ agent }: { agent: string }) {
         }}
       >
         <fieldset class="card">
-          <legend>What it may</legend>
+          <legend>Access</legend>
           <Select
             label="Preset"
             value={form.preset}
             options={[
-              ["chat", "chat: turns in one session, and what a page shows of it"],
-              ["read", "read: all that changes nothing"],
-              ["none", "none: the operations below, or all that need no secret"],
+              ["chat", "chat: run turns and read one session"],
+              ["read", "read: all operations that only read"],
+              ["none", "none: the operations below, or every operation that doesn't require the secret"],
             ]}
             onChange={(preset) => set({ preset })}
           />
@@ -62,51 +62,51 @@ export function Tokens({ agent }: { agent: string }) {
             label="Session"
             value={form.session}
             onInput={(session) => set({ session })}
-            placeholder={form.preset === "chat" ? "needed" : "the whole agent"}
+            placeholder={form.preset === "chat" ? "required" : "entire agent"}
             required={form.preset === "chat"}
-            hint="The token then sees this session alone."
+            hint="Limits the token to this session."
           />
           <Field
-            label="Further operations"
+            label="Additional operations"
             value={form.operations}
             onInput={(operations) => set({ operations })}
             rows={2}
-            hint="One on each line, such as setEntry."
+            hint="One per line, for example setEntry."
           />
           <Select
-            label="It lives"
+            label="Expires after"
             value={form.expiresIn}
             options={LIVES}
             onChange={(expiresIn) => set({ expiresIn })}
           />
         </fieldset>
         <fieldset class="card">
-          <legend>What its holder may say</legend>
+          <legend>Permissions</legend>
           {ALLOWED.map(([name, label]) => (
             <Check key={name} label={label} isOn={form.allow.includes(name)} onChange={(isOn) => allow(name, isOn)} />
           ))}
           <Field
-            label="Models that a turn may name"
+            label="Models that a request can choose"
             value={form.models}
             onInput={(models) => set({ models })}
             rows={2}
-            hint="One on each line."
+            hint="One per line."
           />
           <Field
-            label="Registered tools that may be called over MCP"
+            label="Registered tools available over MCP"
             value={form.tools}
             onInput={(tools) => set({ tools })}
             rows={2}
-            hint="One on each line."
+            hint="One per line."
           />
         </fieldset>
         <fieldset class="card">
-          <legend>What it may spend</legend>
+          <legend>Limits</legend>
           {(
             [
-              ["turnsPerMinute", "Turns in a minute"],
-              ["tokensPerDay", "Tokens in a day"],
-              ["costPerDay", "Cost of a day"],
+              ["turnsPerMinute", "Turns per minute"],
+              ["tokensPerDay", "Tokens per day"],
+              ["costPerDay", "Cost per day"],
             ] as const
           ).map(([name, label]) => (
             <Field
@@ -114,7 +114,7 @@ export function Tokens({ agent }: { agent: string }) {
               label={label}
               type="number"
               value={form.limits[name]}
-              placeholder="as the agent"
+              placeholder="same as the agent"
               onInput={(text) => set({ limits: { ...form.limits, [name]: text } })}
             />
           ))}
@@ -122,12 +122,12 @@ export function Tokens({ agent }: { agent: string }) {
             label="Holder"
             value={form.holder}
             onInput={(holder) => set({ holder })}
-            hint="Tokens of one holder share one count. It needs a limit."
+            hint="Tokens with the same holder share these limits. Requires at least one limit."
           />
         </fieldset>
         <footer>
           <Button type="submit" kind="main" icon="key" disabled={isBusy}>
-            Make a token
+            Create token
           </Button>
         </footer>
       </form>
@@ -148,7 +148,7 @@ function MintedToken({
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(token);
-      tell("Copied. The page forgets the token now.");
+      tell("Copied. The token is no longer shown.");
       onClose();
     } catch (error) {
       tellError(error);
@@ -156,31 +156,31 @@ function MintedToken({
   };
   return (
     <section class="card minted" aria-labelledby="minted" role="status">
-      <h2 id="minted">The token is shown once</h2>
+      <h2 id="minted">Copy the token now: it is shown once</h2>
       <Field label="Token" value={token} onInput={() => {}} rows={3} />
       <ul class="note">
-        <li>It ends {shownTime(expiresAt)}.</li>
+        <li>Expires {shownTime(expiresAt)}.</li>
         <li>
           {rights.session === null
-            ? `It sees the whole agent ${agent}.`
-            : `It sees the session ${rights.session} alone.`}
+            ? `Access to the entire agent ${agent}.`
+            : `Access to session ${rights.session} only.`}
         </li>
         <li>
           {rights.operations === null
-            ? "It names no operations: it runs all but those that need the secret or change prompts."
-            : `It runs ${rights.operations.join(", ")}.`}
+            ? "All operations except those that require the secret or change prompts."
+            : `Operations: ${rights.operations.join(", ")}.`}
         </li>
         <li>
           {rights.models === null || rights.models.length === 0
-            ? "Its turns name no model."
-            : `Its turns may name ${rights.models.join(", ")}.`}
+            ? "Requests can't choose a model."
+            : `Requests can choose ${rights.models.join(", ")}.`}
         </li>
       </ul>
       <div class="actions">
         <Button kind="main" onClick={() => void copy()}>
-          Copy and forget
+          Copy and hide
         </Button>
-        <Button onClick={onClose}>Forget</Button>
+        <Button onClick={onClose}>Hide</Button>
       </div>
     </section>
   );

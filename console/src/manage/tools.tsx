@@ -18,7 +18,7 @@ type Registered = Operations["listTools"]["output"];
 type Tool = Registered["tools"][number];
 type Server = NonNullable<Registered["servers"]>[number];
 
-const DEPLOYED = "This tool is part of the deployed code or of the defaults for every agent.";
+const DEPLOYED = "This tool comes from the deployed code or defaults.";
 
 export function Tools({ agent }: { agent: string }) {
   const loaded = useLoad(agent, (signal) => openAgent(agent).listTools({}, { signal }));
@@ -29,7 +29,7 @@ export function Tools({ agent }: { agent: string }) {
   const remove = async (name: string, { isDeployed = false, restore = false } = {}) => {
     try {
       await openAgent(agent).removeTool({ name, ...(restore && { restore }) });
-      tell(restore ? `${name} is there again.` : isDeployed ? `Hid ${name} from this agent.` : `Removed ${name}.`);
+      tell(restore ? `Restored ${name}.` : isDeployed ? `Hid ${name} from this agent.` : `Removed ${name}.`);
       reload();
     } catch (error) {
       tellError(error);
@@ -41,7 +41,7 @@ export function Tools({ agent }: { agent: string }) {
     <>
       <Heading
         title="Tools"
-        note="What models may call: at an address within TOOL_ORIGINS, behind a service binding, or on a server of the Model Context Protocol."
+        note="Tools that models can call: at a URL allowed by TOOL_ORIGINS, through a service binding, or on an MCP server."
       >
         {mayChange && (
           <Button kind="main" icon="add" onClick={() => setAdding(true)}>
@@ -55,7 +55,7 @@ export function Tools({ agent }: { agent: string }) {
       <Pending of={loaded} what="the tools" />
       {data && data.tools.length === 0 && servers.length === 0 && hidden.length === 0 && (
         <Empty title="No tools yet" icon="tool">
-          <p>The memory's own tools need no definition. Add a tool of yours, or a server that has some.</p>
+          <p>The memory tools are built in. Add your own tool or an MCP server.</p>
           {mayChange && (
             <Button kind="main" icon="add" onClick={() => setAdding(true)}>
               Add a tool
@@ -98,17 +98,13 @@ export function Tools({ agent }: { agent: string }) {
                 <span class="badge">hidden</span>
                 {mayChange && (
                   <div class="actions">
-                    <Button
-                      icon="redo"
-                      label={`Show ${name} again`}
-                      onClick={() => void remove(name, { restore: true })}
-                    >
-                      Show again
+                    <Button icon="redo" label={`Show ${name}`} onClick={() => void remove(name, { restore: true })}>
+                      Show
                     </Button>
                   </div>
                 )}
               </header>
-              <p class="note">{DEPLOYED} This agent's models don't get it.</p>
+              <p class="note">{DEPLOYED} It is hidden from this agent.</p>
             </li>
           ))}
         </ul>
@@ -139,7 +135,7 @@ function ServerRow({ server, toolCount, onRemove }: { server: Server; toolCount:
         <span class="badge">server</span>
         <span class="note">
           {counted(toolCount, "tool")}
-          {needsApproval && ", each call needs approval"}
+          {needsApproval && ", calls need approval"}
         </span>
         {onRemove && (
           <div class="actions">
@@ -184,11 +180,11 @@ function ToolRow({ tool, onTry, onRemove }: { tool: Tool; onTry: () => void; onR
         </div>
       </header>
       <p>{shownText(description)}</p>
-      {isDeployed && <p class="note">{DEPLOYED} Removing it hides it from this agent alone.</p>}
+      {isDeployed && <p class="note">{DEPLOYED} Removing it hides it from this agent only.</p>}
       <p class="note">
         {server != null ? (
           <>
-            of the server <Name text={server} />
+            from the server <Name text={server} />
           </>
         ) : (
           <Name text={url ?? service ?? ""} />
@@ -227,7 +223,7 @@ function Add({ agent, onClose, onDone }: { agent: string; onClose: () => void; o
       const told = defined as { problem?: string | null; tools?: readonly unknown[] | null };
       tell(
         told.problem
-          ? `Added, but the server says: ${told.problem}`
+          ? `Added, but the server reported a problem: ${told.problem}`
           : isServer
             ? `Added a server with ${counted(told.tools?.length ?? 0, "tool")}.`
             : "Added.",
@@ -238,24 +234,26 @@ function Add({ agent, onClose, onDone }: { agent: string; onClose: () => void; o
     <Dialog title="Add a tool" onClose={onClose} isWide>
       <Form onSubmit={add} onClose={onClose} submit="Add" isBusy={isBusy}>
         <Select
-          label="Where"
+          label="Type"
           value={place}
           options={[
-            ["url", "a tool at an address"],
-            ["service", "a tool behind a service binding"],
-            ["mcp", "a server of tools at an address (MCP)"],
-            ["mcpService", "a server of tools behind a service binding (MCP)"],
+            ["url", "a tool at a URL"],
+            ["service", "a tool through a service binding"],
+            ["mcp", "an MCP server at a URL"],
+            ["mcpService", "an MCP server through a service binding"],
           ]}
           onChange={setPlace}
         />
         <Field label="Name" value={name} onInput={setName} required autofocus />
         <Field
-          label={place === "url" || place === "mcp" ? "Address" : "Binding"}
+          label={place === "url" || place === "mcp" ? "URL" : "Binding"}
           value={address}
           onInput={setAddress}
           required
           hint={
-            place === "url" || place === "mcp" ? "Its origin must be in TOOL_ORIGINS." : "As wrangler.toml names it."
+            place === "url" || place === "mcp"
+              ? "Its origin must be listed in TOOL_ORIGINS."
+              : "The binding's name in wrangler.toml."
           }
         />
         {!isServer && (
@@ -266,20 +264,20 @@ function Add({ agent, onClose, onDone }: { agent: string; onClose: () => void; o
               onInput={setDescription}
               rows={2}
               required
-              hint="A model reads it."
+              hint="The model uses this to decide when to call the tool."
             />
-            <Field label="Parameters, as JSON Schema" value={parameters} onInput={setParameters} rows={4} />
+            <Field label="Parameters (JSON Schema)" value={parameters} onInput={setParameters} rows={4} />
           </>
         )}
         <Field label="Header" value={header} onInput={setHeader} />
         <Field
-          label="Name of the secret for it"
+          label="Secret name"
           value={secret}
           onInput={setSecret}
           placeholder="no header"
-          hint="TOOL_SECRETS says which secret goes to which origin. The value itself is never entered here."
+          hint="The header's value is this secret. TOOL_SECRETS defines which origins receive it. Don't enter the secret itself here."
         />
-        <Check label="Each call needs the user's approval" isOn={needsApproval} onChange={setNeedsApproval} />
+        <Check label="Require user approval for each call" isOn={needsApproval} onChange={setNeedsApproval} />
       </Form>
     </Dialog>
   );
@@ -294,8 +292,8 @@ function Try({ agent, tool, onClose }: { agent: string; tool: Tool; onClose: () 
       {tool.needsApproval ? (
         <div class="dialog-body">
           <p>
-            Each call of this tool needs a user's approval, and there is no conversation here to ask in. Ask for it in a
-            conversation, or define the tool without approval to try it.
+            Calls to this tool need user approval, which is only possible in a conversation. Try it in a conversation,
+            or define it without approval.
           </p>
         </div>
       ) : (
@@ -305,12 +303,12 @@ function Try({ agent, tool, onClose }: { agent: string; tool: Tool; onClose: () 
           submit="Call"
           isBusy={isBusy}
         >
-          <p class="note">The tool is called for real, with what you write here.</p>
-          <Field label="Input, as JSON" value={input} onInput={setInput} rows={4} />
+          <p class="note">This calls the actual tool with your input.</p>
+          <Field label="Input (JSON)" value={input} onInput={setInput} rows={4} />
           {answer?.kind === "refused" && <PageRefused text={answer.text} />}
           {answer !== null && answer.kind !== "refused" && (
             <div role="status">
-              <p class="note">{answer.kind === "failed" ? "The tool failed:" : "The tool answered:"}</p>
+              <p class="note">{answer.kind === "failed" ? "The tool failed:" : "The tool returned:"}</p>
               <pre class="code" tabIndex={0}>
                 {shownText(answer.text)}
               </pre>
@@ -331,19 +329,19 @@ function PageRefused({ text }: { text: string }) {
     <div class="problem refused" role="alert">
       <div>
         <p>
-          <b>This Worker takes no calls of tools from a page.</b> It lets everybody in, so any page of the web could
-          make them. One of these helps:
+          <b>This Worker doesn't accept tool calls from a page.</b> It has no authentication, so any website could call
+          the tools. To try a tool, do one of the following:
         </p>
         <ul>
           <li>
-            On your own machine, start it with <code>npm start</code>. It then lets in this machine alone.
+            Start it on your own machine with <code>npm start</code>. It then accepts requests from this machine only.
           </li>
           <li>
-            Set the secret <code>SESSION_AGENT_TOKEN</code>, and enter it in the console.
+            Set the secret <code>SESSION_AGENT_TOKEN</code> and enter it in the console.
           </li>
-          <li>Ask for the tool in a conversation: there the agent calls it.</li>
+          <li>Ask the agent to use the tool in a conversation.</li>
         </ul>
-        <p class="note">The Worker says: {shownText(text)}</p>
+        <p class="note">The Worker's message: {shownText(text)}</p>
       </div>
     </div>
   );
@@ -353,6 +351,6 @@ function parsed(text: string): object {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error("This is not JSON. Look for a missing quote or comma.");
+    throw new Error("Invalid JSON. Check for a missing quote or comma.");
   }
 }

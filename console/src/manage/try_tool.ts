@@ -26,7 +26,7 @@ export async function callTool(agent: string, name: string, input: object): Prom
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: input } }),
   });
   const { error, result }: Body = await response.json();
-  const reason = error?.message ?? `The Worker answered with status ${response.status}.`;
+  const reason = error?.message ?? `The Worker returned status ${response.status}.`;
   // Without a credential nothing is refused but where the request comes from.
   if (response.status === 403 && token === null) return { kind: "refused", text: reason };
   if (result === undefined) throw new Error(reason);

@@ -30,7 +30,7 @@ export function BlockView({ agent, session, block, entry, onChange, onClose }: P
   const remove = async () => {
     try {
       await openAgent(agent).removeBlock(of);
-      tell(`Removed ${label}. Its text is kept for a block of the same label.`);
+      tell(`Removed ${label}. Its content returns if you define a block with the same label.`);
       onChange();
       onClose();
     } catch (error) {
@@ -62,7 +62,7 @@ export function BlockView({ agent, session, block, entry, onChange, onClose }: P
           {unavailable}
         </p>
       )}
-      {maxTokens !== null && <Meter label={`How full ${label} is`} value={tokens} most={maxTokens} />}
+      {maxTokens !== null && <Meter label={`Usage of ${label}`} value={tokens} most={maxTokens} />}
       <dl class="facts">
         <dt>Size</dt>
         <dd>
@@ -70,14 +70,14 @@ export function BlockView({ agent, session, block, entry, onChange, onClose }: P
           {maxTokens !== null && ` of ${count(maxTokens)}`} tokens
         </dd>
         <dt>The model</dt>
-        <dd>{modelWrites ? "reads and writes it" : "only reads it"}</dd>
+        <dd>{modelWrites ? "can read and write" : "can read"}</dd>
         <dt>Lives</dt>
         <dd>{source === null ? "in this agent" : <Name text={shownJson(source)} />}</dd>
-        <dt>When changed</dt>
+        <dt>After a change</dt>
         <dd>
           {whenChanged === "remind"
-            ? "the model is reminded in the next turn"
-            : "the model reads it when the prompt is refreshed"}
+            ? "the next turn includes the new text"
+            : "the model sees it after the prompt is refreshed"}
         </dd>
         {updatedAt !== null && <dt>Changed</dt>}
         {updatedAt !== null && <dd>{shownTime(updatedAt)}</dd>}
@@ -119,7 +119,7 @@ function Editor({ agent, of, block, onChange }: { agent: string; of: BlockOf; bl
       // Somebody was faster. The typed text stays, and nothing is written over.
       tellError(
         error instanceof VersionConflictError
-          ? new Error("Somebody has changed the block meanwhile. Copy your text, reload, and write it again.")
+          ? new Error("The block was changed by someone else. Copy your text, reload the page, and edit it again.")
           : error,
       );
     }
@@ -140,7 +140,7 @@ function Editor({ agent, of, block, onChange }: { agent: string; of: BlockOf; bl
         value={text}
         onInput={setText}
       />
-      {isChanged && <Field label="Reason" value={reason} onInput={setReason} placeholder="kept with the version" />}
+      {isChanged && <Field label="Reason" value={reason} onInput={setReason} placeholder="stored with the version" />}
       {isChanged && (
         <div class="actions">
           <Button onClick={() => setText(block.content)}>Undo</Button>

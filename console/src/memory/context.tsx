@@ -40,7 +40,7 @@ export function Context({ conversation }: { conversation: Conversation }) {
   const { estimate, blocks, tools, usage, registered } = ledger.data;
   return (
     <section class="tab-page scrolls">
-      <Heading title="What the model gets" note={`About ${counted(estimate.total, "token")} in the next turn.`}>
+      <Heading title="Context" note={`The next turn will send about ${counted(estimate.total, "token")}.`}>
         <Button icon="redo" onClick={reload}>
           Reload
         </Button>
@@ -49,11 +49,8 @@ export function Context({ conversation }: { conversation: Conversation }) {
         <Shares label="Tokens" shares={sharesOf(estimate, blocks)} />
         {usage && (
           <p class="note">
-            So far, models have read {counted(usage.inputTokens, "token")} for this session
-            {usage.cachedInputTokens
-              ? `, of which ${count(usage.cachedInputTokens)} were cached`
-              : ", none of them reported as cached"}
-            .
+            This session has used {counted(usage.inputTokens, "input token")}
+            {usage.cachedInputTokens ? `, ${count(usage.cachedInputTokens)} of them cached` : ", none of them cached"}.
           </p>
         )}
       </div>
@@ -74,7 +71,7 @@ function sharesOf(
     .map(({ label, tokens }) => ({ name: `block ${label}`, value: tokens }));
   const inBlocks = named.reduce((sum, { value }) => sum + value, 0);
   return [
-    { name: "prompt around the blocks", value: Math.max(0, systemPrompt - inBlocks) },
+    { name: "block headers", value: Math.max(0, systemPrompt - inBlocks) },
     ...named,
     { name: "tools", value: tools },
     { name: "messages", value: messages },
@@ -98,7 +95,7 @@ function Prompt({ conversation: { session, id } }: { conversation: Conversation 
       <h3>
         System prompt{" "}
         {rendered.data && (
-          <span class="note">{count(rendered.data.tokensEstimate)} tokens, as the blocks stand now</span>
+          <span class="note">{count(rendered.data.tokensEstimate)} tokens, from the current blocks</span>
         )}
       </h3>
       {rendered.error !== undefined && <Problem error={rendered.error} retry={rendered.reload} />}
@@ -109,19 +106,16 @@ function Prompt({ conversation: { session, id } }: { conversation: Conversation 
           <Stored label="System prompt" text={shownText(now)} />
         ))}
       <p class="hint">
-        A conversation keeps the prompt of its first turn, to the byte, until it is refreshed. Without a frozen prompt,
-        the first button freezes it, as the next turn would.
+        A session reuses the exact prompt of its first turn until you refresh it. If there is no frozen prompt yet,
+        showing it creates one, as the next turn would.
       </p>
       <div class="actions">
         {may("freezePrompt") && (
-          <Button onClick={() => void show(() => session.freezePrompt())}>Show the frozen prompt</Button>
+          <Button onClick={() => void show(() => session.freezePrompt())}>Show frozen prompt</Button>
         )}
         {may("refreshPrompt") && (
-          <Button
-            icon="redo"
-            onClick={() => void show(() => session.refreshPrompt(), "The prompt is rendered anew and frozen.")}
-          >
-            Refresh it
+          <Button icon="redo" onClick={() => void show(() => session.refreshPrompt(), "The prompt was refreshed.")}>
+            Refresh prompt
           </Button>
         )}
       </div>
@@ -132,7 +126,7 @@ function Prompt({ conversation: { session, id } }: { conversation: Conversation 
           </p>
           {frozen.prompt === now ? (
             <p>
-              <Icon name="check" /> It is the same as the prompt above.
+              <Icon name="check" /> Same as the prompt above.
             </p>
           ) : (
             <Diff rows={diff(frozen.prompt, now ?? "")} />

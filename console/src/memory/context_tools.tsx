@@ -22,21 +22,21 @@ export function ContextTools({ tools, registered }: Props) {
       <h3>
         Tools{" "}
         <span class="note">
-          {counted(ofMemory, "tool")} of the memory
-          {registered === null ? ". Your token does not open the registered ones" : `, ${others} registered`}
+          {counted(ofMemory, "memory tool")}
+          {registered === null ? ". Your token can't list registered tools" : `, ${others} registered`}
         </span>
       </h3>
-      {tools.length === 0 && <p class="note">No block calls for a tool, and none is registered.</p>}
+      {tools.length === 0 && <p class="note">No tools: none are registered, and no block needs one.</p>}
       {tools.map((tool) => (
         <Tool key={tool.name} tool={tool} registered={known.get(tool.name)} />
       ))}
       {registered?.servers?.map((server) => (
         <p class="note" key={server.name}>
-          <Icon name="tool" /> Tools of the MCP server <Name text={server.name} /> are asked for anew at a turn's
-          beginning.
+          <Icon name="tool" /> The tools of the MCP server <Name text={server.name} /> are fetched at the start of each
+          turn.
         </p>
       ))}
-      <p class="hint">Tools that a client brings with its own turn are not known here.</p>
+      <p class="hint">Tools that a client sends with its own request are not listed.</p>
     </>
   );
 }
@@ -50,7 +50,7 @@ function Tool({ tool, registered }: { tool: ListedTool; registered: ShownTool | 
           <Name text={tool.name} />
         </b>{" "}
         <span class="badge">{originOf(registered)}</span>
-        {registered?.needsApproval && <span class="state approval-requested">asks first</span>}
+        {registered?.needsApproval && <span class="state approval-requested">needs approval</span>}
         <span class="note">
           <Name text={tool.description.split("\n", 1)[0]!} />
         </span>

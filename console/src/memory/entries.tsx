@@ -103,21 +103,21 @@ export function Entries({ agent, of, hasVersions, entry: named }: Props) {
           }}
         >
           <Field
-            label="Search the entries"
+            label="Search entries"
             isLabelHidden
             type="search"
-            placeholder="Search the entries"
+            placeholder="Search entries"
             value={query}
             onInput={(text) => (setQuery(text), text === "" && clear())}
           />
-          <Field label="What held on" type="datetime-local" value={asOf} onInput={setAsOf} />
+          <Field label="As of" type="datetime-local" value={asOf} onInput={setAsOf} />
           <Button type="submit" icon="search">
             Search
           </Button>
         </form>
         {may("setEntry") && (
           <Button icon="add" onClick={() => setChanged("new")}>
-            Add an entry
+            Add entry
           </Button>
         )}
       </div>
@@ -125,7 +125,7 @@ export function Entries({ agent, of, hasVersions, entry: named }: Props) {
         <>
           <NamedEntry key={named} entryKey={named} turn={turn} {...shared} />
           <p>
-            <a href={hashOf({ view: "memory", agent, label: of.label })}>Only the list of entries</a>
+            <a href={hashOf({ view: "memory", agent, label: of.label })}>Show all entries</a>
           </p>
         </>
       )}
@@ -133,14 +133,14 @@ export function Entries({ agent, of, hasVersions, entry: named }: Props) {
       {entries === null && error === undefined && <Loading what="entries" />}
       {tag !== "" && (
         <p class="note" role="status">
-          Only entries with the tag <Name text={tag} />{" "}
+          Entries tagged <Name text={tag} />{" "}
           <Button kind="quiet" icon="close" label="Show all entries" onClick={() => setTag("")} />
         </p>
       )}
       {found !== null && (
         <p class="note" role="status">
-          {counted(found.results.length, "hit")}
-          {asOf !== "" && `, of what held on ${shownTime(timeOf(asOf))}`}
+          {counted(found.results.length, "result")}
+          {asOf !== "" && `, as of ${shownTime(timeOf(asOf))}`}
         </p>
       )}
       {found?.results.map((hit) => (
@@ -166,10 +166,10 @@ export function Entries({ agent, of, hasVersions, entry: named }: Props) {
       )}
       {found === null && entries?.length === 0 && (
         <Empty title="No entries yet" icon="search">
-          <p>The model adds what it wants to find again. You can, too.</p>
+          <p>The model adds facts to look up later. You can add entries too.</p>
           {may("setEntry") && (
             <Button kind="main" onClick={() => setChanged("new")}>
-              Write the first
+              Add entry
             </Button>
           )}
         </Empty>

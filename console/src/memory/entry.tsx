@@ -100,8 +100,8 @@ export function NamedEntry({ entryKey: key, turn, ...props }: NamedProps) {
 /** Facts that match and hold no longer. */
 export function Past({ past }: { past: readonly PastEntry[] }) {
   return (
-    <section class="card" aria-label="What held before">
-      <h3>What held before</h3>
+    <section class="card" aria-label="Earlier facts">
+      <h3>Earlier facts</h3>
       {past.map((entry) => (
         <div class="past" key={entry.key}>
           <p>

@@ -49,7 +49,7 @@ export function EntryForm({ agent, of, entry, onClose, onDone }: Props) {
       onClose();
     });
   return (
-    <Dialog title={entry === null ? "Add an entry" : "Change the entry"} onClose={onClose}>
+    <Dialog title={entry === null ? "Add entry" : "Edit entry"} onClose={onClose}>
       <Form submit="Save" onSubmit={save} onClose={onClose} isBusy={isBusy}>
         {entry === null && (
           <Field
@@ -58,21 +58,21 @@ export function EntryForm({ agent, of, entry, onClose, onDone }: Props) {
             onInput={setKey}
             required
             autofocus
-            hint="An entry with the same key is replaced."
+            hint="Replaces the entry that has the same key."
           />
         )}
         <Field label="Title" value={title} onInput={setTitle} />
         <Field label="Text" rows={6} value={content} onInput={setContent} required />
-        <Field label="Holds from" type="datetime-local" value={validFrom} onInput={setValidFrom} />
-        <Field label="Holds until" type="datetime-local" value={validUntil} onInput={setValidUntil} />
+        <Field label="Valid from" type="datetime-local" value={validFrom} onInput={setValidFrom} />
+        <Field label="Valid until" type="datetime-local" value={validUntil} onInput={setValidUntil} />
         <Field
           label="Replaces"
           rows={2}
           value={supersedes}
           onInput={setSupersedes}
-          hint="The keys of entries that hold no longer, one on each line."
+          hint="Keys of entries that are no longer true, one per line."
         />
-        <MarkFields what="the entry" tags={tags} onTags={setTags} metadata={metadata} onMetadata={setMetadata} />
+        <MarkFields tags={tags} onTags={setTags} metadata={metadata} onMetadata={setMetadata} />
       </Form>
     </Dialog>
   );

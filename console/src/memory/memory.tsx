@@ -57,7 +57,7 @@ export function Memory({ agent, session, label, entry }: Props) {
       <div class="actions spread">
         {may("defineBlock") && (
           <Button kind={blocks.length === 0 ? "main" : "plain"} icon="add" onClick={() => setDefining(true)}>
-            Define a block
+            Define block
           </Button>
         )}
         <Button icon="redo" onClick={reload}>
@@ -66,9 +66,7 @@ export function Memory({ agent, session, label, entry }: Props) {
       </div>
       {blocks.length === 0 && (
         <Empty title="No memory yet" icon="book">
-          <p>
-            A block is a labelled text that stands in the system prompt. The model reads it, and may keep it up to date.
-          </p>
+          <p>A block is a labeled text in the system prompt. The model reads it and, if you allow it, updates it.</p>
         </Empty>
       )}
       <ul class="blocks">
@@ -108,7 +106,7 @@ function Card({ block, open }: { block: Block; open: () => void }) {
         </span>
       )}
       <span class="block-size">
-        {maxTokens !== null && <Meter label={`How full ${label} is`} value={tokens} most={maxTokens} />}
+        {maxTokens !== null && <Meter label={`Usage of ${label}`} value={tokens} most={maxTokens} />}
         <span class="note">
           {count(tokens)}
           {maxTokens !== null && ` of ${count(maxTokens)}`} tokens
@@ -119,10 +117,10 @@ function Card({ block, open }: { block: Block; open: () => void }) {
 }
 
 const KINDS: ReadonlyArray<readonly [BlockKind, string]> = [
-  ["writable", "writable: a text that the model keeps up to date"],
-  ["readonly", "readonly: a text that the model only reads"],
-  ["searchable", "searchable: entries that the model finds by searching"],
-  ["loadable", "loadable: documents that the model loads whole"],
+  ["writable", "writable: text that the model can update"],
+  ["readonly", "readonly: text that the model can only read"],
+  ["searchable", "searchable: entries that the model can search"],
+  ["loadable", "loadable: documents that the model can load"],
 ];
 
 function Define({
@@ -157,7 +155,7 @@ function Define({
       onClose();
     });
   return (
-    <Dialog title="Define a block" onClose={onClose}>
+    <Dialog title="Define block" onClose={onClose}>
       <Form submit="Define" onSubmit={define} onClose={onClose} isBusy={isBusy}>
         <Field label="Label" value={label} onInput={setLabel} required autofocus placeholder="memory" />
         <Select label="Kind" value={kind} options={KINDS} onChange={setKind} />
@@ -165,12 +163,12 @@ function Define({
           label="Description"
           value={description}
           onInput={setDescription}
-          hint="One line, which the model reads above the block."
+          hint="One line that the model sees above the block."
         />
         {hasText && (
-          <Field label="Most tokens" type="number" value={maxTokens} onInput={setMaxTokens} placeholder="no budget" />
+          <Field label="Token limit" type="number" value={maxTokens} onInput={setMaxTokens} placeholder="no limit" />
         )}
-        {hasText && <Field label="Text to begin with" rows={4} value={content} onInput={setContent} />}
+        {hasText && <Field label="Default text" rows={4} value={content} onInput={setContent} />}
       </Form>
     </Dialog>
   );

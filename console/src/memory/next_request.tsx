@@ -20,16 +20,15 @@ const FORMATS: ReadonlyArray<readonly [Provider, string]> = [
 
 /** `isWhole`: the credential opens all tools. Otherwise the messages alone are shown. */
 export function NextRequest({ conversation, isWhole }: { conversation: Conversation; isWhole: boolean }) {
-  const formats = isWhole ? [[OWN, "As the agent's model gets it"] as const, ...FORMATS] : FORMATS;
+  const formats = isWhole ? [[OWN, "Agent's model"] as const, ...FORMATS] : FORMATS;
   const [format, setFormat] = useState<string>(formats[0]![0]);
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <h3>The next request</h3>
+      <h3>Next request</h3>
       <details class="card fold" onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
-          <Icon name="send" />{" "}
-          <b>{isWhole ? "The whole request as it is sent" : "The messages as a provider gets them"}</b>
+          <Icon name="send" /> <b>{isWhole ? "Full request" : "Messages in the provider's format"}</b>
         </summary>
         {isOpen && <Select label="Format" value={format} options={formats} onChange={setFormat} />}
         {isOpen && <Built key={format} conversation={conversation} format={format} isWhole={isWhole} />}
@@ -51,8 +50,8 @@ function Built({ conversation, format, isWhole }: { conversation: Conversation; 
     <>
       <p class="note">
         {isWhole
-          ? "With the instructions, all tools, and the messages that fit. Your next message comes at its end."
-          : "Your token does not open the agent's tools, so they are missing here."}
+          ? "Includes the instructions, all tools, and the messages that fit. Your next message is added at the end."
+          : "Your token can't list the agent's tools, so they are not shown."}
       </p>
       <CopyButton text={text} what="the request" />
       <Code text={text} />

@@ -10,7 +10,7 @@ interface Props {
 export function MemoryPage({ agent, label, entry }: Props) {
   return (
     <section class="page">
-      <Heading isFirst title="Memory" note="Blocks that stand in the system prompt of every session of this agent." />
+      <Heading isFirst title="Memory" note="Blocks in the system prompt of every session of this agent." />
       <Memory agent={agent} session={undefined} label={label} entry={entry} />
     </section>
   );

@@ -41,7 +41,7 @@ export function Skills({ agent, of, hasVersions }: { agent: string; of: BlockOf;
     <section class="entries" aria-label="Documents">
       <div class="actions spread">
         <Field
-          label="Search the documents"
+          label="Search documents"
           isLabelHidden
           type="search"
           placeholder="Search keys and descriptions"
@@ -50,17 +50,17 @@ export function Skills({ agent, of, hasVersions }: { agent: string; of: BlockOf;
         />
         {may("putSkill") && (
           <Button icon="add" onClick={() => setAdding(true)}>
-            Add a document
+            Add document
           </Button>
         )}
       </div>
       <Pending of={loaded} what="documents" />
       {data?.length === 0 && (
         <Empty title="No documents yet" icon="book">
-          <p>The model sees one line for each document, and loads the one that it needs.</p>
+          <p>The model sees one line per document and loads the documents it needs.</p>
           {may("putSkill") && (
             <Button kind="main" onClick={() => setAdding(true)}>
-              Write the first
+              Add document
             </Button>
           )}
         </Empty>
@@ -130,12 +130,12 @@ function Document({ agent, of, skill, hasVersions, onChange, onDelete }: Documen
       <div class="actions">
         {hasVersions && (
           <Button pressed={showsVersions} onClick={() => setShowsVersions(!showsVersions)}>
-            Versions of the document
+            Versions
           </Button>
         )}
         {may("deleteSkill") && (
           <Button kind="danger" icon="trash" onClick={() => void remove()}>
-            Delete the document
+            Delete
           </Button>
         )}
       </div>
@@ -155,7 +155,7 @@ function Text({ agent, of, skill }: { agent: string; of: BlockOf; skill: Skill }
   if (isWanted) return <Read agent={agent} of={of} skill={skill} />;
   return (
     <Button icon="down" onClick={() => setWanted(true)}>
-      Load it into the session's context and show it
+      Load into the session's context and show
     </Button>
   );
 }
@@ -191,7 +191,7 @@ function Add({ agent, of, onClose, onDone }: { agent: string; of: BlockOf; onClo
       onClose();
     });
   return (
-    <Dialog title="Add a document" onClose={onClose}>
+    <Dialog title="Add document" onClose={onClose}>
       <Form submit="Save" onSubmit={save} onClose={onClose} isBusy={isBusy}>
         <Field
           label="Key"
@@ -199,9 +199,14 @@ function Add({ agent, of, onClose, onDone }: { agent: string; of: BlockOf; onClo
           onInput={setKey}
           required
           autofocus
-          hint="A document with the same key is replaced."
+          hint="Replaces the document that has the same key."
         />
-        <Field label="Description" value={description} onInput={setDescription} hint="The line that the model sees." />
+        <Field
+          label="Description"
+          value={description}
+          onInput={setDescription}
+          hint="The line that the model sees in the list."
+        />
         <Field label="Text" rows={10} value={content} onInput={setContent} required />
       </Form>
     </Dialog>

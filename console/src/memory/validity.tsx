@@ -27,8 +27,8 @@ export function Validity({ of }: { of: Holds }) {
   if (times.length === 0 && !isReplaced && !supersedes?.length) return null;
   return (
     <p class="validity note">
-      {isPast(of) && <span class="state past">holds no longer</span>}
-      {times.length > 0 && <span>Holds {times.join(" ")}</span>}
+      {isPast(of) && <span class="state past">no longer true</span>}
+      {times.length > 0 && <span>Valid {times.join(" ")}</span>}
       {isReplaced && (
         <span>
           Replaced

@@ -38,7 +38,7 @@ export function Versions({ agent, of, turn, onChange }: Props) {
   if (versions.length === 0)
     return (
       <p class="note">
-        {of.key === undefined ? "The text was never written: it is the block's default." : "No versions are kept."}
+        {of.key === undefined ? "Nothing has been written. The block has its default text." : "No versions are stored."}
       </p>
     );
   const index = Math.max(
@@ -50,7 +50,7 @@ export function Versions({ agent, of, turn, onChange }: Props) {
   const revert = async (version: number) => {
     try {
       await openAgent(agent).revertBlock({ ...of, version });
-      tell(`Version ${version} is back, as a new version.`);
+      tell(`Restored version ${version} as a new version.`);
       setChosen(null);
       reload();
       onChange();
@@ -79,7 +79,7 @@ export function Versions({ agent, of, turn, onChange }: Props) {
               <Button
                 icon="redo"
                 onClick={() => void revert(version.version)}
-                label={`Go back to version ${version.version}`}
+                label={`Restore version ${version.version}`}
               />
             )}
           </li>
@@ -87,7 +87,7 @@ export function Versions({ agent, of, turn, onChange }: Props) {
       </ol>
       <p class="note">
         {before === undefined
-          ? `Version ${after.version}, the oldest that is kept`
+          ? `Version ${after.version}, the oldest stored version`
           : `Version ${before.version} on the left, version ${after.version} on the right`}
         : {count(after.tokens)} tokens
       </p>
@@ -110,9 +110,9 @@ export function Deleted({
   onChange: () => void;
 }) {
   return (
-    <section class="card" aria-label="What was deleted">
+    <section class="card" aria-label="Deleted item">
       <p role="status">
-        “<Name text={of.key} />” was deleted. Go back to one of its versions, and it is here again.
+        “<Name text={of.key} />” was deleted. To bring it back, restore one of its versions.
       </p>
       <Versions agent={agent} of={of} turn="deleted" onChange={onChange} />
     </section>
@@ -125,7 +125,7 @@ function textOf(version: Version | undefined): string {
 }
 
 function writer({ writtenBy, sessionId, events = [] }: Version): string {
-  if (writtenBy === "operation") return events.length > 0 ? "learnt" : "by a program or this console";
+  if (writtenBy === "operation") return events.length > 0 ? "learned" : "through the API or this console";
   return sessionId === null ? "by the model" : `by the model, in session ${sessionId}`;
 }
 

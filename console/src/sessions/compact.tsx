@@ -12,11 +12,12 @@ import { sentence, tell } from "../notices.ts";
 import { count, counted, shownName } from "../text.ts";
 
 const REASONS: Record<CompactOutput["reason"], string> = {
-  compacted: "The summary is written.",
-  would_compact: "A summary would stand for these messages. They stay in the log, and search finds them.",
-  nothing_to_compact: "There is nothing to compact: the conversation has only its protected beginning and end.",
+  compacted: "Compacted.",
+  would_compact: "A summary will replace these messages in the context. They stay in the log and in search results.",
+  nothing_to_compact:
+    "Nothing to compact: the first and most recent messages are protected, and there are none between them.",
   already_running: "Another compaction of this session is running.",
-  changed_meanwhile: "The messages were changed meanwhile, so nothing was written.",
+  changed_meanwhile: "The messages changed during compaction, so nothing was written.",
   summariser_failed: "The model failed, so nothing was written.",
 };
 
@@ -35,7 +36,7 @@ export function Compact({ conversation, onClose }: { conversation: Conversation;
       if (outcome.reason === "compacted") {
         await conversation.reload();
         if (!outcome.hasMore) {
-          tell(`Compacted: ${count(outcome.tokensBefore)} tokens became ${count(outcome.tokensAfter)}.`);
+          tell(`Compacted from ${count(outcome.tokensBefore)} to ${count(outcome.tokensAfter)} tokens.`);
           return onClose();
         }
         setDone(outcome);
@@ -48,11 +49,11 @@ export function Compact({ conversation, onClose }: { conversation: Conversation;
     setBusy(false);
   };
   return (
-    <Dialog title="Compact the conversation" onClose={onClose}>
+    <Dialog title="Compact conversation" onClose={onClose}>
       <div class="dialog-body">
-        <Pending of={plan} what="the dry run" />
+        <Pending of={plan} what="the preview" />
         {plan.data && <Plan plan={plan.data} />}
-        {done && <p class="note">One part is compacted. More can follow.</p>}
+        {done && <p class="note">Compacted one part. You can compact more.</p>}
         {error !== null && (
           <p class="problem" role="alert">
             {error}
@@ -63,7 +64,7 @@ export function Compact({ conversation, onClose }: { conversation: Conversation;
         <Button onClick={onClose}>Cancel</Button>
         {plan.data?.reason === "would_compact" && (
           <Button kind="main" icon="compact" disabled={isBusy} onClick={() => void run()}>
-            {isBusy ? "Compacting" : "Compact now"}
+            {isBusy ? "Compacting…" : "Compact now"}
           </Button>
         )}
       </footer>
@@ -77,10 +78,10 @@ function Plan({ plan: { reason, tokensBefore, tokensAfter, covers, hasMore } }: 
       <p>{REASONS[reason]}</p>
       {reason === "would_compact" && (
         <dl class="facts">
-          <dt>Hidden</dt>
+          <dt>Replaced</dt>
           <dd>
             {covers ? counted(covers.messages, "message") : "some messages"}
-            {hasMore && ", and more in a second step"}
+            {hasMore && ", more in a second step"}
           </dd>
           {covers && <dt>From</dt>}
           {covers && (
@@ -96,7 +97,7 @@ function Plan({ plan: { reason, tokensBefore, tokensAfter, covers, hasMore } }: 
           )}
           <dt>Context</dt>
           <dd>
-            {count(tokensBefore)} tokens now, about {count(tokensAfter)} afterwards
+            {count(tokensBefore)} tokens now, about {count(tokensAfter)} after compaction
           </dd>
         </dl>
       )}

@@ -37,13 +37,13 @@ export function Export({
     };
   }, []);
   return (
-    <Dialog title="Export the session" onClose={onClose}>
+    <Dialog title="Export session" onClose={onClose}>
       <div class="dialog-body">
         {error !== undefined && <Problem error={error} />}
         {file === null && error === undefined && <Progress sent={passed.bytes} of={null} />}
         {file !== null && (
           <p role="status">
-            The file is whole: {counted(passed.lines, "line")}, {bytes(file.bytes)}.
+            The file is ready: {counted(passed.lines, "line")}, {bytes(file.bytes)}.
           </p>
         )}
       </div>
@@ -51,7 +51,7 @@ export function Export({
         <Button onClick={onClose}>Close</Button>
         {file !== null && (
           <a class="button main" href={file.url} download={`${fileName(name)}.ndjson`}>
-            <Icon name="download" /> Save the file
+            <Icon name="download" /> Save file
           </a>
         )}
       </footer>

@@ -24,14 +24,14 @@ export function FilterDialog({ agent, onClose }: Props) {
       onClose();
     });
   return (
-    <Dialog title="Filter the sessions" onClose={onClose}>
+    <Dialog title="Filter sessions" onClose={onClose}>
       <Form submit="Filter" onSubmit={narrow} onClose={onClose} isBusy={isBusy}>
         <Field
           label="Tags"
           rows={2}
           value={tags}
           onInput={setTags}
-          hint="One on each line. A session must have all of them."
+          hint="One per line. A session must have all of them."
           autofocus
         />
         <Field
@@ -40,7 +40,7 @@ export function FilterDialog({ agent, onClose }: Props) {
           value={metadata}
           onInput={setMetadata}
           placeholder='{"channel": "web"}'
-          hint='A JSON object: {"channel": "web"}, or with {"in": […]}, {"gt": …} and {"lt": …} in place of a value.'
+          hint='A JSON object, for example {"channel": "web"}. Instead of a value, you can use {"in": […]}, {"gt": …} or {"lt": …}.'
         />
       </Form>
     </Dialog>
@@ -66,7 +66,7 @@ export function Filtered({ agent }: { agent: string }) {
   return (
     <p class="found-head" role="status">
       <span>
-        Only with <Name text={[...tags, ...fields].join(", ")} />
+        Filter: <Name text={[...tags, ...fields].join(", ")} />
       </span>
       <Button kind="quiet" icon="close" label="Show all sessions" onClick={() => void sessions.narrow(null)} />
     </p>

@@ -30,11 +30,11 @@ export function Fork({ conversation, atId, name: original, onClose }: Props) {
       go({ view: "session", agent: conversation.agentName, session: session.id, tab: "conversation" });
     });
   return (
-    <Dialog title="Fork the session" onClose={onClose}>
+    <Dialog title="Fork session" onClose={onClose}>
       <Form submit="Fork" onSubmit={fork} onClose={onClose} isBusy={isBusy}>
         <p class="hint">
-          The new session holds a copy of this branch{atId === undefined ? "" : ", up to the message that you chose"}.
-          This session stays as it is.
+          Creates a session with a copy of this branch{atId === undefined ? "" : " up to the selected message"}. This
+          session does not change.
         </p>
         <Field label="Name of the new session" value={name} onInput={setName} autofocus />
       </Form>

@@ -36,7 +36,7 @@ export function Import({ agent, onClose }: { agent: string; onClose: () => void 
     setError(null);
     try {
       const { imported, skipped } = await upload(agent, id, file, setSent);
-      tell(`Imported ${counted(imported, "event")}${skipped > 0 ? `, ${skipped} were there already` : ""}.`);
+      tell(`Imported ${counted(imported, "event")}${skipped > 0 ? `, skipped ${skipped} existing` : ""}.`);
       void sessionsOf(agent).reload();
       onClose();
       go({ view: "session", agent, session: id, tab: "conversation" });
@@ -46,7 +46,7 @@ export function Import({ agent, onClose }: { agent: string; onClose: () => void 
     }
   };
   return (
-    <Dialog title="Import a session" onClose={onClose}>
+    <Dialog title="Import session" onClose={onClose}>
       <Form
         submit="Import"
         onSubmit={() => void send()}
@@ -61,9 +61,9 @@ export function Import({ agent, onClose }: { agent: string; onClose: () => void 
             accept=".ndjson,.jsonl,application/x-ndjson"
             onChange={(event) => void choose(event.currentTarget.files?.[0] ?? null)}
           />
-          <p class="hint">An export: one line of JSON for each event. It is stored whole or not at all.</p>
+          <p class="hint">An exported NDJSON file. Either all of it is imported or none.</p>
         </div>
-        <Field label="Id of the new session" value={id} onInput={setId} required />
+        <Field label="ID of the new session" value={id} onInput={setId} required />
         {sent !== null && file && <Progress sent={sent} of={file.size} />}
         {error !== null && (
           <p class="problem" role="alert">

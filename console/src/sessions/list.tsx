@@ -92,7 +92,7 @@ export function SessionList({ agent }: { agent: string }) {
           />
         </form>
       )}
-      {rights.value.session !== null && <p class="hint">Your token is for one session alone.</p>}
+      {rights.value.session !== null && <p class="hint">Your token is limited to one session.</p>}
       <div class="sessions-actions">
         {rights.value.session === null && may("createSession") && (
           <Button kind="main" icon="add" shortcut="n" onClick={() => setDialog("new")}>
@@ -100,12 +100,12 @@ export function SessionList({ agent }: { agent: string }) {
           </Button>
         )}
         {rights.value.session === null && may("importSession") && (
-          <Button icon="upload" label="Import a session" onClick={() => setDialog("import")} />
+          <Button icon="upload" label="Import session" onClick={() => setDialog("import")} />
         )}
         {rights.value.session === null && may("listSessions") && (
           <Button
             icon="filter"
-            label="Filter the sessions"
+            label="Filter sessions"
             pressed={sessions.filter !== null}
             onClick={() => setDialog("filter")}
           />
@@ -137,10 +137,10 @@ function All({ agent }: { agent: string }) {
   const only = rights.value.session;
   if (sessions.isEmpty.value && only !== null) {
     return (
-      <Empty title="Nothing was said yet" icon="chat">
-        <p>The session of your token begins with its first message.</p>
+      <Empty title="No messages yet" icon="chat">
+        <p>Your token's session starts with its first message.</p>
         <a class="button main" href={hashOf({ view: "session", agent, session: only, tab: "conversation" })}>
-          Open it
+          Open session
         </a>
       </Empty>
     );
@@ -148,11 +148,11 @@ function All({ agent }: { agent: string }) {
   if (sessions.isEmpty.value) {
     return (
       <Empty title="No sessions yet" icon="chat">
-        <p>A session is one conversation. Begin one here, or let your own agent write one.</p>
+        <p>A session is one conversation. Create one here or from your own code.</p>
       </Empty>
     );
   }
-  if (list.length === 0 && sessions.isComplete.value) return <p class="hint">No session has all of this.</p>;
+  if (list.length === 0 && sessions.isComplete.value) return <p class="hint">No sessions match the filter.</p>;
   if (list.length === 0) return <Loading what="sessions" />;
   // The writes of a thread's tasks before its next checkpoint are a part of the thread.
   const shown = list.filter((session) => threadOf(session)?.kind !== "writes");
@@ -210,15 +210,17 @@ interface FoundProps {
 
 function Found({ agent, of, results, error, retry, clear }: FoundProps) {
   if (error !== undefined) return <Problem error={error} retry={retry} />;
-  if (results === undefined) return <Loading what="what was found" />;
+  if (results === undefined) return <Loading what="search results" />;
   return (
     <div class="found" role="region" aria-label="Search results" tabIndex={0}>
       <p class="found-head" role="status">
-        {counted(results.results.length, "hit")} for “{shownName(of)}”
-        <Button kind="quiet" icon="close" label="End the search" onClick={clear} />
+        {counted(results.results.length, "result")} for “{shownName(of)}”
+        <Button kind="quiet" icon="close" label="Clear search" onClick={clear} />
       </p>
-      {results.pending && <p class="hint">The index is still being built. Older messages are found later.</p>}
-      {results.truncated && <p class="hint">Not all messages were looked at. Rarer words find more.</p>}
+      {results.pending && (
+        <p class="hint">The search index is still being built. Older messages are not included yet.</p>
+      )}
+      {results.truncated && <p class="hint">Results are incomplete. Use more specific words.</p>}
       {results.results.map((hit) => (
         <HitLink key={`${hit.sessionId}/${hit.id}`} agent={agent} hit={hit} />
       ))}

@@ -37,7 +37,7 @@ export function Naming({ conversation, session, onClose, onDone }: Props) {
     <Dialog title="Name and tags" onClose={onClose}>
       <Form submit="Save" onSubmit={save} onClose={onClose} isBusy={isBusy}>
         <Field label="Name" value={name} onInput={setName} autofocus />
-        <MarkFields what="the session" tags={tags} onTags={setTags} metadata={metadata} onMetadata={setMetadata} />
+        <MarkFields tags={tags} onTags={setTags} metadata={metadata} onMetadata={setMetadata} />
       </Form>
     </Dialog>
   );

@@ -27,11 +27,11 @@ export function NewSession({ agent, onClose }: { agent: string; onClose: () => v
       <Form submit="Create" onSubmit={create} onClose={onClose} isBusy={isBusy}>
         <Field label="Name" value={name} onInput={setName} placeholder="A trip to Oslo" autofocus />
         <Field
-          label="Id"
+          label="ID"
           value={id}
           onInput={setId}
-          placeholder="made for you"
-          hint="Your own id, if your programs know the session by one."
+          placeholder="generated if empty"
+          hint="Optional: an ID from your own application."
         />
       </Form>
     </Dialog>

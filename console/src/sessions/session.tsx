@@ -130,7 +130,7 @@ export function SessionPage({
             </Button>
           )}
           <Menu
-            label="More for this session"
+            label="Session actions"
             items={[
               { text: "Name and tags", icon: "edit", needs: "updateSession", run: () => setDoing({ what: "name" }) },
               { text: "Compact", icon: "compact", needs: "compact", run: () => setDoing({ what: "compact" }) },
@@ -149,10 +149,10 @@ export function SessionPage({
         }))}
       />
       {conversation.isUnknown.value && tab !== "conversation" ? (
-        <Empty title="This session is not there yet" icon="chat">
+        <Empty title="This session doesn't exist yet" icon="chat">
           <UnknownSession agent={agent} id={id} />
           <a class="button main" href={hashOf({ view: "session", agent, session: id, tab: "conversation" })}>
-            Begin it
+            Start the session
           </a>
         </Empty>
       ) : (

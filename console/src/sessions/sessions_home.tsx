@@ -17,19 +17,19 @@ export function SessionsHome({ agent }: { agent: string }) {
       <h1 class="hidden">Sessions</h1>
       <Empty title={isEmpty ? "This agent has no sessions" : "Choose a session"} icon="chat">
         {isEmpty ? (
-          <p>A session is one conversation. Begin one here, take one over, or write one from your own program.</p>
+          <p>A session is one conversation. Create one here, import one, or write one from your own code.</p>
         ) : (
-          <p>Or search all of them: what was said, what tools were asked, and what they answered.</p>
+          <p>Or search the messages, tool calls and tool results of all sessions.</p>
         )}
         <div class="actions suggestions">
           {isEmpty && mayBegin && (
             <Button kind="main" icon="add" onClick={() => setDialog("new")}>
-              Begin a session
+              New session
             </Button>
           )}
           {isEmpty && mayBegin && may("importSession") && (
             <Button icon="upload" onClick={() => setDialog("import")}>
-              Import one
+              Import session
             </Button>
           )}
           {!isEmpty && (
@@ -38,7 +38,7 @@ export function SessionsHome({ agent }: { agent: string }) {
             </Button>
           )}
           <Button icon="code" onClick={() => (above.value = "snippet")}>
-            From a program
+            Use the API
           </Button>
         </div>
       </Empty>

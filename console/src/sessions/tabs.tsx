@@ -37,8 +37,8 @@ function OwnMemory({ conversation }: { conversation: Conversation }) {
   return (
     <section class="tab-page scrolls">
       <Heading
-        title="This session's own memory"
-        note="What only this conversation remembers. The agent's own memory stands beside it in every prompt."
+        title="Session memory"
+        note="Blocks that only this session uses. The prompt also includes the agent's blocks."
       />
       <Memory agent={conversation.agentName} session={conversation.id} label={undefined} />
     </section>

@@ -31,8 +31,8 @@ export function ThreadView({ conversation, thread }: { conversation: Conversatio
   return (
     <section class="tab-page scrolls">
       <Heading
-        title="A thread of LangGraph"
-        note={`${counted(checkpoints.length, "checkpoint")}, the newest first. The graph writes here, so there is nothing to write.`}
+        title="LangGraph thread"
+        note={`${counted(checkpoints.length, "checkpoint")}, newest first. Only the graph writes to this thread.`}
       >
         {others.map((session) => (
           <a

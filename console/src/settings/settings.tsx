@@ -25,7 +25,7 @@ export function Settings({ agent }: { agent: string }) {
       <Heading
         isFirst
         title="Settings"
-        note={`They hold for every session of this agent.${mayChange ? "" : " Your token may read them. To change them, enter the Worker's secret."}`}
+        note={`Settings apply to every session of this agent.${mayChange ? "" : " Your token can only read them. To change them, sign in with the Worker's secret."}`}
       >
         <Button icon="redo" onClick={() => (setTurn(turn + 1), reload())}>
           Reload
@@ -43,8 +43,8 @@ function Problems({ problems }: { problems: Config["problems"] }) {
     <section class="problem deployed" aria-labelledby="problems">
       <Icon name="warning" />
       <div>
-        <h2 id="problems">Left out of the deployed defaults</h2>
-        <p>What is deployed for all agents has mistakes. The Worker leaves these settings out; the others hold.</p>
+        <h2 id="problems">Invalid deployed defaults</h2>
+        <p>The Worker ignores these invalid defaults and applies the others.</p>
         <ul>
           {problems.map(({ source, field, message }) => (
             <li key={`${source} ${field}`}>
@@ -102,7 +102,7 @@ function Change({ agent, config, mayChange, onDone }: ChangeProps) {
   const save = () => configure(() => changesOf(textsOf(config), texts, { ...config }), "Saved.", texts);
   const giveUp = (setting: string) => {
     const own = Object.entries(texts).filter(([path]) => path.split(".")[0] === setting);
-    void configure(() => ({ [setting]: null }), "The agent's own value is given up.", {
+    void configure(() => ({ [setting]: null }), "Reset to the default.", {
       ...known.current,
       ...Object.fromEntries(own),
     });
@@ -193,8 +193,8 @@ function OriginLine({
     <p class="origin note">
       <span class={`badge ${origin}`}>{ORIGINS[origin]}</span> <code>{setting}</code>
       {origin === "agent" && giveUp && (
-        <Button kind="quiet" onClick={giveUp} label={`Give up the agent's own ${setting}`}>
-          Give up
+        <Button kind="quiet" onClick={giveUp} label={`Reset ${setting}`}>
+          Reset
         </Button>
       )}
     </p>

@@ -9,13 +9,13 @@ import { snippetOf } from "./snippet.ts";
 export function SnippetDialog({ at, onClose }: { at: Exclude<Route, { view: "home" }>; onClose: () => void }) {
   const { text, curl, client } = snippetOf(at, location.origin, credential.value !== null);
   return (
-    <Dialog title="From a program" onClose={onClose} isWide>
+    <Dialog title="Use the API" onClose={onClose} isWide>
       <div class="dialog-body">
         <p>{text}.</p>
         <CodeBlock language="curl" text={curl} />
         <CodeBlock language="TypeScript" text={client} />
         <p class="hint">
-          <a href="/openapi.json">The API's document</a> has every operation and its fields.
+          The <a href="/openapi.json">API reference</a> describes every operation and its fields.
         </p>
       </div>
     </Dialog>

@@ -18,25 +18,25 @@ interface Call {
 }
 
 const TABS: Record<SessionTab, (id: string) => Call> = {
-  conversation: (id) => ofSession("The messages of this session's branch", "getHistory", id, { limit: 100 }),
-  turns: (id) => ofSession("The turns of this session, the newest first", "getTurns", id, { limit: 20 }),
-  branches: (id) => ofSession("The log, from which the tree is drawn", "loadEvents", id, { limit: 500 }),
-  events: (id) => ofSession("The newest events of the log", "loadEvents", id, { tail: true, limit: 100 }),
-  changes: (id) => ofSession("What changed since a cursor", "getChanges", id, { since: 0, limit: 1000 }),
-  context: (id) => ofSession("What the next turn sends to its model", "buildWorkingContext", id, { asTurn: true }),
+  conversation: (id) => ofSession("The messages on this session's current branch", "getHistory", id, { limit: 100 }),
+  turns: (id) => ofSession("The turns of this session, newest first", "getTurns", id, { limit: 20 }),
+  branches: (id) => ofSession("The event log, which contains all branches", "loadEvents", id, { limit: 500 }),
+  events: (id) => ofSession("The latest events in the log", "loadEvents", id, { tail: true, limit: 100 }),
+  changes: (id) => ofSession("The changes since a cursor", "getChanges", id, { since: 0, limit: 1000 }),
+  context: (id) => ofSession("The next turn's request to the model", "buildWorkingContext", id, { asTurn: true }),
   memory: (id) => ofSession("This session's blocks", "getBlocks", id, {}),
 };
 
 const PARTS: Record<ManagePart, Call> = {
-  proposals: ofAgent("What waits for a decision", "getProposals", { status: "pending" }),
-  retention: ofAgent("What would go by the rules that are set", "applyRetention", { dryRun: true }),
-  people: ofAgent("All places where a text stands", "findMentions", { query: "Anna Smith" }),
+  proposals: ofAgent("The pending proposals", "getProposals", { status: "pending" }),
+  retention: ofAgent("What the retention rules would delete", "applyRetention", { dryRun: true }),
+  people: ofAgent("All mentions of a text", "findMentions", { query: "Anna Smith" }),
   tools: ofAgent("The registered tools and servers", "listTools", {}),
-  tokens: ofAgent("A token that reads, for an hour", "mintToken", { preset: "read", expiresIn: 3600 }),
-  compaction: ofAgent("When conversations are compacted", "configureCompaction", {}),
+  tokens: ofAgent("A read-only token, valid for one hour", "mintToken", { preset: "read", expiresIn: 3600 }),
+  compaction: ofAgent("The compaction settings", "configureCompaction", {}),
   copies: ofAgent("The backups of this agent", "listBackups", {}),
-  defaults: ofAgent("The settings, and where each comes from", "getConfig", {}),
-  agents: ofAgent("The agents whose names begin so", "listAgents", { prefix: "user:42:" }),
+  defaults: ofAgent("The settings and their sources", "getConfig", {}),
+  agents: ofAgent("The agents whose names start with a prefix", "listAgents", { prefix: "user:42:" }),
 };
 
 function callOf(at: Exclude<Route, { view: "home" }>): Call {
@@ -45,12 +45,12 @@ function callOf(at: Exclude<Route, { view: "home" }>): Call {
   if (at.view === "memory") {
     const { label, entry } = at;
     if (label === undefined) return ofAgent("All blocks of the agent", "getBlocks", {});
-    if (entry === undefined) return ofAgent("One block, with its text", "getBlock", { label });
-    return ofAgent("The versions of one entry, the newest first", "getBlockVersions", { label, key: entry });
+    if (entry === undefined) return ofAgent("One block with its content", "getBlock", { label });
+    return ofAgent("The versions of one entry, newest first", "getBlockVersions", { label, key: entry });
   }
-  if (at.view === "activity") return ofAgent("Tokens and costs, day by day", "getUsage", { by: "day" });
-  if (at.view === "settings") return ofAgent("The settings, and where each comes from", "getConfig", {});
-  return ofAgent("The sessions, the newest activity first", "listSessions", { limit: 100 });
+  if (at.view === "activity") return ofAgent("Tokens and costs per day", "getUsage", { by: "day" });
+  if (at.view === "settings") return ofAgent("The settings and their sources", "getConfig", {});
+  return ofAgent("The sessions, most recent activity first", "listSessions", { limit: 100 });
 }
 
 function ofAgent(text: string, operation: string, input: Record<string, unknown>): Call {

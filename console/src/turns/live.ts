@@ -96,9 +96,9 @@ function withTimesOfStep(before: LiveStep, step: LiveStep): LiveStep {
 
 /** The turn's action at this moment, for people. */
 export function doing({ steps, to }: LiveTurn): string {
-  if (to !== null) return "Over";
+  if (to !== null) return "Finished";
   const step = steps.at(-1);
-  if (step === undefined) return "Getting ready";
+  if (step === undefined) return "Preparing";
   const open = step.tools.filter((tool) => tool.to === null).map(({ name }) => name);
   if (open.length > 0) return `Running ${open.join(", ")}`;
   if (step.tools.length > 0) return "Storing results";

@@ -26,13 +26,13 @@ export function LiveTurn({
   const now = useNow(live !== null && live.to === null);
   if (live === null) return null;
   const shown = waterfallOfLive(live, now);
-  const heard = live.isJoined ? "heard for " : "";
+  const heard = live.isJoined ? "watched for " : "";
   const told = `${doing(live)} · ${heard}${milliseconds(shown.to - shown.from)}`;
   if (isAlwaysOpen)
     return (
       <section class="card live">
         <p class="pulse">{told}</p>
-        <Waterfall shown={shown} label="The turn that runs" />
+        <Waterfall shown={shown} label="Running turn" />
       </section>
     );
   return (
@@ -40,7 +40,7 @@ export function LiveTurn({
       <summary>
         <Icon name="flow" /> <span class="pulse">{told}</span>
       </summary>
-      {isOpen.value && <Waterfall shown={shown} label="The turn that runs" />}
+      {isOpen.value && <Waterfall shown={shown} label="Running turn" />}
     </details>
   );
 }

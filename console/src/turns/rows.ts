@@ -34,12 +34,27 @@ export interface Waterfall {
 
 export const SEGMENTS: Record<SegmentKind, string> = {
   turn: "turn",
-  prepare: "getting ready",
-  wait: "until the first word",
+  prepare: "preparing",
+  wait: "waiting for first token",
   answer: "answering",
   tool: "tool",
   compaction: "compaction",
 };
+
+const FINISHES: Readonly<Record<string, string>> = {
+  stop: "Completed",
+  "tool-calls": "Called tools",
+  length: "Reached the output limit",
+  "content-filter": "Stopped by the content filter",
+  cancelled: "Canceled",
+  error: "Failed",
+  other: "Ended",
+};
+
+/** What the console shows for a finish reason. */
+export function finishText(reason: string | null | undefined): string | null {
+  return reason == null ? null : (FINISHES[reason] ?? reason);
+}
 
 export function waterfallOf(turn: TurnRecord): Waterfall {
   const to = turn.endedAt;
@@ -64,13 +79,13 @@ export function waterfallOf(turn: TurnRecord): Waterfall {
 }
 
 function turnRow({ model, finishReason, failure, recoveries }: TurnRecord, from: number, to: number): Row {
-  const again = recoveries > 0 ? [`taken up ${counted(recoveries, "time")}`] : [];
+  const again = recoveries > 0 ? [`resumed ${counted(recoveries, "time")}`] : [];
   return {
     key: "turn",
     text: model ?? "turn",
     kind: "turn",
     segments: segments([["turn", from, to]]),
-    note: [finishReason, ...again].filter(Boolean).join(" · "),
+    note: [finishText(finishReason), ...again].filter(Boolean).join(" · "),
     failure: failure ?? null,
     isRunning: false,
   };
@@ -90,7 +105,7 @@ function stepRow(step: TurnRecord["steps"][number], number: number): Row {
       ["wait", sentAt, saidAt],
       ["answer", saidAt, to],
     ]),
-    note: [`${count(step.inputTokens)} in${cached}, ${count(step.outputTokens)} out`, step.finishReason]
+    note: [`${count(step.inputTokens)} in${cached}, ${count(step.outputTokens)} out`, finishText(step.finishReason)]
       .filter(Boolean)
       .join(" · "),
     failure: step.failure ?? null,
@@ -113,7 +128,7 @@ function toolRow({
       text: name,
       kind: "tool",
       segments: wasMade ? [{ kind: "tool", from: startedAt, to: startedAt + durationMs }] : [],
-      note: wasMade ? kind : `${kind}, not called here`,
+      note: wasMade ? kind : `${kind}, called elsewhere`,
       failure: error == null ? null : { code: null, message: error },
       isRunning: false,
     },

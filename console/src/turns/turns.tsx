@@ -10,7 +10,7 @@ import { cost } from "../currency.ts";
 import { hashOf } from "../route.ts";
 import { count, counted, fullTime, milliseconds, shownText } from "../text.ts";
 import { LiveTurn } from "./live.tsx";
-import { type TurnRecord, waterfallOf } from "./rows.ts";
+import { finishText, type TurnRecord, waterfallOf } from "./rows.ts";
 import { Legend, Waterfall } from "./waterfall.tsx";
 
 const PAGE = 20;
@@ -46,7 +46,7 @@ export function Turns({ conversation, at }: { conversation: Conversation; at: st
   const opened = turns?.find(({ messageId }) => at !== undefined && messageId === at) ?? turns?.[0];
   return (
     <section class="tab-page scrolls">
-      <Heading title="Turns" note="When each request to a model and each tool began, and how long it took.">
+      <Heading title="Turns" note="When each model request and tool call started, and how long it took.">
         <Button icon="redo" onClick={() => void load(null, [])}>
           Reload
         </Button>
@@ -56,7 +56,7 @@ export function Turns({ conversation, at }: { conversation: Conversation; at: st
       {turns === null && error === undefined && state === "idle" && <Loading what="the turns" />}
       {turns?.length === 0 && (
         <Empty title="No turns yet" icon="flow">
-          <p>A turn begins with a message and ends with the agent's answer.</p>
+          <p>A turn starts with a message and ends with the agent's answer.</p>
           <a
             class="button main"
             href={hashOf({
@@ -86,7 +86,7 @@ function One({ conversation, turn, isOpen }: { conversation: Conversation; turn:
     <details class="card fold turn" open={isOpen} onToggle={(event) => setShown(event.currentTarget.open)}>
       <summary>
         <span class={`state ${failure ? "output-error" : "output-available"}`}>
-          {failure ? failure.code : (turn.finishReason ?? "over")}
+          {failure ? failure.code : (finishText(turn.finishReason) ?? "Completed")}
         </span>
         <Time at={turn.endedAt} />
         {turn.durationMs != null && <b>{milliseconds(turn.durationMs)}</b>}
@@ -117,19 +117,19 @@ function Whole({ conversation, turn }: { conversation: Conversation; turn: TurnR
       {isRecorded ? (
         <Waterfall shown={waterfallOf(turn)} label={`The turn's steps, ${fullTime(turn.endedAt)}`} />
       ) : (
-        <p class="note">An older version ran this turn, and recorded no times.</p>
+        <p class="note">Timing data is not available. This turn ran on an older version.</p>
       )}
       {turn.omittedSteps > 0 && (
-        <p class="note">{counted(turn.omittedSteps, "older request")} of this turn left no times.</p>
+        <p class="note">Timing data is not available for {counted(turn.omittedSteps, "earlier request")}.</p>
       )}
       {context && (
         <>
           <h3>
-            What the last request was made of{" "}
+            Contents of the last request{" "}
             <span class="note">
               {count(context.total)} of {count(context.windowTokens)} tokens, {counted(context.sentMessages, "message")}
               {context.shortenedMessages > 0 && `, ${count(context.shortenedMessages)} of them shortened`}
-              {context.leftOutMessages > 0 && `, about ${count(context.leftOutMessages)} older ones left out`}
+              {context.leftOutMessages > 0 && `, about ${count(context.leftOutMessages)} older ones omitted`}
             </span>
           </h3>
           <Shares
@@ -145,7 +145,7 @@ function Whole({ conversation, turn }: { conversation: Conversation; turn: TurnR
       )}
       <p class="ids">
         {askedBy && (
-          <span>asked by {askedBy.kind === "token" ? `a token ${askedBy.holder ?? ""}` : "the operator"}</span>
+          <span>requested by {askedBy.kind === "token" ? `a token ${askedBy.holder ?? ""}` : "the operator"}</span>
         )}
         {traceId && (
           <span>
@@ -162,7 +162,7 @@ function Whole({ conversation, turn }: { conversation: Conversation; turn: TurnR
               at: messageId,
             })}
           >
-            Its message
+            View message
           </a>
         )}
       </p>

@@ -16,13 +16,13 @@ export function Waterfall({ shown, label }: { shown: Shown; label: string }) {
       <table>
         <thead>
           <tr>
-            <th scope="col">What</th>
+            <th scope="col">Step</th>
             <th scope="col" class="when">
               <span>0</span>
               <span>{milliseconds(shown.to - shown.from)}</span>
             </th>
             <th scope="col" class="number">
-              Took
+              Duration
             </th>
           </tr>
         </thead>

@@ -82,10 +82,10 @@ function Refused({ error }: { error: ForbiddenError }) {
     <div class="problem refused" role="alert">
       <Icon name="key" />
       <p>
-        <b>Your token does not open this.</b> The Worker says: {sentence(error)} Ask who gave you the token for one that
-        allows more, or enter another credential.
+        <b>Your token doesn't allow this.</b> The Worker's message: {sentence(error)} Ask for a token with more access,
+        or sign in with another one.
       </p>
-      <Button onClick={signOut}>Enter another</Button>
+      <Button onClick={signOut}>Sign in again</Button>
     </div>
   );
 }
@@ -271,7 +271,7 @@ export function Long({ text }: { text: string }) {
       {text.slice(0, shown)}
       <span class="more">
         <Button kind="quiet" onClick={() => setShown(shown + MORE)}>
-          Show more: {(text.length - shown).toLocaleString("en")} characters are left
+          Show more ({(text.length - shown).toLocaleString("en")} characters left)
         </Button>
       </span>
     </>

@@ -11,7 +11,7 @@ export function Evidence({ agent, events }: Props) {
   if (events.length === 0) return null;
   return (
     <p class="note">
-      Because of{" "}
+      Based on{" "}
       {events.map(({ sessionId, id }, n) => (
         <span key={id}>
           {n > 0 && ", "}

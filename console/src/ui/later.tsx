@@ -37,8 +37,8 @@ function NotLoaded() {
   return (
     <div class="problem" role="alert">
       <Icon name="warning" />
-      <p>This part of the console did not load. The connection failed, or the Worker has a newer console.</p>
-      <Button onClick={() => location.reload()}>Reload the page</Button>
+      <p>This part of the console didn't load. The connection failed, or a newer version is deployed.</p>
+      <Button onClick={() => location.reload()}>Reload page</Button>
     </div>
   );
 }

@@ -3,24 +3,22 @@
 import { Field } from "./basics.tsx";
 
 interface Props {
-  /** The thing that is found by them: "the entry". */
-  what: string;
   tags: string;
   onTags: (text: string) => void;
   metadata: string;
   onMetadata: (text: string) => void;
 }
 
-export function MarkFields({ what, tags, onTags, metadata, onMetadata }: Props) {
+export function MarkFields({ tags, onTags, metadata, onMetadata }: Props) {
   return (
     <>
-      <Field label="Tags" rows={2} value={tags} onInput={onTags} hint="One on each line." />
+      <Field label="Tags" rows={2} value={tags} onInput={onTags} hint="One per line." />
       <Field
         label="Metadata"
         rows={3}
         value={metadata}
         onInput={onMetadata}
-        hint={`A JSON object, to find ${what} by. Empty: none.`}
+        hint="A JSON object that you can filter by. Optional."
       />
     </>
   );

@@ -28,7 +28,7 @@ export function Marks({ of, onTag, what = "entries" }: Props) {
   if (source == null && tags.length === 0 && fields.length === 0) return null;
   return (
     <p class="validity note">
-      {source != null && <span>From: {source}</span>}
+      {source != null && <span>Source: {source}</span>}
       {tags.map((tag) =>
         onTag === undefined ? (
           <span class="badge" key={tag}>
@@ -39,7 +39,7 @@ export function Marks({ of, onTag, what = "entries" }: Props) {
             type="button"
             class="badge tag"
             key={tag}
-            aria-label={`Only ${what} with the tag ${tag}`}
+            aria-label={`Show only ${what} tagged ${tag}`}
             onClick={() => onTag(tag)}
           >
             <Name text={tag} />
@@ -74,7 +74,7 @@ export function metadataOf(text: string): object | null {
     value = undefined;
   }
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new TypeError('The metadata must be a JSON object, as {"city": "Oslo"}.');
+    throw new TypeError('Metadata must be a JSON object, for example {"city": "Oslo"}.');
   return value;
 }
 

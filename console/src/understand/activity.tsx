@@ -26,13 +26,9 @@ export function Activity({ agent }: { agent: string }) {
   const usage = useUsage(agent);
   return (
     <section class="page">
-      <Heading
-        isFirst
-        title="Activity"
-        note="What went wrong, what was used, and what each action of this page cost."
-      />
+      <Heading isFirst title="Activity" note="Failures, usage, and the cost of each request from this page." />
       {!SECTIONS.every(may) && (
-        <p class="hint banner">Your token does not open all of this view. What is missing is left out.</p>
+        <p class="hint banner">Your token can't read everything on this page. Some sections are hidden.</p>
       )}
       {may("listSessions") && (
         <Failures
@@ -55,15 +51,22 @@ function Requests() {
   return (
     <section aria-labelledby="requests">
       <h2 class="part" id="requests">
-        This page's requests{" "}
+        Requests from this page{" "}
         <span class="note">
-          {count(all.length)} kept: {count(sum(({ rowsRead }) => rowsRead))} rows read,{" "}
+          {count(all.length)} requests: {count(sum(({ rowsRead }) => rowsRead))} rows read,{" "}
           {count(sum(({ rowsWritten }) => rowsWritten))} written
         </span>
       </h2>
       <Table
         label="Requests"
-        columns={["Operation", "At", { number: "Time" }, { number: "Rows read" }, { number: "Rows written" }, "Answer"]}
+        columns={[
+          "Operation",
+          "Time",
+          { number: "Duration" },
+          { number: "Rows read" },
+          { number: "Rows written" },
+          "Result",
+        ]}
       >
         {all.slice(0, SHOWN).map(({ id, operation, at, ms, rowsRead, rowsWritten, status, error }) => (
           <tr key={id} class={error === null ? "" : "failed"}>
@@ -85,7 +88,7 @@ function State({ stats }: { stats: Loaded<Stats | null> }) {
   return (
     <section aria-labelledby="state">
       <h2 class="part" id="state">
-        The agent's object <Button kind="quiet" icon="redo" label="Reload the state" onClick={reload} />
+        Object state <Button kind="quiet" icon="redo" label="Reload state" onClick={reload} />
       </h2>
       <Pending of={stats} what="the state" />
       {data && (
@@ -94,23 +97,23 @@ function State({ stats }: { stats: Loaded<Stats | null> }) {
             <dt>Database</dt>
             <dd>{bytes(data.databaseBytes)}</dd>
             <dt>Events</dt>
-            <dd>at most {count(data.eventsAtMost)}</dd>
+            <dd>up to {count(data.eventsAtMost)}</dd>
             <dt>Search index</dt>
             <dd>{data.searchIndex}</dd>
             <dt>Running turns</dt>
             <dd>
-              {count(data.turns.running)} of {count(data.limits.runningTurns)}, {bytes(data.turns.heldBytes)} held
+              {count(data.turns.running)} of {count(data.limits.runningTurns)}, {bytes(data.turns.heldBytes)} in memory
             </dd>
-            <dt>Requests' memory</dt>
+            <dt>Memory for requests</dt>
             <dd>
               {bytes(data.requests.heldBytes)} of {bytes(data.requests.maxBytes)}
             </dd>
             <dt>Wasm memory</dt>
             <dd>
-              {bytes(data.memory.inUseBytes)} in use, {bytes(data.memory.inUsePeakBytes)} at most so far, of{" "}
+              {bytes(data.memory.inUseBytes)} in use, {bytes(data.memory.inUsePeakBytes)} peak, of{" "}
               {bytes(data.memory.wasmBytes)}
             </dd>
-            <dt>Read</dt>
+            <dt>Updated</dt>
             <dd>{shownTime(Date.now())}</dd>
           </dl>
           <Table label="Tables" columns={["Table", { number: "Rows" }]} isCard>

@@ -54,20 +54,21 @@ export function Failures({ agent, calls, failedTurns }: Props) {
   return (
     <section aria-labelledby="failures">
       <h2 class="part" id="failures">
-        The last failures <Button kind="quiet" icon="redo" label="Look for failures again" onClick={reload} />
+        Recent failures <Button kind="quiet" icon="redo" label="Reload failures" onClick={reload} />
       </h2>
       <Pending of={loaded} what="failures" />
       {failures?.length === 0 && refused.length === 0 && failedTurns !== null && failedTurns > 0 && (
         <p class="note">
-          {counted(failedTurns, "turn")} failed so far. {failedTurns === 1 ? "It is" : "They are"} no longer on record.
+          {counted(failedTurns, "turn")} failed earlier. {failedTurns === 1 ? "Its record was" : "Their records were"}{" "}
+          deleted.
         </p>
       )}
       {failures?.length === 0 && refused.length === 0 && failedTurns === 0 && (
         <p class="fine">
-          <Icon name="check" /> <b>Nothing has failed.</b>{" "}
+          <Icon name="check" /> <b>No failures.</b>{" "}
           <span class="note">
-            Failed turns and calls at a turn's end appear here, compactions and learning of the newest {SESSIONS}{" "}
-            sessions, tools of the newest {READ_SESSIONS}, and what was refused to this page.
+            This list shows failed turns and webhooks, failed compactions and learning in the {SESSIONS} most recent
+            sessions, failed tools in the {READ_SESSIONS} most recent ones, and rejected requests from this page.
           </span>
         </p>
       )}
@@ -107,7 +108,7 @@ export function Failures({ agent, calls, failedTurns }: Props) {
             <Icon name="warning" />
             <div>
               <p>
-                <b>{operation}</b> of this page <Time class="note" at={at} />
+                <b>{operation}</b> from this page <Time class="note" at={at} />
               </p>
               <p class="prose">{error}</p>
             </div>
@@ -125,7 +126,7 @@ function failedCall(
   return {
     key: `callback/${id}`,
     at: failedAt,
-    what: `A call that tells of a turn's end or of memory failed ${counted(attempts, "time")}`,
+    what: `A webhook for a turn or a memory change failed ${counted(attempts, "time")}`,
     text: reason,
     session: sessionId ? { id: sessionId, name: names.get(sessionId) ?? shownName(sessionId) } : null,
   };
@@ -186,7 +187,7 @@ function failedTurn(
   return {
     key: `turn/${turnId}`,
     at: endedAt,
-    what: "The turn failed",
+    what: "Turn failed",
     text: failure?.message ?? "",
     ...(failure && { code: failure.code }),
     session: { id: sessionId, name: names.get(sessionId) ?? shownName(sessionId) },

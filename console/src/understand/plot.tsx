@@ -44,14 +44,14 @@ export function Plot({ title, each, bars, shown, empty, children }: Props) {
       <figcaption>
         {title}{" "}
         <span class="note">
-          at most {shown(most)} a {each}
+          up to {shown(most)} a {each}
         </span>
       </figcaption>
       <svg
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
         preserveAspectRatio="none"
         role="img"
-        aria-label={`${title}: the table below has the numbers`}
+        aria-label={`${title}. The table below contains the values.`}
       >
         {bars.map(({ key, name, value }, n) => {
           const height = (value / most) * (HEIGHT - 4);
@@ -86,7 +86,7 @@ export function Plot({ title, each, bars, shown, empty, children }: Props) {
 function AsTable({ children }: { children: ComponentChildren }) {
   return (
     <details class="fold">
-      <summary>As a table</summary>
+      <summary>Show as table</summary>
       {children}
     </details>
   );

@@ -44,7 +44,7 @@ export function Usage({ agent, usage }: { agent: string; usage: Loaded<LoadedUsa
   return (
     <section aria-labelledby="usage">
       <h2 class="part" id="usage">
-        Usage and cost <Button kind="quiet" icon="redo" label="Reload the usage" onClick={reload} />
+        Usage and cost <Button kind="quiet" icon="redo" label="Reload usage" onClick={reload} />
       </h2>
       <Pending of={usage} what="the usage" />
       {data && <Total models={data.models} />}
@@ -64,8 +64,8 @@ export function Usage({ agent, usage }: { agent: string; usage: Loaded<LoadedUsa
             shown={cost}
             empty={
               data.days.length > 0
-                ? "Nothing was counted: the agent has no prices. They stand in the settings."
-                : `Nothing was spent in the last ${DAYS} days.`
+                ? "Costs are not available: no prices are set. Add them in the settings."
+                : `No costs in the last ${DAYS} days.`
             }
           />
         </div>
@@ -73,10 +73,10 @@ export function Usage({ agent, usage }: { agent: string; usage: Loaded<LoadedUsa
       {data && data.models.length > 0 && <Models models={data.models} />}
       {data && data.turns.length > 0 && <Turns agent={agent} turns={data.turns} />}
       <p class="hint">
-        Days begin at midnight UTC. What a session used before it was imported is in its own numbers alone. Costs are in
+        Days start at midnight UTC. Usage from before a session was imported is counted in the session only. Costs use
         the currency of the agent's prices.
       </p>
-      <Select label="Written as" value={currency.value} options={NAMES} onChange={chooseCurrency} />
+      <Select label="Currency" value={currency.value} options={NAMES} onChange={chooseCurrency} />
     </section>
   );
 }
@@ -94,19 +94,19 @@ function Total({ models }: { models: readonly UsageEntry[] }) {
         <dd>{count(failedTurns)}</dd>
       </div>
       <div>
-        <dt>Tokens in</dt>
+        <dt>Input tokens</dt>
         <dd>{count(inputTokens)}</dd>
       </div>
       <div>
-        <dt>Tokens in, cached</dt>
+        <dt>Cached input tokens</dt>
         <dd>{count(cachedInputTokens)}</dd>
       </div>
       <div>
-        <dt>Tokens out</dt>
+        <dt>Output tokens</dt>
         <dd>{count(outputTokens)}</dd>
       </div>
       <div>
-        <dt>Cost of all turns</dt>
+        <dt>Total cost</dt>
         <dd>{cost(amount)}</dd>
       </div>
     </dl>
@@ -121,7 +121,7 @@ function Models({ models }: { models: readonly UsageEntry[] }) {
       <Table label="Usage by model" columns={["Model", "Tokens", { number: "Turns" }, ...NUMBERS]} isCard>
         {models.map((used) => (
           <tr key={used.model}>
-            <td>{used.model == null ? "not known" : <Name text={used.model} />}</td>
+            <td>{used.model == null ? "unknown" : <Name text={used.model} />}</td>
             <td class="share">
               <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
                 <rect width={most === 0 ? 0 : (tokensOf(used) / most) * 100} height="8" />
@@ -141,8 +141,8 @@ function Turns({ agent, turns }: { agent: string; turns: readonly UsageEntry[] }
     .toReversed()
     .map((turn, n) => ({ key: turn.eventId ?? String(n), name: shownTime(turn.endedAt), value: tokensOf(turn) }));
   return (
-    <Plot title="The last turns" each="turn" bars={bars} shown={count} empty="The last turns used no tokens.">
-      <Table label="The last turns by turn" columns={["Ended", "Session", "Model", ...NUMBERS]}>
+    <Plot title="Recent turns" each="turn" bars={bars} shown={count} empty="Recent turns used no tokens.">
+      <Table label="Recent turns by turn" columns={["Ended", "Session", "Model", ...NUMBERS]}>
         {turns.map((turn) => (
           <tr key={turn.eventId}>
             <td>
@@ -161,7 +161,7 @@ function Turns({ agent, turns }: { agent: string; turns: readonly UsageEntry[] }
                 <Name text={turn.sessionId ?? ""} />
               </a>
             </td>
-            <td>{turn.model == null ? "not known" : <Name text={turn.model} />}</td>
+            <td>{turn.model == null ? "unknown" : <Name text={turn.model} />}</td>
             <Used used={turn} />
           </tr>
         ))}

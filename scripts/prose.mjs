@@ -1,0 +1,53 @@
+// The prose check, a part of `npm run lint`: the texts that a person or a model reads keep to the
+// rules in prose/rules.mjs. It prints each place, the words, and what to write instead.
+//
+//   node scripts/prose.mjs                 everything
+//   node scripts/prose.mjs docs/chat.md    these files
+
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { findingsIn } from "./prose/rules.mjs";
+import { textsOf } from "./prose/texts.mjs";
+import { ROOT } from "./places.mjs";
+
+/** The files with texts, as git knows them. */
+const COVERED = [
+  "README.md",
+  "docs/README.md",
+  "docs/how-to.md",
+  "examples/*/README.md",
+  "console/index.html",
+  "console/src/*.ts",
+  "console/src/*.tsx",
+];
+
+/** Others wrote the words, or they are the check's own. */
+const LEFT_OUT = [/^docs\/operations\.md$/];
+
+export function coveredFiles() {
+  const listed = execFileSync("git", ["ls-files", "--", ...COVERED], { cwd: ROOT, encoding: "utf8" });
+  return listed.split("\n").filter((path) => path !== "" && !LEFT_OUT.some((pattern) => pattern.test(path)));
+}
+
+/** `{ path, line, text, found, instead }` of each finding. */
+export function findings(paths = coveredFiles()) {
+  return paths.flatMap((path) =>
+    textsOf(join(ROOT, path)).flatMap(({ line, text }) =>
+      findingsIn(text).map((finding) => ({ path, line, text, ...finding })),
+    ),
+  );
+}
+
+/** The exit code of the check. */
+export function checkProse(paths) {
+  const all = findings(paths);
+  for (const { path, line, found, instead } of all) console.error(`${path}:${line}: “${found}”. Instead: ${instead}.`);
+  if (all.length > 0) console.error(`\n${all.length} findings. scripts/prose/rules.mjs has the rules.`);
+  return all.length === 0 ? 0 : 1;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  const paths = process.argv.slice(2);
+  process.exitCode = checkProse(paths.length > 0 ? paths : undefined);
+}
