@@ -74,8 +74,8 @@ export const RULES = [
     "WebSocket, JavaScript, TypeScript, GitHub, OpenAI, LangGraph, SQLite, OpenAPI, Durable Object, Workers AI, npm, Node, JSON",
   ),
   rule(
-    /\b(?:time-stamp|data base|file name|meta data|front-matter|end point|back end|read only|change log)s?\b(?!-)/i,
-    "one spelling: timestamp, database, filename, metadata, endpoint, backend, read-only",
+    /\b(?:time-stamp|data base|file name|meta data|front-matter|end point|back end|change log)s?\b(?!-)/i,
+    "one spelling: timestamp, database, filename, metadata, endpoint, backend",
   ),
   rule(/\be-mails?\b/i, "email"),
   rule(/\b(?:e\.g\.|i\.e\.|etc\.|viz\.|resp\.|cf\.)/i, "for example, that is"),

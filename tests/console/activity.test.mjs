@@ -45,8 +45,8 @@ describe("activity", { skip }, async () => {
         await number("Turns"),
         await number("Failed turns"),
         await number("Input tokens"),
-        await number("Tokens out"),
-        await number("Cost of all turns"),
+        await number("Output tokens"),
+        await number("Total cost"),
       ],
       ["0", "0", "1,234", "20", "$0.75"],
     );
@@ -85,8 +85,8 @@ describe("activity", { skip }, async () => {
     const plot = (title) => page.locator(".plot").filter({ hasText: title });
     const numbers = async (rows) =>
       (await rows.allInnerTexts()).map((text) => text.replaceAll(/[,$]/g, "").split(/\s*\t\s*/));
-    await plot("The last turns").getByText("Show as table").click();
-    const shown = await numbers(plot("The last turns").getByRole("row"));
+    await plot("Recent turns").getByText("Show as table").click();
+    const shown = await numbers(plot("Recent turns").getByRole("row"));
     assert.deepEqual(
       shown.slice(1).map((cells) => [cells[1], cells[2], Number(cells[3]), Number(cells[5]), Number(cells[6])]),
       turns.map(({ sessionId, model, inputTokens, outputTokens, cost }) => [
@@ -109,8 +109,8 @@ describe("activity", { skip }, async () => {
       (await numbers(plot("Tokens").getByRole("row"))).at(-1).at(-1),
       String(days[0].inputTokens + days[0].outputTokens),
     );
-    assert.equal(await plot("The last turns").locator("rect").count(), 2);
-    await plot("The last turns").getByRole("link", { name: turns[0].sessionId }).click();
+    assert.equal(await plot("Recent turns").locator("rect").count(), 2);
+    await plot("Recent turns").getByRole("link", { name: turns[0].sessionId }).click();
     await page.getByText("built-in demo model").waitFor();
   });
 

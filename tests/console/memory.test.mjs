@@ -204,7 +204,7 @@ describe("memory", { skip }, async () => {
     await page.getByRole("region", { name: "Earlier facts" }).getByText("Lisbon", { exact: true }).waitFor();
     await page.getByLabel("As of").fill("2022-06-01T00:00");
     await page.getByRole("button", { name: "Search", exact: true }).click();
-    await page.getByText("as of").waitFor();
+    await page.getByText("result, as of").waitFor();
     await card("the river").waitFor();
     assert.equal(await card("the fjord").count(), 0);
   });
@@ -296,7 +296,7 @@ describe("memory", { skip }, async () => {
     const tools = total - messages - systemPrompt;
     const ledger = await page.locator(".shares figcaption").innerText();
     for (const number of [messages, tools]) assert.match(ledger.replaceAll(",", ""), new RegExp(`\\b${number}\\b`));
-    await page.getByText(`About ${total} tokens in the next turn.`).waitFor();
+    await page.getByText(`The next turn will send about ${total} tokens.`).waitFor();
     const listed = (await ask("prompted", "getTools", { sessionId: "s" })).tools;
     for (const { name } of listed) await page.locator("details.fold", { hasText: name }).first().waitFor();
 

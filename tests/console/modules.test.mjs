@@ -312,7 +312,7 @@ test("only_the_settings_that_were_changed_are_sent", () => {
   assert.deepEqual(changed({ "prices.models": '{"demo": {"input": 0, "output": 0}}' }), {
     prices: { input: 1, output: 2, models: { demo: { input: 0, output: 0 } } },
   });
-  assert.throws(() => changed({ "prices.models": "{" }), /Models with prices of their own/);
+  assert.throws(() => changed({ "prices.models": "{" }), /Prices per model/);
   // What no field shows stays, and without its block learning is given up.
   const learning = { learn: { into: "facts", after: "turn", review: "auto", another: 7, none: null } };
   const of = (texts) => changesOf(textsOf(learning), { ...textsOf(learning), ...texts }, learning);
@@ -524,7 +524,7 @@ test("a_turn_on_record_is_drawn_by_its_times", () => {
   assert.deepEqual(
     rows.map((row) => [row.text, row.segments.map(({ kind, from, to }) => [kind, from, to]), row.note]),
     [
-      ["demo", [["turn", 1000, 1400]], "error · taken up 1 time"],
+      ["demo", [["turn", 1000, 1400]], "Failed · resumed 1 time"],
       ["compaction", [["compaction", 1001, 1010]], "9,000 → 100 tokens"],
       [
         "request 3",

@@ -23,7 +23,7 @@ describe("settings", { skip }, async () => {
     await fill("Context limit", "50000");
     await fill("Output limit", "2000");
     await fill("Temperature", "0.25");
-    await choose("Reasoning", "low");
+    await choose("Reasoning effort", "low");
     await fill("System instructions", "Be brief.\nBe kind.");
     await choose("Refresh the frozen prompt", "turn");
     await fill("Recent messages sent with their files", "2");
@@ -33,8 +33,8 @@ describe("settings", { skip }, async () => {
     await fill("Price per million input tokens", "2.5");
     await fill("Price per million output tokens", "10");
     await fill("Prices per model", '{"demo": {"input": 0, "output": 1}}');
-    await fill("Address that is told", "https://app.example.com/ended");
-    await fill("Address that is told of changes", "https://app.example.com/changed");
+    await fill("Webhook URL for turns", "https://app.example.com/ended");
+    await fill("Webhook URL for memory changes", "https://app.example.com/changed");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("Saved.").waitFor();
     const { origins, problems, ...config } = await ask("set", "getConfig");

@@ -169,7 +169,7 @@ export function Entries({ agent, of, hasVersions, entry: named }: Props) {
           <p>The model adds facts to look up later. You can add entries too.</p>
           {may("setEntry") && (
             <Button kind="main" onClick={() => setChanged("new")}>
-              Add entry
+              Add the first entry
             </Button>
           )}
         </Empty>

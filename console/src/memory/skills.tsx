@@ -60,7 +60,7 @@ export function Skills({ agent, of, hasVersions }: { agent: string; of: BlockOf;
           <p>The model sees one line per document and loads the documents it needs.</p>
           {may("putSkill") && (
             <Button kind="main" onClick={() => setAdding(true)}>
-              Add document
+              Add the first document
             </Button>
           )}
         </Empty>

@@ -24,12 +24,12 @@ export function SessionsHome({ agent }: { agent: string }) {
         <div class="actions suggestions">
           {isEmpty && mayBegin && (
             <Button kind="main" icon="add" onClick={() => setDialog("new")}>
-              New session
+              Create session
             </Button>
           )}
           {isEmpty && mayBegin && may("importSession") && (
             <Button icon="upload" onClick={() => setDialog("import")}>
-              Import session
+              Import one
             </Button>
           )}
           {!isEmpty && (
