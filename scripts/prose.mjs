@@ -14,15 +14,18 @@ import { ROOT } from "./places.mjs";
 /** The files with texts, as git knows them. */
 const COVERED = [
   "README.md",
-  "docs/README.md",
-  "docs/how-to.md",
+  "docs/*.md",
+  "packages/*/README.md",
+  "packages/create-session-agent/templates/*/README.md",
+  "crates/client/README.md",
+  "python/README.md",
   "examples/*/README.md",
   "console/index.html",
   "console/src/*.ts",
   "console/src/*.tsx",
 ];
 
-/** Others wrote the words, or they are the check's own. */
+/** Generated from the descriptions in the Worker. */
 const LEFT_OUT = [/^docs\/operations\.md$/];
 
 export function coveredFiles() {

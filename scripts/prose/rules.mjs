@@ -6,7 +6,7 @@
 export const RULES = [
   // Words that this project used in a sense of its own.
   rule(/\banew\b/i, "again"),
-  rule(/\b(?:stands|stood|standing|stand(?! [ab]lone|-))\b(?!-)/i, "is, appears, is stored, represents"),
+  rule(/\b(?:stands|stood|standing|stand)\b(?!-| alone| out\b)/i, "is, appears, is stored, represents"),
   rule(/\bholds\b|\bheld\b/i, "contains, stores, applies, is true"),
   rule(/\bkept\b/i, "stored, retained, preserved"),
   rule(

@@ -12,11 +12,11 @@ const PHONE = { viewport: { width: 390, height: 760 } };
 const IMAGES = [
   ["console-light", { ...WIDE, colorScheme: "light" }, "#/example/sessions/trip", "Walk on the roof"],
   ["console-dark", { ...WIDE, colorScheme: "dark" }, "#/example/sessions/trip/context", "System prompt"],
-  ["console-turns", { ...WIDE, colorScheme: "light" }, "#/example/sessions/rent/turns", "last request was made of"],
+  ["console-turns", { ...WIDE, colorScheme: "light" }, "#/example/sessions/rent/turns", "Contents of the last request"],
   ["console-memory", { ...WIDE, colorScheme: "light" }, "#/example/memory/memory", "Version 1 on the left"],
-  ["console-proposals", { ...WIDE, colorScheme: "light" }, "#/example/manage/proposals", "Because of"],
-  ["console-fact", { ...WIDE, colorScheme: "light" }, "#/example/memory/facts?entry=home", "Because of"],
-  ["console-activity", { ...WIDE, colorScheme: "dark" }, "#/example/activity", "The agent's object"],
+  ["console-proposals", { ...WIDE, colorScheme: "light" }, "#/example/manage/proposals", "Based on"],
+  ["console-fact", { ...WIDE, colorScheme: "light" }, "#/example/memory/facts?entry=home", "Based on"],
+  ["console-activity", { ...WIDE, colorScheme: "dark" }, "#/example/activity", "Object state"],
   ["console-settings", { ...WIDE, colorScheme: "light" }, "#/example/settings", "Step limit per turn"],
   ["console-branches", { ...WIDE, colorScheme: "light" }, "#/example/sessions/trip/branches", "2 branches"],
   ["console-phone", { ...PHONE, colorScheme: "light" }, "#/example/sessions/trip", "Walk on the roof"],
@@ -78,7 +78,7 @@ async function addOthers({ server }) {
     ],
   });
   await ask("updateSession", { sessionId: "trip", tags: ["travel"], metadata: { channel: "web" } });
-  await ask("defineBlock", { label: "facts", kind: "searchable", description: "What was learnt" });
+  await ask("defineBlock", { label: "facts", kind: "searchable", description: "Learned facts" });
   await ask("configureAgent", { learn: { into: "facts", after: "manual" } });
   const learn = async (content) => {
     await ask("appendEvents", { sessionId: "seats", events: [{ action: "user_message", content }] });

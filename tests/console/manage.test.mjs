@@ -68,7 +68,7 @@ describe("manage", { skip }, async () => {
     await importOld("keep", "t");
     const page = await site.open(t, "#/keep/manage/retention");
     await fill(page, "Delete events after (days)", "30");
-    await click(page, "What would go");
+    await click(page, "Preview");
     await page.getByRole("cell", { name: "6", exact: true }).waitFor();
     assert.equal((await ask("keep", "getConfig")).retention, null, "nothing is set");
     await page.getByLabel("Rules for").selectOption("session");
@@ -79,7 +79,7 @@ describe("manage", { skip }, async () => {
     assert.equal((await ask("keep", "getSession", { sessionId: "t" })).pinned, true);
     await page.getByLabel("Rules for").selectOption("agent");
     await fill(page, "Delete events after (days)", "30");
-    await click(page, "What would go");
+    await click(page, "Preview");
     await page.getByRole("cell", { name: "3", exact: true }).waitFor();
     await click(page, "Save rules");
     await until(
@@ -110,7 +110,7 @@ describe("manage", { skip }, async () => {
     assert.ok(file.places.some(({ text }) => JSON.stringify(text)?.includes("likes figs")));
     // One of them stays.
     await page.getByRole("listitem").filter({ hasText: "called again" }).getByRole("checkbox").uncheck();
-    await click(page, "Erase 3 places");
+    await click(page, "Erase 3 mentions");
     await page.getByRole("dialog").getByRole("button", { name: "Erase", exact: true }).click();
     await page
       .getByText(/Erased: .*1 entries/)
@@ -142,7 +142,7 @@ describe("manage", { skip }, async () => {
     await page.getByText("No tools yet").waitFor();
     await click(page, "Add a tool");
     await fill(page, "Name", "weather");
-    await fill(page, "Address", `${origin}/weather`);
+    await fill(page, "URL", `${origin}/weather`);
     await fill(page, "Description", "The weather of a place.");
     await page.getByLabel("Require user approval for each call").uncheck();
     await page.getByRole("dialog").getByRole("button", { name: "Add", exact: true }).click();
@@ -156,13 +156,13 @@ describe("manage", { skip }, async () => {
     await click(page, "Add");
     await page.getByLabel("Type", { exact: true }).selectOption("mcp");
     await fill(page, "Name", "friend");
-    await fill(page, "Address", `${origin}/mcp`);
+    await fill(page, "URL", `${origin}/mcp`);
     await page.getByRole("dialog").getByRole("button", { name: "Add", exact: true }).click();
     await page.getByText(/Added a server with 1 tool/).waitFor();
     // A secret that TOOL_SECRETS does not map is refused by the Worker, in its words.
     await click(page, "Add");
     await fill(page, "Name", "locked");
-    await fill(page, "Address", `${origin}/weather`);
+    await fill(page, "URL", `${origin}/weather`);
     await fill(page, "Description", "Locked.");
     await fill(page, "Secret name", "NO_SUCH_SECRET");
     await page.getByRole("dialog").getByRole("button", { name: "Add", exact: true }).click();
@@ -182,7 +182,7 @@ describe("manage", { skip }, async () => {
     });
     t.after(() => deployed.stop());
     const page = await deployed.open(t, "#/tools/manage/tools");
-    await page.getByText(/part of the deployed code .* Removing it hides it from this agent only\./).waitFor();
+    await page.getByText(/from the deployed code .* Removing it hides it from this agent only\./).waitFor();
     await click(page, "Hide weather from this agent");
     await page.getByRole("list", { name: "Hidden tools" }).getByText("weather", { exact: true }).waitFor();
     assert.deepEqual((await deployed.server.call("tools", "listTools", {})).body, { tools: [], hidden: ["weather"] });
@@ -220,7 +220,7 @@ describe("manage", { skip }, async () => {
       const asToken = { headers: { authorization: `Bearer ${token}` } };
       assert.equal((await locked.server.call("t", "getPathLength", { sessionId: "s" }, asToken)).status, 200);
       assert.equal((await locked.server.call("t", "deleteSession", { sessionId: "s" }, asToken)).status, 403);
-      await click(page, "Forget");
+      await click(page, "Hide");
       assert.ok(!(await page.content()).includes(token));
       const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
       assert.ok(!kept.includes(token), "the page keeps no token");
@@ -231,12 +231,12 @@ describe("manage", { skip }, async () => {
 
   test("compaction_is_set_for_the_agent_and_an_empty_field_is_given_up", async (t) => {
     const page = await site.open(t, "#/compact/manage/compaction");
-    await fill(page, "Compact when a conversation has so many tokens", "30000");
-    await click(page, "Set");
+    await fill(page, "Compact when a conversation exceeds this many tokens", "30000");
+    await click(page, "Save");
     await page.getByText("Saved.", { exact: true }).waitFor();
     assert.equal((await ask("compact", "configureCompaction")).compactAfter, 30_000);
-    await fill(page, "Compact when a conversation has so many tokens", "");
-    await click(page, "Set");
+    await fill(page, "Compact when a conversation exceeds this many tokens", "");
+    await click(page, "Save");
     await until(
       () => ask("compact", "configureCompaction"),
       ({ compactAfter }) => compactAfter === null,
@@ -286,7 +286,7 @@ describe("manage", { skip }, async () => {
     await click(page, "Erase these agents");
     await fill(page, "Type the name prefix to confirm", "u:7:");
     await page.getByRole("dialog").getByRole("button", { name: "Erase", exact: true }).click();
-    await page.getByText(/3 agents are gone/).waitFor();
+    await page.getByText(/Erased 3 agents/).waitFor();
     assert.deepEqual((await ask("operator", "listAgents", { prefix: "u:7" })).agents, []);
   });
 
@@ -381,12 +381,12 @@ describe("manage", { skip }, async () => {
       const page = await site.open(t, "", { ...options, bypassCSP: true });
       for (const [part, text] of [
         ["proposals", "No pending proposals"],
-        ["retention", "What would go"],
+        ["retention", "Save rules"],
         ["people", "Name, email address or number"],
         ["tools", "needs approval"],
         ["tokens", "Create token"],
         ["compaction", "Compact when"],
-        ["copies", "Back to a time"],
+        ["copies", "Point-in-time recovery"],
         ["defaults", "maxSteps"],
         ["agents", "Search their conversations"],
       ]) {

@@ -98,7 +98,11 @@ export function Tools({ agent }: { agent: string }) {
                 <span class="badge">hidden</span>
                 {mayChange && (
                   <div class="actions">
-                    <Button icon="redo" label={`Show ${name}`} onClick={() => void remove(name, { restore: true })}>
+                    <Button
+                      icon="redo"
+                      label={`Show ${name} again`}
+                      onClick={() => void remove(name, { restore: true })}
+                    >
                       Show
                     </Button>
                   </div>

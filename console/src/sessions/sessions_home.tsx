@@ -24,7 +24,7 @@ export function SessionsHome({ agent }: { agent: string }) {
         <div class="actions suggestions">
           {isEmpty && mayBegin && (
             <Button kind="main" icon="add" onClick={() => setDialog("new")}>
-              Create session
+              Start a session
             </Button>
           )}
           {isEmpty && mayBegin && may("importSession") && (
