@@ -14,6 +14,7 @@ import { ROOT } from "./places.mjs";
 /** The files with texts, as git knows them. */
 const COVERED = [
   "README.md",
+  "CHANGELOG.md",
   "docs/*.md",
   "packages/*/README.md",
   "packages/create-session-agent/templates/*/README.md",
