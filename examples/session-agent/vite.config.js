@@ -1,3 +1,6 @@
 import { defineConfig } from "vite";
 
-export default defineConfig({ build: { chunkSizeWarningLimit: 2000 } });
+export default defineConfig({
+  // In this repository `session-agent` is a link, and its hooks have no `react` of their own.
+  resolve: { dedupe: ["react"] },
+});

@@ -20,6 +20,7 @@ const VISITOR = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const OPERATIONS = [
   "chat",
   "cancelTurn",
+  "getTurns",
   "createSession",
   "deleteSession",
   "listSessions",
@@ -28,6 +29,7 @@ const OPERATIONS = [
   "getBranches",
   "setLeaf",
   "getBlocks",
+  "listEntries",
   "setBlock",
 ];
 
@@ -50,13 +52,13 @@ async function welcome(request: Request, env: Env): Promise<Response> {
   const name = await agentOf(visitor);
   const agent = sessionAgent(env.MEMORY, name, { token: env.SESSION_AGENT_TOKEN });
   if ((await agent.getBlock({ label: "memory" })) === null) await furnish(agent);
-  const { token, expiresAt } = await agent.mintToken({ operations: OPERATIONS, expiresIn: TOKEN_SECONDS });
+  const { token } = await agent.mintToken({ operations: OPERATIONS, expiresIn: TOKEN_SECONDS });
   const secure = isSecure ? "; Secure" : "";
   const headers = {
     "set-cookie": `${cookie}=${visitor}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000${secure}`,
     "cache-control": "no-store",
   };
-  return Response.json({ agent: name, token, expiresAt }, { headers });
+  return Response.json({ agent: name, token, expiresIn: TOKEN_SECONDS }, { headers });
 }
 
 /** Whether the page is this Worker's own: another site's could make a visitor somebody else. */

@@ -1,93 +1,54 @@
-// One session: the messages, the stock hooks of the Agents SDK, and the answers that were
-// given to the same question before.
+// One session, live: the messages, and the answers that were given to the same question before.
 
-import { useAgentChat } from "agents/chat/react";
-import { useAgent } from "agents/react";
-import { type FormEvent, useEffect, useState } from "react";
-import type { UiMessage } from "session-agent";
-import type { Agent } from "./main";
-import { token } from "./visit";
+import { type FormEvent, useState } from "react";
+import { type AgentHandle, type ChatPart, Markdown, useSession, visibleInput } from "session-agent/react";
 
-interface Props {
-  agent: Agent;
-  sessionId: string;
-  onTurn: () => void;
-}
-
-export function Chat({ agent, sessionId, onTurn }: Props) {
-  const socket = useAgent({
-    agent: "SessionAgent",
-    name: agent.name,
-    query: async () => ({ sessionId, token: await token() }),
-    queryDeps: [sessionId],
-  });
-  const { messages, setMessages, sendMessage, regenerate, addToolApprovalResponse, status, stop, error } = useAgentChat(
-    { agent: socket },
-  );
+export function Chat({ agent, sessionId }: { agent: AgentHandle; sessionId: string }) {
+  const chat = useSession(agent, sessionId);
+  const { messages, branches, isBusy, connection, error } = chat;
   const [text, setText] = useState("");
-  const [answers, setAnswers] = useState<UiMessage[]>([]);
-  const isBusy = status === "submitted" || status === "streaming";
-  const last = messages.at(-1);
-  const question = messages.findLast(({ role }) => role === "user");
-
-  useEffect(() => {
-    if (isBusy || question === undefined || last?.role !== "assistant") return setAnswers([]);
-    onTurn();
-    void agent.getBranches({ sessionId, messageId: question.id }).then((branches) => setAnswers(branches.messages));
-  }, [agent, sessionId, isBusy, question?.id, last?.id, last?.role, onTurn]);
-
-  /** The newest event of the branch that begins with this one: an answer may be many events. */
-  async function endOf(first: string) {
-    const branch = new Set([first]);
-    let end = first;
-    for await (const { id, parentId } of agent.session(sessionId).events()) {
-      if (parentId === null || !branch.has(parentId)) continue;
-      branch.add(id);
-      end = id;
-    }
-    return end;
-  }
-
-  async function show(answer: UiMessage) {
-    await agent.setLeaf({ sessionId, id: await endOf(answer.id) });
-    const { messages: path } = await agent.getHistory({ sessionId });
-    setMessages(path as typeof messages);
-  }
 
   function submit(event: FormEvent) {
     event.preventDefault();
-    if (text.trim() === "" || isBusy) return;
-    void sendMessage({ text });
+    if (text.trim() === "") return;
+    chat.send(text);
     setText("");
   }
 
   return (
     <section aria-label="Chat">
       <ol className="messages" aria-live="polite">
-        {messages
-          .filter(({ role }) => role !== "system")
-          .map((message) => (
-            <li key={message.id} className={message.role}>
-              {message.parts.map((part, n) => (
-                <Part key={n} part={part} decide={addToolApprovalResponse} />
-              ))}
-            </li>
-          ))}
+        {messages.map(({ id, role, parts, failure }) => (
+          <li key={id} className={role}>
+            {parts.map((part, n) => (
+              <Part key={n} part={part} approve={chat.approve} />
+            ))}
+            {failure && (
+              <p className="approval">
+                {failure.message}
+                <button disabled={isBusy} onClick={() => chat.retry(id)}>
+                  Try again
+                </button>
+              </p>
+            )}
+          </li>
+        ))}
       </ol>
-      {answers.length > 1 && (
+      {branches.length > 1 && (
         <p className="branches">
-          {answers.map((answer, n) => (
+          {branches.map(({ id }, n) => (
             <button
-              key={answer.id}
-              aria-pressed={answer.id === last?.id}
+              key={id}
+              aria-pressed={messages.some((message) => message.id === id)}
               disabled={isBusy}
-              onClick={() => show(answer)}
+              onClick={() => chat.switchTo(id)}
             >
               Answer {n + 1}
             </button>
           ))}
         </p>
       )}
+      {connection === "offline" && <p role="alert">The agent can't be reached. Messages wait for the connection.</p>}
       {error && <p role="alert">{error.message}</p>}
       <form onSubmit={submit}>
         <input
@@ -96,51 +57,48 @@ export function Chat({ agent, sessionId, onTurn }: Props) {
           value={text}
           onChange={({ target }) => setText(target.value)}
         />
+        <button>Send</button>
         {isBusy ? (
-          <button type="button" onClick={() => stop()}>
+          <button key="stop" type="button" onClick={() => chat.stop()}>
             Stop
           </button>
         ) : (
-          <button>Send</button>
+          <button
+            key="anew"
+            type="button"
+            disabled={messages.at(-1)?.role !== "assistant"}
+            onClick={() => chat.retry()}
+          >
+            Answer anew
+          </button>
         )}
-        <button type="button" disabled={isBusy || last?.role !== "assistant"} onClick={() => regenerate()}>
-          Answer anew
-        </button>
       </form>
     </section>
   );
 }
 
 interface PartProps {
-  part: { type: string; [field: string]: any };
-  decide: (answer: { id: string; approved: boolean }) => unknown;
+  part: ChatPart;
+  approve: (approvalId: string, approved: boolean) => void;
 }
 
-/** The input with each character that can't be seen written out: a person decides about it. */
-function visible(input: unknown): string {
-  const hidden = /(?! )[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0e\u{e0000}-\u{e0fff}]/gu;
-  const text = JSON.stringify(input) ?? "";
-  return text.replace(hidden, (character) => `\\u{${character.codePointAt(0)!.toString(16).toUpperCase()}}`);
-}
-
-function Part({ part, decide }: PartProps) {
-  if (part.type === "text") return <p>{part.text}</p>;
-  if (!part.type.startsWith("tool-") && part.type !== "dynamic-tool") return null;
-  const name = part.toolName ?? part.type.slice("tool-".length);
-  const outcome = part.errorText ?? part.output;
+function Part({ part, approve }: PartProps) {
+  if (part.type === "text") return <Markdown text={part.text} />;
+  if (!("state" in part)) return null;
+  const outcome = part.state === "output-error" ? part.errorText : part.state === "output-available" && part.output;
   return (
     <>
       <details>
         <summary>
-          {name} {visible(part.input)}
+          {part.type.slice("tool-".length)} {visibleInput(part.input)}
         </summary>
-        <pre>{typeof outcome === "string" ? outcome : JSON.stringify(outcome, null, 2)}</pre>
+        {outcome && <pre>{typeof outcome === "string" ? outcome : JSON.stringify(outcome, null, 2)}</pre>}
       </details>
       {part.state === "approval-requested" && (
         <p className="approval">
           Allow this?
-          <button onClick={() => decide({ id: part.approval.id, approved: true })}>Allow</button>
-          <button onClick={() => decide({ id: part.approval.id, approved: false })}>Refuse</button>
+          <button onClick={() => approve(part.approval.id, true)}>Allow</button>
+          <button onClick={() => approve(part.approval.id, false)}>Refuse</button>
         </p>
       )}
     </>
