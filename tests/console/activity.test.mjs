@@ -187,7 +187,7 @@ describe("activity", { skip }, async () => {
     await ask("refused", "createSession", { id: "taken" });
     await page.getByRole("button", { name: "New session" }).click();
     await page.getByRole("dialog").getByLabel("Id").fill("taken");
-    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByRole("button", { name: "Create", exact: true }).click();
     const { body } = await site.server.call("refused", "createSession", { id: "taken" });
     await page.getByText(body.error.message).first().waitFor();
     await page.keyboard.press("Escape");

@@ -59,7 +59,7 @@ describe("sessions", { skip }, async () => {
     await page.getByRole("button", { name: "New session" }).click();
     await page.getByRole("dialog").getByLabel("Name").fill("Plans");
     await page.getByRole("dialog").getByLabel("Id").fill("plans");
-    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByRole("button", { name: "Create", exact: true }).click();
     await page.getByRole("heading", { name: "Plans" }).waitFor();
     assert.equal((await ask("made", "getSession", { sessionId: "plans" })).name, "Plans");
 
