@@ -90,7 +90,7 @@ describe("a_tool_behind_an_address", async () => {
     tools.run = async () => new Response(new ReadableStream({ pull: (to) => to.enqueue(piece) }));
     model.next(asked(1), say("Too large."));
     const { chunks } = await allOf(await submit(server, "large", "s", "Go."));
-    assert.match(results(chunks)[0].errorText, /larger than 262144 bytes/);
+    assert.match(results(chunks)[0].errorText, /larger than 1048576 bytes/);
     await soon(tools.left(before + 1), "the tool's connection is closed");
   });
 

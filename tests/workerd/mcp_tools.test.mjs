@@ -73,7 +73,7 @@ test("progress_requests_back_errors_floods_and_silence_are_results", async () =>
   assert.equal(await outcome("odd", "calc_count_slowly"), "1, 2, 3");
   assert.equal(await outcome("odd", "calc_ask_the_client"), "The client said: -32601");
   assert.match(await outcome("odd", "calc_fail"), /It can't be done\./);
-  assert.match(await outcome("odd", "calc_flood"), /larger than 262144 bytes/);
+  assert.match(await outcome("odd", "calc_flood"), /larger than 1048576 bytes/);
   assert.match(await outcome("odd", "calc_add", { a: "two" }), /a|b/);
   // The others may take their time.
   await define("odd", { timeoutMs: 2_000 });

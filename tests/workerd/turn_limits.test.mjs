@@ -144,7 +144,22 @@ test("a_tool_that_returns_10_mb_is_told_to_the_model_as_too_large", async () => 
   const chunks = await turn("large");
   assert.equal(lastOf(chunks).type, "finish");
   const { content } = lastOf(lastOf(model.requests).messages);
-  assert.match(content, /larger than 262144 bytes/);
+  assert.match(content, /larger than 1048576 bytes/);
+});
+
+test("a_tool_that_returns_600_kb_is_stored_whole_and_the_model_reads_a_part", async () => {
+  await define("long");
+  const output = `${"x".repeat(600_000)} the end`;
+  tools.run = async () => new Response(output);
+  model.next(callTool("work", {}, "a"), say("Long."));
+  const chunks = await turn("long");
+  assert.equal(chunks.find(({ type }) => type === "tool-output-available").output, output);
+  const { content } = lastOf(lastOf(model.requests).messages);
+  assert.match(content, /^x+\n\[… \d+ characters, left out here and kept in the log …\]\nx+ the end$/);
+  assert.ok(content.length < 5_000);
+  const { messages } = await call(server, "long", "getHistory", { sessionId: "s" });
+  assert.equal(messages[1].parts.find(({ type }) => type === "tool-work").output, output);
+  assert.deepEqual(await server.sql("long", "SELECT * FROM cf_agents_early_answers"), []);
 });
 
 test("fifty_one_calls_of_one_step_are_made_side_by_side_three_at_a_time", async () => {

@@ -14,6 +14,7 @@ mod ledger;
 pub mod lessons;
 mod limits;
 pub mod listeners;
+mod long_outputs;
 pub mod mcp;
 mod meanwhile;
 mod own_class;

@@ -8,7 +8,7 @@ use base::testing::Said;
 
 const SECRET: &str = "hunter2-hunter2";
 
-fn alice() -> Alice {
+pub fn alice() -> Alice {
     let alice = Alice::with_model();
     let settings = [
         ("TOOL_SECRETS", "KEY=https://tools.example"),
@@ -25,7 +25,7 @@ fn alice() -> Alice {
     alice
 }
 
-fn tool(more: &Value) -> Value {
+pub fn tool(more: &Value) -> Value {
     let mut tool =
         json!({"name": "echo", "description": "A tool.", "url": "https://tools.example/t"});
     tool.as_object_mut()
@@ -132,7 +132,7 @@ fn a_definition_sets_a_tools_time_and_size_up_to_their_limits() {
         let limits = alice.outbound.calls.borrow()[1].limits;
         (limits.silence_ms, limits.total_ms, limits.max_bytes)
     };
-    assert_eq!(limits(&json!({})), (30_000, 300_000, 262_144));
+    assert_eq!(limits(&json!({})), (30_000, 300_000, 1_048_576));
     assert_eq!(
         limits(&json!({"timeoutMs": 90_000, "maxOutputBytes": 10})),
         (90_000, 90_000, 10)

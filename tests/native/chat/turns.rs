@@ -511,7 +511,7 @@ fn the_steps_of_a_turn_are_limited() {
 fn outputs_of_a_turn_are_bounded_together() {
     let alice = Alice::with_model();
     define(&alice, "big", false);
-    let many: Vec<(String, &str, Value)> = (0..6)
+    let many: Vec<(String, &str, Value)> = (0..14)
         .map(|n| (format!("c{n}"), "big", json!({})))
         .collect();
     let named: Vec<(&str, &str, Value)> = many
@@ -519,7 +519,7 @@ fn outputs_of_a_turn_are_bounded_together() {
         .map(|(id, name, input)| (id.as_str(), *name, input.clone()))
         .collect();
     alice.outbound.answer(calls(&named));
-    for _ in 0..6 {
+    for _ in 0..14 {
         alice
             .outbound
             .answer(Ok(Said::text(200, &"x".repeat(250_000))));
@@ -532,7 +532,8 @@ fn outputs_of_a_turn_are_bounded_together() {
             .iter()
             .filter(|kind| **kind == "tool-output-available")
             .count(),
-        4
+        // Four for the model, and eight that are stored whole.
+        12
     );
     assert_eq!(
         kinds

@@ -10,7 +10,9 @@ use chat::turn::CallState;
 /// its text.
 pub fn of_state(state: CallState) -> Value {
     match state {
-        CallState::Done { output, is_json } => {
+        CallState::Done {
+            output, is_json, ..
+        } => {
             let own = is_json.then(|| find_own(&output)).flatten();
             own.unwrap_or_else(|| of_text(&output, false))
         }
@@ -65,10 +67,7 @@ mod tests {
     use super::*;
 
     fn shown(output: &str, is_json: bool) -> Value {
-        of_state(CallState::Done {
-            output: output.to_owned(),
-            is_json,
-        })
+        of_state(CallState::done(output.to_owned(), is_json))
     }
 
     #[test]

@@ -62,7 +62,8 @@ pub struct DefineTool {
     /// The longest time that a call may take, in milliseconds. Left out: 30 seconds of silence and
     /// 5 minutes in all.
     timeout_ms: Option<Limit<30_000, MAX_TIMEOUT_MS>>,
-    /// The most bytes of an answer. Left out: 256 KiB.
+    /// The most bytes of an answer. Left out: the model reads up to 256 KiB. A longer answer, up
+    /// to 1 MiB, is stored whole.
     max_output_bytes: Option<Limit<262_144, MAX_TOOL_OUTPUT_BYTES>>,
 }
 

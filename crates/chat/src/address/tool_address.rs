@@ -14,8 +14,12 @@ pub const LIMITS: CallLimits = CallLimits {
     silence_ms: 30_000,
     mute_ms: None,
     total_ms: 5 * 60_000,
-    max_bytes: 256 << 10,
+    max_bytes: 1 << 20,
 };
+
+/// The bytes of an answer that a model reads, if the tool's definition sets no limit. A longer
+/// answer is stored whole: see `chat/run/whole_outputs.rs`.
+const SHOWN_BYTES: usize = 256 << 10;
 
 /// The longest time that a tool's definition may give its calls.
 pub const MAX_TIMEOUT_MS: i64 = 5 * 60_000;
@@ -79,6 +83,12 @@ pub struct ToolLimits {
 }
 
 impl ToolLimits {
+    /// The most bytes of an answer that the model reads whole.
+    pub fn shown_bytes(self) -> usize {
+        let own = self.max_output_bytes.map(usize::try_from);
+        own.and_then(|bytes| bytes.ok()).unwrap_or(SHOWN_BYTES)
+    }
+
     pub fn of_call(self) -> CallLimits {
         let mut limits = LIMITS;
         if let Some(ms) = self.timeout_ms {

@@ -19,13 +19,14 @@ use crate::run::recover::{MAX_RECOVERIES, RecoveredTurn};
 use crate::run::retell::{retell, tell_outcome};
 use crate::run::running_turns::RunningTurn;
 use crate::run::tracing::{compaction_part, part_of, tool_part};
+use crate::run::whole_outputs::{MAX_WHOLE_OUTPUT_BYTES, store};
 use crate::stream::chunk_writer::ChunkWriter;
 use crate::stream::chunks::Chunk;
 use crate::tools::turn_tools::{MAX_OUTPUT_BYTES, TurnTools};
 use crate::turn::place::find_place;
 use crate::turn::store::save_turn;
 use crate::turn::window::TurnWindow;
-use crate::turn::{CallState, NextAction, Turn, TurnEnding, kept_bytes};
+use crate::turn::{CallState, NextAction, Turn, TurnCall, TurnEnding, kept_bytes};
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::trace::run_in;
@@ -257,21 +258,18 @@ impl TurnDriver<'_> {
                 break;
             };
             left -= 1;
-            if let CallState::Done { output, .. } = &state {
-                let bytes = kept_bytes(output);
-                output_bytes += bytes;
-                if output_bytes > MAX_OUTPUT_BYTES {
-                    output_bytes -= bytes;
-                    state = CallState::failed(format!(
-                        "The tool's output is {bytes} bytes; the outputs of one turn may have {MAX_OUTPUT_BYTES} together."
-                    ));
-                }
-            }
+            let shown = match newest.get(index) {
+                Some(call) => self.shorten(&turn_tools, call, &mut state, &mut output_bytes)?,
+                None => None,
+            };
             self.note_ended(index, &state);
             let mut turn = self.turn.borrow_mut();
             turn.finish_call(index, state);
             let call = turn.newest_calls().get(index);
             let told = call.map(|call| tell_outcome(&mut self.writer.borrow_mut(), call));
+            if let (Some(shown), Some(call)) = (shown, turn.newest_calls().get_mut(index)) {
+                call.state = shown;
+            }
             drop(turn);
             self.tell(told.unwrap_or_default());
             if left > 0 {
@@ -284,6 +282,50 @@ impl TurnDriver<'_> {
             self.save()?;
         }
         Ok(())
+    }
+
+    /// Stores an output whole if it is too long for the model or for the turn's row. Returns
+    /// the state that the turn keeps of such a call. `output_bytes`: what the turn's outputs take.
+    fn shorten(
+        &self,
+        tools: &TurnTools<'_>,
+        call: &TurnCall,
+        state: &mut CallState,
+        output_bytes: &mut usize,
+    ) -> Result<Option<CallState>> {
+        let CallState::Done {
+            output, is_json, ..
+        } = &*state
+        else {
+            return Ok(None);
+        };
+        let bytes = kept_bytes(output);
+        let shown_bytes = tools.shown_bytes(call.name.as_str());
+        if output.len() <= shown_bytes && *output_bytes + bytes <= MAX_OUTPUT_BYTES {
+            *output_bytes += bytes;
+            return Ok(None);
+        }
+        let (db, session_id, stored_bytes) = {
+            let turn = self.turn.borrow();
+            let stored_bytes = turn.whole_output_bytes();
+            (
+                self.context.memory.db,
+                turn.session_id.clone(),
+                stored_bytes,
+            )
+        };
+        let output = (output.as_str(), *is_json);
+        let shown = store(db, &session_id, &call.id, output, stored_bytes)?;
+        if let Some(CallState::Done { output, .. }) = &shown
+            && *output_bytes + kept_bytes(output) <= MAX_OUTPUT_BYTES
+        {
+            *output_bytes += kept_bytes(output);
+            return Ok(shown);
+        }
+        *state = CallState::failed(format!(
+            "The tool's output is {bytes} bytes, and there is no room for it: the outputs of one turn may have {MAX_OUTPUT_BYTES} bytes together, and those that are too long for the model {MAX_WHOLE_OUTPUT_BYTES}."
+        ));
+        Ok(None)
     }
 
     /// Stores the turn as it stands.

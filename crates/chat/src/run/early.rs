@@ -2,6 +2,9 @@
 //! is stored before its socket is sent anything more. Once the turn is over, one
 //! transaction deletes the answer and writes it into the log. So an object that dies in
 //! between loses no answer and takes none twice.
+//!
+//! The same table keeps a turn's long outputs, under numbers below 0: see `whole_outputs.rs`. If
+//! a turn leaves one behind, it is no answer, and is dropped like one that can't be read.
 
 use base::budget::MAX_ANSWER_BYTES;
 use base::columns::load;
@@ -35,7 +38,8 @@ pub fn insert(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result
                     coalesce(max(number), 0),
                     coalesce(sum(tool_call_id = ?2), 0)
                FROM cf_agents_early_answers
-              WHERE session_id = ?1",
+              WHERE session_id = ?1
+                AND number > 0",
             &[session_id.as_str().into(), call_id.into()],
         )?;
         let count = |column| row.as_ref().and_then(|row| row.find_integer(column));

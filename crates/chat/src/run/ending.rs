@@ -3,6 +3,7 @@
 use crate::record::ended::{EndedRecord, ToldWithRecord};
 use crate::record::{RecordedFailure, TurnFinish, TurnRecord};
 use crate::run::callbacks;
+use crate::run::whole_outputs::{forget, restore};
 use crate::turn::Turn;
 use crate::turn::place::{find_place, gone};
 use crate::turn::report::TurnReport;
@@ -44,6 +45,7 @@ pub fn write(
                     return Ok(false);
                 };
                 end_open_turn(db, host, &turn.session_id, &open, report.spent.clone())?;
+                forget(db, turn)?;
                 keep_record(memory, turn, &without, (host.now_ms(), None))?;
                 callbacks::insert(memory, turn, &turn.message_id, report)
             })?;
@@ -63,7 +65,7 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     // The session may have been deleted meanwhile, and made again with another turn.
     let open = find_row(db, turn)?.ok_or_else(gone)?;
     let (spent, ended_at) = (&report.spent, host.now_ms());
-    let mut events = turn.events()?;
+    let mut events = restore(db, turn)?.events()?;
     let mut message_id = turn.message_id.clone();
     let mut ends_by_itself = false;
     let mut answer = None;
@@ -99,6 +101,7 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     if !ends_by_itself {
         end_open_turn(db, host, &turn.session_id, &open, spent.clone())?;
     }
+    forget(db, turn)?;
     note_news(memory, turn)?;
     let answer = answer.map(|seq| (seq, message_id.as_str()));
     keep_record(memory, turn, report, (ended_at, answer))?;

@@ -22,4 +22,5 @@ pub mod start;
 pub mod take_up;
 pub mod tracing;
 pub mod watchers;
+pub mod whole_outputs;
 pub mod work;

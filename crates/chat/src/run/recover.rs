@@ -7,6 +7,7 @@ use crate::run::context::TurnContext;
 use crate::run::ending::{keep_unreadable, write};
 use crate::run::retell::retell;
 use crate::run::running_turns::RunningTurn;
+use crate::run::whole_outputs::restore;
 use crate::stream::chunk_writer::ChunkWriter;
 use crate::turn::Turn;
 use crate::turn::report::TurnReport;
@@ -49,7 +50,7 @@ pub fn take_up(context: TurnContext<'_>, session_id: &Id) -> Result<Option<Recov
     turn.record.recoveries = recoveries;
     let running = context.turns.begin(&turn, held, true);
     running.keeps(state_bytes(&turn));
-    let (writer, chunks) = retell(&turn);
+    let (writer, chunks) = retell(restore(context.memory.db, &turn)?.as_ref());
     for chunk in &chunks {
         running.push(chunk.json().into());
     }

@@ -77,7 +77,9 @@ pub fn tell_outcome(writer: &mut ChunkWriter, call: &TurnCall) -> Vec<Chunk> {
     }
     let call_id = call.id.as_str();
     match &call.state {
-        CallState::Done { output, is_json } => {
+        CallState::Done {
+            output, is_json, ..
+        } => {
             let json = if *is_json {
                 output.clone()
             } else {

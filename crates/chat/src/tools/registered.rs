@@ -238,7 +238,7 @@ fn read_answer(name: &str, answer: WholeResponse, sent: &ResolvedHeaders) -> Cal
 }
 
 fn done(output: String, is_json: bool) -> CallState {
-    CallState::Done { output, is_json }
+    CallState::done(output, is_json)
 }
 
 /// The tools that are deployed for every agent.

@@ -15,8 +15,8 @@ use base::json::{self, json};
 use context::tools::{self, Toolbox, is_ours};
 use models::ToolDefinition;
 
-/// The most bytes of all outputs of one turn: the turn is stored in one row, which
-/// holds 2 MB.
+/// The most bytes of all outputs of one turn that its model reads whole: the turn is stored in
+/// one row, which holds 2 MB. Further outputs are kept by `run/whole_outputs.rs`.
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 /// The text that a model reads if a tool became another after the model asked for it.
@@ -127,6 +127,12 @@ impl<'a> TurnTools<'a> {
         }
     }
 
+    /// The most bytes of an output that the model reads whole.
+    pub fn shown_bytes(&self, name: &str) -> usize {
+        let registered = self.find_registered(name);
+        registered.map_or(MAX_OUTPUT_BYTES, |tool| tool.limits.shown_bytes())
+    }
+
     fn find_registered(&self, name: &str) -> Option<&RegisteredTool> {
         self.registered
             .iter()
@@ -199,10 +205,7 @@ impl<'a> TurnTools<'a> {
         }
         match tools::run(&self.toolbox, name, call.arguments.as_str()).await {
             Ok(outcome) if outcome.is_error => CallState::failed(outcome.output),
-            Ok(outcome) => CallState::Done {
-                output: outcome.output,
-                is_json: false,
-            },
+            Ok(outcome) => CallState::done(outcome.output, false),
             Err(error) => CallState::failed(error.into_message()),
         }
     }

@@ -62,6 +62,9 @@ pub enum CallState {
     Done {
         output: String,
         is_json: bool,
+        /// The whole output, if `output` is only its beginning and its end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        whole: Option<WholeOutput>,
     },
     Failed {
         error: String,
@@ -77,7 +80,25 @@ pub enum CallState {
     },
 }
 
+/// An output that is too long for the turn's row: see `chat/run/whole_outputs.rs`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WholeOutput {
+    /// Its number in its table.
+    pub number: i64,
+    pub bytes: usize,
+    pub is_json: bool,
+}
+
 impl CallState {
+    pub fn done(output: String, is_json: bool) -> Self {
+        Self::Done {
+            output,
+            is_json,
+            whole: None,
+        }
+    }
+
     pub fn failed(error: impl Into<String>) -> Self {
         Self::Failed {
             error: error.into(),

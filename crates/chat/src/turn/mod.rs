@@ -23,7 +23,9 @@ pub mod window;
 use serde::{Deserialize, Serialize};
 
 use crate::record::TurnRecord;
-pub use crate::turn::call::{AskedCall, CallState, MAX_CALLS, ToolRunner, TurnCall, result_event};
+pub use crate::turn::call::{
+    AskedCall, CallState, MAX_CALLS, ToolRunner, TurnCall, WholeOutput, result_event,
+};
 use crate::turn::call::{CANCELLED, CUT_OFF, FAILED, decide};
 pub use crate::turn::room::TurnRoom;
 use ::store::limits::HolderLimits;
@@ -322,6 +324,19 @@ impl Turn {
             .sum()
     }
 
+    /// Bytes of the whole outputs that are stored beside the turn.
+    pub fn whole_output_bytes(&self) -> usize {
+        let calls = self.steps.iter().flat_map(|step| &step.calls);
+        calls
+            .map(|call| match &call.state {
+                CallState::Done {
+                    whole: Some(whole), ..
+                } => whole.bytes,
+                _ => 0,
+            })
+            .sum()
+    }
+
     /// Adds the model's words from before the turn broke off.
     pub fn take_partial(&mut self, text: String, mut reasoning: String) {
         truncate(&mut reasoning, MAX_REASONING_BYTES);
@@ -565,10 +580,7 @@ mod tests {
     }
 
     fn done(output: &str) -> CallState {
-        CallState::Done {
-            output: output.to_owned(),
-            is_json: false,
-        }
+        CallState::done(output.to_owned(), false)
     }
 
     fn actions(turn: &Turn) -> Vec<&'static str> {

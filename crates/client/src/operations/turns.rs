@@ -143,7 +143,8 @@ pub struct DefineTool {
     /// Default: `{}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headers: Option<BTreeMap<String, String>>,
-    /// The most bytes of an answer. Left out: 256 KiB.
+    /// The most bytes of an answer. Left out: the model reads up to 256 KiB. A longer answer, up
+    /// to 1 MiB, is stored whole.
     /// Default: `262144`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<i64>,

@@ -72,7 +72,7 @@ pub fn read_result(name: &str, result: &RawValue, sent: &ResolvedHeaders) -> Cal
 }
 
 fn done(output: String, is_json: bool) -> CallState {
-    CallState::Done { output, is_json }
+    CallState::done(output, is_json)
 }
 
 /// A content as text. A content that is not text is named.

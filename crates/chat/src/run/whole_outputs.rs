@@ -1,0 +1,120 @@
+//! Outputs of tools that are too long for a turn's row. The model reads the beginning and the
+//! end of such an output. The whole output waits in the table of early answers, under a number
+//! below 0, and becomes the result's event when the turn ends. So an object that dies in
+//! between loses nothing of it.
+
+use std::borrow::Cow;
+
+use base::columns::{find_value, load_values};
+use base::database::{Database, atomically};
+use base::error::Result;
+use base::ids::Id;
+use base::json;
+use context::working_context::truncate::cut_middle;
+use log::slices::cut;
+
+use crate::turn::{CallState, Turn, WholeOutput};
+
+/// The most bytes of all whole outputs of a turn. The end of the turn writes them in one
+/// transaction, and holds them in memory for it. Together with the other outputs of the turn
+/// they stay below the 4 MiB beyond which a message is read in parts.
+pub const MAX_WHOLE_OUTPUT_BYTES: usize = 2 << 20;
+
+/// The characters that the model reads of an output that is too long.
+const PREVIEW_CHARS: usize = 4_000;
+
+/// Stores the output of a call whose turn has stored so many bytes already. Returns the state
+/// that the call has in the turn. `None`: the output has no place.
+pub fn store(
+    db: &dyn Database,
+    session_id: &Id,
+    call_id: &Id,
+    (output, is_json): (&str, bool),
+    stored_bytes: usize,
+) -> Result<Option<CallState>> {
+    if stored_bytes + output.len() > MAX_WHOLE_OUTPUT_BYTES {
+        return Ok(None);
+    }
+    let text = json::quoted(output);
+    let number = atomically(db, || {
+        let sql = "SELECT min(0, coalesce(min(number), 0)) - 1
+                     FROM cf_agents_early_answers
+                    WHERE session_id = ?1";
+        let number: i64 = find_value(db, sql, &[session_id.as_str().into()])?.unwrap_or(-1);
+        for (part, piece) in cut(&text).into_iter().enumerate() {
+            db.run(
+                "INSERT INTO cf_agents_early_answers (session_id, number, part, tool_call_id, text)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                &[
+                    session_id.as_str().into(),
+                    number.into(),
+                    (part as i64 + 1).into(),
+                    call_id.as_str().into(),
+                    piece.into(),
+                ],
+            )?;
+        }
+        Ok(number)
+    })?;
+    Ok(Some(CallState::Done {
+        output: cut_middle(output, PREVIEW_CHARS).unwrap_or_else(|| output.to_owned()),
+        is_json: false,
+        whole: Some(WholeOutput {
+            number,
+            bytes: output.len(),
+            is_json,
+        }),
+    }))
+}
+
+/// The turn with its whole outputs, as the log and the clients get it. An output that is not
+/// there any more stays as the model read it.
+pub fn restore<'a>(db: &dyn Database, turn: &'a Turn) -> Result<Cow<'a, Turn>> {
+    if turn.whole_output_bytes() == 0 {
+        return Ok(Cow::Borrowed(turn));
+    }
+    let mut whole_turn = turn.clone();
+    for call in whole_turn.steps.iter_mut().flat_map(|step| &mut step.calls) {
+        let CallState::Done {
+            whole: Some(whole), ..
+        } = &call.state
+        else {
+            continue;
+        };
+        let parts: Vec<String> = load_values(
+            db,
+            "SELECT text
+               FROM cf_agents_early_answers
+              WHERE session_id = ?1
+                AND number = ?2
+                AND tool_call_id = ?3
+              ORDER BY part",
+            &[
+                turn.session_id.as_str().into(),
+                whole.number.into(),
+                call.id.as_str().into(),
+            ],
+        )?;
+        if let Ok(output) = json::decode::<String>(&parts.concat()) {
+            call.state = CallState::Done {
+                output,
+                is_json: whole.is_json,
+                whole: None,
+            };
+        }
+    }
+    Ok(Cow::Owned(whole_turn))
+}
+
+/// Deletes the whole outputs of a turn. Part of the transaction that ends the turn.
+pub fn forget(db: &dyn Database, turn: &Turn) -> Result<()> {
+    if turn.whole_output_bytes() == 0 {
+        return Ok(());
+    }
+    db.run(
+        "DELETE FROM cf_agents_early_answers
+          WHERE session_id = ?1
+            AND number < 0",
+        &[turn.session_id.as_str().into()],
+    )
+}

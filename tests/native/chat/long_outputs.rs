@@ -1,0 +1,173 @@
+//! Outputs of tools that are too long for the model, or for the turn's row: stored whole, with a
+//! preview for the model.
+
+use serde_json::{Value, json};
+
+use super::tools::{alice, tool};
+use super::turns::{calls, hear, said, user};
+use crate::Alice;
+use api::chat::resume_chat;
+use base::database::Database as _;
+use base::testing::{Said, cut_off};
+use chat::run::cycle::run;
+
+const LEFT_OUT: &str = "left out here and kept in the log";
+
+/// An output with an end of its own.
+fn long(length: usize) -> String {
+    format!("{}the end", "x".repeat(length - "the end".len()))
+}
+
+fn answer(alice: &Alice, output: &str) {
+    alice.outbound.answer(Ok(Said::text(200, output)));
+}
+
+/// What the model was sent last, as results of its calls.
+fn results(alice: &Alice) -> Vec<String> {
+    let sent = alice.outbound.calls.borrow();
+    let body: Value = serde_json::from_str(&sent.last().unwrap().body).unwrap();
+    let messages = body["messages"].as_array().unwrap().clone();
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    results
+        .map(|message| message["content"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// The outputs of the turn's calls in the history.
+fn outputs(alice: &Alice) -> Vec<Value> {
+    let message = alice.shown().last().unwrap().clone();
+    let parts = message["parts"].as_array().unwrap().clone();
+    let calls = parts.iter().filter(|part| part["type"] == "tool-echo");
+    calls.map(|part| part["output"].clone()).collect()
+}
+
+fn told(chunks: &[Value]) -> Vec<Value> {
+    let told = chunks
+        .iter()
+        .filter(|chunk| chunk["type"] == "tool-output-available");
+    told.map(|chunk| chunk["output"].clone()).collect()
+}
+
+fn waiting(alice: &Alice) -> usize {
+    let sql = "SELECT 1 FROM cf_agents_early_answers";
+    alice.db.rows(sql, &[]).unwrap().len()
+}
+
+#[test]
+fn an_output_that_is_too_long_for_the_model_is_stored_whole_and_the_model_reads_a_part() {
+    let alice = alice();
+    alice.ok("defineTool", tool(&json!({})));
+    for (bytes, is_whole) in [(262_144, true), (262_145, false), (1 << 20, false)] {
+        let output = long(bytes);
+        alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+        answer(&alice, &output);
+        alice.outbound.answer(said("Done."));
+        let chunks = alice.says("go");
+        assert_eq!(told(&chunks), [json!(output)], "the client gets all of it");
+        assert_eq!(outputs(&alice), [json!(output)], "and so does the log");
+        let read = results(&alice).pop().unwrap();
+        assert_eq!(read == output, is_whole, "{bytes}");
+        assert_eq!(read.contains(LEFT_OUT), !is_whole);
+        assert!(read.starts_with("xxx") && read.ends_with("the end"));
+        assert!(is_whole || read.len() < 10_000);
+        assert_eq!(waiting(&alice), 0);
+    }
+}
+
+#[test]
+fn json_that_is_too_long_stays_json_in_the_log() {
+    let alice = alice();
+    alice.ok("defineTool", tool(&json!({})));
+    let output = json!({"rows": vec!["a \"quoted\" row\n"; 30_000]});
+    alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+    alice.outbound.answer(Said::json(&output));
+    alice.outbound.answer(said("Done."));
+    assert_eq!(told(&alice.says("go")), [output.clone()]);
+    assert_eq!(outputs(&alice), [output]);
+    assert!(results(&alice)[0].contains(LEFT_OUT));
+}
+
+#[test]
+fn outputs_that_the_turns_row_has_no_room_for_are_stored_whole() {
+    let alice = alice();
+    alice.ok("configureAgent", json!({"maxContextTokens": 1_000_000}));
+    alice.ok("defineTool", tool(&json!({"maxOutputBytes": 524_288})));
+    let asked: Vec<(String, String)> = (0..3)
+        .map(|n| (format!("c{n}"), long(400_000 + n)))
+        .collect();
+    let of_model: Vec<(&str, &str, Value)> = asked
+        .iter()
+        .map(|(id, _)| (id.as_str(), "echo", json!({})))
+        .collect();
+    alice.outbound.answer(calls(&of_model));
+    for (_, output) in &asked {
+        answer(&alice, output);
+    }
+    alice.outbound.answer(said("Done."));
+    alice.says("go");
+    let wholes: Vec<Value> = asked.iter().map(|(_, output)| json!(output)).collect();
+    assert_eq!(outputs(&alice), wholes);
+    let read = results(&alice);
+    let shortened = read.iter().filter(|read| read.contains(LEFT_OUT));
+    assert_eq!((read.len(), shortened.count()), (3, 1));
+    assert_eq!(waiting(&alice), 0);
+}
+
+#[test]
+fn a_tools_own_limit_ends_its_call() {
+    let alice = alice();
+    alice.ok("defineTool", tool(&json!({"maxOutputBytes": 1_000})));
+    alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+    answer(&alice, &long(1_000));
+    alice.outbound.answer(said("Done."));
+    alice.says("go");
+    assert_eq!(alice.outbound.calls.borrow()[1].limits.max_bytes, 1_000);
+    assert_eq!(results(&alice), [long(1_000)]);
+}
+
+#[test]
+fn the_whole_outputs_of_a_turn_have_a_limit() {
+    let alice = alice();
+    alice.ok("defineTool", tool(&json!({})));
+    let output = long(1 << 20);
+    for n in 0..3 {
+        let id = format!("c{n}");
+        alice.outbound.answer(calls(&[(&id, "echo", json!({}))]));
+        answer(&alice, &output);
+    }
+    alice.outbound.answer(said("Done."));
+    let chunks = alice.says("go");
+    assert_eq!(told(&chunks), [json!(output), json!(output)]);
+    let refused = chunks
+        .iter()
+        .find(|chunk| chunk["type"] == "tool-output-error");
+    let sentence = refused.unwrap()["errorText"].as_str().unwrap();
+    assert!(sentence.contains("2097152"), "{sentence}");
+    assert_eq!(outputs(&alice)[..2], [json!(output), json!(output)]);
+    assert_eq!(waiting(&alice), 0);
+}
+
+#[test]
+fn a_whole_output_outlives_the_object() {
+    let mut alice = alice();
+    alice.ok("defineTool", tool(&json!({})));
+    let output = long(1 << 20);
+    alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+    answer(&alice, &output);
+    alice.outbound.falls_silent.set(true);
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("go")}))
+        .unwrap();
+    cut_off(run(&alice.agent(&alice.db), begun.work.unwrap()));
+    assert!(waiting(&alice) > 0);
+    alice.dies();
+    alice.outbound.falls_silent.set(false);
+    alice.outbound.answer(said("Done."));
+    let taken_up = resume_chat(&alice.agent(&alice.db), "s").unwrap().unwrap();
+    alice.run_work(taken_up.work.unwrap());
+    assert_eq!(told(&hear(taken_up.listener)), [json!(output)]);
+    assert_eq!(outputs(&alice), [json!(output)]);
+    assert!(results(&alice)[0].contains(LEFT_OUT));
+    assert_eq!(waiting(&alice), 0);
+    assert!(!alice.has_turn_rows());
+}
