@@ -12,6 +12,7 @@ import { promisify } from "node:util";
 import Anthropic from "@anthropic-ai/sdk";
 import { setTracingDisabled } from "@openai/agents-core";
 import { assistantMessage, ScriptedModel } from "@openai/agents-core/testing";
+import { ChatClient, fetchServerSentEvents } from "@tanstack/ai-client";
 import { transform } from "esbuild";
 import { CLIENT, ROOT, TSC } from "../../scripts/places.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
@@ -30,10 +31,11 @@ const folder = await mkdtemp(join(import.meta.dirname, ".programs-"));
 after(() => rm(folder, { recursive: true, force: true }));
 
 /** What the programs are given, and its types. */
-const GIVEN = "const { env, gpt, anthropic, oldObject, exported, console } = globalThis.guided;";
+const GIVEN = "const { env, gpt, text, anthropic, oldObject, exported, console } = globalThis.guided;";
 const TYPES = [
   "declare const env: { MEMORY: Fetcher; BACKUPS: R2Bucket; AGENTS: DurableObjectNamespace; SESSION_AGENT_TOKEN: string };",
   'declare const gpt: import("@openai/agents-core").Model;',
+  'declare const text: import("@tanstack/ai").AnyTextAdapter;',
   'declare const anthropic: import("@anthropic-ai/sdk").default;',
   "declare const oldObject: { sql: SqlStorage };",
   "declare const exported: string;",
@@ -75,6 +77,35 @@ const said = {
   usage: {},
 };
 
+/** A text adapter of TanStack AI that answers with one text. */
+function scriptedText(delta) {
+  return {
+    kind: "text",
+    name: "scripted",
+    model: "scripted",
+    async *chatStream({ runId, threadId }) {
+      yield { type: "RUN_STARTED", runId, threadId };
+      yield { type: "TEXT_MESSAGE_START", messageId: "1", role: "assistant" };
+      yield { type: "TEXT_MESSAGE_CONTENT", messageId: "1", delta };
+      yield { type: "TEXT_MESSAGE_END", messageId: "1" };
+      yield { type: "RUN_FINISHED", runId, threadId, finishReason: "stop" };
+    },
+  };
+}
+
+/** A page of TanStack AI asks a route of a guide, and another page finds the answer. */
+async function chatThrough(route) {
+  const fetchClient = (address, init) => route.fetch(new Request(address, init));
+  const connection = fetchServerSentEvents("https://app.example.com/chat", { fetchClient });
+  const page = new ChatClient({ connection, threadId: "trip" });
+  await page.sendMessage("Where to?");
+  const { messages } = await connection.hydrate("trip");
+  assert.deepEqual(
+    messages.map(({ parts }) => parts[0].content),
+    ["Where to?", "Rome."],
+  );
+}
+
 test("the_programs_run", async () => {
   setTracingDisabled(true);
   const pathOf = ({ pathname, search }) => `${pathname}${search}`;
@@ -82,6 +113,7 @@ test("the_programs_run", async () => {
   globalThis.guided = {
     env: { MEMORY: memory, SESSION_AGENT_TOKEN: "" },
     gpt: new ScriptedModel([[assistantMessage("I see.")], [assistantMessage("Tea.")]]),
+    text: scriptedText("Rome."),
     oldObject: { sql: oldStorage() },
     exported: JSON.stringify([exportedChat]),
     console: { log: () => {} },
@@ -97,7 +129,8 @@ test("the_programs_run", async () => {
   for (const [n, guide] of guides.entries()) {
     const { code } = await transform(clientProgram(guide, GIVEN), { loader: "ts" });
     await writeFile(join(folder, `${n}.mjs`), code);
-    await import(join(folder, `${n}.mjs`));
+    const { default: route } = await import(join(folder, `${n}.mjs`));
+    if (route !== undefined) await chatThrough(route);
   }
   const history = async (agent, session) =>
     (await server.call(agent, "getHistory", { sessionId: session })).body.messages;
@@ -131,6 +164,10 @@ test("the_programs_run", async () => {
   );
   const { entries } = (await server.call("moved", "listEntries", { label: "facts" })).body;
   assert.deepEqual(entries.map(({ key }) => key).toSorted(), ["m1", "z1"]);
+  assert.deepEqual(
+    (await history("bob", "trip")).map(({ parts }) => parts[0].text),
+    ["Where to?", "Rome."],
+  );
   assert.equal((await server.call("threads", "listSessions", {})).body.sessions.length, 2);
 });
 

@@ -10,7 +10,14 @@ import { test } from "node:test";
 const WAYS = ["service", "namespace"];
 
 /** The suites, and the fewest tests of each. */
-const SUITES = { openai_memory_session: 24, openai_agents: 15, langgraph: 7, agents_context: 4, anthropic_memory: 4 };
+const SUITES = {
+  openai_memory_session: 24,
+  openai_agents: 15,
+  tanstack_ai: 15,
+  langgraph: 7,
+  agents_context: 4,
+  anthropic_memory: 4,
+};
 
 /** Runs a suite in a process of its own; what it wrote, as TAP. */
 async function run(suite, way) {

@@ -152,6 +152,7 @@ const OF_FRAMEWORKS = {
   "langgraph.js": ["@langchain/langgraph-checkpoint"],
   "langgraph_store.js": ["@langchain/langgraph-checkpoint"],
   "react.js": ["react"],
+  "tanstack_messages.js": ["@tanstack/ai"],
 };
 
 test("the_package_needs_nothing_and_no_runtime_of_its_own", async () => {

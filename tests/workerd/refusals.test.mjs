@@ -14,7 +14,7 @@ import { NEWEST_DATE, startSecond } from "./second_worker.mjs";
 
 const SECRET = "the secret of this test, long enough";
 const TARGETS = ["url", "service", "namespace"];
-const ADAPTERS = ["openaiAgents", "langgraph", "agentsContext", "anthropicMemory"];
+const ADAPTERS = ["openaiAgents", "langgraph", "agentsContext", "anthropicMemory", "tanstackAi"];
 
 /** Before errors kept their fields, and after. */
 const DATES = { older: "2024-09-23", newest: NEWEST_DATE };
@@ -92,6 +92,7 @@ for (const [date, second] of Object.entries(seconds)) {
       assert.deepEqual(outcomes[1], { answer: ["c1", [["task", "channel", "value"]]] }, target);
       assert.deepEqual(outcomes[2], { answer: [null, "Likes tea."] }, target);
       assert.match(outcomes[3].answer ?? JSON.stringify(outcomes[3]), /tea/, target);
+      assert.deepEqual(outcomes[4], { answer: [{ role: "user", content: "Hello" }] }, target);
       const agents = ADAPTERS.map((adapter) => `${adapter} refused ${date} ${target}`);
       const { read } = await furnish(agents[0]);
       for (const [token, name, status] of [

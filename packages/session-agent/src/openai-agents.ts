@@ -12,7 +12,8 @@ import type {
   SessionHistoryTransactionArgs,
   SessionHistoryTransactionAwareSession,
 } from "@openai/agents-core";
-import { AlreadyExistsError, LeafMovedError, MessageNotFoundError, SessionNotFoundError } from "./errors.js";
+import { orNothing, PAGE, type Path, readPath } from "./branch_path.js";
+import { AlreadyExistsError, LeafMovedError, SessionNotFoundError } from "./errors.js";
 import { canonical, eventOfItem, type Item, itemsOfEvent, snapshotOf } from "./openai_items.js";
 import type { AppendEventsInput, AppendOutcome, SessionEvent } from "./operations.js";
 import type { SessionClient } from "./session.js";
@@ -24,12 +25,6 @@ export interface SessionLogger {
 }
 
 type Events = AppendEventsInput["events"];
-
-/** The events of a branch's end, and where the branch ends. */
-interface Path {
-  events: SessionEvent[];
-  leafId: string | null;
-}
 
 /** An item, and where it stands: the `n`th item of an event. */
 interface Placed {
@@ -46,11 +41,8 @@ interface Mutation {
 
 type Transaction = { items?: Item[]; expectedSuffix?: Item[]; replacement?: Item[] };
 
-const PAGE = 200;
 /** As many writers may come in between before a transaction gives up. */
 const TRIES = 10;
-/** As often may items be removed while the history is read before a read gives up. */
-const READS = 50;
 const MARK = "openaiOperation";
 
 /** Keeps the history of OpenAI's Agents SDK in a session of an agent. */
@@ -214,41 +206,8 @@ export class SessionAgentSession
     }
   }
 
-  /** The events with the newest `count` items of the default branch, and where the branch ends. */
-  async #path(count: number): Promise<Path> {
-    for (let read = 1; read <= READS; read += 1) {
-      const path = await this.#readPath(count);
-      if (path !== null) return path;
-    }
-    throw new LeafMovedError("The history changed each time that it was read. Try again.", {
-      code: "leaf_moved",
-      operation: "loadEvents",
-    });
-  }
-
-  /** `null`: an event of the branch was removed after the branch's end was read. */
-  async #readPath(count: number): Promise<Path | null> {
-    const found: SessionEvent[] = [];
-    const context = await orNothing(() => this.#session.buildWorkingContext({ limit: 1 }));
-    const leafId = context?.leafId ?? null;
-    let wanted: string | null = leafId;
-    let items = 0;
-    for (let beforeSeq: number | undefined; wanted !== null && items < count; ) {
-      const input = { tail: true, limit: PAGE, ...(beforeSeq !== undefined && { beforeSeq }) };
-      const page = await orNothing(() => this.#session.loadEvents(input));
-      // The branch goes on upwards, and the log does not.
-      if (!page?.length) return null;
-      for (const event of page.slice().reverse()) {
-        // An event that is not on the way up belongs to another branch.
-        if (event.id !== wanted || items >= count) continue;
-        wanted = event.parentId;
-        const more = itemsOfEvent(event).length;
-        items += more;
-        if (more > 0) found.unshift(event);
-      }
-      beforeSeq = page[0]!.seq;
-    }
-    return { events: found, leafId };
+  #path(count: number): Promise<Path> {
+    return readPath(this.#session, count, (event) => itemsOfEvent(event).length);
   }
 
   async #append(input: Omit<AppendEventsInput, "sessionId">): Promise<AppendOutcome> {
@@ -350,15 +309,6 @@ function mutated(items: Item[], mutations: Mutation[]): Item[] {
     after = after.map((item) => (item === found ? replacement : item));
   }
   return after;
-}
-
-async function orNothing<Answer>(read: () => Promise<Answer>): Promise<Answer | null> {
-  try {
-    return await read();
-  } catch (error) {
-    if (error instanceof SessionNotFoundError || error instanceof MessageNotFoundError) return null;
-    throw error;
-  }
 }
 
 async function digestOf(text: string): Promise<string> {

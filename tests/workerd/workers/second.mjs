@@ -9,6 +9,7 @@ import { memoryHandlers } from "../../../packages/session-agent/dist/anthropic-m
 import { contextProvider } from "../../../packages/session-agent/dist/agents-context.js";
 import { SessionAgentSaver } from "../../../packages/session-agent/dist/langgraph.js";
 import { SessionAgentSession } from "../../../packages/session-agent/dist/openai-agents.js";
+import { SessionAgentThreads } from "../../../packages/session-agent/dist/tanstack-ai.js";
 
 const checkpoint = (id) => ({
   v: 4,
@@ -52,6 +53,11 @@ const ADAPTERS = {
     const memory = memoryHandlers(agent);
     await memory.create({ command: "create", path: "/memories/a.md", file_text: "tea" });
     return await memory.view({ command: "view", path: "/memories/a.md" });
+  },
+  async tanstackAi(agent) {
+    const threads = new SessionAgentThreads(agent);
+    await threads.saveThread("t", [{ role: "user", content: "Hello" }]);
+    return await threads.loadThread("t");
   },
 };
 

@@ -1,0 +1,74 @@
+// The messages that a page sends, held against the stored ones.
+
+import type { ModelMessage } from "@tanstack/ai";
+import { canonical } from "./openai_items.js";
+import { plainContent, textOf } from "./tanstack_messages.js";
+
+/**
+ * The given messages, of which those that are stored are as they are stored. On the wire, TanStack AI
+ * joins the texts and calls of an answer of several steps, so a page sends an answer back in another
+ * order than the model gave it.
+ */
+export function asStored(stored: ModelMessage[], given: ModelMessage[]): ModelMessage[] {
+  const turns = turnsOf(stored);
+  const messages: ModelMessage[] = [];
+  for (const [n, turn] of turnsOf(given).entries()) {
+    const known = turns[n];
+    if (known === undefined || !isSameTurn(known, turn)) {
+      // A history that departs from the stored one departs to its end.
+      turns.length = 0;
+      messages.push(...turn);
+      continue;
+    }
+    const results = resultsOf(known);
+    const more = turn.filter(({ role, toolCallId }) => role === "tool" && !results.has(toolCallId));
+    messages.push(...known, ...more);
+  }
+  return messages;
+}
+
+/** What the user said, and what tools of the page gave, that is not stored yet. */
+export function newMessages(stored: ModelMessage[], given: ModelMessage[]): ModelMessage[] {
+  const ids = new Set(stored.map(({ id }) => id));
+  const results = resultsOf(stored);
+  const calls = new Set(callsOf(stored).map(({ id }) => id));
+  return given.filter(({ role, id, toolCallId }) => {
+    if (role === "user") return id === undefined || !ids.has(id);
+    return role === "tool" && toolCallId !== undefined && calls.has(toolCallId) && !results.has(toolCallId);
+  });
+}
+
+/** Each turn begins with a message of the user. */
+function turnsOf(messages: ModelMessage[]): ModelMessage[][] {
+  const turns: ModelMessage[][] = [];
+  for (const message of messages) {
+    if (message.role === "user" || turns.length === 0) turns.push([]);
+    turns.at(-1)!.push(message);
+  }
+  return turns;
+}
+
+/** Whether two turns say the same, but for results that only one of them has. */
+function isSameTurn(stored: ModelMessage[], given: ModelMessage[]): boolean {
+  const results = resultsOf(given);
+  const saidIn = (turn: ModelMessage[]): string =>
+    canonical([
+      turn.filter(({ role }) => role === "user").map(({ content }) => plainContent(content)),
+      turn.map(({ role, content }) => (role === "assistant" ? textOf(content) : "")).join(""),
+      callsOf(turn).map(({ id, function: called }) => [id, called.name, called.arguments]),
+    ]);
+  return (
+    saidIn(stored) === saidIn(given) &&
+    [...resultsOf(stored)].every(([id, result]) => !results.has(id) || results.get(id) === result)
+  );
+}
+
+const callsOf = (messages: ModelMessage[]): NonNullable<ModelMessage["toolCalls"]> =>
+  messages.flatMap(({ toolCalls = [] }) => toolCalls);
+
+const resultsOf = (messages: ModelMessage[]): Map<string | undefined, string> =>
+  new Map(
+    messages.flatMap(({ role, content, toolCallId }) =>
+      role === "tool" ? [[toolCallId, canonical(plainContent(content))] as const] : [],
+    ),
+  );

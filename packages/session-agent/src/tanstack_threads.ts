@@ -1,0 +1,207 @@
+// Threads of TanStack AI in the sessions of an agent: a thread is the session that has its id.
+//
+// The library saves a thread as a whole. Here a save appends what is new. Where the saved thread departs
+// from the stored one, it begins a branch, so the log keeps what was replaced.
+
+import type { ModelMessage, UIMessage } from "@tanstack/ai";
+import type { AgentClient } from "./agent.js";
+import { orNothing, PAGE, readPath } from "./branch_path.js";
+import { AlreadyExistsError, LeafMovedError, SessionNotFoundError } from "./errors.js";
+import type { NewEvent, SessionEvent } from "./operations.js";
+import type { SessionClient } from "./session.js";
+import {
+  eventsOfMessages,
+  eventsOfUiMessage,
+  KEPT,
+  messageOf,
+  sameMessage,
+  sameUiMessage,
+  type Unit,
+  uiMessagesOf,
+  unitsOf,
+} from "./tanstack_messages.js";
+
+/** What a thread has beside its messages, in its session's metadata. */
+export interface ThreadState {
+  /** The interrupts that a run waits for. */
+  interrupts?: { runId: string; pending: any[] };
+  /** What a page needs to continue a run. */
+  resume?: any;
+  /** The answer that is still being written, and the number of messages before it. */
+  draft?: { message: UIMessage; after: number };
+}
+
+/** A saved thread compared with the stored one: what follows the first `kept` messages. */
+interface Change {
+  /** The event that the new ones follow. */
+  parentId: string | null;
+  events: NewEvent[];
+}
+
+/** A save gives up after so many other writers. */
+const TRIES = 10;
+/** Longer ids of threads are hashed. The API takes 200 characters. */
+const LONGEST_ID = 200;
+
+/** The threads of TanStack AI, in an agent. */
+export class SessionAgentThreads {
+  #agent: AgentClient;
+
+  constructor(agent: AgentClient) {
+    this.#agent = agent;
+  }
+
+  /** The messages of a thread as a model is sent them, or `[]`. */
+  async loadThread(threadId: string): Promise<ModelMessage[]> {
+    const { units } = await this.#read(threadId);
+    return units.flatMap(({ messages }) => messages);
+  }
+
+  /** Stores a thread, whole. Messages that are stored already, with another id or time, stay as they are. */
+  async saveThread(threadId: string, messages: ModelMessage[]): Promise<void> {
+    await this.#save(threadId, messages.length, ({ units, leafId }) => {
+      // What was stored as a page's message is kept whole, or departed from at its beginning.
+      const stored = units.flatMap((unit) =>
+        unit.messages.map((message, n) => ({
+          message,
+          event: unit.ui === undefined ? unit.events[n]! : unit.events[0]!,
+          from: unit.ui === undefined ? 0 : n,
+        })),
+      );
+      let kept = departureOf(stored, messages, ({ message }) => sameMessage(message), sameMessage);
+      if (kept === stored.length && kept === messages.length) return null;
+      kept -= stored[kept]?.from ?? 0;
+      return {
+        parentId: parentAt(stored[kept]?.event, leafId),
+        events: eventsOfMessages(messages.slice(kept), messages.slice(0, kept)),
+      };
+    });
+  }
+
+  /** The messages of a thread as a page shows them. */
+  async loadUiMessages(threadId: string): Promise<UIMessage[]> {
+    const { units } = await this.#read(threadId);
+    return units.flatMap(uiMessagesOf);
+  }
+
+  async saveUiMessages(threadId: string, messages: UIMessage[]): Promise<void> {
+    await this.#save(threadId, messages.length, ({ units, leafId }) => {
+      const sameUnit = (unit: Unit): string => uiMessagesOf(unit).map(sameUiMessage).join();
+      const kept = departureOf(units, messages, sameUnit, sameUiMessage);
+      if (kept === units.length && kept === messages.length) return null;
+      return {
+        parentId: parentAt(units[kept]?.events[0], leafId),
+        events: messages.slice(kept).flatMap(eventsOfUiMessage),
+      };
+    });
+  }
+
+  async loadState(threadId: string): Promise<ThreadState> {
+    const session = await (await this.#session(threadId)).getSession();
+    return session?.metadata?.[KEPT] ?? {};
+  }
+
+  /** Changes the state's fields, and creates the thread if there is something to store. */
+  async saveState(threadId: string, change: ThreadState): Promise<void> {
+    const session = await this.#session(threadId);
+    const found = await session.getSession();
+    const before = found?.metadata?.[KEPT] ?? {};
+    const state = JSON.parse(JSON.stringify({ ...before, ...change }));
+    if (JSON.stringify(state) === JSON.stringify(before)) return;
+    if (found === null) await createUnlessThere(session);
+    await session.updateSession({ metadata: { ...found?.metadata, [KEPT]: state } });
+  }
+
+  async deleteThread(threadId: string): Promise<void> {
+    await this.#agent.deleteSession({ sessionId: await sessionIdOf(threadId) });
+  }
+
+  async #session(threadId: string): Promise<SessionClient> {
+    return this.#agent.session(await sessionIdOf(threadId));
+  }
+
+  async #read(threadId: string): Promise<{ units: Unit[]; leafId: string | null }> {
+    const { events, leafId } = await readPath(await this.#session(threadId), Infinity, isOfThread);
+    return { units: unitsOf(events), leafId };
+  }
+
+  /** Writes what `changeOf` finds to be new of `count` messages. Another writer has it look again. */
+  async #save(
+    threadId: string,
+    count: number,
+    changeOf: (stored: { units: Unit[]; leafId: string | null }) => Change | null,
+  ): Promise<void> {
+    const session = await this.#session(threadId);
+    if (count === 0) {
+      await orNothing(() => session.clearMessages());
+      return;
+    }
+    for (let attempt = 1; ; attempt += 1) {
+      const stored = await this.#read(threadId);
+      const change = changeOf(stored);
+      if (change === null) return;
+      try {
+        await write(session, change, stored.leafId);
+        return;
+      } catch (error) {
+        if (!(error instanceof LeafMovedError) || attempt >= TRIES) throw error;
+      }
+    }
+  }
+}
+
+async function write(session: SessionClient, { parentId, events }: Change, leafId: string | null): Promise<void> {
+  if (events.length === 0) {
+    // Messages were removed from the end. The log keeps them as a branch.
+    await session.setLeaf({ id: parentId! });
+    return;
+  }
+  const named = events.map((event) => ({ id: crypto.randomUUID(), ...event }));
+  let place = { parentId, expectedLeafId: leafId };
+  while (named.length > 0) {
+    const page = named.splice(0, PAGE);
+    await append(session, { events: page, ...place });
+    const last = page.at(-1)!.id;
+    place = { parentId: last, expectedLeafId: last };
+  }
+}
+
+async function append(session: SessionClient, input: Parameters<SessionClient["appendEvents"]>[0]): Promise<void> {
+  try {
+    await session.appendEvents(input);
+  } catch (error) {
+    if (!(error instanceof SessionNotFoundError)) throw error;
+    await createUnlessThere(session);
+    await session.appendEvents(input);
+  }
+}
+
+async function createUnlessThere(session: SessionClient): Promise<void> {
+  await session.create().catch((error) => {
+    if (!(error instanceof AlreadyExistsError)) throw error;
+  });
+}
+
+const isOfThread = (event: SessionEvent): number =>
+  event.metadata?.[KEPT] !== undefined || messageOf(event) !== null ? 1 : 0;
+
+/** How many messages two lists have in common at their beginning. */
+function departureOf<Stored, Message>(
+  stored: Stored[],
+  messages: Message[],
+  ofStored: (stored: Stored) => string,
+  ofMessage: (message: Message) => string,
+): number {
+  const at = messages.findIndex((message, n) => n >= stored.length || ofStored(stored[n]!) !== ofMessage(message));
+  return at < 0 ? messages.length : at;
+}
+
+/** The event that what replaces `event` follows. Without an `event`, the branch goes on at its end. */
+const parentAt = (event: SessionEvent | undefined, leafId: string | null): string | null =>
+  event === undefined ? leafId : event.parentId;
+
+async function sessionIdOf(threadId: string): Promise<string> {
+  if (threadId.length <= LONGEST_ID) return threadId;
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(threadId));
+  return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
