@@ -22,7 +22,7 @@ export const testPackages = packagesIn(
 /** What the tests of the client's adapters need besides: the frameworks, and their authors' suites. */
 export const clientTestPackages = packagesIn(
   join(ROOT, "tests/client"),
-  "Installing the packages of the client's tests (LangGraph, TanStack AI and the SDKs of OpenAI and Anthropic)",
+  "Installing the packages of the client's tests (LangGraph, TanStack AI, Google's ADK and the SDKs of OpenAI and Anthropic)",
 );
 
 /** What the tests of the Python package need from npm: the checker of its types. */

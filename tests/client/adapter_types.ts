@@ -2,12 +2,14 @@
 // documents.test.mjs checks this file.
 
 import type { MemoryToolHandlers } from "@anthropic-ai/sdk/helpers/beta/memory";
+import type { BaseSessionService } from "@google/adk";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { ChatMiddleware } from "@tanstack/ai";
 import type { ChatClientPersistence, StreamConnectionHandlers } from "@tanstack/ai-client";
 import type { Session, SessionHistoryTransactionAwareSession } from "@openai/agents-core";
 import type { SearchProvider, WritableContextProvider } from "agents/context";
 import { sessionAgent } from "session-agent";
+import { SessionAgentSessionService } from "session-agent/adk";
 import { contextProvider } from "session-agent/agents-context";
 import { memoryHandlers } from "session-agent/anthropic-memory";
 import { SessionAgentSaver } from "session-agent/langgraph";
@@ -22,12 +24,15 @@ export const transactions: SessionHistoryTransactionAwareSession = new SessionAg
 export const middleware: ChatMiddleware = withSessionAgent(agent, { history: "stored" });
 export const persistence: ChatClientPersistence = chatStorage(agent);
 export const connection: StreamConnectionHandlers = { hydrate: (threadId) => hydrateThread(agent, threadId) };
+export const sessionService: BaseSessionService = new SessionAgentSessionService(agent);
 export const handlers: MemoryToolHandlers = memoryHandlers(agent, { label: "files" });
 export const writable: WritableContextProvider = contextProvider(agent.session("s"));
 export const searchable: SearchProvider = contextProvider(agent, { kind: "searchable" });
 
 // @ts-expect-error: there is no such choice
 new SessionAgentSaver(agent, { staleWriters: "ignore" });
+// @ts-expect-error: an agent, not its session
+new SessionAgentSessionService(agent.session("s"));
 // @ts-expect-error: there is no such history
 withSessionAgent(agent, { history: "both" });
 // @ts-expect-error: the session of a client, not its id

@@ -10,6 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import Anthropic from "@anthropic-ai/sdk";
+import { BaseLlm, LogLevel, setLogLevel } from "@google/adk";
 import { setTracingDisabled } from "@openai/agents-core";
 import { assistantMessage, ScriptedModel } from "@openai/agents-core/testing";
 import { ChatClient, fetchServerSentEvents } from "@tanstack/ai-client";
@@ -31,10 +32,11 @@ const folder = await mkdtemp(join(import.meta.dirname, ".programs-"));
 after(() => rm(folder, { recursive: true, force: true }));
 
 /** What the programs are given, and its types. */
-const GIVEN = "const { env, gpt, text, anthropic, oldObject, exported, console } = globalThis.guided;";
+const GIVEN = "const { env, gpt, text, gemini, anthropic, oldObject, exported, console } = globalThis.guided;";
 const TYPES = [
   "declare const env: { MEMORY: Fetcher; BACKUPS: R2Bucket; AGENTS: DurableObjectNamespace; SESSION_AGENT_TOKEN: string };",
   'declare const gpt: import("@openai/agents-core").Model;',
+  'declare const gemini: import("@google/adk").BaseLlm;',
   'declare const text: import("@tanstack/ai").AnyTextAdapter;',
   'declare const anthropic: import("@anthropic-ai/sdk").default;',
   "declare const oldObject: { sql: SqlStorage };",
@@ -93,6 +95,18 @@ function scriptedText(delta) {
   };
 }
 
+/** A model of ADK that answers with one text. */
+class ScriptedLlm extends BaseLlm {
+  #text;
+  constructor(text) {
+    super({ model: "scripted" });
+    this.#text = text;
+  }
+  async *generateContentAsync() {
+    yield { content: { role: "model", parts: [{ text: this.#text }] } };
+  }
+}
+
 /** A page of TanStack AI asks a route of a guide, and another page finds the answer. */
 async function chatThrough(route) {
   const fetchClient = (address, init) => route.fetch(new Request(address, init));
@@ -108,12 +122,14 @@ async function chatThrough(route) {
 
 test("the_programs_run", async () => {
   setTracingDisabled(true);
+  setLogLevel(LogLevel.ERROR);
   const pathOf = ({ pathname, search }) => `${pathname}${search}`;
   const memory = { fetch: (url, init) => server.fetch(pathOf(new URL(url)), init, { via: "service" }) };
   globalThis.guided = {
     env: { MEMORY: memory, SESSION_AGENT_TOKEN: "" },
     gpt: new ScriptedModel([[assistantMessage("I see.")], [assistantMessage("Tea.")]]),
     text: scriptedText("Rome."),
+    gemini: new ScriptedLlm("Noted."),
     oldObject: { sql: oldStorage() },
     exported: JSON.stringify([exportedChat]),
     console: { log: () => {} },
@@ -167,6 +183,11 @@ test("the_programs_run", async () => {
   assert.deepEqual(
     (await history("bob", "trip")).map(({ parts }) => parts[0].text),
     ["Where to?", "Rome."],
+  );
+  const [trip] = (await server.call("trips", "listSessions", {})).body.sessions;
+  assert.deepEqual(
+    (await history("trips", trip.id)).map(({ parts }) => parts[0].text),
+    ["I like tea.", "Noted."],
   );
   assert.equal((await server.call("threads", "listSessions", {})).body.sessions.length, 2);
 });

@@ -14,6 +14,7 @@ const SUITES = {
   openai_memory_session: 24,
   openai_agents: 15,
   tanstack_ai: 15,
+  adk: 9,
   langgraph: 7,
   agents_context: 4,
   anthropic_memory: 4,

@@ -149,6 +149,7 @@ const adapters = Object.keys(described.exports)
 
 /** What an adapter alone may import, because its caller has it. */
 const OF_FRAMEWORKS = {
+  "adk.js": ["@google/adk"],
   "langgraph.js": ["@langchain/langgraph-checkpoint"],
   "langgraph_store.js": ["@langchain/langgraph-checkpoint"],
   "react.js": ["react"],

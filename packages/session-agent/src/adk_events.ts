@@ -1,0 +1,83 @@
+// Events of Google's ADK as events of the log, and back.
+//
+// The log's event says in the log's own words what an event of ADK says, so that search, chat and other
+// frameworks read it. Its metadata contains the event of ADK, whole. An event with the results of several
+// calls is several events of the log, and the first one contains it.
+
+import type { Event } from "@google/adk";
+import type { NewEvent, SessionEvent, ToolCall } from "./operations.js";
+
+/** What the metadata has of an event of ADK. */
+export interface KeptEvent {
+  event: Event;
+  /** Keys of its state delta that a newer write had already set. */
+  skipped?: string[];
+}
+
+type Part = NonNullable<NonNullable<Event["content"]>["parts"]>[number];
+
+const KEPT = "adk";
+/** The API takes ids and names of at most 200 characters. */
+const LONGEST_ID = 200;
+
+/** The log's events of an event of ADK. Each call has new ids: the same event can be appended again. */
+export function eventsOf(kept: KeptEvent): NewEvent[] {
+  const { event } = kept;
+  const parts = event.content?.parts ?? [];
+  const texts = parts.flatMap(({ text, thought }) => (text && !thought ? [text] : []));
+  const content = texts.join("\n");
+  const results = parts.flatMap(resultOf);
+  const calls = parts.flatMap(callOf);
+  const events: NewEvent[] = [...results];
+  if (calls.length > 0) events.unshift({ action: "tool_call_request", content, toolCalls: calls });
+  else if (content !== "" || results.length === 0)
+    events.unshift({ action: event.author === "user" ? "user_message" : "agent_message", content });
+  return events.map((one, n) => ({
+    ...one,
+    id: crypto.randomUUID(),
+    metadata: { [KEPT]: n === 0 ? kept : { isMore: true } },
+  }));
+}
+
+/** The event of ADK in an event of the log. `undefined`: it has none, or belongs to the event before it. */
+export function keptEventOf({ metadata }: SessionEvent): KeptEvent | undefined {
+  const kept = metadata?.[KEPT];
+  return kept?.event === undefined ? undefined : kept;
+}
+
+/** An event of the log that somebody else wrote, as an event of ADK. `undefined`: it says nothing. */
+export function foreignEventOf(event: SessionEvent): Partial<Event> | undefined {
+  const { id, action, content, toolCalls, toolCallId, toolName, isError, createdAt: timestamp } = event;
+  if (event.metadata?.[KEPT] !== undefined) return undefined;
+  const texts: Part[] = content === "" ? [] : [{ text: content }];
+  const said = (author: string, role: string, parts: Part[]): Partial<Event> | undefined =>
+    parts.length === 0 ? undefined : { id, author, timestamp, content: { role, parts } };
+  switch (action) {
+    case "user_message":
+      return said("user", "user", texts);
+    case "agent_message":
+    case "tool_call_request": {
+      const calls = (toolCalls ?? []).map(({ id, name, arguments: args }) => ({ functionCall: { id, name, args } }));
+      return said("model", "model", [...texts, ...calls]);
+    }
+    case "tool_result": {
+      const response = { [isError ? "error" : "result"]: content };
+      return said("model", "user", [{ functionResponse: { id: toolCallId!, name: toolName!, response } }]);
+    }
+    default:
+      return undefined;
+  }
+}
+
+const isId = (text: string | undefined): text is string => !!text && text.length <= LONGEST_ID;
+
+function callOf({ functionCall: call }: Part): ToolCall[] {
+  if (call === undefined || !isId(call.id) || !isId(call.name)) return [];
+  return [{ id: call.id, name: call.name, arguments: call.args ?? {} }];
+}
+
+function resultOf({ functionResponse: result }: Part): NewEvent[] {
+  if (result === undefined || !isId(result.id) || !isId(result.name)) return [];
+  const content = JSON.stringify(result.response ?? {});
+  return [{ action: "tool_result", content, toolCallId: result.id, toolName: result.name }];
+}
