@@ -13,7 +13,7 @@ const WAYS = ["service", "namespace"];
 const SUITES = {
   openai_memory_session: 24,
   openai_agents: 15,
-  tanstack_ai: 15,
+  tanstack_ai: 18,
   adk: 9,
   langgraph: 7,
   agents_context: 4,

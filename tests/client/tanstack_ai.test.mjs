@@ -90,6 +90,22 @@ function routeTo(name, adapter, options) {
   return fetchServerSentEvents("https://app.example/api/chat", { fetchClient });
 }
 
+/** The same without HTTP: a page sends its messages as it has them, with its answers to approvals. */
+const directTo = (name, adapter) => ({
+  connect: (messages, _data, _signal, { threadId, runId, parentRunId, resume }) =>
+    chat({
+      adapter,
+      messages,
+      threadId,
+      runId,
+      parentRunId,
+      resume,
+      tools,
+      middleware: [withSessionAgent(open(name))],
+    }),
+  hydrate: async (threadId) => wire(await hydrateThread(open(name), threadId)),
+});
+
 const pageTools = [booking, place.client(async () => ({ city: "Oslo" }))];
 
 async function hydrated(connection, threadId = "t") {
@@ -165,24 +181,26 @@ test("a_chat_on_the_server_is_stored_and_another_page_continues_it", async () =>
   assert.ok(results.some(({ action }) => action === "tool_result"));
 });
 
-test("a_run_that_waits_for_an_approval_goes_on_on_another_page", async () => {
-  for (const approved of [true, false]) {
-    const name = `approval ${approved}`;
+test("a_run_that_waits_for_an_approval_goes_on_on_its_page_and_on_another", async () => {
+  const both = [true, false];
+  const ways = [routeTo, directTo].flatMap((connectionTo) =>
+    both.flatMap((approved) => both.map((isReloaded) => ({ connectionTo, approved, isReloaded }))),
+  );
+  for (const { connectionTo, approved, isReloaded } of ways) {
+    const name = `approval ${connectionTo.name} ${approved} ${isReloaded}`;
     const model = scripted([{ tool: "book", args: { city: "Oslo" } }, "Done."]);
-    const page = new ChatClient({ connection: routeTo(name, model), threadId: "t", tools: pageTools });
+    const page = new ChatClient({ connection: connectionTo(name, model), threadId: "t", tools: pageTools });
     await page.sendMessage("Book a hotel");
     assert.equal(page.getInterrupts().length, 1);
-    page.dispose();
-
-    const other = await hydrated(routeTo(name, model));
+    if (isReloaded) page.dispose();
+    const other = isReloaded ? await hydrated(connectionTo(name, model)) : page;
     await until(() => other.getInterrupts().length === 1);
     assert.deepEqual(other.getMessages().at(-1).parts[0].input, { city: "Oslo" });
     other.resolveInterrupts(approved);
     await until(() => model.sent.length === 2);
-    await idle(other);
+    await until(async () => (await hydrateThread(open(name), "t")).interrupts === null);
 
-    const { messages, interrupts } = await hydrateThread(open(name), "t");
-    assert.equal(interrupts, null);
+    const { messages } = await hydrateThread(open(name), "t");
     assert.deepEqual(messages.at(-1).parts, [{ type: "text", content: "Done." }]);
     const [, , result] = await new SessionAgentThreads(open(name)).loadThread("t");
     assert.equal(result.toolCallId, "call 1.0");
@@ -263,6 +281,58 @@ test("with_stored_history_a_page_can_add_to_the_conversation_and_not_change_it",
   const run = { adapter: again, threadId: "t", messages: [], middleware: [withSessionAgent(open("stored"))] };
   for await (const _ of chat(run));
   assert.equal(again.sent[0].length, 4);
+});
+
+test("a_tool_of_the_page_gives_its_result_to_a_run_on_the_server", async () => {
+  const model = scripted([{ tool: "place", args: {} }, "You are in Oslo.", "Yes."]);
+  const page = new ChatClient({ connection: routeTo("client tool", model), threadId: "t", tools: pageTools });
+  await page.sendMessage("Where am I?");
+  await until(() => model.sent.length === 2);
+  await idle(page);
+  await page.sendMessage("Sure?");
+  const events = await open("client tool").session("t").loadEvents();
+  assert.deepEqual(
+    events.map(({ action, content }) => [action, content]),
+    [
+      ["user_message", "Where am I?"],
+      ["tool_call_request", ""],
+      ["tool_result", '{"city":"Oslo"}'],
+      ["agent_message", "You are in Oslo."],
+      ["user_message", "Sure?"],
+      ["agent_message", "Yes."],
+    ],
+  );
+});
+
+test("a_run_that_is_refused_changes_nothing_of_the_thread", async () => {
+  const threads = () => new SessionAgentThreads(open("refused"));
+  await threads().saveThread("t", MODEL_MESSAGES);
+  const resume = [{ interruptId: "none", status: "resolved", payload: { approved: true } }];
+  for (const messages of [[], [{ role: "user", content: "Another history" }]]) {
+    const run = { adapter: scripted(["Never."]), threadId: "t", parentRunId: "none", resume, tools };
+    const chunks = [];
+    for await (const chunk of chat({ ...run, messages, middleware: [withSessionAgent(open("refused"))] }))
+      chunks.push(chunk.type);
+    assert.deepEqual(chunks.at(-1), "RUN_ERROR");
+  }
+  assert.deepEqual(await threads().loadThread("t"), MODEL_MESSAGES);
+  assert.deepEqual(await hydrateThread(open("refused"), ""), { messages: [], activeRun: null, interrupts: null });
+});
+
+test("a_thread_that_another_writer_changed_is_read_again", async () => {
+  const [one, other] = [1, 2].map(() => new SessionAgentThreads(open("others")));
+  const message = (content) => ({ role: "user", content });
+  await one.saveThread("t", [message("a")]);
+  await other.saveThread("t", [message("a"), message("b")]);
+  await one.saveThread("t", [message("a"), message("b"), message("c")]);
+  assert.deepEqual((await other.loadThread("t")).map(({ content }) => content).join(""), "abc");
+  assert.equal((await open("others").session("t").loadEvents()).length, 3);
+  await other.deleteThread("t");
+  await one.saveThread("t", [message("a"), message("d")]);
+  assert.deepEqual((await other.loadThread("t")).map(({ content }) => content).join(""), "ad");
+  await other.deleteThread("t");
+  await one.saveThread("t", [message("a")]);
+  assert.deepEqual((await other.loadThread("t")).map(({ content }) => content).join(""), "a");
 });
 
 const at = new Date("2026-11-29T08:00:00.123Z");

@@ -55,12 +55,15 @@ const PAUSE_MS = 1000;
  */
 export function withSessionAgent(agent: AgentClient, { history = "request" }: MiddlewareOptions = {}): ChatMiddleware {
   const threads = new SessionAgentThreads(agent);
+  /** The runs whose messages are the conversation. A run that is refused before has only what it was given. */
+  const begun = new WeakSet<object>();
   const save = async (context: ChatMiddlewareContext, more: ModelMessage[] = []): Promise<void> => {
     const messages = [...context.messages, ...more].filter((message) => !isPlaceholder(message));
     await threads.saveThread(context.threadId, messages);
   };
   // A text that was cut short is part of the conversation, because the user has seen it.
   const saveCutShort = async (context: ChatMiddlewareContext): Promise<void> => {
+    if (!begun.has(context)) return;
     const { accumulatedContent: content, currentMessageId: id, messages } = context;
     const isNew = content !== "" && !messages.some((message) => message.role === "assistant" && message.id === id);
     await save(context, isNew ? [{ role: "assistant", content, ...(id !== null && { id }) }] : []);
@@ -73,7 +76,10 @@ export function withSessionAgent(agent: AgentClient, { history = "request" }: Mi
       if (history === "request" && config.messages.length > 0) return { messages: asStored(stored, config.messages) };
       return { messages: [...stored, ...newMessages(stored, config.messages)] };
     },
-    onStart: (context) => save(context),
+    async onStart(context) {
+      begun.add(context);
+      await save(context);
+    },
     async onIteration(context, { iteration }) {
       if (iteration > 0) await save(context);
     },
@@ -100,6 +106,7 @@ export function withSessionAgent(agent: AgentClient, { history = "request" }: Mi
  * run waits for. Serve it to users who may read the thread.
  */
 export async function hydrateThread(agent: AgentClient, threadId: string): Promise<HydratedThread> {
+  if (threadId === "") return { messages: [], activeRun: null, interrupts: null };
   const threads = new SessionAgentThreads(agent);
   const [messages, { interrupts = null }] = await Promise.all([
     threads.loadUiMessages(threadId),

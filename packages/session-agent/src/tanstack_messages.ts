@@ -75,7 +75,7 @@ export function unitsOf(events: SessionEvent[]): Unit[] {
 }
 
 /** The message of an event, as it was added. `null`: the event is no message of a conversation. */
-export function messageOf(event: SessionEvent): ModelMessage | null {
+function messageOf(event: SessionEvent): ModelMessage | null {
   const kept = event.metadata?.[KEPT]?.message;
   if (kept === undefined) return plainMessage(event);
   return dated("content" in kept ? kept : { ...kept, content: event.content }) as ModelMessage;

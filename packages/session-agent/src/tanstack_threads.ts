@@ -5,7 +5,7 @@
 
 import type { ModelMessage, UIMessage } from "@tanstack/ai";
 import type { AgentClient } from "./agent.js";
-import { orNothing, PAGE, readPath } from "./branch_path.js";
+import { orNothing, PAGE, type Path, readPath } from "./branch_path.js";
 import { AlreadyExistsError, LeafMovedError, SessionNotFoundError } from "./errors.js";
 import type { NewEvent, SessionEvent } from "./operations.js";
 import type { SessionClient } from "./session.js";
@@ -13,7 +13,6 @@ import {
   eventsOfMessages,
   eventsOfUiMessage,
   KEPT,
-  messageOf,
   sameMessage,
   sameUiMessage,
   type Unit,
@@ -31,7 +30,7 @@ export interface ThreadState {
   draft?: { message: UIMessage; after: number };
 }
 
-/** A saved thread compared with the stored one: what follows the first `kept` messages. */
+/** What a save has to write. */
 interface Change {
   /** The event that the new ones follow. */
   parentId: string | null;
@@ -46,6 +45,8 @@ const LONGEST_ID = 200;
 /** The threads of TanStack AI, in an agent. */
 export class SessionAgentThreads {
   #agent: AgentClient;
+  /** The thread that was read or written last: a run saves it several times. */
+  #known: (Path & { threadId: string }) | undefined;
 
   constructor(agent: AgentClient) {
     this.#agent = agent;
@@ -53,13 +54,13 @@ export class SessionAgentThreads {
 
   /** The messages of a thread as a model is sent them, or `[]`. */
   async loadThread(threadId: string): Promise<ModelMessage[]> {
-    const { units } = await this.#read(threadId);
-    return units.flatMap(({ messages }) => messages);
+    this.#known = { threadId, ...(await this.#read(threadId)) };
+    return unitsOf(this.#known.events).flatMap(({ messages }) => messages);
   }
 
   /** Stores a thread, whole. Messages that are stored already, with another id or time, stay as they are. */
   async saveThread(threadId: string, messages: ModelMessage[]): Promise<void> {
-    await this.#save(threadId, messages.length, ({ units, leafId }) => {
+    await this.#save(threadId, messages.length, (units, leafId) => {
       // What was stored as a page's message is kept whole, or departed from at its beginning.
       const stored = units.flatMap((unit) =>
         unit.messages.map((message, n) => ({
@@ -80,12 +81,12 @@ export class SessionAgentThreads {
 
   /** The messages of a thread as a page shows them. */
   async loadUiMessages(threadId: string): Promise<UIMessage[]> {
-    const { units } = await this.#read(threadId);
-    return units.flatMap(uiMessagesOf);
+    const { events } = await this.#read(threadId);
+    return unitsOf(events).flatMap(uiMessagesOf);
   }
 
   async saveUiMessages(threadId: string, messages: UIMessage[]): Promise<void> {
-    await this.#save(threadId, messages.length, ({ units, leafId }) => {
+    await this.#save(threadId, messages.length, (units, leafId) => {
       const sameUnit = (unit: Unit): string => uiMessagesOf(unit).map(sameUiMessage).join();
       const kept = departureOf(units, messages, sameUnit, sameUiMessage);
       if (kept === units.length && kept === messages.length) return null;
@@ -113,6 +114,7 @@ export class SessionAgentThreads {
   }
 
   async deleteThread(threadId: string): Promise<void> {
+    this.#known = undefined;
     await this.#agent.deleteSession({ sessionId: await sessionIdOf(threadId) });
   }
 
@@ -120,50 +122,61 @@ export class SessionAgentThreads {
     return this.#agent.session(await sessionIdOf(threadId));
   }
 
-  async #read(threadId: string): Promise<{ units: Unit[]; leafId: string | null }> {
-    const { events, leafId } = await readPath(await this.#session(threadId), Infinity, isOfThread);
-    return { units: unitsOf(events), leafId };
+  async #read(threadId: string): Promise<Path> {
+    return await readPath(await this.#session(threadId), Infinity, () => 1);
   }
 
-  /** Writes what `changeOf` finds to be new of `count` messages. Another writer has it look again. */
+  /** Writes what `changeOf` finds to be new of `count` messages. If another writer was faster, it is asked again. */
   async #save(
     threadId: string,
     count: number,
-    changeOf: (stored: { units: Unit[]; leafId: string | null }) => Change | null,
+    changeOf: (stored: Unit[], leafId: string | null) => Change | null,
   ): Promise<void> {
     const session = await this.#session(threadId);
+    let known: Path | undefined = this.#known?.threadId === threadId ? this.#known : undefined;
+    this.#known = undefined;
     if (count === 0) {
       await orNothing(() => session.clearMessages());
       return;
     }
     for (let attempt = 1; ; attempt += 1) {
-      const stored = await this.#read(threadId);
-      const change = changeOf(stored);
-      if (change === null) return;
+      const path = known ?? (await this.#read(threadId));
+      const change = changeOf(unitsOf(path.events), path.leafId);
       try {
-        await write(session, change, stored.leafId);
+        this.#known = { threadId, ...(change === null ? path : await write(session, change, path)) };
         return;
       } catch (error) {
-        if (!(error instanceof LeafMovedError) || attempt >= TRIES) throw error;
+        // What was known can be older than what another writer did.
+        const isStale = known !== undefined || error instanceof LeafMovedError;
+        if (!isStale || attempt >= TRIES) throw error;
+        known = undefined;
       }
     }
   }
 }
 
-async function write(session: SessionClient, { parentId, events }: Change, leafId: string | null): Promise<void> {
+/** Writes a change, and gives the path of the thread after it. */
+async function write(
+  session: SessionClient,
+  { parentId, events }: Change,
+  { events: path, leafId }: Path,
+): Promise<Path> {
+  const kept = path.slice(0, path.findIndex(({ id }) => id === parentId) + 1);
   if (events.length === 0) {
     // Messages were removed from the end. The log keeps them as a branch.
     await session.setLeaf({ id: parentId! });
-    return;
+    return { events: kept, leafId: parentId };
   }
   const named = events.map((event) => ({ id: crypto.randomUUID(), ...event }));
   let place = { parentId, expectedLeafId: leafId };
-  while (named.length > 0) {
-    const page = named.splice(0, PAGE);
+  for (let from = 0; from < named.length; from += PAGE) {
+    const page = named.slice(from, from + PAGE);
     await append(session, { events: page, ...place });
     const last = page.at(-1)!.id;
     place = { parentId: last, expectedLeafId: last };
   }
+  const written = named.map((event, n) => ({ ...event, parentId: named[n - 1]?.id ?? parentId }));
+  return { events: [...kept, ...(written as SessionEvent[])], leafId: place.parentId };
 }
 
 async function append(session: SessionClient, input: Parameters<SessionClient["appendEvents"]>[0]): Promise<void> {
@@ -181,9 +194,6 @@ async function createUnlessThere(session: SessionClient): Promise<void> {
     if (!(error instanceof AlreadyExistsError)) throw error;
   });
 }
-
-const isOfThread = (event: SessionEvent): number =>
-  event.metadata?.[KEPT] !== undefined || messageOf(event) !== null ? 1 : 0;
 
 /** How many messages two lists have in common at their beginning. */
 function departureOf<Stored, Message>(
