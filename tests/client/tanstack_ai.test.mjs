@@ -235,12 +235,11 @@ test("an_answer_that_is_cut_short_is_stored_as_far_as_it_came", async () => {
   );
 });
 
-test("a_failing_model_loses_no_message_of_the_user", async () => {
-  const failing = scripted([
-    () => {
-      throw new Error("overloaded");
-    },
-  ]);
+test("a_failing_model_loses_no_message_of_the_user_and_no_text_that_came", async () => {
+  const fail = () => {
+    throw new Error("overloaded");
+  };
+  const failing = scripted([["One ", fail]]);
   const chunks = chat({
     adapter: failing,
     messages: [{ role: "user", content: "Hello" }],
@@ -252,6 +251,7 @@ test("a_failing_model_loses_no_message_of_the_user", async () => {
   })().catch(() => {});
   assert.deepEqual(await new SessionAgentThreads(open("failing")).loadThread("t"), [
     { role: "user", content: "Hello" },
+    { role: "assistant", content: "One ", id: "answer 0" },
   ]);
 });
 
