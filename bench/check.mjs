@@ -25,7 +25,7 @@ const MAX_WASM = { raw: 3_560 * KIB, gzipped: 1_500 * KIB };
 /** The most rows read and written in a session of 1,000 events, by the contract. */
 const MAX_ROWS = {
   "append an event": [10, 1],
-  "append an event with an id of the caller's": [10, 2],
+  "append an event with the caller's own id": [10, 2],
   "append ten events": [20, 10],
   "append a message": [10, 1],
   "append a message with an id of the caller's": [10, 2],

@@ -20,7 +20,7 @@ export async function costsInASessionOf(server, length) {
   for (let left = length; left > 0; left -= MOST) await ok("appendEvents", { events: batch(Math.min(left, MOST)) });
 
   await measure("append an event", "appendEvents", { events: [user()] });
-  await measure("append an event with an id of the caller's", "appendEvents", { events: [user({ id: "mine" })] });
+  await measure("append an event with the caller's own id", "appendEvents", { events: [user({ id: "mine" })] });
   await measure("send it again", "appendEvents", { events: [user({ id: "mine" })] });
   await measure("append ten events", "appendEvents", { events: batch(10) });
   await measure("append a message", "appendMessage", { message: message(undefined, "a") });
@@ -55,7 +55,7 @@ export async function costsInASessionOf(server, length) {
 
   await ok("appendEvents", { events: [user({ content: "Take an umbrella." })] });
   await measure("search, first of the agent's", "search", { query: "umbrellas" });
-  await measure("search for what one event says", "search", { query: "umbrellas" });
+  await measure("search for the text of one event", "search", { query: "umbrellas" });
   await measure("search for what all events say", "search", { query: "weather in Oslo" });
   await measure("append an event, once searched", "appendEvents", { events: [user()] });
   return table;
@@ -185,9 +185,9 @@ export async function costsOfLearning() {
   const kinds = {
     off: { learn: null },
     '`after: "manual"`': { learn: { into: "facts", after: "manual" } },
-    '`after: "idle"`, until its look': { learn: { into: "facts", after: "idle" } },
-    '`after: "turn"`, with a look that learns nothing': { learn: { into: "facts", review: "auto" }, look: nothing },
-    '`after: "turn"`, with a look that adds a fact': {
+    '`after: "idle"`, before the pass': { learn: { into: "facts", after: "idle" } },
+    '`after: "turn"`, with a pass that learns nothing': { learn: { into: "facts", review: "auto" }, look: nothing },
+    '`after: "turn"`, with a pass that adds a fact': {
       learn: { into: "facts", review: "auto" },
       look: JSON.stringify({ changes: [fact] }),
     },

@@ -39,7 +39,7 @@ export async function costsOfPeer(length) {
   await measure("delete an event from the middle", "deleteMessages", { messageIds: [`m${Math.floor(length / 2)}`] });
   await ask("appendMessage", { message: message("umbrella", "Take an umbrella.") });
   await measure("search, first of the agent's", "search", { query: "umbrella", limit: 20 });
-  await measure("search for what one event says", "search", { query: "umbrella", limit: 20 });
+  await measure("search for the text of one event", "search", { query: "umbrella", limit: 20 });
   await measure("search for what all events say", "search", { query: "weather in Oslo", limit: 20 });
   await measure("append an event, once searched", "appendMessage", { message: message("last") });
   await frame.stop();

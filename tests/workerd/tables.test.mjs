@@ -85,7 +85,7 @@ test("the_sums_of_the_guide_to_scaling_are_of_the_benchs_rows", async () => {
     };
     assert.equal(shown("turns, millions")[who], turns / 1e6);
     assert.equal(shown("rows written by a turn")[who], written);
-    assert.equal(shown("rows written by the alarm that looks after a turn")[who], alarms[who] / turns);
+    assert.equal(shown("rows written by the alarm that monitors a turn")[who], alarms[who] / turns);
     assert.equal(shown("rows written, millions")[who], month["rows written"] / 1e6);
     assert.equal(shown("rows read by a turn")[who], read);
     assert.equal(shown("rows read by a visit")[who], visit[who][0]);
@@ -129,7 +129,7 @@ test("a_message_takes_as_many_bytes_as_the_guide_to_scaling_says", async () => {
   const bytes = ((await size()) - before) / messages;
   assert.ok(Math.abs(bytes / said - 1) < 0.1, `${bytes} bytes`);
   const gigabytes = (4_800 * said * 1e6) / 1e9;
-  const [, shownGigabytes, shownDollars] = guide.match(/some ([\d,]+)\s+gigabytes\s+for all users, ([\d,]+)\s+dollars/);
+  const [, shownGigabytes, shownDollars] = guide.match(/about ([\d,]+)\s+gigabytes\s+for all users, ([\d,]+)\s+dollars/);
   assert.equal(shownGigabytes.replaceAll(",", ""), String(Math.round(gigabytes / 10) * 10));
   assert.equal(shownDollars.replaceAll(",", ""), String(Math.round(Math.round(gigabytes / 10) * 10 * 0.2)));
 });
