@@ -103,7 +103,7 @@ test("a_visitor_chats_with_the_demo_and_decides_what_it_may_do", { skip }, async
   await page.goto(url);
   await write("Remember that I like tea.");
   await page.getByText(/set_context/).waitFor();
-  await button("Answer anew").click({ trial: true });
+  await button("Regenerate").click({ trial: true });
 
   await write('call book {"place":"Maaemo"}');
   await button("Allow").waitFor();
@@ -118,7 +118,7 @@ test("a_visitor_chats_with_the_demo_and_decides_what_it_may_do", { skip }, async
   }
   await button("Allow").click();
   await page.getByText("A table at Maaemo is booked.").first().waitFor({ state: "attached" });
-  await button("Answer anew").click({ trial: true });
+  await button("Regenerate").click({ trial: true });
   await write('call book {"place":"No\\u200bma"}');
   // What can't be seen is written out where a person decides.
   await page.getByText("\\u{200B}").first().waitFor();
@@ -170,7 +170,7 @@ test("a_turn_is_stopped_resumed_and_refused_as_the_page_says", { skip }, async (
   await write("And on.");
   await shows("This far");
   await button("Stop").click();
-  await button("Answer anew").click({ trial: true });
+  await button("Regenerate").click({ trial: true });
   await until(
     () => model.abandoned,
     (count) => count === 1,
@@ -215,7 +215,7 @@ test("a_turn_is_stopped_resumed_and_refused_as_the_page_says", { skip }, async (
   model.next(say("One."), say("Two."));
   await write("Count.");
   await shows("One.");
-  await button("Answer anew").click();
+  await button("Regenerate").click();
   await shows("Two.");
   assert.equal(await list.getByText("One.", { exact: true }).count(), 0);
   assert.equal(model.left, 0);

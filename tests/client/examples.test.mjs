@@ -156,7 +156,7 @@ test("a_visitor_chats_approves_branches_corrects_the_memory_and_comes_back", { s
 
     // Another answer stands beside the first, and the visitor chooses.
     model.next(say("Rather not."));
-    await button("Answer anew").click();
+    await button("Regenerate").click();
     await shows("Rather not.");
     await button("Answer 1").click();
     await shows("Then not.");

@@ -16,6 +16,14 @@ after(() => world?.stop());
 afterEach(() => world?.door.open());
 afterEach(() => assert.equal(world?.model.left ?? 0, 0, "an answer of the model's was never asked for"));
 
+const BOOK = {
+  name: "book",
+  description: "Books a table.",
+  parameters: { type: "object" },
+  service: "TABLES",
+  needsApproval: true,
+};
+
 const memory = (agent) =>
   world.call(agent, "defineBlock", { label: "memory", kind: "writable", maxTokens: 1100, defaultContent: "" });
 
@@ -46,6 +54,73 @@ test("an_answer_is_shown_while_it_is_said_and_stays_after_a_reload", { skip }, a
     chat.messages.map(({ id }) => id),
     messages.map(({ id }) => id),
   );
+});
+
+test("each_part_of_an_answer_keeps_its_place_when_its_turn_is_over", { skip }, async (t) => {
+  const { open } = await visit(t, world, "places");
+  await memory("places");
+  const tab = await open();
+  await tab.ready();
+  const rest = gate();
+  world.model.next(
+    callTool("set_context", { label: "memory", content: "Likes snow." }),
+    callTool("set_context", { label: "memory", content: "Likes tea." }),
+    say("Both", rest, " noted."),
+  );
+  await tab.act("chat", "send", "I like snow. No, tea.");
+  await tab.says("I like snow. No, tea.", "Both");
+  const shape = async (view) =>
+    (await view).chat.messages.at(-1).parts.map(({ type, toolCallId }) => [type, toolCallId]);
+  const live = await shape(tab.view());
+  assert.deepEqual(
+    live.map(([type]) => type),
+    ["tool-set_context", "tool-set_context", "text"],
+  );
+  rest.open();
+  await tab.says("I like snow. No, tea.", "Both noted.");
+  assert.deepEqual(await shape(tab.ready()), live);
+  await tab.page.reload();
+  assert.deepEqual(await shape(tab.ready()), live);
+});
+
+test("a_page_that_is_loaded_between_two_steps_shows_each_text_once", { skip }, async (t) => {
+  const { open } = await visit(t, world, "steps");
+  await memory("steps");
+  await world.call("steps", "defineTool", BOOK);
+  const tab = await open();
+  await tab.ready();
+  const sayAndCall = (text, ...call) => {
+    const called = callTool(...call);
+    return { ...called, pieces: [{ delta: { content: text } }, ...called.pieces] };
+  };
+  const noting = (text) => sayAndCall(text, "set_context", { label: "memory", content: text });
+
+  // A new answer.
+  let rest = gate();
+  world.model.next(noting("I note it. "), say("It is ", rest, "noted."));
+  await tab.act("chat", "send", "I like snow.");
+  await tab.says("I like snow.", "I note it. It is ");
+  await tab.page.reload();
+  await tab.says("I like snow.", "I note it. It is ");
+  rest.open();
+  await tab.says("I like snow.", "I note it. It is noted.");
+
+  // An answer that continues after a decision.
+  world.model.next(sayAndCall("I book. ", "book", { place: "Maaemo" }));
+  await tab.act("chat", "send", "Book a table.");
+  const waiting = await tab.shows(
+    "waits for approval",
+    ({ chat }) => chat.status === "ready" && chat.messages.at(-1).parts.at(-1).state === "approval-requested",
+  );
+  rest = gate();
+  world.model.next(noting("I note that, too. "), say("You have ", rest, "none."));
+  await tab.act("chat", "approve", waiting.chat.messages.at(-1).parts.at(-1).approval.id, false);
+  const before = ["I like snow.", "I note it. It is noted.", "Book a table."];
+  await tab.says(...before, "I book. I note that, too. You have ");
+  await tab.page.reload();
+  await tab.says(...before, "I book. I note that, too. You have ");
+  rest.open();
+  await tab.says(...before, "I book. I note that, too. You have none.");
 });
 
 test("a_look_at_a_chat_creates_nothing", { skip }, async (t) => {
@@ -161,13 +236,7 @@ test("another_answer_is_a_branch_and_a_person_chooses", { skip }, async (t) => {
 });
 
 test("a_call_waits_for_a_person_in_every_tab", { skip }, async (t) => {
-  await world.call("approvals", "defineTool", {
-    name: "book",
-    description: "Books a table.",
-    parameters: { type: "object" },
-    service: "TABLES",
-    needsApproval: true,
-  });
+  await world.call("approvals", "defineTool", BOOK);
   const { open } = await visit(t, world, "approvals");
   const [one, other] = [await open(), await open()];
   await Promise.all([one.ready(), other.ready()]);

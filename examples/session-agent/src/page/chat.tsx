@@ -21,7 +21,7 @@ export function Chat({ agent, sessionId }: { agent: AgentHandle; sessionId: stri
         {messages.map(({ id, role, parts, failure }) => (
           <li key={id} className={role}>
             {parts.map((part, n) => (
-              <Part key={n} part={part} approve={chat.approve} />
+              <Part key={"toolCallId" in part ? part.toolCallId : n} part={part} approve={chat.approve} />
             ))}
             {failure && (
               <p className="approval">
@@ -64,12 +64,12 @@ export function Chat({ agent, sessionId }: { agent: AgentHandle; sessionId: stri
           </button>
         ) : (
           <button
-            key="anew"
+            key="regenerate"
             type="button"
             disabled={messages.at(-1)?.role !== "assistant"}
             onClick={() => chat.retry()}
           >
-            Answer anew
+            Regenerate
           </button>
         )}
       </form>

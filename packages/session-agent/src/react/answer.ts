@@ -13,7 +13,11 @@ export interface Answer {
 
 export const NOTHING: Answer = { message: null, texts: new Map(), inputs: new Map() };
 
-/** The answer with one chunk more. `begin` gives the message of an id; without one, the message that goes on. */
+/**
+ * The answer with one chunk more. `begin` gives the message of an id; without one, the message that goes on.
+ * The log doesn't store where a step starts, so those chunks add nothing: each part keeps its place when the
+ * stored message replaces the answer.
+ */
 export function withChunk(answer: Answer, chunk: ChatChunk, begin: (id: string | undefined) => UiMessage): Answer {
   const message = answer.message ?? begin(undefined);
   const withParts = (parts: any[]): Answer => ({ ...answer, message: { ...message, parts } });
@@ -40,8 +44,6 @@ export function withChunk(answer: Answer, chunk: ChatChunk, begin: (id: string |
     case "text-delta":
     case "reasoning-delta":
       return changed(answer.texts.get(chunk.id), (part) => ({ ...part, text: part.text + chunk.delta }));
-    case "start-step":
-      return pushed({ type: "step-start" });
     case "tool-input-start":
       return called({ state: "input-streaming", input: undefined });
     case "tool-input-delta": {

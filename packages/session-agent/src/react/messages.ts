@@ -34,6 +34,19 @@ export function cutAt(messages: readonly UiMessage[], id: string | null): readon
   return messages.slice(0, messages[index]!.role === "user" ? index + 1 : index);
 }
 
+/**
+ * A message as it was before the turn that continues it. The log may have the first steps of that turn
+ * already, and the turn's chunks repeat them. The turn began when the newest decision was made, or when
+ * the newest call had its result, so the texts after that call are the turn's own.
+ */
+export function beforeContinuation(message: UiMessage): UiMessage {
+  const { parts } = message;
+  const decided = parts.findLastIndex(({ approval }: any) => approval !== undefined);
+  const from = decided >= 0 ? decided : parts.findLastIndex(({ toolCallId }: any) => toolCallId !== undefined);
+  const end = parts.findIndex(({ toolCallId }: any, n) => n > from && toolCallId === undefined);
+  return end < 0 ? message : { ...message, parts: parts.slice(0, end) };
+}
+
 /** Shows the answer in its message's place, or at the end. */
 export function withAnswer(messages: readonly UiMessage[], answer: UiMessage | null): readonly UiMessage[] {
   if (answer === null) return messages;

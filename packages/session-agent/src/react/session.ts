@@ -7,7 +7,7 @@ import type { SessionClient } from "../session.js";
 import type { ShownTurn, UiMessage } from "../operations.js";
 import { segmentOf } from "../target.js";
 import type { AgentHandle } from "./handle.js";
-import { cutAt, type Decided, openCalls, withNewest, withOlder } from "./messages.js";
+import { beforeContinuation, cutAt, type Decided, openCalls, withNewest, withOlder } from "./messages.js";
 import { LOADING, type Outgoing, renderSession, type SendOptions, type SessionView } from "./session_view.js";
 import { errorOf, isUnreached, oneAtATime, Store } from "./store.js";
 import { SessionSocket } from "./socket.js";
@@ -240,11 +240,14 @@ export class SessionStore extends Store<SessionView> {
     const cut = outgoing?.cut ?? null;
     const turn = new Turn(id, cut, (messageId) => {
       const shown = cutAt(this.#loaded, cut);
-      const known = shown.findLast((one) =>
-        messageId === undefined ? one.role === "assistant" : one.id === messageId,
-      );
-      if (known !== undefined) return known;
-      return { id: messageId ?? `answer-${id}`, role: "assistant", parts: [], createdAt: Date.now() };
+      if (messageId === undefined) {
+        const continued = shown.findLast(({ role }) => role === "assistant");
+        if (continued !== undefined) return beforeContinuation(continued);
+      }
+      // The log may have the first steps of this turn already. Its chunks repeat them.
+      const known = shown.find((message) => message.id === messageId);
+      const named = { id: messageId ?? `answer-${id}`, role: "assistant" as const, createdAt: Date.now() };
+      return { ...(known ?? named), parts: [] };
     });
     this.#turn = turn;
     this.#handle.tell(["sessions"]);

@@ -50,7 +50,12 @@ export function Chat({ agent, sessionId, isUnnamed, rename }: Props) {
         {messages.map((message) => (
           <li key={message.id} className={message.role}>
             {message.parts.map((part, n) => (
-              <Part key={n} part={part} isMarkdown={message.role === "assistant"} approve={approve} />
+              <Part
+                key={"toolCallId" in part ? part.toolCallId : n}
+                part={part}
+                isMarkdown={message.role === "assistant"}
+                approve={approve}
+              />
             ))}
             {message.delivery && (
               <small>{message.delivery === "waiting" ? "Waits for its turn" : "Is being sent"}</small>
@@ -96,8 +101,13 @@ export function Chat({ agent, sessionId, isUnnamed, rename }: Props) {
             Stop
           </button>
         ) : (
-          <button key="anew" type="button" disabled={messages.at(-1)?.role !== "assistant"} onClick={() => retry()}>
-            Answer anew
+          <button
+            key="regenerate"
+            type="button"
+            disabled={messages.at(-1)?.role !== "assistant"}
+            onClick={() => retry()}
+          >
+            Regenerate
           </button>
         )}
       </form>
