@@ -32,9 +32,9 @@ const GIVEN = {
 /** Further shapes of an object's methods. The last one of a method is what a stub has. */
 const OVERLOADS = {
   createSession:
-    "  /** Creates a session with this metadata, and gives its id. None of the fields is one of `createSession`. */\n  createSession<Given extends SessionMetadata>(metadata: Given & ([keyof Given] extends [never] ? never : unknown)): Promise<any>;\n",
+    "  /** Creates a session with this metadata, and returns its id. The fields must not be those of `createSession`. */\n  createSession<Given extends SessionMetadata>(metadata: Given & ([keyof Given] extends [never] ? never : unknown)): Promise<any>;\n",
   buildWorkingContext:
-    "  /** The context of a turn, at once: a `WorkingContext`. Of the class alone. */\n  buildWorkingContext(session: SessionRef, options?: object): any;\n",
+    "  /** The context of a turn, synchronously: a `WorkingContext`. Only in the class. */\n  buildWorkingContext(session: SessionRef, options?: object): any;\n",
 };
 
 /** An override of these gives nothing, where the documents print one. */
@@ -43,14 +43,14 @@ const GIVES = { destroy: "any" };
 const NO_FIELDS = "{ [field: string]: never }";
 
 /** What an event is, by its action. */
-const EVENTS = `/** An event of a log. Its \`action\` says which fields it has. */
+const EVENTS = `/** An event of a log. Its \`action\` determines its fields. */
 export type SessionEvent = EventFields &
   (
     | { action: "user_message" | "agent_message" | "system_instruction" | "compaction" }
     | { action: "tool_call_request"; toolCalls: ToolCall[] }
     | { action: "tool_result"; toolCallId: string }
   );`;
-const HELPERS = `/** A name that no operation here has. A known one is held to its fields. */
+const HELPERS = `/** A name that no operation here has. The fields of a known one are checked. */
 export type NewerName<Name extends string> = Name extends keyof Operations ? never : Name;
 
 /** An input without the session's id, which a session's client knows. */

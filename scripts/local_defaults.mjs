@@ -14,7 +14,7 @@ const DEFAULTS = {
       // Other conversations know of a change in their next turn.
       whenChanged: "remind",
     },
-    { label: "facts", kind: "searchable", description: "What was learnt of the user" },
+    { label: "facts", kind: "searchable", description: "Learned facts about the user" },
   ],
   learn: { into: "facts", review: "auto" },
 };

@@ -136,15 +136,14 @@ function head(groups) {
 
 <!-- \`${COMMAND}\` writes this file. Don't edit the file by hand. -->
 
-This page describes every operation. A script makes the page from the API's own
-document, which a running agent serves at \`/openapi.json\`.
+This page describes every operation. It is generated from the OpenAPI document, which a
+running Worker serves at \`/openapi.json\`.
 
 An operation is a request \`POST /agents/session-agent/{agent}/rpc/{operation}\`
 with one JSON object as its body. The answer is JSON. The headers \`x-rows-read\` and
-\`x-rows-written\` say what the request cost. A body has at most 1 MiB, unless the
-operation's own limit stands beside its fields. The [list of errors](#errors) is at the
-end of this page. Chat turns have addresses of their own: see [Chat and
-clients](chat.md).
+\`x-rows-written\` report the cost of the request. A body can have up to 1 MiB, unless the
+operation lists its own limit with its fields. The [list of errors](#errors) is at the end
+of this page. Chat turns have their own addresses: see [Chat and clients](chat.md).
 
 | about | operations |
 |---|---|
@@ -226,11 +225,7 @@ class Page {
       }
     }
     const sorted = [...rendered.keys()].sort();
-    return [
-      "## Shapes",
-      "Fields of these shapes stand in the operations above.",
-      ...sorted.flatMap((name) => rendered.get(name)),
-    ];
+    return ["## Shapes", "The operations above use these shapes.", ...sorted.flatMap((name) => rendered.get(name))];
   }
 
   #shape(name, schema) {
@@ -324,10 +319,10 @@ function errors({ properties }) {
     throw new Error("the shape of an error has changed: scripts/operations.mjs describes it");
   return [
     "## Errors",
-    'A request that fails answers with `{"error": {"code", "message", "details"}}`. The `code` is stable:\n' +
-      "programs may rely on it. The `message` is a sentence for people. The `details` are an\n" +
-      "object that names the field, the id or the number at fault, where there is one. Every\n" +
-      "operation may answer with any of these codes that fits.",
+    'A failed request answers with `{"error": {"code", "message", "details"}}`. The `code` is stable:\n' +
+      "programs can rely on it. The `message` is a sentence for people. The `details` are an\n" +
+      "object that identifies the field, the id or the number, if there is one. Every operation\n" +
+      "can return any of these codes.",
     code.enum.map((name) => `- \`${name}\``).join("\n"),
   ];
 }

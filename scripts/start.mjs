@@ -83,7 +83,7 @@ function welcome(address, { says, header }) {
   return `
 Session Agent answers at ${address}
 
-  ${says}, state kept in ${relative(ROOT, STATE)}, Ctrl-C stops it
+  ${says}, state stored in ${relative(ROOT, STATE)}, Ctrl-C stops it
 
 Create a session:
 

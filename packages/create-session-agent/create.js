@@ -43,7 +43,7 @@ function main() {
   if (existsSync(join(folder, "dev.vars"))) renameSync(join(folder, "dev.vars"), join(folder, ".dev.vars"));
   for (const path of filesIn(folder)) writeFileSync(path, filled(readFileSync(path, "utf8"), name));
   console.log(
-    `${name} is in ${given}, from the template \`${template}\`. Next:\n\n  cd ${inShell(given)}\n  npm install\n  npm run dev\n\nThen open ${PLACES[template]}. README.md says more.\n`,
+    `${name} is in ${given}, from the template \`${template}\`. Next:\n\n  cd ${inShell(given)}\n  npm install\n  npm run dev\n\nThen open ${PLACES[template]}. See README.md for details.\n`,
   );
 }
 

@@ -29,7 +29,7 @@ export async function buildDefaults(root = ROOT, build = BUILD) {
     await findVariableFault(join(root, "wrangler.toml"), {
       loadWrangler,
       readApi,
-      tooLong: `Put its JSON into the file ${FILE} beside wrangler.toml.`,
+      tooLong: `Put its JSON into the file ${FILE} next to wrangler.toml.`,
     }),
   );
   const text = readDefaults(join(root, FILE));

@@ -6,19 +6,24 @@ import { extname } from "node:path";
 import { transformSync } from "esbuild";
 
 /** A string is prose if it has two words with a space between them. */
-const PROSE = /\p{L}[\p{L}'’]*[,;:]? +[`“"({]?[\p{L}}]/u;
-/** SQL and headers of programs. */
-const CODE = /^\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|WITH|FROM|WHERE|AND|OR|ORDER|PRAGMA|LEFT|JOIN|ON)\b/;
+const PROSE = /[\p{L}}][\p{L}'’]*[,;:]? +[`“"({]?[\p{L}}]/u;
+/** SQL, whole or in parts. */
+const CODE =
+  /\bSELECT\b[^]*\bFROM\b|\bCASE\s+WHEN\b|\bjson_\w+\(|\biif\(|\b[a-z]\.[a-z_]+ (?:=|IN|IS)|^\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|WITH|FROM|WHERE|AND|OR|ORDER|PRAGMA|LEFT|JOIN|ON)\b/;
 
 /** The texts of a file: `{ line, text }` of each. */
 export function textsOf(path, source = readFileSync(path, "utf8")) {
   const kind = extname(path);
   if (kind === ".md") return textsOfMarkdown(source);
-  if (kind === ".rs") return textsOfRust(source).filter(isProse);
+  if (kind === ".rs") return textsOfRust(source).map(withoutNames).filter(isProse);
+  if (kind === ".json") return textsOfApi(source);
   if (kind === ".html") return textsOfMarkup(source);
   if (kind === ".py") return textsOfPython(source).filter(isProse);
   return textsOfScript(source, kind.slice(1).replace("mjs", "js").replace("cjs", "js")).filter(isProse);
 }
+
+/** A placeholder's name is not a word. */
+const withoutNames = ({ line, text }) => ({ line, text: text.replaceAll(/\{[a-z_A-Z]*\}/g, "{}") });
 
 function isProse({ text }) {
   return PROSE.test(text) && !CODE.test(text);
@@ -55,6 +60,14 @@ const spansOut = (text) =>
     .replaceAll(/(`+).+?\1/g, "`x`")
     .replaceAll(/\]\([^)]*\)/g, "]")
     .replaceAll(/<[a-z/][^>]*>/g, " ");
+
+/** The descriptions in the API's document, each of which is a line of the file. */
+function textsOfApi(source) {
+  return source.split("\n").flatMap((row, index) => {
+    const [, text] = row.match(/^ *"(?:description|summary)": (".*"),?$/) ?? [];
+    return text === undefined ? [] : [{ line: index + 1, text: spansOut(JSON.parse(text).replaceAll("\n", " ")) }];
+  });
+}
 
 /** The lines of a page, without its tags. */
 function textsOfMarkup(source) {
@@ -175,14 +188,17 @@ export function textsOfRust(source) {
     line += source.slice(at, to).split("\n").length - 1;
     at = to;
   };
-  const next = /\/\/[^\n]*|\/\*[^]*?\*\/|b?r(#*)"|b?"|'(?:\\.[^']*|[^\\'])'|#\[cfg\(test\)\]/g;
+  const next = /reason = "[^"]*"|\/\/[^\n]*|\/\*[^]*?\*\/|b?r(#*)"|b?"|'(?:\\.[^']*|[^\\'])'|#\[cfg\(test\)\]/g;
   for (;;) {
     next.lastIndex = at;
     const found = next.exec(source);
     if (found === null) return texts;
     skipTo(found.index);
     const [token, hashes] = found;
-    if (token === "#[cfg(test)]") {
+    if (token.startsWith("reason")) {
+      // Why a lint is off is for those who work on the code.
+      skipTo(at + token.length);
+    } else if (token === "#[cfg(test)]") {
       // Tests are the last item of a file, or a file of their own.
       if (/^#\[cfg\(test\)\]\s*(?:pub(?:\(\w+\))? )?mod \w+ \{/.test(source.slice(at))) return texts;
       skipTo(at + token.length);

@@ -87,7 +87,7 @@ impl PartObject {
         if *self.name.get_or_init(|| told.clone()) != told {
             return Err(Error::invalid(
                 "part",
-                "The address names another part of the directory.",
+                "The address is for another shard of the directory.",
             ));
         }
         let body = http::read_body(request, None, MAX_CALL_BYTES).await?;

@@ -329,7 +329,7 @@ impl RequestBody {
 fn lost() -> Error {
     Error::invalid(
         "body",
-        "The body broke off before its end, or was not there within a minute.",
+        "The body was incomplete, or did not arrive within a minute.",
     )
 }
 
@@ -454,7 +454,7 @@ async fn before_deadline(
     received.unwrap_or_else(|| {
         Err(Error::invalid(
             "body",
-            "The body was not there within a minute. Send it faster, or in several requests.",
+            "The body did not arrive within a minute. Send it faster, or in several requests.",
         ))
     })
 }

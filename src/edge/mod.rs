@@ -93,7 +93,9 @@ fn warn_once(place: usize) {
     static HAS_WARNED: AtomicBool = AtomicBool::new(false);
     if !HAS_WARNED.swap(true, Ordering::Relaxed) {
         console_warn!(
-            "ALLOWED_ORIGINS: entry {place} is not an origin, and is left out. An origin is `https://app.example.com`, in lower case and without a path; `*` and `null` are not origins."
+            "ALLOWED_ORIGINS: entry {place} is not an origin, and is ignored. An origin is \
+             `https://app.example.com`, in lower case and without a path; `*` and `null` are not \
+             origins."
         );
     }
 }

@@ -263,7 +263,7 @@ impl Object {
             sockets::close_with(
                 socket,
                 1013,
-                "Too many requests run at once; try again in 5 seconds.",
+                "Too many requests are running; try again in 5 seconds.",
             );
             return;
         };

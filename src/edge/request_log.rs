@@ -47,7 +47,8 @@ impl RequestLog {
         let logged = LoggedRequests::parse(setting.as_deref());
         if logged.is_none() {
             console_warn!(
-                "REQUEST_LOG is not `all`, `failures`, `off` or a number from 0 to 1. The log has a line of each request."
+                "REQUEST_LOG is not `all`, `failures`, `off` or a number from 0 to 1. Every \
+                 request is logged."
             );
         }
         Self {

@@ -64,7 +64,7 @@ impl RpcCall {
             operation: find_name(operation).ok_or_else(|| {
                 Error::invalid(
                     "operation",
-                    "`operation` must be a text: the name of an operation.",
+                    "`operation` must be a string: the name of an operation.",
                 )
             })?,
             json: parse_json(json)?,
@@ -84,7 +84,7 @@ impl RpcCall {
 pub fn parse_agent(agent: &JsValue) -> Result<String> {
     find_name(agent)
         .filter(|_| agent.unchecked_ref::<Text>().is_well_formed())
-        .ok_or_else(|| Error::invalid("agent", "`agent` must be a text: the agent's name."))
+        .ok_or_else(|| Error::invalid("agent", "`agent` must be a string: the agent's name."))
         .and_then(check_agent_name)
 }
 
@@ -104,13 +104,13 @@ fn parse_json(json: JsValue) -> Result<Option<JsString>> {
     let text: JsString = json.dyn_into().map_err(|_| {
         Error::invalid(
             "json",
-            "`json` must be a text, as `JSON.stringify` makes one of an object.",
+            "`json` must be a string, an object serialized with `JSON.stringify`.",
         )
     })?;
     if !text.unchecked_ref::<Text>().is_well_formed() {
         return Err(Error::invalid(
             "json",
-            "`json` holds half of a surrogate pair, so it is not a valid text.",
+            "`json` contains an unpaired surrogate, so it is not valid text.",
         ));
     }
     Ok(Some(text))
@@ -120,7 +120,8 @@ fn parse_options(options: &JsValue) -> Result<RpcOptions> {
     let refused = |field| {
         Error::invalid(
             field,
-            "The options of a call are an object with the fields `token`, `traceparent`, `tracestate` and, on the object, `agent`: texts.",
+            "The options of a call must be an object with the string fields `token`, \
+             `traceparent`, `tracestate` and, on the object, `agent`.",
         )
     };
     if options.is_undefined() {
@@ -182,7 +183,7 @@ pub fn reserve_forward(json: Option<&JsString>, limit: usize) -> Result<Option<R
     if units <= SMALL_BYTES {
         return Ok(None);
     }
-    Reservation::take(&FORWARDS, units, "The calls that run").map(Some)
+    Reservation::take(&FORWARDS, units, "Running calls").map(Some)
 }
 
 /// The answer as the caller gets it. A read whose answer is too long is refused; a write
@@ -195,7 +196,7 @@ pub fn to_text(body: Sent, may_be_repeated: bool) -> Result<JsValue> {
     };
     let units = text.length() as usize;
     if may_be_repeated && units > MAX_ANSWER_UNITS {
-        let what = "The answer is too long for a call, and `fetch` streams it. The answer";
+        let what = "The answer is too long for a call. Use `fetch` to stream it. The answer";
         return Err(Error::payload_too_large(what, MAX_ANSWER_UNITS, units));
     }
     Ok(text.into())

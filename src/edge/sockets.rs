@@ -159,7 +159,7 @@ pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsV
         close_with(
             socket,
             1013,
-            "So much was sent that this page may not have read. Connect again.",
+            "The page has not read its messages in time. Connect again.",
         );
         return Ok(());
     };

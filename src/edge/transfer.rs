@@ -168,7 +168,11 @@ async fn next_piece(
     piece.unwrap_or_else(|| {
         Err(Error::invalid(
             "body",
-            format!("The file did not come for {} seconds, or came too slowly. Nothing was imported: send it again.", MAX_SILENCE_MS / 1000),
+            format!(
+                "The file stopped for {} seconds, or arrived too slowly. Nothing was imported: \
+                     send it again.",
+                MAX_SILENCE_MS / 1000
+            ),
         ))
     })
 }

@@ -76,7 +76,7 @@ test("defaults_that_agents_can_use_pass_and_others_are_named", async () => {
     ["nonsense", /^AGENT_DEFAULTS in wrangler\.toml is not JSON: /],
     [
       JSON.stringify({ systemInstructions: ["x".repeat(5 * 1024)] }),
-      /has \d+ bytes; a variable holds 5120\. Give your class `blocks\(\)`/,
+      /has \d+ bytes; the limit of a variable is 5120\. Give your class `blocks\(\)`/,
     ],
   ]) {
     for (const section of ["vars", "env.staging.vars"]) {

@@ -30,7 +30,7 @@ await withChat(async (url, model) => {
   await page.getByRole("button", { name: "Chat 1", exact: true }).click();
   model.next(say("Then the old town."), say("Begin at the opera, and walk on its roof."));
   await write("Where should I begin?", "Then the old town.");
-  await page.getByRole("button", { name: "Answer anew" }).click();
+  await page.getByRole("button", { name: "Regenerate" }).click();
   await page.getByRole("button", { name: "Answer 2" }).waitFor();
   model.next(callTool("book", { place: "A table for two at Nordvegan" }));
   await page.getByRole("textbox", { name: "Message" }).fill("Book a table for dinner.");

@@ -153,7 +153,7 @@ test("what_is_no_item_of_openais_api_is_refused_by_what_it_is_and_nothing_is_wri
     [[{ uuid: "z", fact: "Likes tea." }], /it is a fact of Zep's, which `importZepFacts` takes/],
     [[{ id: "m", memory: "Likes tea." }], /it is a memory of mem0's, which `importMem0` takes/],
     [[message("u", "Hi")], /it is a message of the AI SDK, which `importUIMessages` takes/],
-    [[fine, { role: "user" }], /^Item 2 says nothing: a message has a `content`/],
+    [[fine, { role: "user" }], /^Item 2 is empty: a message has a `content`/],
     [[fine, { role: "assistant", content: null }], /^Item 2 says nothing/],
     [[fine, 42], /it is a number/],
     [[fine, null], /it is null/],
@@ -323,7 +323,7 @@ test("what_of_a_chatgpt_message_is_no_text_is_named", async () => {
   assert.deepEqual(skipped, [
     { id: "a", reason: "Its text is imported without its 2 pictures or files. The export has its files apart." },
     { id: "b", reason: "It is what the tool `web` answered." },
-    { id: "c", reason: "It is `thoughts`, which is no text of the conversation." },
+    { id: "c", reason: "It is `thoughts`, which is not a text of the conversation." },
   ]);
 });
 
@@ -667,7 +667,7 @@ test("the_tables_of_the_agents_sdk_become_sessions_branches_media_and_blocks", a
     ["chat", 0, 4, 0],
     ["default", 0, 1, 0],
   ]);
-  assert.equal(again.blocks[0].reason, "The block says this already.");
+  assert.equal(again.blocks[0].reason, "The block already has this text.");
 });
 
 test("older_tables_come_too_and_a_block_of_another_kind_is_left_alone", async () => {

@@ -71,7 +71,7 @@ test("what_is_no_tool_or_block_is_left_out_and_said", async () => {
   assert.deepEqual(await tools("PARTLY"), ["clock"]);
   assert.deepEqual(await labels("PARTLY"), ["soul"]);
   await logged(/`blocks`: number 1 is left out/);
-  await logged(/AGENT_DEFAULTS and the class: tools\[1\]\.name: `name` is one of the memory's own tools/);
+  await logged(/AGENT_DEFAULTS and the class: tools\[1\]\.name: `name` is the name of a memory tool/);
   await logged(/AGENT_DEFAULTS and the class: tools\[2\]\.name: `name` must have/);
 });
 
@@ -81,7 +81,7 @@ test("no_other_model_answers_for_one_that_can_not_be_had", async () => {
   const { code, message } = await turn("UNSET");
   assert.deepEqual(
     [code, message],
-    ["model_failed", "The model of this class failed (status 500). The Worker's log says why."],
+    ["model_failed", "The model of this class failed (status 500). See the Worker's log for the reason."],
   );
 });
 

@@ -186,7 +186,7 @@ test("a_conversation_that_grows_is_compacted_and_shortened", async () => {
     history.slice(0, 4).map(([id]) => id.slice(0, 11)),
     ["m0", "m1", "m2", "compaction_"],
   );
-  assert.match(history[3][1], /^Heard: Summarise this conversation/);
+  assert.match(history[3][1], /^Heard: Summarize this conversation/);
   const lengths = await documented("compacting", "truncated");
   assert.ok(lengths.slice(0, 2).every((length) => length < 10_040) && lengths.at(-1) > 15_000, JSON.stringify(lengths));
 });

@@ -215,7 +215,7 @@ test("the_types_of_each_ai_fit_a_class", async () => {
 test("a_model_and_a_tool_of_an_older_ai_are_said_in_a_sentence", async () => {
   const { status, body } = await ask("model:4", "runTurn", turnOf());
   assert.deepEqual([status, body.error.code], [502, "model_failed"]);
-  assert.match(body.error.message, /The Worker's log says why\.$/);
+  assert.match(body.error.message, /See the Worker's log for the reason\.$/);
   await saysSoon(
     /`model` gave a model of the specification "v1"\. Session Agent takes those of `ai` 5, 6 and 7\. Install `ai@7`/,
   );

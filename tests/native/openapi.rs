@@ -204,15 +204,15 @@ fn operation(entry: &OperationEntry, example: &Value, schemas: &mut Schemas) -> 
     assert!(!text.is_empty(), "{} has no doc comment", entry.name);
     let (summary, description) = text.split_once("\n\n").unwrap_or((&text, ""));
     let access = match entry.rule.needs {
-        Needs::Secret => "Needs the secret.",
-        Needs::WholeAgent => "Not for a token that is narrowed to a session.",
-        Needs::Session => "A token that is narrowed to a session runs it on that session.",
-        Needs::Narrowed => "A token that is narrowed to a session sees that session only.",
+        Needs::Secret => "Requires the secret.",
+        Needs::WholeAgent => "Not available to a token for one session.",
+        Needs::Session => "A token for one session can run it on that session only.",
+        Needs::Narrowed => "A token for one session sees that session only.",
     };
     let named = match entry.rule.effect {
-        Effect::Prompts => " A minted token runs it only if it names it.",
+        Effect::Prompts => " A minted token must name it.",
         Effect::Messages => {
-            " With a minted token, for a user's messages, unless it allows `agentMessages`."
+            " A minted token can only write user messages, unless it allows `agentMessages`."
         }
         _ => "",
     };
@@ -252,7 +252,7 @@ fn health_schema() -> Value {
         "properties": {
             "status": {"const": "ok"},
             "name": {"const": "session-agent"},
-            "version": {"type": "string", "description": "Of the package that was built."},
+            "version": {"type": "string", "description": "The version of the package that was built."},
             "revision": {"type": "string", "description": "The commit that was built, or `unknown`."}
         }
     })
@@ -261,8 +261,9 @@ fn health_schema() -> Value {
 fn get_messages(schemas: &mut SchemaGenerator) -> Value {
     json!({
         "operationId": "getMessages",
-        "summary": "The newest messages of a session, as the stock clients ask for them.",
-        "description": "The messages stand in order from root to leaf, with overlays applied. A session that does not exist has none. Needs what `getHistory` needs.",
+        "summary": "The newest messages of a session, in the format of the stock clients.",
+        "description": "The messages are ordered from root to leaf, with overlays applied. A \
+                        session that does not exist has none. Requires the rights of `getHistory`.",
         "parameters": [
             agent_parameter(),
             {
@@ -272,7 +273,7 @@ fn get_messages(schemas: &mut SchemaGenerator) -> Value {
             },
             {
                 "name": "token", "in": "query", "required": false,
-                "description": "A token from `mintToken`, for clients that can send no header.",
+                "description": "A token from `mintToken`, for clients that can't send headers.",
                 "schema": {"type": "string"}
             }
         ],
@@ -298,12 +299,19 @@ fn mcp() -> Value {
     json!({
         "operationId": "mcp",
         "summary": "One message of the Model Context Protocol.",
-        "description": "Streamable HTTP without sessions, in the revisions 2026-07-28, 2025-11-25 and 2025-06-18. The tools are the memory's, `search`, and the registered tools that the caller may call. The resources are the blocks and the documents. The prompt `system` is the rendered memory. Each method needs what the operations behind it need. A refused message is answered with a JSON-RPC error, and `data.code` is a code of this document.",
+        "description": "Streamable HTTP without sessions, in the revisions 2026-07-28, 2025-11-25 \
+                        and 2025-06-18. The tools are the memory tools, `search`, and the \
+                        registered tools that the caller may call. The resources are the blocks \
+                        and the documents. The prompt `system` is the rendered memory. Each method \
+                        requires the rights of the corresponding operations. A refused message is \
+                        answered with a JSON-RPC error, and `data.code` is a code of this \
+                        document.",
         "parameters": [
             agent_parameter(),
             {
                 "name": "sessionId", "in": "query", "required": false,
-                "description": "The session whose memory is meant, beside the agent's; by default the session of the token, if it is for one.",
+                "description": "The session whose memory to include in addition to the agent's. \
+                                Default: the session of the token, if it is for one.",
                 "schema": {"type": "string", "minLength": 1, "maxLength": 200}
             }
         ],
@@ -313,7 +321,9 @@ fn mcp() -> Value {
         }}},
         "responses": {
             "200": {
-                "description": "The answer as JSON, or as an event stream where the client asks for one. In the revisions with a handshake, many errors have this status, too.",
+                "description": "The answer as JSON, or as an event stream if the client requests \
+                                one. In the revisions with a handshake, many errors have this \
+                                status, too.",
                 "content": {
                     "application/json": {"schema": {"oneOf": [rpc_result(), rpc_error()]}},
                     "text/event-stream": {"schema": {"type": "string"}}
@@ -321,7 +331,9 @@ fn mcp() -> Value {
             },
             "202": {"description": "The message asks for no answer."},
             "default": {
-                "description": "A message that is refused gets a JSON-RPC error. A request that is refused before its message is read gets the error of any other request: without access, too long, or at a busy time.",
+                "description": "A refused message gets a JSON-RPC error. A request that is refused \
+                                before its message is read gets the error of any other request: \
+                                without access, too long, or when the agent is busy.",
                 "content": {"application/json": {"schema": {"oneOf": [
                     rpc_error(),
                     {"$ref": "#/components/schemas/Error"}

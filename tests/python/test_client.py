@@ -452,9 +452,9 @@ def test_a_loop_of_ones_own(agent: SessionAgent, open_async: Callable[[], AsyncS
 def test_what_a_foreign_server_answers_is_said(agent: SessionAgent, flaky: Any) -> None:
     with SessionAgent(flaky.url, agent.name, token=TOKEN, retry=session_agent.NO_RETRY) as other:
         answers: list[tuple[Any, int | None, str]] = [
-            ((502, b"<html>" + b"x" * 1000, {}), 502, "not a Session Agent"),
-            ((200, b"<html>", {}), 200, "not a Session Agent"),
-            ((404, b'{"error":"nope"}', {}), 404, "not a Session Agent"),
+            ((502, b"<html>" + b"x" * 1000, {}), 502, "not by a Session Agent"),
+            ((200, b"<html>", {}), 200, "not by a Session Agent"),
+            ((404, b'{"error":"nope"}', {}), 404, "not by a Session Agent"),
             ((307, b"", {"location": "https://else.example/secret?token=x"}), 307, "https://else.example."),
             ((503, b'{"error":{"code":"of_tomorrow","message":"New."}}', {}), 503, "New."),
         ]

@@ -131,7 +131,7 @@ test("a variable that is longer than a variable can be stops the build", async (
     await assert.rejects(built({ "wrangler.toml": config(`${long} `, section), "m.js": "" }), {
       name: "Stop",
       message:
-        "AGENT_DEFAULTS in wrangler.toml has 5121 bytes; a variable holds 5120. Put its JSON into the file agent-defaults.json beside wrangler.toml.",
+        "AGENT_DEFAULTS in wrangler.toml has 5121 bytes; the limit of a variable is 5120. Put its JSON into the file agent-defaults.json next to wrangler.toml.",
     });
   }
   assert.equal(await built({ "wrangler.toml": `# AGENT_DEFAULTS = '${long}x'\n` }), undefined);

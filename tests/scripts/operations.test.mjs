@@ -73,10 +73,13 @@ test("a_field_says_its_type_and_whether_it_may_be_left_out", () => {
 });
 
 test("the_last_paragraph_says_who_may_call_it", () => {
-  const text = renderOne({ description: "More of it, see `not_found`.\n\nNeeds the secret.", "x-presets": ["read"] });
+  const text = renderOne({
+    description: "More of it, see `not_found`.\n\nRequires the secret.",
+    "x-presets": ["read"],
+  });
   assert.ok(
     text.includes(
-      "\nMore of it, see `not_found`.\n\n**Who may call it.** Needs the secret. The preset `read` includes it.\n",
+      "\nMore of it, see `not_found`.\n\n**Who may call it.** Requires the secret. The preset `read` includes it.\n",
     ),
     text,
   );

@@ -134,7 +134,7 @@ test("of_rust_strings_outside_tests_are_read", () => {
     "}",
   ].join("\n");
   assert.deepEqual(textsOf("a.rs", source), [
-    { line: 4, text: 'First text, `{a}` "of" it.' },
+    { line: 4, text: 'First text, `{}` "of" it.' },
     { line: 6, text: 'Second "raw" text.' },
   ]);
 });

@@ -102,7 +102,8 @@ export class Answers {
 
   #tell(name, schema, body) {
     const wrong = this.find(schema, body);
-    if (wrong !== undefined) throw new Error(`${name} answered what openapi.json does not say. ${wrong}`);
+    if (wrong !== undefined)
+      throw new Error(`${name} returned an answer that openapi.json does not describe. ${wrong}`);
   }
 
   /** What of a value is not as the schema says; `undefined`: nothing. */

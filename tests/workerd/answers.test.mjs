@@ -85,7 +85,7 @@ test("a_response_is_held_when_it_is_read", async () => {
   assert.deepEqual(await read({ error: "no" }, 404), { error: "no" });
   await assert.rejects(
     read({ n: "1" }, 200),
-    /^Error: ask answered what openapi.json does not say\. \/n must be integer/,
+    /^Error: ask returned an answer that openapi.json does not describe\. \/n must be integer/,
   );
   await assert.rejects(read({ n: 1 }, 500), /must have required property 'error'/);
   // Another address has another answer, but the same errors.

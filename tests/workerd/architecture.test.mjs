@@ -262,7 +262,7 @@ test("each_district_says_what_lives_there", () => {
 });
 
 test("each_test_that_a_promise_names_is_there", () => {
-  const [page] = architecture.split("\n## The districts\n")[1].split("\n## ");
+  const [page] = architecture.split("\n## The crates\n")[1].split("\n## ");
   const named = [...page.matchAll(/[\w./-]+\.(?:rs|mjs)/g)].map(([name]) => name);
   assert.ok(named.length >= 40);
   const elsewhere = ["tests/workerd", "tests/console"];

@@ -214,7 +214,7 @@ describe("a_tool_behind_an_address", async () => {
     await soon(tools.left(before.left + MOST_TOOLS), "the connections are closed");
     const { chunks } = await turn;
     const outcomes = new Map(results(chunks).map((chunk) => [chunk.toolCallId, chunk]));
-    assert.match(outcomes.get("c0").errorText, /said nothing for 30 s/);
+    assert.match(outcomes.get("c0").errorText, /sent nothing for 30 s/);
     assert.deepEqual(outcomes.get("c3").output, { n: 3 });
   });
 });

@@ -699,7 +699,7 @@ test("a_redirect_is_refused_and_neither_token_nor_input_follows_it", async () =>
     ]) {
       await assert.rejects(ask(), (error) => {
         assert.deepEqual([error.name, error.status], ["NetworkError", status]);
-        assert.match(error.message, /answered with a redirect to http:\/\/127\.0\.0\.1:\d+\. It is not followed/);
+        assert.match(error.message, /returned a redirect to http:\/\/127\.0\.0\.1:\d+\. It is not followed/);
         assert.doesNotMatch(error.message, /secret|stolen/);
         return true;
       });
@@ -714,8 +714,7 @@ test("what_is_no_session_agent_is_said", async () => {
   await assert.rejects(sessionAgent(page.url, "x").listSessions(), {
     name: "NetworkError",
     status: 404,
-    message:
-      "`listSessions` was answered with status 404 by something that is not a Session Agent: <html>not here</html>",
+    message: "`listSessions` was answered with status 404, but not by a Session Agent: <html>not here</html>",
   });
   assert.equal(page.requests.length, 1);
 });

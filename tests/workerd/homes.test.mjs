@@ -201,7 +201,7 @@ test("an_agent_that_is_away_costs_its_own_block_alone", async () => {
   await ok("fred", "setBlock", { label: "text", content: "Kept." });
   await server.sql("broken", "ALTER TABLE cf_agents_blocks RENAME TO cf_agents_blocks_away");
   const block = await ok("fred", "getBlock", { label: "text" });
-  assert.match(block.unavailable, /answered with an error/);
+  assert.match(block.unavailable, /returned an error/);
   const { status } = await server.call("fred", "setBlock", { label: "text", content: "Lost?" });
   assert.equal(status, 500);
   assert.match((await ok("fred", "renderPrompt")).prompt, /unavailable/);
@@ -216,6 +216,6 @@ test("a_home_that_says_nothing_is_given_up_after_ten_seconds", { timeout: 60_000
   const begun = Date.now();
   const { prompt } = await ok("gina", "renderPrompt");
   assert.ok(Date.now() - begun < 20_000);
-  assert.match(prompt, /said nothing for 10 s/);
+  assert.match(prompt, /sent nothing for 10 s/);
   assert.match(prompt, /You are kind\./);
 });

@@ -133,7 +133,7 @@ async function startProvider(count) {
       }
       response.end("data: [DONE]\n\n");
     };
-    if (texts[0].startsWith("Summarise this conversation")) {
+    if (texts[0].startsWith("Summarize this conversation")) {
       provider.figures.summaries += 1;
       provider.figures.summaryTokens += tokens;
       const facts = [...new Set(texts[0].match(FACT) ?? [])];

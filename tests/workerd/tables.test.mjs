@@ -129,7 +129,9 @@ test("a_message_takes_as_many_bytes_as_the_guide_to_scaling_says", async () => {
   const bytes = ((await size()) - before) / messages;
   assert.ok(Math.abs(bytes / said - 1) < 0.1, `${bytes} bytes`);
   const gigabytes = (4_800 * said * 1e6) / 1e9;
-  const [, shownGigabytes, shownDollars] = guide.match(/about ([\d,]+)\s+gigabytes\s+for all users, ([\d,]+)\s+dollars/);
+  const [, shownGigabytes, shownDollars] = guide.match(
+    /about ([\d,]+)\s+gigabytes\s+for all users, ([\d,]+)\s+dollars/,
+  );
   assert.equal(shownGigabytes.replaceAll(",", ""), String(Math.round(gigabytes / 10) * 10));
   assert.equal(shownDollars.replaceAll(",", ""), String(Math.round(Math.round(gigabytes / 10) * 10 * 0.2)));
 });

@@ -71,7 +71,7 @@ test("a_tools_time_ends_its_call", async () => {
   await define("slow", { timeoutMs: 300 });
   tools.run = () => never;
   const before = tools.abandoned.length;
-  assert.match(await result("slow"), /said nothing for|took longer than/);
+  assert.match(await result("slow"), /sent nothing for|took longer than/);
   await tools.left(before + 1);
 });
 

@@ -220,7 +220,7 @@ test("ctrl_c_leaves_a_part_that_is_named", async () => {
   hanging.closeAllConnections();
   hanging.close();
   assert.equal(code, 1);
-  assert.match(said, /stopped\.ndjson\.part holds what came/);
+  assert.match(said, /stopped\.ndjson\.part contains the data so far/);
   assert.ok(!existsSync(file));
 });
 

@@ -95,7 +95,8 @@ impl Policy {
         }
         if request_origin.host.is_some_and(|host| !is_loopback(host)) {
             return Err(forbidden(
-                "With `AUTH = \"local\"` this Worker answers only under this machine's own names: localhost, 127.0.0.1 and [::1].",
+                "With `AUTH = \"local\"`, this Worker only accepts this machine's own host names: \
+                 localhost, 127.0.0.1 and [::1].",
             ));
         }
         let Some(origin) = request_origin.origin else {
@@ -107,7 +108,8 @@ impl Policy {
         // Under a loopback host, the host's own pages are loopback too.
         if !is_loopback_origin(origin) {
             return Err(forbidden(
-                "With `AUTH = \"local\"` pages of other hosts are kept out. To let one in, set the secret and name its origin in `ALLOWED_ORIGINS`.",
+                "With `AUTH = \"local\"`, pages of other hosts are refused. To allow one, set the \
+                 secret and add its origin to `ALLOWED_ORIGINS`.",
             ));
         }
         check_site(request_origin)
@@ -126,7 +128,8 @@ impl Policy {
             return Ok(());
         }
         Err(forbidden(
-            "A page of another origin asks. To let it in, name its origin in `ALLOWED_ORIGINS`.",
+            "This request comes from a page of another origin. To allow it, add its origin to \
+             `ALLOWED_ORIGINS`.",
         ))
     }
 
@@ -152,7 +155,9 @@ impl Policy {
             return Ok(());
         }
         Err(forbidden(
-            "Pages of this origin may not speak this protocol here. To let one in, set the secret and name its origin in `ALLOWED_ORIGINS`; a Worker that passes a request on leaves the header `Origin` out.",
+            "Pages of this origin may not use this protocol here. To allow one, set the secret and \
+             add its origin to `ALLOWED_ORIGINS`. A Worker that forwards a request must remove the \
+             header `Origin`.",
         ))
     }
 
@@ -174,7 +179,9 @@ fn check_site(request_origin: &RequestOrigin<'_>) -> Result<()> {
         .is_some_and(|site| site.trim().eq_ignore_ascii_case("cross-site"))
     {
         return Err(forbidden(
-            "With `AUTH = \"local\"` pages of other sites are kept out. A browser takes `localhost` and `127.0.0.1` for two sites: use one name for the page and the Worker.",
+            "With `AUTH = \"local\"`, pages of other sites are refused. A browser treats \
+             `localhost` and `127.0.0.1` as different sites: use the same name for the page and \
+             the Worker.",
         ));
     }
     Ok(())

@@ -21,12 +21,18 @@ pub fn identify(
         ConfiguredSecret::Secret(_) => {}
         ConfiguredSecret::TooShort => {
             return Err(unauthorized(format!(
-                "SESSION_AGENT_TOKEN has fewer than {MIN_SECRET_CHARS} characters and could be guessed, so this Worker lets nobody in. Make another: `openssl rand -hex 32` prints one, which you keep, and `npx wrangler secret put SESSION_AGENT_TOKEN` asks for it.",
+                "SESSION_AGENT_TOKEN has fewer than {MIN_SECRET_CHARS} characters and could be \
+                 guessed, so this Worker refuses all requests. Generate a new one with `openssl \
+                 rand -hex 32`, store it, and set it with `npx wrangler secret put \
+                 SESSION_AGENT_TOKEN`.",
             )));
         }
         ConfiguredSecret::Nothing if policy.auth == Auth::Secret => {
             return Err(unauthorized(
-                "This Worker has no secret yet, so it lets nobody in. `openssl rand -hex 32` prints one, which you keep, and `npx wrangler secret put SESSION_AGENT_TOKEN` asks for it. If only bindings reach the Worker, you can set `AUTH = \"open\"` instead.",
+                "This Worker has no secret yet, so it refuses all requests. Generate one with \
+                 `openssl rand -hex 32`, store it, and set it with `npx wrangler secret put \
+                 SESSION_AGENT_TOKEN`. If the Worker can only be reached through bindings, you can \
+                 set `AUTH = \"open\"` instead.",
             ));
         }
         ConfiguredSecret::Nothing => return Ok(Caller::Owner),
@@ -71,7 +77,8 @@ pub fn identify_page(
     match identify(policy, host, Some(agent), Some(token))? {
         Caller::Scoped(scope) => Ok(Caller::Scoped(scope)),
         Caller::Owner => Err(unauthorized(
-            "The secret must not stand in an address or a subprotocol. Mint a token with `mintToken`, or send the secret in the `Authorization` header.",
+            "The secret must not be in a URL or a subprotocol. Mint a token with `mintToken`, or \
+             send the secret in the `Authorization` header.",
         )),
     }
 }

@@ -81,10 +81,14 @@ impl Policy {
         self.previous = match (previous.map(Secret::new), &self.secret) {
             (None, _) => PreviousSecret::Nothing,
             (Some(None), _) => PreviousSecret::Wrong(
-                "SESSION_AGENT_TOKEN_PREVIOUS is too short for a secret and could be guessed, so this Worker lets nobody in. Set it to the secret that you replace, or remove it: `npx wrangler secret delete SESSION_AGENT_TOKEN_PREVIOUS`.",
+                "SESSION_AGENT_TOKEN_PREVIOUS is too short for a secret and could be guessed, so \
+                 this Worker refuses all requests. Set it to the secret that you replace, or \
+                 remove it: `npx wrangler secret delete SESSION_AGENT_TOKEN_PREVIOUS`.",
             ),
             (Some(_), ConfiguredSecret::Nothing) => PreviousSecret::Wrong(
-                "SESSION_AGENT_TOKEN_PREVIOUS is set and SESSION_AGENT_TOKEN is not, so this Worker lets nobody in. `npx wrangler secret put SESSION_AGENT_TOKEN` sets the new secret.",
+                "SESSION_AGENT_TOKEN_PREVIOUS is set and SESSION_AGENT_TOKEN is not, so this \
+                 Worker refuses all requests. Set the new secret with `npx wrangler secret put \
+                 SESSION_AGENT_TOKEN`.",
             ),
             (Some(Some(previous)), _) => PreviousSecret::Secret(previous),
         };

@@ -71,7 +71,7 @@ pub fn permit_by_name(caller: &Caller, rule: AccessRule) -> Result<()> {
     };
     if needs == Needs::Secret {
         return Err(forbidden(format!(
-            "`{operation}` needs the Worker's secret; a minted token is not enough."
+            "`{operation}` requires the Worker's secret; a minted token is not enough."
         )));
     }
     match &scope.operations {
@@ -82,14 +82,15 @@ pub fn permit_by_name(caller: &Caller, rule: AccessRule) -> Result<()> {
         }
         None if rule.effect == Effect::Prompts => {
             return Err(forbidden(format!(
-                "`{operation}` can change prompts: a token may run it only if the token's `operations` name it."
+                "`{operation}` can change prompts. A token can run it only if its `operations` \
+                 include it."
             )));
         }
         _ => {}
     }
     if scope.session_id.is_some() && needs == Needs::WholeAgent {
         return Err(forbidden(format!(
-            "`{operation}` is about the whole agent; this token is for one session."
+            "`{operation}` applies to the whole agent; this token is for one session."
         )));
     }
     Ok(())
@@ -101,7 +102,8 @@ pub fn permit_purge(caller: &Caller, operation: &str) -> Result<()> {
     match caller.may_purge_by(operation) {
         true => Ok(()),
         false => Err(forbidden(format!(
-            "A purge needs the Worker's secret, or a token that allows `purge` and whose `operations` name `{operation}`. Nothing was erased."
+            "A purge requires the Worker's secret, or a token that allows `purge` and whose \
+             `operations` include `{operation}`. Nothing was erased."
         ))),
     }
 }
@@ -111,7 +113,7 @@ pub fn permit_directory(caller: &Caller) -> Result<()> {
     match caller {
         Caller::Owner => Ok(()),
         Caller::Scoped(_) => Err(forbidden(
-            "The directory needs the Worker's secret; a minted token is not enough.",
+            "The directory requires the Worker's secret; a minted token is not enough.",
         )),
     }
 }
@@ -123,7 +125,8 @@ pub fn permit_voice(caller: &Caller, is_users: bool, field: &str) -> Result<()> 
         return Ok(());
     }
     Err(forbidden(
-        "A minted token writes only a user's messages. Messages of the agent, its tools or the system need the secret, or a token that allows `agentMessages`.",
+        "A minted token can only write user messages. Messages of the agent, its tools or the \
+         system require the secret, or a token that allows `agentMessages`.",
     )
     .with_field(field))
 }
@@ -131,7 +134,8 @@ pub fn permit_voice(caller: &Caller, is_users: bool, field: &str) -> Result<()> 
 /// The error for a field that only the holder of the secret may set.
 pub fn needs_secret(field: &str) -> Error {
     forbidden(format!(
-        "Only the Worker's secret may set `{field}`; a minted token may not. Leave `{field}` out, or send the request with the secret."
+        "Only the Worker's secret can set `{field}`; a minted token can't. Omit `{field}`, or send \
+         the request with the secret."
     ))
     .with_field(field)
 }

@@ -54,18 +54,19 @@ pub struct Allow {
     /// Whether a turn may add system instructions.
     #[serde(skip_serializing_if = "is_off")]
     pub system_instructions: bool,
-    /// Whether a turn may bring tools of the client.
+    /// Whether a turn may include tools of the client.
     #[serde(skip_serializing_if = "is_off")]
     pub client_tools: bool,
     /// Whether the holder may write messages of the agent, its tools or the system.
     #[serde(skip_serializing_if = "is_off")]
     pub agent_messages: bool,
-    /// For a token of one session: whether the model may write the agent's own memory,
+    /// For a token for one session: whether the model may write the agent's own memory,
     /// which all sessions share, in the token's turns.
     #[serde(skip_serializing_if = "is_off")]
     pub agent_memory: bool,
     /// Whether the holder may purge: `erase`, and deletions with `purge: true`. The token's
-    /// `operations` must name the operation, too. What a purge writes counts as the holder's.
+    /// `operations` must also include the operation. The rows that a purge writes are
+    /// counted for the holder.
     #[serde(skip_serializing_if = "is_off")]
     pub purge: bool,
     /// The registered tools that the holder may call by name.

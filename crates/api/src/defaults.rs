@@ -126,8 +126,7 @@ impl Defaults {
         }
         if let Some(source) = self.hides_limits {
             config.limits = Some(Some(Limits::unreadable()));
-            let message =
-                "An agent without `limits` of its own runs no turn until these can be read.";
+            let message = "Agents without their own `limits` run no turns until these are valid.";
             let error = Error::invalid(LIMITS, message);
             self.reader(source, "").note("", error);
         } else if let (Some(source), Some(Some(limits))) = (limits_source, &config.limits) {
@@ -181,7 +180,7 @@ fn read_tools(
     reader.items(list, MAX_TOOLS, |item| {
         let tool = json::parse::<DefineTool>(item.get().as_bytes())?.into_tool(outbound)?;
         if !names.insert(tool.definition.name.clone()) {
-            let message = "Another tool has this `name` already.";
+            let message = "Another tool already has this `name`.";
             return Err(Error::invalid("name", message));
         }
         Ok(tool)

@@ -118,7 +118,8 @@ pub fn parse(method: &str, url: &str) -> Result<Route> {
         // The platform serves the Worker's files, and such a request never gets here.
         "/openapi.json" | "/" => Err(Error::new(
             Code::UnknownOperation,
-            "This address is a static file of the Worker. An object has no files: ask the Worker.",
+            "This address is a static file of the Worker. Objects don't serve files: send the \
+             request to the Worker.",
         )),
         "/agents/session-agent" => allow(method, &["GET", "HEAD"], parse_list(url)?),
         _ => match path.strip_prefix(AGENTS) {
@@ -136,8 +137,7 @@ fn parse_list(url: &str) -> Result<Route> {
             .ok()
             .filter(|limit| (1..=MAX_PAGE).contains(limit))
             .ok_or_else(|| {
-                let message =
-                    format!("`limit` in the address must be a number from 1 to {MAX_PAGE}.");
+                let message = format!("`limit` in the URL must be a number from 1 to {MAX_PAGE}.");
                 Error::invalid("limit", message)
             })?,
     };
@@ -240,7 +240,7 @@ pub fn check_agent_name(name: String) -> Result<String> {
     if name.chars().any(char::is_control) {
         return Err(Error::invalid(
             "agent",
-            "The agent's name must not hold control characters.",
+            "The agent's name must not contain control characters.",
         ));
     }
     Ok(name)
@@ -279,7 +279,7 @@ fn find_flag(url: &str, name: &str) -> Result<bool> {
         Some("true") => Ok(true),
         Some(_) => Err(Error::invalid(
             name,
-            format!("`{name}` in the address must be `true` or `false`."),
+            format!("`{name}` in the URL must be `true` or `false`."),
         )),
     }
 }
@@ -289,7 +289,7 @@ pub fn decode(field: &str, segment: &str) -> Result<String> {
     let refused = || {
         Error::invalid(
             field,
-            format!("The {field} in the address is not a well-formed `%`-encoding of UTF-8."),
+            format!("The {field} in the URL is not a valid `%`-encoding of UTF-8."),
         )
     };
     if !segment.contains('%') {
@@ -318,7 +318,7 @@ fn allow(method: &str, allowed: &[&str], route: Route) -> Result<Route> {
     let allowed = allowed.join(", ");
     Err(Error::new(
         Code::MethodNotAllowed,
-        format!("This address takes {allowed}."),
+        format!("This address supports {allowed}."),
     )
     .with("allow", allowed.as_str())
     .of_kind(ErrorKind::Allows(allowed)))
@@ -501,7 +501,10 @@ mod tests {
         for url in ["http://x", "http://x/", "/openapi.json?x"] {
             let error = parse("GET", url).unwrap_err();
             assert_eq!(error.code, Code::UnknownOperation, "{url}");
-            assert!(error.message.contains("ask the Worker"), "{url}");
+            assert!(
+                error.message.contains("send the request to the Worker"),
+                "{url}"
+            );
         }
     }
 

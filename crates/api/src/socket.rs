@@ -168,7 +168,10 @@ pub fn check_sockets(open: usize) -> Result<()> {
     }
     Err(Error::new(
         Code::RateLimited,
-        format!("This session has {MAX_SESSION_SOCKETS} sockets open, which is the limit. Close one, then open this one again."),
+        format!(
+            "This session already has {MAX_SESSION_SOCKETS} open sockets, which is the limit. \
+                 Close one, then try again."
+        ),
     )
     .with_retry_after(5))
 }

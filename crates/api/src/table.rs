@@ -156,7 +156,7 @@ pub const RULES: &[AccessRule] = &rules();
 
 #[expect(
     clippy::indexing_slicing,
-    reason = "the compiler runs it, and refuses a wrong index"
+    reason = "evaluated at compile time, where a wrong index is an error"
 )]
 const fn rules() -> [AccessRule; OPERATIONS.len()] {
     let mut rules = [OPERATIONS[0].rule; OPERATIONS.len()];

@@ -180,7 +180,10 @@ impl Reservation {
     fn refusal(what: &str) -> Error {
         Error::new(
             Code::RateLimited,
-            format!("{what} fill the memory that there is for them. Nothing was written: try again in {RETRY_AFTER_S} seconds."),
+            format!(
+                "{what} use all available memory. Nothing was written: try again in \
+                     {RETRY_AFTER_S} seconds."
+            ),
         )
         .with_retry_after(RETRY_AFTER_S)
     }
@@ -192,7 +195,7 @@ impl Reservation {
         if REQUESTS.with(|budget| budget.held_bytes() == 0) {
             return Ok(Self::anyway(&REQUESTS, counted));
         }
-        Self::take(&REQUESTS, counted, "The requests that run")
+        Self::take(&REQUESTS, counted, "Running requests")
     }
 
     /// Whether there is memory for an answer of this length, beside the memory that
@@ -204,7 +207,7 @@ impl Reservation {
         });
         match is_free {
             true => Ok(()),
-            false => Err(Self::refusal("The requests that run")),
+            false => Err(Self::refusal("Running requests")),
         }
     }
 
@@ -215,7 +218,7 @@ impl Reservation {
             Some(bytes) if bytes > SMALL_BYTES => 0,
             Some(_) | None => SMALL_BYTES,
         };
-        Self::take(&ARRIVING, counted, "The requests that are still to come")
+        Self::take(&ARRIVING, counted, "Pending requests")
     }
 
     /// Reserves bytes that are in memory already and can't be refused any more.

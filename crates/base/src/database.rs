@@ -72,7 +72,7 @@ pub struct Row(pub Vec<SqlValue>);
 impl Row {
     pub fn integer(&self, column: usize) -> Result<i64> {
         self.find_integer(column)
-            .ok_or_else(|| Error::storage(format!("column {column} holds no integer")))
+            .ok_or_else(|| Error::storage(format!("column {column} is not an integer")))
     }
 
     /// `None` for NULL.
@@ -88,13 +88,13 @@ impl Row {
         match self.0.get(column) {
             Some(SqlValue::Real(value)) => Ok(*value),
             Some(SqlValue::Integer(value)) => Ok(*value as f64),
-            _ => Err(Error::storage(format!("column {column} holds no number"))),
+            _ => Err(Error::storage(format!("column {column} is not a number"))),
         }
     }
 
     pub fn text(&self, column: usize) -> Result<&str> {
         self.find_text(column)
-            .ok_or_else(|| Error::storage(format!("column {column} holds no text")))
+            .ok_or_else(|| Error::storage(format!("column {column} is not text")))
     }
 
     /// `None` for NULL.

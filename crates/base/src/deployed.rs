@@ -9,13 +9,13 @@ use super::json;
 
 use crate::json::RawValue;
 
-/// Something in the deployed defaults that the Worker leaves out.
+/// A part of the deployed defaults that the Worker ignores.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct DeployedProblem {
-    /// The variable or the file that holds it.
+    /// The variable or the file that contains it.
     pub source: String,
-    /// The place in it, such as `maxSteps` or `blocks[1].kind`. Empty: the whole.
+    /// The field, such as `maxSteps` or `blocks[1].kind`. Empty: the whole.
     pub field: String,
     pub message: String,
 }
@@ -61,7 +61,7 @@ impl PartReader<'_> {
         for (index, item) in items.into_iter().enumerate() {
             let at = format!("{field}[{index}]");
             if taken.len() as i64 >= most {
-                let message = format!("`{field}` may hold {most} items: the rest is left out.");
+                let message = format!("`{field}` can have {most} items: the rest is ignored.");
                 self.note(&at, Error::invalid(BODY, message));
                 break;
             }

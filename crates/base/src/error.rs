@@ -317,7 +317,8 @@ impl Error {
     pub fn session_not_found(id: &str) -> Self {
         Self::new(
             Code::SessionNotFound,
-            "This agent has no such session. `createSession` makes one; `listSessions` lists the existing ones.",
+            "This agent has no such session. Create it with `createSession`, or list the existing \
+             ones with `listSessions`.",
         )
         .with("sessionId", id)
     }
@@ -335,7 +336,8 @@ impl Error {
         Self::new(
             Code::CorruptRow,
             format!(
-                "The stored {what} of this row is damaged and can't be read. Other rows are not affected. Delete this row by its id, and the range can be read again."
+                "The stored {what} of this row is damaged and can't be read. Other rows are not \
+                 affected. To make the range readable again, delete this row by its id."
             ),
         )
         .with("id", id)
@@ -361,10 +363,12 @@ impl Error {
         let failure = StorageFailure::of(&cause);
         let message = match failure {
             StorageFailure::Full => {
-                "The object's storage is full: an object holds 10 GB. Nothing of this request was written. Reads go on. To make room, delete events, a few at a time."
+                "The object's storage is full: the limit is 10 GB. Nothing of this request was \
+                 written. Reads still work. To free space, delete events, a few at a time."
             }
             _ => {
-                "The object's storage failed. Nothing of this request was written; it is safe to send it again."
+                "The object's storage failed. Nothing of this request was written, so you can \
+                 safely retry it."
             }
         };
         let mut error = Self::new(Code::StorageFailed, message).with_cause(Some(cause));

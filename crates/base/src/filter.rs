@@ -37,17 +37,17 @@ pub struct Filter {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TagTests {
-    /// Each of these is there. An empty list tests nothing.
+    /// All of these must be present. An empty list matches everything.
     #[serde(
         deserialize_with = "unless_none",
         skip_serializing_if = "Option::is_none"
     )]
     pub all: Option<List<Tag, 0, MAX_TAGS>>,
-    /// One of these is there, or more.
+    /// At least one of these must be present.
     #[serde(deserialize_with = "some", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_TAGS)))]
     pub any: Option<List<Tag, 0, MAX_TAGS>>,
-    /// None of these is there. An empty list tests nothing.
+    /// None of these may be present. An empty list matches everything.
     #[serde(
         deserialize_with = "unless_none",
         skip_serializing_if = "Option::is_none"
@@ -66,7 +66,7 @@ fn unless_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TagList, D:
 fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TagList, D::Error> {
     let list = TagList::deserialize(deserializer)?;
     match list.as_ref().is_some_and(|list| list.0.is_empty()) {
-        true => Err(de::Error::custom("must name at least one")),
+        true => Err(de::Error::custom("must have at least one")),
         false => Ok(list),
     }
 }
@@ -138,7 +138,7 @@ fn read_tests(sent: &JsonObject) -> Result<Vec<MetadataTest>, String> {
         return Err("must be an object".to_owned());
     };
     if fields.len() > MAX_FILTER_KEYS {
-        return Err(format!("must name at most {MAX_FILTER_KEYS} keys"));
+        return Err(format!("must have at most {MAX_FILTER_KEYS} keys"));
     }
     let mut tests = Vec::with_capacity(fields.len());
     for (key, value) in fields {
@@ -163,12 +163,12 @@ fn read_tests(sent: &JsonObject) -> Result<Vec<MetadataTest>, String> {
 }
 
 const WRONG_TEST: &str =
-    "must give each key a value, or an object of `in` (a list of values), `gt` or `lt`";
+    "must map each key to a value, or to an object with `in` (a list of values), `gt` or `lt`";
 
 impl MetadataTest {
     fn new(key: &str, operator: Operator, values: Vec<Value>) -> Result<Self, String> {
         if !(1..=MAX_FILTER_VALUES).contains(&values.len()) {
-            return Err(format!("must give `in` 1 to {MAX_FILTER_VALUES} values"));
+            return Err(format!("must have 1 to {MAX_FILTER_VALUES} values in `in`"));
         }
         let fits = |value: &Value| {
             matches!(

@@ -531,17 +531,17 @@ impl CallFailure {
                 format!("this Worker has no binding `{binding}`")
             }
             CallFailure::RemoteOnly { binding } => {
-                format!("the binding `{binding}` can't be served by a local run")
+                format!("the binding `{binding}` is not available in a local run")
             }
             CallFailure::Unreachable { .. } => "it could not be reached".to_owned(),
             CallFailure::TimedOut { silence_ms } => {
-                format!("it said nothing for {} s", silence_ms / 1000)
+                format!("it sent nothing for {} s", silence_ms / 1000)
             }
             CallFailure::TookTooLong { total_ms } => {
                 format!("its answer took longer than {} s", total_ms / 1000)
             }
             CallFailure::Crowded => {
-                "it was not asked, since too many calls of this agent are under way".to_owned()
+                "it was not called, because too many calls of this agent are in progress".to_owned()
             }
             CallFailure::TooLarge { max_bytes } => {
                 format!("its answer is larger than {max_bytes} bytes")

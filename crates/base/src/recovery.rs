@@ -33,12 +33,14 @@ impl From<RecoveryFailure> for Error {
         match failure {
             RecoveryFailure::Absent => Self::new(
                 Code::NotConfigured,
-                "This platform has no point-in-time recovery: it is there in a deployed Worker, and not on a developer's machine. `backup` and an export work everywhere.",
+                "There is no point-in-time recovery here: it is available in deployed Workers, not \
+                 in local development. `backup` and exports work everywhere.",
             )
             .with("binding", "point-in-time recovery"),
             RecoveryFailure::Refused { cause } => Self::invalid(
                 "bookmark",
-                "The platform did not take this bookmark or this time. It keeps 30 days, from the first write on. Nothing was changed.",
+                "The platform did not accept this bookmark or this time. It retains 30 days, \
+                 starting with the first write. Nothing was changed.",
             )
             .with_cause(Some(cause)),
         }

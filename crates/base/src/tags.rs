@@ -53,7 +53,7 @@ impl<'de> Deserialize<'de> for Tag {
     }
 }
 
-/// Tags in the order in which they were given, each of them once.
+/// Tags in the given order, without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "testing", schemars(transparent))]
@@ -113,7 +113,7 @@ impl<'de> Deserialize<'de> for Tags {
     }
 }
 
-/// Metadata of bounded length, kept as the text that was sent.
+/// Metadata of limited length, stored as the text that was sent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "testing", schemars(transparent))]
@@ -153,7 +153,7 @@ impl<'de> Deserialize<'de> for Metadata {
         }
         match json::decode::<KeysOnce>(object.as_str()) {
             Ok(KeysOnce) => Ok(Self(object)),
-            Err(_) => Err(de::Error::custom("must name each key once")),
+            Err(_) => Err(de::Error::custom("must contain each key once")),
         }
     }
 }
@@ -177,7 +177,7 @@ impl<'de> Deserialize<'de> for KeysOnce {
                 let mut keys = HashSet::new();
                 while let Some(key) = fields.next_key::<String>()? {
                     if !keys.insert(key) {
-                        return Err(de::Error::custom("a key comes twice"));
+                        return Err(de::Error::custom("a duplicate key"));
                     }
                     fields.next_value::<IgnoredAny>()?;
                 }

@@ -98,7 +98,7 @@ impl Error {
     pub(crate) fn unreadable(operation: &str, why: impl fmt::Display) -> Self {
         Self::Unreadable {
             operation: operation.to_owned(),
-            message: format!("the answer of `{operation}` has another shape than expected: {why}"),
+            message: format!("the answer of `{operation}` has an unexpected shape: {why}"),
         }
     }
 }
@@ -155,7 +155,7 @@ pub fn of_answer(operation: &str, status: u16, text: &str) -> Error {
         None => Error::Unreached {
             operation: operation.to_owned(),
             message: format!(
-                "`{operation}` was answered with status {status} by something that is not a Session Agent: {}",
+                "`{operation}` was answered with status {status}, but not by a Session Agent: {}",
                 shown(text)
             ),
             status: Some(status),
@@ -178,7 +178,8 @@ pub fn of_redirect(operation: &str, status: u16, location: Option<&str>) -> Erro
     Error::Unreached {
         operation: operation.to_owned(),
         message: format!(
-            "`{operation}` was answered with a redirect{}, which is not followed: the token and the input would go there",
+            "`{operation}` was answered with a redirect{}, which is not followed, because the token and \
+             the input would be sent there",
             to.unwrap_or_default()
         ),
         status: Some(status),

@@ -295,7 +295,7 @@ fn an_answer_of_somebody_else_is_said_and_a_redirect_is_not_followed() {
     assert!(
         strange
             .to_string()
-            .contains("status 404 by something that is not a Session Agent: <html>")
+            .contains("status 404, but not by a Session Agent: <html>")
     );
     let Error::Unreached {
         message, status, ..

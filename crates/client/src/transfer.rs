@@ -135,7 +135,7 @@ pub struct Import<'a, W> {
 }
 
 impl<W: Wire> Import<'_, W> {
-    /// The file is trusted with where blocks live and with the frozen prompt.
+    /// Accept the `source` of blocks and the frozen prompt from the file.
     #[must_use]
     pub fn allow_sources(mut self) -> Self {
         self.allow_sources = true;
@@ -183,7 +183,7 @@ fn is_whole(end: &[u8]) -> Result<()> {
     }
     Err(Error::Unreached {
         operation: EXPORT.to_owned(),
-        message: "the file was cut off: it has no `end`".to_owned(),
+        message: "the file is truncated: it has no `end`".to_owned(),
         status: None,
     })
 }

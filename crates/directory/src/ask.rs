@@ -42,9 +42,9 @@ pub async fn ask<T: DeserializeOwned>(
     let sent = send_and_read(outbound, request).await;
     let answer = sent.map_err(|why| silent(&why))?;
     if answer.status != 200 {
-        return Err(unavailable("it answered with an error"));
+        return Err(unavailable("it returned an error"));
     }
-    json::decode_bytes(&answer.body).map_err(|_| unavailable("its answer is not a directory's"))
+    json::decode_bytes(&answer.body).map_err(|_| unavailable("its answer is not from a directory"))
 }
 
 fn silent(why: &CallFailure) -> Error {

@@ -56,7 +56,7 @@ pub struct DirectoryEntry {
 #[serde(rename_all = "camelCase")]
 pub struct ListedAgent {
     pub name: String,
-    /// The time when the directory first heard of the agent.
+    /// The time when the agent first registered in the directory.
     pub created_at: i64,
 }
 

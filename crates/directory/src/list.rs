@@ -38,7 +38,7 @@ pub async fn list_agents(
     if after.chars().count() > MAX_NAME_CHARS + 1 {
         return Err(Error::invalid(
             "cursor",
-            "`cursor` is not one that a page of this list gave.",
+            "`cursor` is not from a page of this list.",
         ));
     }
     if prefix.chars().count() > MAX_NAME_CHARS {

@@ -97,9 +97,7 @@ impl Member<'_> {
             return Ok(());
         }
         let Some(_lock) = self.lock().await else {
-            return Err(still_there(
-                "the agent writes itself into it at this moment",
-            ));
+            return Err(still_there("the agent is registering at this moment"));
         };
         let Some(stored) = self.find()? else {
             // The directory may know the name from a time when nobody wrote it out.
@@ -155,6 +153,7 @@ impl Member<'_> {
 
 fn still_there(reason: &str) -> Error {
     Error::storage(reason).with_message(format!(
-        "The directory of agents could not be told, so nothing was destroyed: {reason} Try again."
+        "The directory of agents could not be updated, so nothing was destroyed: {reason} Try \
+         again."
     ))
 }

@@ -40,7 +40,7 @@ impl FromRow<'_> for ListedAgent {
 impl DirectoryPart<'_> {
     /// Answers a call; the answer is JSON.
     pub async fn answer(&self, body: &[u8]) -> Result<String> {
-        let unread = |_| Error::invalid("do", "This is not a call that the directory knows.");
+        let unread = |_| Error::invalid("do", "The directory does not support this call.");
         let call = json::decode_bytes(body).map_err(unread)?;
         // A look at a part that nobody has used makes no table.
         if let DirectoryCall::List { .. } = &call

@@ -133,7 +133,7 @@ pub fn nonsense() -> Error {
     Error::new(
         Code::ModelFailed,
         format!(
-            "The model's answer is not the JSON that it was asked for, or has more than {MAX_CHANGES} changes."
+            "The model's answer is not the requested JSON, or has more than {MAX_CHANGES} changes."
         ),
     )
 }

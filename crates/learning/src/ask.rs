@@ -114,7 +114,8 @@ fn name_budget(error: Error) -> Error {
     Error::new(
         Code::RateLimited,
         format!(
-            "Learning has used its tokens of today (`learn.maxTokensPerDay`). It goes on in {retry_after} s."
+            "Learning has used its tokens for today (`learn.maxTokensPerDay`). It resumes in \
+             {retry_after} s."
         ),
     )
     .with_retry_after(retry_after)

@@ -38,7 +38,7 @@ use store::learn_settings::LearnSettings;
 const MAX_ENTRIES: i64 = 100;
 const MAX_BYTES: usize = 24 << 10;
 
-const MAY_NOT_WRITE: &str = "Whoever asked for it may not write this block.";
+const MAY_NOT_WRITE: &str = "The caller may not write to this block.";
 
 /// The result of a step.
 #[derive(Debug)]

@@ -32,8 +32,8 @@ use store::learn_settings::{LearnAfter, LearnReview, LearnSettings};
 /// How many keys are tried for a fact whose key is taken.
 const MAX_KEYS: usize = 50;
 
-const NARROWED: &str =
-    "Whoever said it may write only their own session's memory, and this block is every session's.";
+const NARROWED: &str = "The writer of the message can only write to their own session's memory, and all sessions \
+     share this block.";
 
 /// The result of a look.
 #[derive(Debug, Default)]

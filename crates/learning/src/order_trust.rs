@@ -13,12 +13,12 @@ use memory::numbered_entries::NumberedEntry;
 use memory::origin::Origin;
 use store::learn_settings::{LearnReview, LearnSettings, TrustedSource};
 
-const REVIEWED: &str = "Every change waits: `learn.review` is `propose`.";
-const OTHER_WORDS: &str = "It says more than the entries that it comes from.";
-const FEWER_WORDS: &str = "It says less than the entry that it replaces.";
+const REVIEWED: &str = "Every change needs approval: `learn.review` is `propose`.";
+const OTHER_WORDS: &str = "It contains more than the entries that it comes from.";
+const FEWER_WORDS: &str = "It contains less than the entry that it replaces.";
 const CUT: &str = "The model saw only the beginning of an entry that it changes.";
-const UNTRUSTED: &str = "It comes from an entry that is not the user's or the operator's.";
-const LESS_TRUSTED: &str = "The newer entry comes from somebody who is trusted less.";
+const UNTRUSTED: &str = "It comes from an entry that neither the user nor the operator wrote.";
+const LESS_TRUSTED: &str = "The newer entry comes from a less trusted source.";
 
 /// The rules of an agent with these settings.
 pub struct OrderTrust<'a> {

@@ -91,7 +91,7 @@ pub async fn learn_by_hand(
 fn is_busy() -> Error {
     Error::new(
         Code::RateLimited,
-        "This agent is looking at a conversation already. Try again in 5 s.",
+        "A learning pass of this agent is already running. Try again in 5 s.",
     )
     .with_retry_after(5)
 }

@@ -26,15 +26,15 @@ pub struct Judgement {
     pub waits: Option<&'static str>,
 }
 
-const REVIEWED: &str = "Every change waits: `learn.review` is `propose`.";
-const NOT_USERS: &str = "It does not come from the user's own words alone.";
-const NOT_BORNE_OUT: &str = "No sentence of the user's among its events says it in these words.";
-const TAINTED: &str = "A tool or a file spoke beside the user, and it would change another fact than the user spoke of.";
+const REVIEWED: &str = "Every change needs approval: `learn.review` is `propose`.";
+const NOT_USERS: &str = "It does not come only from the user's own words.";
+const NOT_BORNE_OUT: &str = "No sentence of the user in its events states it in these words.";
+const TAINTED: &str = "A tool or a file was also involved, and it would change a different fact \
+                       from the one that the user mentioned.";
 
-const HIDES: &str =
-    "It has characters that no rule reads: approve it only if you know what they say.";
+const HIDES: &str = "It has characters that the word rules don't cover: approve it only if you know what they mean.";
 
-const NAMED_BY_AGENT: &str = "The agent named this fact, and the user did not.";
+const NAMED_BY_AGENT: &str = "The agent stated this fact, and the user did not.";
 
 /// Judges a change. `changed`: the entry that it replaces, retires or forgets. `alike`: the
 /// entries that have words of what the user takes back.

@@ -82,7 +82,7 @@ impl<'a> Target<'a> {
         let missing = |field: &str| {
             let field = format!("places[{index}].{field}");
             let message =
-                format!("`{field}` is missing. Send the place as `findMentions` answered it.");
+                format!("`{field}` is missing. Send the place as `findMentions` returned it.");
             Error::invalid(&field, message)
         };
         let session = || {

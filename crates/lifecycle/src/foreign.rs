@@ -87,7 +87,7 @@ impl Place {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct ForeignPage {
     rows: Vec<ForeignRow>,
-    /// The place where the next page begins. `null`: this page is the last.
+    /// Where the next page starts. `null`: this is the last page.
     cursor: Option<String>,
 }
 

@@ -88,7 +88,7 @@ impl PlaceKind {
     }
 }
 
-/// A place where something stands.
+/// A place that contains a mention.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -114,8 +114,8 @@ pub struct MentionPlace {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct Mentions {
     pub places: Vec<MentionPlace>,
-    /// The place where the next request goes on, also after a page without places. `null`: all was
-    /// looked at.
+    /// Where the next request continues, even after an empty page. `null`: everything was
+    /// searched.
     pub cursor: Option<String>,
 }
 

@@ -18,11 +18,12 @@ use store::erased::Erased;
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
     pub erased: Erased,
-    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
+    /// The answer of the block's external source. Absent: the text was stored only in this
+    /// agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
-    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
-    /// were.
+    /// In a receipt for several agents: the name prefix of the destroyed agents, and their
+    /// number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<ErasedNames>,
     /// The agent's name.
@@ -50,7 +51,7 @@ const MAX_NAMED_HOMES: usize = 1_000;
 pub struct ErasedNames {
     pub prefix: String,
     pub count: i64,
-    /// The agents among them that kept what the others share, by their names.
+    /// The agents among them that stored the others' shared memory, by name.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",

@@ -47,7 +47,7 @@ impl RestoreTracker {
             }
             return Err(Error::new(
                 Code::AlreadyExists,
-                "Another restore into this agent is under way. Ask again when it has ended.",
+                "Another restore into this agent is running. Try again when it has ended.",
             ));
         }
         let running = Rc::new(RunningRestore {

@@ -29,7 +29,7 @@ impl PageCursor {
         Self::decode(text, key_columns).ok_or_else(|| {
             Error::invalid(
                 "cursor",
-                "`cursor` must be the `cursor` of an earlier answer, as it was.",
+                "`cursor` must be the unchanged `cursor` of an earlier answer.",
             )
         })
     }

@@ -180,7 +180,8 @@ pub fn check_leaf(leaf: Option<&str>, expected: Option<&Option<Id>>) -> Result<(
     }
     Err(Error::new(
         Code::LeafMoved,
-        "The session's leaf is not the expected one: others have written meanwhile. Read the new events, then append after the new leaf.",
+        "The session's leaf is not the expected one: others have written since. Read the new \
+         events, then append after the new leaf.",
     )
     .with("leafId", leaf)
     .with("expectedLeafId", expected.as_ref().map(Id::as_str)))
@@ -300,7 +301,8 @@ fn no_seq_left(seq: i64) -> Error {
     Error::new(
         Code::PayloadTooLarge,
         format!(
-            "This session has given out its last event number, {MAX_SEQ}, and takes no more events. Go on in a fork (`forkSession`), which numbers its events anew."
+            "This session has used its last event number, {MAX_SEQ}, and accepts no more events. \
+             Continue in a fork (`forkSession`), which numbers its events from 1."
         ),
     )
     .with("limit", MAX_SEQ)
@@ -310,7 +312,10 @@ fn no_seq_left(seq: i64) -> Error {
 fn unknown_parent(field: &str, id: &Id) -> Error {
     Error::new(
         Code::MessageNotFound,
-        format!("`{field}` names no event of this session. Leave it out to follow the leaf, or give `null` for a root."),
+        format!(
+            "`{field}` is not an event of this session. Omit it to follow the leaf, or set it \
+                 to `null` for a root."
+        ),
     )
     .with_field(field)
     .with("id", id.as_str())

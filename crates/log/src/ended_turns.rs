@@ -20,7 +20,7 @@ pub struct EventPlace {
     pub seq: i64,
 }
 
-/// A turn that is over.
+/// A completed turn.
 pub struct EndedTurn {
     pub place: EventPlace,
     pub event_id: String,

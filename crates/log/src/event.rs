@@ -54,7 +54,7 @@ pub struct NewEvent {
     pub tool_call_id: Option<Id>,
     /// Only with `tool_result`: the name of the tool that was called.
     pub tool_name: Option<Id>,
-    /// Only with `tool_result`: whether the tool failed; `content` then says how.
+    /// Only with `tool_result`: whether the tool failed; `content` is then the error.
     pub is_error: Option<bool>,
     pub metadata: Option<JsonObject>,
     /// Milliseconds since the epoch. Default: the current time.

@@ -278,7 +278,7 @@ fn find_page(db: &dyn Database, query: &EventQuery<'_>) -> Result<(Vec<i64>, usi
 
 fn page_too_long(fitting: usize, total: usize) -> Error {
     Error::payload_too_large(
-        &format!("The page of events (ask for fewer: `limit` {fitting} fits)"),
+        &format!("The page of events (request fewer: `limit` {fitting} fits)"),
         MAX_ANSWER_BYTES,
         total,
     )

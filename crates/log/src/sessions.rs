@@ -46,16 +46,16 @@ pub struct Session {
     /// Present while the last attempt to compact is a failed attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_compaction_error: Option<LastCompactionError>,
-    /// Present while the last look at the session, by an agent that learns, is a failed one.
+    /// Present while the last learning pass over the session failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_learning_error: Option<LastLearningError>,
     /// Present where there are any.
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
-    /// The session's own rules for how long its texts are kept, if it has any.
+    /// The session's own retention rules, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
-    /// Present where it is `true`: retention deletes nothing of this session.
+    /// Present if `true`: retention deletes nothing of this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
     /// `listSessions` only: the stored metadata is damaged and shown as `null`.
@@ -280,7 +280,8 @@ fn move_below(db: &dyn Database, number: i64) -> Result<()> {
         return Err(Error::new(
             Code::PayloadTooLarge,
             format!(
-                "This agent has {MAX_SESSION_NUMBER} sessions, as many as it can have. Delete some, or go on in another agent."
+                "This agent has {MAX_SESSION_NUMBER} sessions, which is the limit. Delete some, or \
+                 continue in another agent."
             ),
         )
         .with("limit", MAX_SESSION_NUMBER)
@@ -295,7 +296,7 @@ fn move_below(db: &dyn Database, number: i64) -> Result<()> {
 fn already_exists(id: &Id) -> Error {
     Error::new(
         Code::AlreadyExists,
-        "A session with this id exists. Leave `id` out to get a new id, or use the existing session.",
+        "A session with this id exists. Omit `id` to get a new id, or use the existing session.",
     )
     .with_field("id")
     .with("id", id.as_str())

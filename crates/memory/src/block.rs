@@ -36,16 +36,16 @@ pub struct Block {
     pub version: i64,
     #[cfg_attr(feature = "testing", schemars(extend("enum" = ["agent", "session"])))]
     pub scope: String,
-    /// The home of the content. `null`: this agent.
+    /// Where the content is stored. `null`: in this agent.
     pub source: Option<BlockSource>,
     pub when_changed: WhenChanged,
     /// Whether the model may write the block with its tools.
     #[serde(default)]
     pub model_writes: bool,
-    /// The block's own rules for how long its texts are kept, if it has any.
+    /// The block's own retention rules, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<BlockRetention>,
-    /// The data that callers wrote on the block.
+    /// The custom data of the block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
@@ -56,11 +56,11 @@ pub struct Block {
     /// an operation, or the model by its tool. Prompts quote what comes from a tool or a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_source: Option<Origin>,
-    /// Whether a file that its sender did not trust brought the definition. It then hides no block
-    /// of the agent, and prompts show no description of it.
+    /// Whether the definition comes from an untrusted file. It then hides no block of the
+    /// agent, and prompts don't show its description.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
-    /// The reason why the content is missing: the block's home did not provide it.
+    /// The reason why the content is missing: the block's source did not provide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
 }

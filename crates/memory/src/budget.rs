@@ -23,7 +23,8 @@ pub fn check_budget(label: &Label, max_tokens: Option<i64>, content: &str) -> Re
         Some(max_tokens) if count > max_tokens => Err(Error::new(
             Code::BlockOverBudget,
             format!(
-                "Block `{label}` would hold {count} tokens; its budget is {max_tokens}. Nothing was written: shorten it and write it again."
+                "Block `{label}` would have {count} tokens; its budget is {max_tokens}. Nothing \
+                 was written: shorten the text and write it again."
             ),
         )
         .with("label", label.as_str())

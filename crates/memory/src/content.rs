@@ -61,7 +61,7 @@ pub struct Version {
     /// Whether the words of an entry are those of a caller narrowed to the session.
     #[serde(skip)]
     pub is_narrowed: bool,
-    /// The data that callers wrote on the entry or the document.
+    /// The custom data of the entry or the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]

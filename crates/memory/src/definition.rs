@@ -16,7 +16,7 @@ use store::retention::BlockRetention;
 
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
 
-/// The reaction of a conversation to a block that changes after the prompt was frozen.
+/// How a conversation handles a block that changes after the prompt was frozen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -38,7 +38,7 @@ impl WhenChanged {
     }
 }
 
-/// The most tokens that a block may hold.
+/// The maximum number of tokens of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "testing", schemars(transparent))]
@@ -71,17 +71,17 @@ pub struct DefineBlock {
     /// The text of a readonly or writable block until the block is first written.
     pub default_content: Option<String>,
     pub source: Option<BlockSource>,
-    /// The way in which running conversations learn of a change. Default: `remind` if another agent
-    /// keeps the content, since others write it, too; else `wait`.
+    /// How running conversations receive a change. Default: `remind` if another agent
+    /// stores the content, since others write it, too; else `wait`.
     pub when_changed: Option<WhenChanged>,
     /// Whether the model may write the block with its tools. Operations always may.
-    /// Default: `true` if the content lives in this agent, or in an agent that
-    /// placeholders of this agent's name name; else `false`.
+    /// Default: `true` if the content is stored in this agent, or in an agent named by
+    /// placeholders of this agent's name; else `false`.
     pub model_writes: Option<bool>,
-    /// The rules for how long the block's texts are kept. A field that is left out is as the
-    /// session or the agent says. Setting it needs the Worker's secret.
+    /// The block's retention rules. Omitted fields use the rules of the session or the
+    /// agent. Setting them requires the Worker's secret.
     pub retention: Option<BlockRetention>,
-    /// Data that callers write on the block to find it again. At most 4 KiB.
+    /// Custom data of the block, for filtering. At most 4 KiB.
     pub metadata: Option<Metadata>,
     #[serde(default)]
     pub tags: Tags,
@@ -217,7 +217,7 @@ impl Definition {
 /// The place of a definition that [`Definition::placed`] has not seen: no content is read
 /// or written there.
 pub fn unplaced() -> BlockPlace {
-    BlockPlace::Nowhere("its agent is not known".to_owned())
+    BlockPlace::Nowhere("its agent is unknown".to_owned())
 }
 
 /// Refuses control characters: a description is part of one line in the prompt.

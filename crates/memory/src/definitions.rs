@@ -197,7 +197,8 @@ pub fn block_not_found(label: &Label) -> Error {
     Error::new(
         Code::BlockNotFound,
         format!(
-            "There is no block `{label}` here. `defineBlock` makes one; `getBlocks` lists the existing ones. For a session's block, give its `sessionId`."
+            "There is no block `{label}` here. Define it with `defineBlock`, or list the existing \
+             ones with `getBlocks`. For a session's block, set `sessionId`."
         ),
     )
     .with("label", label.as_str())
@@ -306,14 +307,16 @@ pub fn check_retention(block: &Definition) -> Result<()> {
     }
     Err(Error::invalid(
         "retention",
-        "The content of this block lives outside this agent, so this agent can't delete it. Set `retention` where the content lives.",
+        "The content of this block is stored outside this agent, so this agent can't delete it. \
+         Set `retention` where the content is stored.",
     ))
 }
 
 fn reaches_out(label: &Label) -> Error {
     Error::new(
         Code::Forbidden,
-        "Only the Worker's secret may define a block with a `source`; a minted token may not. A block without a `source` lives in this agent: define one of another label.",
+        "Only the Worker's secret may define a block with a `source`; a minted token may not. A \
+         block without a `source` is stored in this agent: define one with another label.",
     )
     .with_field("source")
     .with("label", label.as_str())
@@ -325,9 +328,7 @@ fn check_room(db: &dyn Database, scope: &str) -> Result<()> {
     if count >= MAX_BLOCKS {
         return Err(Error::invalid(
             "label",
-            format!(
-                "There are {MAX_BLOCKS} blocks already, and no room for more. Remove one first."
-            ),
+            format!("There are already {MAX_BLOCKS} blocks, which is the limit. Remove one first."),
         ));
     }
     Ok(())
@@ -352,7 +353,8 @@ fn check_kind(db: &dyn Database, block: &Definition) -> Result<()> {
     Err(Error::invalid(
         "kind",
         format!(
-            "Block `{}` holds {lost}, which a {} block can't show. Nothing was changed: keep its `kind`, or remove it with `purge` first.",
+            "Block `{}` has {lost}, which a {} block can't show. Nothing was changed: keep its \
+             `kind`, or remove it with `purge` first.",
             block.label,
             block.kind.name()
         ),

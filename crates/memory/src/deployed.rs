@@ -37,14 +37,14 @@ fn read_block(item: &RawValue, keys: &mut HashSet<String>) -> Result<Definition>
     if block.session_id.is_some() {
         return Err(Error::invalid(
             "sessionId",
-            "A deployed block belongs to the agent: leave `sessionId` out.",
+            "A deployed block belongs to the agent: omit `sessionId`.",
         ));
     }
     let block = block.into_definition()?;
     if !keys.insert(block.label.key()) {
         return Err(Error::invalid(
             "label",
-            "Another block has this `label` already.",
+            "Another block already has this `label`.",
         ));
     }
     Ok(block)

@@ -276,13 +276,14 @@ pub(super) fn kept_by(block: &Definition, binding: &str) -> Error {
     Error::invalid(
         "label",
         format!(
-            "The service `{binding}` keeps the entries of `{}`. This agent can search and set them, but not list, read or delete them.",
+            "The service `{binding}` stores the entries of `{}`. This agent can search and set \
+             them, but not list, read or delete them.",
             block.label
         ),
     )
 }
 
-/// An entry, and how much of its past is kept.
+/// An entry, and how much of its past is stored.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

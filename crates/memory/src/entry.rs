@@ -20,7 +20,7 @@ pub struct Entry {
     pub content: String,
     pub created_at: i64,
     pub updated_at: i64,
-    /// The data that callers wrote on the entry.
+    /// The custom data of the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]

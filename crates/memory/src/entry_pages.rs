@@ -24,7 +24,7 @@ const MAX_PAGE_BYTES: usize = 4 << 20;
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct EntryPage {
     pub entries: Vec<Entry>,
-    /// The place where the page ended. `null` on the last page.
+    /// Where the page ended. `null` on the last page.
     pub cursor: Option<String>,
 }
 

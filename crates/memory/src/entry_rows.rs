@@ -114,7 +114,7 @@ pub(super) fn insert(
         return Err(Error::invalid(
             "key",
             format!(
-                "Block `{}` holds {MAX_ENTRIES} entries already. Delete some first.",
+                "Block `{}` already has {MAX_ENTRIES} entries. Delete some first.",
                 block.label
             ),
         ));

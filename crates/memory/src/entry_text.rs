@@ -62,7 +62,8 @@ impl<'a> EntryText<'a> {
         }
         let mut supersedes = self.supersedes.unwrap_or_default().iter();
         if supersedes.any(|key| key == self.key) {
-            let message = "`supersedes` names this entry itself. A new text for the same key replaces the old one anyway.";
+            let message = "`supersedes` contains the entry itself. A new text for the same key \
+                           always replaces the old one.";
             return Err(Error::invalid("supersedes", message));
         }
         Ok(())

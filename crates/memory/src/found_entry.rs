@@ -21,12 +21,11 @@ pub struct FoundEntry {
     pub content: String,
     /// About 240 characters of the content, unchanged.
     pub snippet: String,
-    /// Start and end of each found word in the snippet, in UTF-16 units, as
-    /// JavaScript counts.
+    /// Start and end of each matching word in the snippet, in UTF-16 units.
     pub highlights: Vec<Highlight>,
     /// Comparable only with other scores of the same search.
     pub score: f64,
-    /// The data that callers wrote on the entry.
+    /// The custom data of the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
@@ -44,7 +43,7 @@ pub struct FoundEntry {
     pub validity: Validity,
 }
 
-/// A fact that matches the query and holds no longer.
+/// A fact that matches the query and is no longer true.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct PastEntry {

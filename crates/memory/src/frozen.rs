@@ -210,7 +210,9 @@ pub async fn find_reminder(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result
         return Ok(None);
     }
     Ok(Some(format!(
-        "These blocks have changed since your instructions were written. What stands here holds now.\n\n{}",
+        "These blocks have changed since your instructions were written. Use the current contents \
+         below.\n\n\
+         {}",
         changed.join("\n\n")
     )))
 }

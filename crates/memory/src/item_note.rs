@@ -32,7 +32,7 @@ pub struct ItemNote {
     /// The events that the text comes from, if `event_id` does not say it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
-    /// The data that callers wrote on the item.
+    /// The custom data of the item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]

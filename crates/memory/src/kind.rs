@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 pub enum BlockKind {
     /// A text that the model reads and can't change.
     Readonly,
-    /// A scratchpad that the model keeps, always in the prompt.
+    /// A text that the model maintains, always in the prompt.
     Writable,
     /// Entries that the model finds by searching.
     Searchable,
-    /// Documents that the model loads whole, by their keys.
+    /// Documents that the model loads by their keys.
     Loadable,
 }
 

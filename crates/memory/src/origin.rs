@@ -122,9 +122,10 @@ impl Origin {
         }
         let message = match self {
             Self::Agent => {
-                "This token may not write what the agent said: mint it with `allow: {agentMessages: true}`, or leave `source` out."
+                "This token may not write as the agent: mint it with `allow: {agentMessages: \
+                 true}`, or omit `source`."
             }
-            _ => "Only who holds the Worker's secret writes as the operator. Leave `source` out.",
+            _ => "Only the holder of the Worker's secret can write as the operator. Omit `source`.",
         };
         Err(Error::new(Code::Forbidden, message).with_field("source"))
     }

@@ -161,8 +161,8 @@ pub struct ItemDeleted {
     /// brought back. The same deletion with `purge` erases them. Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions_kept: Option<i64>,
-    /// The time when `retention` takes them, in milliseconds since the epoch. Absent: no rule takes
-    /// them, and they stay until a purge.
+    /// The time when `retention` deletes them, in milliseconds since the epoch. Absent: no
+    /// rule applies, and they stay until a purge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions_until: Option<i64>,
 }

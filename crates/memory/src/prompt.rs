@@ -89,7 +89,7 @@ pub fn render_section(block: &Block, format: PromptFormat) -> Option<String> {
 /// way to it, may come from requests: no prompt repeats them. The block itself has the whole reason.
 fn shown_reason<'a>(block: &Block, reason: &'a str) -> &'a str {
     match &block.source {
-        Some(source) if source.is_agent() => "the agent that keeps it could not be asked for it",
+        Some(source) if source.is_agent() => "the agent that stores it could not be reached",
         _ => reason,
     }
 }

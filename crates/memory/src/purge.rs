@@ -42,7 +42,7 @@ pub struct Purged {
     pub home: Option<HomeReceipt>,
 }
 
-/// The answer of the home that holds a block, when it was asked to delete a text.
+/// The answer of a block's external source to a deletion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -50,7 +50,7 @@ pub struct HomeReceipt {
     pub kind: HomeKind,
     /// The agent's name, the service's binding, or the object's key in the bucket.
     pub name: String,
-    /// `false`: the home had no such text, or it is a service that deletes nothing.
+    /// `false`: the source had no such text, or is a service without deletion.
     pub deleted: bool,
     /// The counts of what the other agent erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]

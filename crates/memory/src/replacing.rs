@@ -49,7 +49,7 @@ pub fn replace(
     let Some(mut row): Option<ReplacedRow> = find_by_key(db, ReplacedRow::COLUMNS, block, key)?
     else {
         let message = format!(
-            "`supersedes` names an entry that block `{}` does not have. Nothing was written.",
+            "`supersedes` contains an entry that block `{}` doesn't have. Nothing was written.",
             block.label
         );
         return Err(Error::invalid("supersedes", message));

@@ -20,14 +20,14 @@ const MAX_BINDING_CHARS: usize = 64;
 
 const MAX_AGENT_CHARS: usize = 200;
 
-/// The home of a block's content outside this agent: exactly one of `r2`, `r2Prefix`, `agent` and
-/// `service`.
+/// Where a block's content is stored outside this agent: exactly one of `r2`, `r2Prefix`,
+/// `agent` and `service`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BlockSource {
-    /// The key of an object in the bucket. `{name}` stands for this agent's name, `{1}`,
-    /// `{2}` … for the name's parts between colons.
+    /// The key of an object in the bucket. `{name}` is replaced with this agent's name, and
+    /// `{1}`, `{2}` … with the name's parts between colons.
     #[serde(skip_serializing_if = "Option::is_none")]
     r2: Option<String>,
     /// The prefix of documents in the bucket. The rest of a key names the document. With
@@ -100,12 +100,13 @@ impl BlockSource {
         }
         if let Some(key) = r2.as_deref().or(r2_prefix.as_deref()) {
             check_key(key)
-                .map_err(|reason| refused(&format!("`source` names a key that {reason}.")))?;
+                .map_err(|reason| refused(&format!("`source` has a key that {reason}.")))?;
         }
         let named = [r2, r2_prefix, agent].into_iter().flatten();
         if named.clone().any(|text| !template::is_sound(text)) {
             return Err(refused(
-                "`source` holds a `{` or a `}` that is not part of a placeholder. The placeholders are `{name}`, `{1}`, `{2}` and so on up to `{9}`.",
+                "`source` contains a `{` or a `}` that is not part of a placeholder. The \
+                 placeholders are `{name}`, `{1}`, `{2}` and so on up to `{9}`.",
             ));
         }
         if r2_prefix
@@ -113,15 +114,18 @@ impl BlockSource {
             .is_some_and(|prefix| has_placeholder(prefix) && !prefix.ends_with('/'))
         {
             return Err(refused(
-                "`source` with a placeholder in `r2Prefix` must end with `/`. Otherwise the documents of `4` would be among those of `42`.",
+                "`source` with a placeholder in `r2Prefix` must end with `/`. Otherwise the \
+                 documents of `42` would be among those of `4`.",
             ));
         }
         match self.home() {
             BlockHome::Bucket { .. } if !kind.has_content() => Err(refused(
-                "`source` with `r2` holds one text: the block must be readonly or writable. `r2Prefix` holds many.",
+                "A `source` with `r2` is one text: the block must be readonly or writable. For \
+                 many texts, use `r2Prefix`.",
             )),
             BlockHome::BucketPrefix { .. } if kind != BlockKind::Loadable => Err(refused(
-                "`source` with `r2Prefix` holds documents: the block must be loadable. `r2` holds one text.",
+                "A `source` with `r2Prefix` contains documents: the block must be loadable. For \
+                 one text, use `r2`.",
             )),
             BlockHome::Agent { name, .. } if !is_agent_name(name) => Err(refused(
                 "`source` must name an agent in 1 to 200 characters.",
@@ -147,7 +151,7 @@ impl BlockSource {
                 BlockPlace::There(Box::new(source))
             }
             Ok(_) if is_sessions => BlockPlace::Nowhere(
-                "a session's block can't live in a block of its own agent".to_owned(),
+                "a session's block can't be stored in a block of its own agent".to_owned(),
             ),
             Ok(source) => BlockPlace::Here(source.label),
         }
@@ -280,14 +284,14 @@ pub fn check_key(key: &str) -> Result<(), &'static str> {
     } else if key.len() > MAX_KEY_BYTES {
         Err("has more than 512 bytes")
     } else if key.starts_with('/') || key.contains('\\') {
-        Err("begins with `/` or holds a `\\`")
+        Err("begins with `/` or contains a `\\`")
     } else if key
         .chars()
         .any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'))
     {
-        Err("holds control characters")
+        Err("contains control characters")
     } else if key.split('/').any(|step| step == "." || step == "..") {
-        Err("climbs with `.` or `..`")
+        Err("contains `.` or `..`")
     } else {
         Ok(())
     }

@@ -62,8 +62,8 @@ impl Placeholder {
         match value {
             None => Err(format!("there is no {who}")),
             Some("") => Err(format!("{who} is empty")),
-            Some("." | "..") => Err(format!("{who} is a step of a path")),
-            Some(value) if value.contains(['/', '{']) => Err(format!("{who} holds `/` or `{{`")),
+            Some("." | "..") => Err(format!("{who} is `.` or `..`")),
+            Some(value) if value.contains(['/', '{']) => Err(format!("{who} contains `/` or `{{`")),
             Some(value) => Ok(value),
         }
     }
@@ -102,13 +102,16 @@ mod tests {
         for (name, why) in [
             ("coder", "there is no part 2 of this agent's name"),
             ("coder:", "part 2 of this agent's name is empty"),
+            ("coder:..", "part 2 of this agent's name is `.` or `..`"),
+            ("coder:.", "part 2 of this agent's name is `.` or `..`"),
             (
-                "coder:..",
-                "part 2 of this agent's name is a step of a path",
+                "coder:a/b",
+                "part 2 of this agent's name contains `/` or `{`",
             ),
-            ("coder:.", "part 2 of this agent's name is a step of a path"),
-            ("coder:a/b", "part 2 of this agent's name holds `/` or `{`"),
-            ("coder:{1}", "part 2 of this agent's name holds `/` or `{`"),
+            (
+                "coder:{1}",
+                "part 2 of this agent's name contains `/` or `{`",
+            ),
         ] {
             assert_eq!(expand("user:{2}", name).as_deref(), Err(&why.to_owned()));
         }

@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The span of time in which a fact holds. Times are in milliseconds since the epoch.
+/// The time range in which a fact is true. Times are in milliseconds since the epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Validity {
-    /// Since when the fact holds, as the writer said.
+    /// The time from which the fact is true, as given by the writer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<i64>,
-    /// Until when it holds.
+    /// The time until which it is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<i64>,
     /// The keys of the facts that this one replaced.

@@ -78,7 +78,7 @@ pub async fn read_to_keep<T>(memory: &Memory<'_>, read: impl AsyncFn() -> Result
     }
     let error = Error::new(
         Code::RateLimited,
-        "Memory was erased again and again while it was read. Try again in 1 s.",
+        "Memory was erased repeatedly while it was read. Try again in 1 s.",
     );
     Err(error.with_retry_after(1))
 }
@@ -90,7 +90,8 @@ pub async fn read_whole_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Re
         let error = Error::new(
             Code::PayloadTooLarge,
             format!(
-                "The blocks together are more than the {MAX_ANSWER_BYTES} bytes that one answer holds. Read each by itself with `getBlock`."
+                "The blocks together exceed {MAX_ANSWER_BYTES} bytes, the limit of one answer. \
+                 Read each by itself with `getBlock`."
             ),
         );
         return Err(error.with("limit", MAX_ANSWER_BYTES));
@@ -99,7 +100,7 @@ pub async fn read_whole_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Re
 }
 
 /// Why a block has no content when the answer is full.
-const LEFT_OUT: &str = "the blocks before it are all that can be read at once";
+const LEFT_OUT: &str = "the blocks before it already fill the limit";
 
 fn is_left_out(block: &Block) -> bool {
     block.unavailable.as_deref() == Some(LEFT_OUT)
@@ -115,7 +116,7 @@ pub async fn read_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<V
         let mut block = if is_late && !block.home().is_this_object() {
             Block::new(
                 block,
-                BlockContent::away("other homes took too long".to_owned()),
+                BlockContent::away("other sources took too long".to_owned()),
             )
         } else {
             read_or_omit(memory, block).await?

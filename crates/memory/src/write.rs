@@ -352,7 +352,7 @@ fn check_item(block: &Definition, key: Option<&str>) -> Result<()> {
     match key {
         Some(_) if block.kind.has_content() => Err(Error::invalid(
             "key",
-            format!("Block `{}` has one text: leave `key` out.", block.label),
+            format!("Block `{}` has one text: omit `key`.", block.label),
         )),
         Some(_) | None => Ok(()),
     }
@@ -389,13 +389,14 @@ pub async fn find_item_version(
     match found {
         Some(old) if old.deleted => Err(Error::invalid(
             "version",
-            format!("Version {version} says that `{key}` was deleted. Name an earlier version."),
+            format!("Version {version} is the deletion of `{key}`. Use an earlier version."),
         )),
         Some(old) => Ok(Some(old)),
         None => Err(Error::invalid(
             "version",
             format!(
-                "Block `{}` keeps no version {version} of `{key}`: the version is too old, or there never was one. `getBlockVersions` with `key` lists those there are.",
+                "Block `{}` has no version {version} of `{key}`: it is too old, or never existed. \
+                 `getBlockVersions` with `key` lists the existing ones.",
                 block.label
             ),
         )),
@@ -437,7 +438,8 @@ pub async fn revert(
                 Error::invalid(
                     "version",
                     format!(
-                        "Block `{}` has no version {version}: the version is too old, or there never was one. `getBlockVersions` lists the existing ones.",
+                        "Block `{}` has no version {version}: it is too old, or never existed. \
+                         `getBlockVersions` lists the existing ones.",
                         block.label
                     ),
                 )
@@ -453,7 +455,7 @@ pub async fn revert(
         content: &content,
         placement: Placement::Whole,
         expected_version: None,
-        reason: Some(&format!("Back to version {version}.")),
+        reason: Some(&format!("Restored version {version}.")),
         writer,
     };
     write(memory, block, &text).await

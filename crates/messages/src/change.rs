@@ -41,7 +41,7 @@ pub fn update_message(
     let id = message.id.as_ref().ok_or_else(|| {
         Error::invalid(
             "message.id",
-            "`message.id` is missing: it says which message to update.",
+            "`message.id` is missing: it identifies the message to update.",
         )
     })?;
     atomically(db, || {

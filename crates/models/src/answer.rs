@@ -197,7 +197,7 @@ impl AnswerBuilder {
         };
         call.is_complete = true;
         if call.name.is_empty() {
-            self.fail("The model called a tool without saying which.".to_owned());
+            self.fail("The model called a tool without a name.".to_owned());
             return;
         }
         let arguments = match call.arguments.trim() {

@@ -81,7 +81,7 @@ impl Decoder {
                     self.take_value(&value);
                     match self.answer.has_said_anything() {
                         true => self.answer.close(),
-                        false => self.fail("sent an answer that says nothing"),
+                        false => self.fail("sent an answer without content"),
                     }
                 }
                 None => self.fail("sent an answer that is not valid JSON"),
@@ -97,7 +97,7 @@ impl Decoder {
                 }
                 match self.answer.has_finish() {
                     true => self.answer.close(),
-                    false => self.fail("ended its answer in the middle"),
+                    false => self.fail("ended its answer early"),
                 }
             }
         }
@@ -161,7 +161,7 @@ impl Decoder {
     }
 
     fn fail_long(&mut self) {
-        self.fail("sent more than an answer may be");
+        self.fail("sent an answer that is too long");
     }
 
     fn fail(&mut self, what: &str) {

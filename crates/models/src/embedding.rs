@@ -158,13 +158,13 @@ fn decode(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, &'static str> {
         Ok(vectors) => vectors,
         Err(_) => {
             let mut placed: Vec<Placed> =
-                json::decode(data).map_err(|_| "sent an answer that holds no vectors")?;
+                json::decode(data).map_err(|_| "sent an answer without vectors")?;
             placed.sort_by_key(|one| one.index);
             placed.into_iter().map(|placed| placed.embedding).collect()
         }
     };
     if vectors.len() != count {
-        return Err("sent another number of vectors than it was sent texts");
+        return Err("sent a different number of vectors than texts");
     }
     let is_vector = |vector: &Vec<f32>| {
         (1..=MAX_DIMENSIONS).contains(&vector.len()) && vector.iter().all(|x| x.is_finite())

@@ -147,7 +147,8 @@ pub fn to_error(
         (
             Code::ModelOverloaded,
             format!(
-                "{title} says that the account's allowance is used up ({about}). It answers again after a top-up or when the allowance is renewed."
+                "{title} reports that the account's quota is used up ({about}). It works again \
+                 after a top-up or when the quota resets."
             ),
         )
     } else if problem.is_overload {
@@ -188,8 +189,8 @@ pub fn to_error(
 fn what(status: u16) -> &'static str {
     match status {
         401 | 403 => "refused this Worker's credentials",
-        404 => "does not know the model or the address",
-        300..=399 => "answered with a redirect",
+        404 => "doesn't recognize the model or the URL",
+        300..=399 => "returned a redirect",
         400..=499 => "refused the request",
         _ => "failed",
     }
@@ -197,7 +198,7 @@ fn what(status: u16) -> &'static str {
 
 fn advice(provider: Provider, status: u16) -> &'static str {
     match (status, provider) {
-        (_, Provider::Own) => "The Worker's log says why.",
+        (_, Provider::Own) => "See the Worker's log for the reason.",
         (401 | 403, Provider::OpenAi) => "Check the secret OPENAI_API_KEY and OPENAI_BASE_URL.",
         (401 | 403, Provider::Anthropic) => "Check the secret ANTHROPIC_API_KEY.",
         (401 | 403, Provider::WorkersAi) => "Check that the account may use this model.",
@@ -205,7 +206,7 @@ fn advice(provider: Provider, status: u16) -> &'static str {
         (300..=499, Provider::WorkersAi | Provider::OpenAi | Provider::Anthropic) => {
             "Check the model's name, and that the conversation fits into its context."
         }
-        _ => "Try again; if it goes on, its status page may say more.",
+        _ => "Try again. If it keeps failing, check its status page.",
     }
 }
 

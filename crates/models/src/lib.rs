@@ -47,7 +47,7 @@ use store::model_settings::{Prices, ReasoningEffort};
 
 /// How a request for a summary begins. The demo model, which understands nothing,
 /// recognises such a request by this beginning.
-pub const SUMMARY_REQUEST: &str = "Summarise this conversation";
+pub const SUMMARY_REQUEST: &str = "Summarize this conversation";
 
 /// How the requests of learning begin, for the same reason.
 pub const LEARN_REQUEST: &str = "Learn from this conversation";

@@ -101,7 +101,7 @@ impl ContextMessage {
             let field = format!("{field}.files");
             return Err(Error::invalid(
                 &field,
-                format!("`{field}` belongs to a `user` message."),
+                format!("`{field}` is only allowed in a `user` message."),
             ));
         }
         let event = NewEvent {

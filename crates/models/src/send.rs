@@ -166,12 +166,13 @@ pub fn unanswered(provider: Provider, failure: &CallFailure) -> Refusal {
         CallFailure::NotConfigured { binding } => CallFailure::not_configured(binding),
         CallFailure::Crowded => Error::new(
             Code::RateLimited,
-            "Too many calls of this agent are under way. Try again when some have ended.",
+            "Too many calls of this agent are in progress. Try again when some have ended.",
         )
         .with_retry_after(5),
         CallFailure::RemoteOnly { .. } => missing_setting(
             Setting::Ai,
-            "A local run can't serve Workers AI. Deploy, or set `MODEL` to `demo` or to another provider's model.",
+            "Workers AI is not available in a local run. Deploy, or set `MODEL` to `demo` or to \
+             another provider's model.",
         ),
         _ => Error::new(
             Code::ModelFailed,

@@ -352,7 +352,7 @@ async fn embed_queries(
     let queries = queries.ok_or_else(|| {
         Error::new(
             Code::ModelFailed,
-            "The embedding model sent nothing but zeros. Check `EMBEDDING_MODEL`.",
+            "The embedding model sent only zeros. Check `EMBEDDING_MODEL`.",
         )
     })?;
     let dimensions = queries.first().map(Query::dimensions);

@@ -8,13 +8,13 @@ pub fn one_or_several(query: Option<String>, queries: Option<Vec<String>>) -> Re
     match (query, queries) {
         (Some(_), Some(_)) => Err(Error::invalid(
             "queries",
-            "Give `query` or `queries`, not both.",
+            "Set either `query` or `queries`, not both.",
         )),
         (Some(query), None) => Ok(vec![query]),
         (None, Some(queries)) => Ok(queries),
         (None, None) => Err(Error::invalid(
             "query",
-            format!("Give `query`, or `queries` with 1 to {MAX_QUERIES} of them."),
+            format!("Set `query`, or 1 to {MAX_QUERIES} `queries`."),
         )),
     }
 }

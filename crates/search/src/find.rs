@@ -83,8 +83,8 @@ pub struct Hit {
     pub created_at: i64,
     /// About 240 characters of the event's text, unchanged except for `…` at a cut.
     pub snippet: String,
-    /// The places of the found words in the snippet: the start and end of each word, in UTF-16
-    /// units, as JavaScript counts.
+    /// The positions of the matching words in the snippet: the start and end of each word,
+    /// in UTF-16 units.
     pub highlights: Vec<Highlight>,
     /// Compares the results of one search. Scores of different searches cannot be
     /// compared.

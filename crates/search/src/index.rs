@@ -26,11 +26,11 @@ pub const OWN_PARTS: i64 = FIRST_PART + MAX_SEQ + 1;
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum IndexState {
-    /// Nobody has searched yet, so there is no index.
+    /// There was no search yet, so there is no index.
     None,
     /// Some events are not in the index yet.
     Building,
-    /// The index holds every event.
+    /// The index contains every event.
     Complete,
 }
 

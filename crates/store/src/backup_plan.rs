@@ -19,15 +19,15 @@ const MAX_HOURS: i64 = 8_760;
 const MAX_KEPT: i64 = 1_000;
 const DEFAULT_KEPT: i64 = 7;
 
-/// The agent's schedule of backups, and the number of backups that stay.
+/// The agent's backup schedule, and the number of backups to retain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct BackupPlan {
-    /// The hours from the beginning of a backup to that of the next. Left out: no schedule.
+    /// The interval between backups in hours. Default: no schedule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every_hours: Option<AtMost<MAX_HOURS>>,
-    /// The number of this agent's newest backups that stay in the bucket.
+    /// The number of this agent's newest backups to retain in the bucket.
     pub keep: Limit<DEFAULT_KEPT, MAX_KEPT>,
 }
 

@@ -30,8 +30,8 @@ pub const MAX_FAILED: i64 = 64;
 /// fails is not tried again.
 const MAX_PENDING: i64 = 512;
 
-/// The receiver of a call: a service binding, or an address whose origin is in `TOOL_ORIGINS`. One
-/// of the two; `{}`: nobody.
+/// The receiver of a call: either a service binding, or a URL whose origin is in
+/// `TOOL_ORIGINS`; `{}`: none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -206,7 +206,7 @@ pub fn find_next_due(db: &dyn Database) -> Result<Option<i64>> {
     find_value::<Option<i64>>(db, sql, &[]).map(Option::flatten)
 }
 
-/// A call that was given up, as `getStats` shows it.
+/// A call that failed permanently, as `getStats` shows it.
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -214,7 +214,7 @@ pub struct FailedCallback {
     /// The delivery's id, which every try had. A caller without the secret is shown only its
     /// beginning, which no request can use.
     pub id: String,
-    /// Of a turn, or of a block of this session. Absent: a block of the agent.
+    /// The session of the turn or the block. Absent: a block of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Id>,
     attempts: i64,

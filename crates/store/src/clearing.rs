@@ -163,7 +163,8 @@ impl PageClearing {
         }
         let wait_ms = self.due_in_ms(now_ms).max(1_000);
         let message = format!(
-            "{MAX_WAITING} purges wait until pages are cleared, which is the limit. Send this one again later: nothing was erased."
+            "{MAX_WAITING} purges are waiting until pages are cleared, which is the limit. Nothing \
+             was erased: try again later."
         );
         Err(Error::new(Code::RateLimited, message).with_retry_after((wait_ms + 999) / 1_000))
     }

@@ -102,11 +102,11 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for SettingChange<T> {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ConfigOrigin {
-    /// The agent's own setting, by `configureAgent`.
+    /// The agent's own setting, from `configureAgent`.
     Agent,
-    /// A default that was deployed for every agent.
+    /// A default deployed for every agent.
     Defaults,
-    /// The built-in value, which holds if nobody set another.
+    /// The built-in value, which applies if no other is set.
     BuiltIn,
 }
 
@@ -138,9 +138,9 @@ macro_rules! settings {
             $(pub $name: ConfigOrigin,)*
         }
 
-        /// Changes the configuration of the whole agent. A field that is left out keeps its
-        /// value. `null` gives up the agent's own value: the deployed default holds again,
-        /// or what is built in.
+        /// Changes the configuration of the whole agent. Omitted fields are unchanged.
+        /// `null` removes the agent's own value: the deployed default applies again, or the
+        /// built-in value.
         #[derive(Default, Deserialize)]
         #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -184,14 +184,14 @@ settings! {
     model: Option<Id> = None;
     /// The model that writes summaries; `null`: the agent's model.
     summary_model: Option<Id> = None;
-    /// A service that writes summaries in place of a model. `{}`: none, also where a default
-    /// is deployed.
+    /// A service that writes summaries instead of a model. `{}`: none, even if a default is
+    /// deployed.
     summarize: Option<SummaryService> = None;
-    /// The most tokens of one answer of the model; `null`: the model's own limit, or
-    /// what the provider needs to be told.
+    /// The maximum number of tokens of one model answer; `null`: the model's own limit, or
+    /// the provider's required value.
     max_output_tokens: Option<OutputLimit> = None;
-    /// The model's temperature: with a higher one, it chooses its words more freely. Models that
-    /// refuse a temperature, as most that reason do, are sent none.
+    /// The model's temperature: a higher value makes answers more varied. It is not sent to
+    /// models that don't support it, such as most reasoning models.
     temperature: Option<Temperature> = None;
     /// The effort that the model spends on reasoning before it answers; `null`: as its provider
     /// decides.
@@ -201,37 +201,38 @@ settings! {
     /// The prices of the agent's models; `null`: no costs are counted.
     prices: Option<Prices> = None;
     system_instructions: List<String, 0, MAX_INSTRUCTIONS> = List::default();
-    /// The most steps that one turn may take.
+    /// The maximum number of steps of one turn.
     max_steps: Limit<DEFAULT_MAX_STEPS, 100> = Limit::default();
     /// Whether the model gets the `session_search` tool.
     session_search: bool = false;
     /// Whether search also compares meanings, by vectors.
     vectors: bool = false;
-    /// The most tokens that a chat turn and its answer take. `null`: the window of the
-    /// model, if it is a known one, else 100,000.
+    /// The context limit: the maximum number of tokens of a chat turn and its answer.
+    /// `null`: the window of the model if it is known, else 100,000.
     max_context_tokens: Option<Count> = None;
-    /// In how many of the newest messages files are sent to a model. Older files are named.
+    /// The number of newest messages whose files are sent to a model. Older files are only
+    /// named.
     keep_media: KeepMedia = Limit::default();
     /// Metadata keys that a client can't set on a message.
     reserved_metadata_keys: List<Id, 0, MAX_RESERVED_KEYS> = List::default();
-    /// The treatment of a message that comes while a turn of its session runs.
+    /// What to do with a message that arrives while a turn of its session is running.
     when_busy: WhenBusy = WhenBusy::Reject;
-    /// The receiver of a call when a turn is over. `{}`: nobody, also if a default is deployed.
+    /// The receiver of a call when a turn ends. `{}`: none, even if a default is deployed.
     on_turn_end: Option<CallbackTarget> = None;
-    /// The receiver of a call when an entry, a block's text or a document has changed. `{}`:
-    /// nobody, also if a default is deployed.
+    /// The receiver of a call when an entry, a block's text or a document has changed.
+    /// `{}`: none, even if a default is deployed.
     on_memory_change: Option<CallbackTarget> = None;
-    /// The limits of chat turns' spending. A turn beyond a limit is `rate_limited`. `null`: no
-    /// limits. `{}` lifts the deployed ones.
+    /// The spending limits of chat turns. A turn beyond a limit is `rate_limited`. `null`:
+    /// no limits. `{}` turns off the deployed ones.
     limits: Option<Limits> = None;
-    /// The rules for how long texts are kept. `null`: until they are deleted. `{}` lifts the
+    /// The retention rules. `null`: nothing is deleted automatically. `{}` turns off the
     /// deployed rules.
     retention: Option<Retention> = None;
-    /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
-    /// `{}` lifts the schedule that is deployed.
+    /// Scheduled backups of the whole agent to the bucket `BACKUP_BUCKET`. `null`: none.
+    /// `{}` turns off the deployed schedule.
     backups: Option<BackupPlan> = None;
     /// Whether and how the agent learns facts from its conversations. `null`: it does not.
-    /// `{}` switches off what is deployed.
+    /// `{}` turns off a deployed setting.
     learn: Option<LearnSettings> = None;
 }
 
@@ -266,7 +267,7 @@ pub struct DeployedConfig {
     pub problems: Vec<DeployedProblem>,
 }
 
-/// The configuration that holds, and where it comes from.
+/// The current configuration, and the source of each value.
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -275,7 +276,7 @@ pub struct ShownConfig {
     config: Config,
     /// The layer that each setting's value comes from.
     origins: ConfigOrigins,
-    /// The mistakes in the deployed defaults. The Worker leaves the wrong fields out.
+    /// The errors in the deployed defaults. The Worker ignores the invalid fields.
     problems: Vec<DeployedProblem>,
 }
 

@@ -71,18 +71,18 @@ pub struct Erased {
     pub documents: i64,
     /// Versions of blocks, entries and documents.
     pub versions: i64,
-    /// Copies of documents in sessions' contexts and in their logs.
+    /// Copies of documents in sessions' contexts and logs.
     pub loaded_documents: i64,
-    /// Frozen prompts. The next use renders them anew.
+    /// Frozen prompts. The next use renders them again.
     pub prompts: i64,
     pub vectors: i64,
-    /// The records of turns beside their events.
+    /// The records of turns outside their events.
     pub turns: i64,
-    /// Messages and answers that waited for a turn.
+    /// Queued messages and answers.
     pub waiting_messages: i64,
     /// Reports to `onTurnEnd` and `onMemoryChange` that were not delivered.
     pub callbacks: i64,
-    /// Proposals, or what of them was erased.
+    /// Proposals that were erased, in whole or in part.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub proposals: i64,
     /// Sessions whose name, metadata and tags were emptied, and blocks whose description and

@@ -24,32 +24,31 @@ const MAX_TRUSTED: usize = 3;
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LearnSettings {
-    /// The label of the agent's searchable block that the facts go to. `{}`, without it and
-    /// all else, switches learning off.
+    /// The label of the agent's searchable block for the facts. `{}`, without this or other
+    /// fields, turns learning off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub into: Option<Id>,
-    /// The model that is asked. Left out: the agent's model.
+    /// The model to use. Default: the agent's model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Id>,
-    /// Further instructions for the model, such as which facts matter.
+    /// Additional instructions for the model, such as which facts matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     #[serde(default)]
     pub after: LearnAfter,
     #[serde(default)]
     pub review: LearnReview,
-    /// The most tokens that models may read and write for learning in a day, which ends at midnight
-    /// UTC.
+    /// The token limit for learning per day, which ends at midnight UTC.
     #[serde(default)]
     pub max_tokens_per_day: Limit<DEFAULT_TOKENS_PER_DAY, MAX_TOKENS_PER_DAY>,
-    /// With `review: "auto"`, the sources beside the user whose facts count without
-    /// anybody's word.
+    /// With `review: "auto"`, the sources in addition to the user whose facts are applied
+    /// without approval.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub trust: List<TrustedSource, 0, MAX_TRUSTED>,
-    /// The time when the block is put in order by itself.
+    /// When the block is consolidated automatically.
     #[serde(default, skip_serializing_if = "LearnOrder::is_manual")]
     pub consolidate: LearnOrder,
-    /// A writable block of the agent that consolidation writes anew, from the newest entries.
+    /// A writable block of the agent that consolidation rewrites from the newest entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Id>,
 }
@@ -71,7 +70,7 @@ fn is_empty<T, const MIN: usize, const MAX: usize>(list: &List<T, MIN, MAX>) -> 
     list.0.is_empty()
 }
 
-/// The time of the agent's looks at a conversation.
+/// When the agent's learning passes run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -79,13 +78,13 @@ pub enum LearnAfter {
     /// After each turn, and soon after an append.
     #[default]
     Turn,
-    /// After nothing was said in a conversation for ten minutes.
+    /// After ten minutes without messages in a conversation.
     Idle,
     /// When `learn` is called.
     Manual,
 }
 
-/// The time when the block that is learnt into is put in order.
+/// When the block of learned facts is consolidated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -93,7 +92,7 @@ pub enum LearnOrder {
     /// When `consolidate` is called.
     #[default]
     Manual,
-    /// Ten minutes after the last change, and once a day at most.
+    /// Ten minutes after the last change, and at most once a day.
     Idle,
 }
 
@@ -103,12 +102,13 @@ impl LearnOrder {
     }
 }
 
-/// The treatment of the changes that a model proposes.
+/// What to do with the changes that a model proposes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum LearnReview {
-    /// Changes that the user's own words bear out count at once. The others wait.
+    /// Changes that the user's own words support are applied immediately. The others need
+    /// approval.
     Auto,
     /// Every change waits for `decideProposal`.
     #[default]

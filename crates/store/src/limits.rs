@@ -17,18 +17,18 @@ const MAX_TOKENS_PER_DAY: i64 = 1_000_000_000_000;
 const MIN_COST_PER_DAY: f64 = 0.000001;
 const MAX_COST_PER_DAY: i64 = 1_000_000_000;
 
-/// The limits of turns' spending. A field that is left out sets no limit.
+/// The spending limits of turns. Omitted fields set no limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
-    /// The most turns that may begin within a minute.
+    /// The maximum number of turns that may start per minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns_per_minute: Option<AtMost<MAX_TURNS_PER_MINUTE>>,
-    /// The most tokens that models may read and write in a day, which ends at midnight UTC.
+    /// The token limit per day, which ends at midnight UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<AtMost<MAX_TOKENS_PER_DAY>>,
-    /// The most that a day may cost, by the agent's `prices`.
+    /// The cost limit per day, by the agent's `prices`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_day: Option<CostLimit>,
     /// Limits were deployed that can't be read. Nobody knows how much they allow, so they
@@ -58,7 +58,8 @@ impl Limits {
         }
         Err(Error::invalid(
             field,
-            "`limits.costPerDay` needs the agent's `prices`, because costs are counted by them. Set both with `configureAgent`.",
+            "`limits.costPerDay` requires the agent's `prices` to calculate costs. Set both with \
+             `configureAgent`.",
         ))
     }
 }

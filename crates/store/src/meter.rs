@@ -221,13 +221,15 @@ impl<'a> Meter<'a> {
     /// Refuses limits that can't be read, and limits of the cost of an agent without prices.
     fn check(&self, bounds: &[Bound<'_>]) -> Result<()> {
         if bounds.iter().any(|bound| bound.limits.is_unreadable) {
-            let message = "The deployed `limits` are written wrong, and no turn runs until they can be read. `getConfig` names what is wrong in `problems`.";
+            let message = "The deployed `limits` are not valid, and no turn runs until they are. \
+                           `getConfig` lists the errors in `problems`.";
             return Err(Error::new(Code::NotConfigured, message)
                 .with("binding", Setting::AgentDefaults.name()));
         }
         let has_cost = |bound: &Bound<'_>| bound.limits.cost_per_day.is_some();
         if self.config.prices.is_none() && bounds.iter().any(has_cost) {
-            let message = "`limits.costPerDay` needs the agent's `prices`, and there are none. No turn runs until `configureAgent` sets them.";
+            let message = "`limits.costPerDay` requires the agent's `prices`, and there are none. \
+                           No turn runs until you set them with `configureAgent`.";
             return Err(Error::new(Code::NotConfigured, message).with("binding", "prices"));
         }
         Ok(())
@@ -360,7 +362,7 @@ impl Bound<'_> {
         Some(LimitRefusal {
             payer: self.payer,
             field: "limits.turnsPerMinute",
-            what: "has begun as many turns within a minute as it may",
+            what: "has reached its limit of turns per minute",
             retry_after_s: seconds(oldest + MINUTE_MS - now_ms),
         })
     }
@@ -369,12 +371,12 @@ impl Bound<'_> {
         let limits = self.limits;
         let tokens = limits.tokens_per_day;
         let (field, what) = if tokens.is_some_and(|most| counted.tokens >= most.0) {
-            ("limits.tokensPerDay", "has used its tokens of today")
+            ("limits.tokensPerDay", "has used its tokens for today")
         } else if limits
             .cost_per_day
             .is_some_and(|most| counted.cost >= most.0)
         {
-            ("limits.costPerDay", "has spent what it may spend today")
+            ("limits.costPerDay", "has reached its cost limit for today")
         } else {
             return None;
         };

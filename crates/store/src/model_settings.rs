@@ -94,9 +94,9 @@ pub enum PromptRefresh {
     /// When `refreshPrompt` is called.
     #[default]
     Manual,
-    /// With every compaction too, which has the provider read everything anew anyway.
+    /// Also after each compaction, when the provider's cache is invalid anyway.
     Compaction,
-    /// With every compaction and at the beginning of every turn too.
+    /// Also after each compaction and at the start of each turn.
     Turn,
 }
 
@@ -112,8 +112,8 @@ pub struct ModelPrice {
     pub input: Price,
     /// The price of a million output tokens.
     pub output: Price,
-    /// The price of a million input tokens that come from the provider's cache. Left out:
-    /// the price of other input tokens.
+    /// The price of a million input tokens from the provider's cache. Default: the price of
+    /// other input tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input: Option<Price>,
 }
@@ -127,8 +127,8 @@ pub struct Prices {
     input: Price,
     /// The price of a million output tokens.
     output: Price,
-    /// The price of a million input tokens that come from the provider's cache. Left out:
-    /// the price of other input tokens.
+    /// The price of a million input tokens from the provider's cache. Default: the price of
+    /// other input tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cached_input: Option<Price>,
     /// Models with a price of their own, by their names as `model` takes them.

@@ -24,53 +24,57 @@ const MAX_RUNS: i64 = 1_000;
 /// One rule: a number, `null`, or left out.
 type Rule<const MAX: i64> = Option<Option<AtMost<MAX>>>;
 
-/// The rules for how long texts are kept. A field that is left out deletes nothing by itself.
+/// The retention rules. Omitted fields delete nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Retention {
-    /// A session is deleted so many days after the last write to it.
+    /// Sessions are deleted this many days after the last write to them.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
     pub sessions_idle_days: Rule<MAX_DAYS>,
-    /// An event is deleted so many days after it was written.
+    /// Events are deleted this many days after they were written.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
     pub events_days: Rule<MAX_DAYS>,
-    /// An earlier version of a block, an entry or a document is deleted so many days after
-    /// another one took its place.
+    /// Earlier versions of blocks, entries and documents are deleted this many days after
+    /// they were replaced.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
     pub versions_days: Rule<MAX_DAYS>,
-    /// The remains of a deleted entry or document go so many days after its deletion.
+    /// The remaining versions of a deleted entry or document are deleted this many days
+    /// after its deletion.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
     pub deleted_days: Rule<MAX_DAYS>,
-    /// An entry is deleted, with its versions, so many days after it was last written.
+    /// Entries are deleted, with their versions, this many days after they were last
+    /// written.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
     pub entries_days: Rule<MAX_DAYS>,
-    /// Of a LangGraph thread, so many of the newest checkpoints of each namespace stay.
+    /// The number of newest checkpoints to retain in each namespace of a LangGraph thread.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_RUNS>>"))]
     pub runs_kept: Rule<MAX_RUNS>,
 }
 
-/// The rules for how long a block's texts are kept.
+/// A block's retention rules.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct BlockRetention {
-    /// An earlier version of the block, or of its entries and documents, is deleted so many
-    /// days after another one took its place.
+    /// Earlier versions of the block, its entries and its documents are deleted this many
+    /// days after they were replaced.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
     pub versions_days: Rule<MAX_DAYS>,
-    /// The remains of a deleted entry or document go so many days after its deletion.
+    /// The remaining versions of a deleted entry or document are deleted this many days
+    /// after its deletion.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
     pub deleted_days: Rule<MAX_DAYS>,
-    /// An entry is deleted, with its versions, so many days after it was last written.
+    /// Entries are deleted, with their versions, this many days after they were last
+    /// written.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
     pub entries_days: Rule<MAX_DAYS>,

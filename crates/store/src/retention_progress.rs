@@ -20,7 +20,7 @@ pub struct RetentionProgress {
     pub next_at: i64,
     /// The run that goes on.
     pub run: Option<RetentionRun>,
-    /// The last run that came to its end.
+    /// The last completed run.
     pub last: Option<LastRetentionRun>,
 }
 
@@ -78,7 +78,7 @@ pub enum RunStage {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct RetentionCounts {
-    /// Whole sessions that nobody wrote to.
+    /// Whole idle sessions.
     pub sessions: KindCount,
     /// Events of sessions that stay.
     pub events: KindCount,
@@ -88,7 +88,7 @@ pub struct RetentionCounts {
     pub runs: KindCount,
     /// Earlier versions of blocks, entries and documents.
     pub versions: KindCount,
-    /// Deleted entries and documents whose last traces went.
+    /// Deleted entries and documents whose last versions were deleted.
     pub deleted: KindCount,
     pub entries: KindCount,
 }
@@ -130,18 +130,18 @@ impl RetentionCounts {
     }
 }
 
-/// A run that came to its end.
+/// A completed run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct LastRetentionRun {
     pub started_at: i64,
     pub ended_at: i64,
-    /// The transactions that the run took.
+    /// The number of transactions of the run.
     pub steps: i64,
     pub gone: RetentionCounts,
-    /// Sessions that were left out, because a row could not be read. The next run tries them
-    /// again.
+    /// Sessions that were skipped because a row could not be read. The next run retries
+    /// them.
     pub skipped: i64,
 }
 

@@ -63,7 +63,8 @@ pub fn hold(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) ->
         Some(_) => Ok(()),
         None => Err(Error::new(
             Code::AlreadyExists,
-            "Another request began to import or create this session, so this import stopped. Read the session. To replace it, delete it and import again.",
+            "Another request started to import or create this session, so this import stopped. \
+             Read the session. To replace it, delete it and import again.",
         )
         .with("id", session_id.as_str())),
     }

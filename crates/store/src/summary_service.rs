@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use base::ids::Id;
 
-/// The service that writes summaries. `{}`: none, also where a default is deployed.
+/// The service that writes summaries. `{}`: none, even if a default is deployed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

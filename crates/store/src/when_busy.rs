@@ -9,8 +9,8 @@ pub enum WhenBusy {
     /// The message is refused with `turn_in_progress`.
     #[default]
     Reject,
-    /// The message waits until the turn is over. At most 16 messages wait.
+    /// The message is queued until the turn ends. At most 16 messages are queued.
     Queue,
-    /// The message stops the turn, which keeps what it said, and is answered next.
+    /// The message stops the turn, whose output so far is stored, and is answered next.
     Replace,
 }

@@ -100,13 +100,13 @@ async function furnish(agent: ReturnType<typeof sessionAgent>): Promise<void> {
   });
   await agent.defineTool({
     name: "echo",
-    description: "Says a text again.",
+    description: "Repeats a text.",
     parameters: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
     service: "TOOLS",
   });
   await agent.defineTool({
     name: "weather",
-    description: "Says how the weather is in a city.",
+    description: "Returns the weather in a city.",
     parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
     service: "TOOLS",
   });

@@ -10,12 +10,12 @@ export const USAGE = `Usage: session-agent agents [PREFIX] [--url URL]
        session-agent restore AGENT [--from KEY] [--allow-sources] [--url URL]
        session-agent verify AGENT [--url URL]
 
-agents: lists the agents whose names begin so. The Worker needs the binding DIRECTORY.
-erase: destroys these agents, with all that they keep, and prints a receipt for each, then one
-  for all of them. --home NAME, which may be repeated: an agent that keeps what they share.
-backup: writes the agent's file to the Worker's bucket BACKUP_BUCKET, and keeps the newest COUNT.
+agents: lists the agents whose names start with PREFIX. The Worker needs the binding DIRECTORY.
+erase: destroys these agents with all their data, and prints a receipt for each, then one
+  for all of them. --home NAME (repeatable): an agent that stores their shared memory.
+backup: writes the agent to the Worker's bucket BACKUP_BUCKET, and retains the newest COUNT.
 restore: imports a backup into an empty agent: the one with this key, or the agent's newest.
-verify: checks what the agent stores, changes nothing, and prints what is wrong, if anything is.`;
+verify: checks the agent's stored data, changes nothing, and prints any errors.`;
 
 /** Asked for data that belongs to no agent. It stays unused: these operations write nothing in it. */
 const ASKED = "operator";

@@ -39,7 +39,7 @@ export async function findVariableFault(config, { loadWrangler, readApi, tooLong
     const value = typeof given === "string" ? given : JSON.stringify(given);
     const bytes = Buffer.byteLength(value);
     if (bytes > MAX_VARIABLE_BYTES)
-      return `${source} has ${bytes} bytes; a variable holds ${MAX_VARIABLE_BYTES}. ${tooLong}`;
+      return `${source} has ${bytes} bytes; the limit of a variable is ${MAX_VARIABLE_BYTES}. ${tooLong}`;
     const fault = value === "" ? undefined : findTextFault(source, value, readApi());
     if (fault !== undefined) return fault;
   }
@@ -114,5 +114,5 @@ function findServer(tools) {
   const index = (tools ?? []).findIndex((tool) => tool.mcp != null);
   return index < 0
     ? undefined
-    : `\`tools[${index}].mcp\` can't be deployed: \`defineTool\` asks a server for its tools, so that somebody has seen them.`;
+    : `\`tools[${index}].mcp\` can't be deployed: use \`defineTool\`, which fetches a server's tools so that somebody reviews them.`;
 }

@@ -56,7 +56,7 @@ async function check({ config: given, deploy }) {
   const folder = dirname(resolve(config));
   // Rules that hold nowhere are worse than none: retention that was set there would delete nothing.
   if (existsSync(join(folder, FILE)) && !isClone(folder))
-    return `${FILE} is read by the build of a clone of the repository alone, and has no effect here. Put its JSON into the variable AGENT_DEFAULTS.`;
+    return `${FILE} is only read by the build in a clone of the repository, and has no effect here. Put its JSON in the variable AGENT_DEFAULTS.`;
   const tooLong = "Give your class `blocks()` and `tools()` for what is longer.";
   try {
     const fault = await findVariableFault(resolve(config), { loadWrangler, readApi, tooLong });

@@ -10,10 +10,10 @@ export const USAGE = `Usage: session-agent export AGENT FILE [--url URL] [--resu
        session-agent import AGENT FILE [--url URL] [--allow-sources]
 
 FILE: a path, or - for the standard output or input.
---url: where the Worker is; else SESSION_AGENT_URL, else http://localhost:8787.
+--url: the Worker's URL. Default: SESSION_AGENT_URL, else http://localhost:8787.
 SESSION_AGENT_TOKEN: the Worker's secret, if it has one.
---resume: goes on with FILE.part, which an export left that broke off.
---allow-sources: trusts the file with where blocks and servers of tools live, and with prompts.`;
+--resume: continues FILE.part from an interrupted export.
+--allow-sources: accepts block sources, MCP servers and frozen prompts from the file.`;
 
 /** How often an export goes on by itself after the connection broke without a new cursor. */
 const MAX_BREAKS = 5;
@@ -60,22 +60,22 @@ export async function runWhole(
     stdout.write(`${JSON.stringify(imported)}\n`);
   } catch (error) {
     progress.end();
-    if (signal?.aborted) return "Stopped. What was imported whole is there: run the same command again to go on.";
+    if (signal?.aborted) return "Stopped. Complete sessions were imported. To continue, run the same command again.";
     return error.message;
   }
 }
 
 async function exportTo(agent, file, { progress, stdout, stderr, signal, isResumed }) {
   if (file === "-") {
-    if (isResumed) return "An export to the standard output can't go on: name a file.";
+    if (isResumed) return "An export to the standard output can't be resumed: use a file.";
     const stream = await agent.exportAgent({ onProgress: progress.show, signal });
     await stream.pipeTo(Writable.toWeb(stdout), { preventClose: true });
     return progress.end();
   }
-  if (existsSync(file)) return `${file} is there already. Name another file, or move this one.`;
+  if (existsSync(file)) return `${file} already exists. Use another file, or move this one.`;
   const part = `${file}.part`;
   if (existsSync(part) && !isResumed)
-    return `${part} is there from an export that broke off. Go on with --resume, or delete it.`;
+    return `${part} is from an interrupted export. Continue with --resume, or delete it.`;
   let [breaks, newest] = [0];
   for (;;) {
     const { bytes, after } = await lastCursor(part);
@@ -92,15 +92,16 @@ async function exportTo(agent, file, { progress, stdout, stderr, signal, isResum
       return progress.end();
     } catch (error) {
       progress.end();
-      if (signal?.aborted) return `Stopped. ${part} holds what came: run the same command with --resume to go on.`;
+      if (signal?.aborted)
+        return `Stopped. ${part} contains the data so far. To continue, run the same command with --resume.`;
       // A refusal by the agent or the disk is said at once. All else is a break.
       const isRefused = (error.status >= 400 && error.status < 500) || error.syscall !== undefined;
       breaks += 1;
       if (isRefused || breaks > MAX_BREAKS) {
-        const kept = (await bytesOf(part)) > 0 ? ` ${part} holds what came: --resume goes on there.` : "";
+        const kept = (await bytesOf(part)) > 0 ? ` ${part} contains the data so far. To continue, use --resume.` : "";
         return `${error.message}${kept}`;
       }
-      stderr.write(`${error.message} Going on.\n`);
+      stderr.write(`${error.message} Retrying.\n`);
       await pause(PAUSE_MS * breaks);
     }
   }

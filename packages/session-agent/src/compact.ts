@@ -145,10 +145,10 @@ function promptFor(messages: AnyMessage[], earlier: string | undefined): string 
   });
   return [
     earlier === undefined
-      ? "Summarise this conversation, so that it can go on from the summary."
-      : "Update the summary of a conversation with what has been said since. Keep what still matters, add what is new, and leave out only what is clearly over.",
+      ? "Summarize this conversation, so that it can continue from the summary."
+      : "Update the summary of a conversation with the messages since. Keep what still matters, add what is new, and leave out only what is clearly finished.",
     ...(earlier === undefined ? [] : [`The summary so far:\n\n${earlier}`]),
     `The conversation:\n\n${written.join("\n\n---\n\n")}`,
-    `Say what it is about, the decisions and facts, where things stand, and what is open. Write about ${tokens} tokens, only what was said, and nothing but the summary.`,
+    `Include the topic, the decisions and facts, the current state, and open questions. Write about ${tokens} tokens, only what was said, and nothing but the summary.`,
   ].join("\n\n");
 }

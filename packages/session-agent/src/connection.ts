@@ -178,7 +178,7 @@ const isRedirect = ({ type, status }: Response): boolean =>
 
 function redirected(operation: string, { status, headers }: Response): NetworkError {
   const to = originOf(headers.get("location"));
-  const message = `\`${operation}\` was answered with a redirect${to && ` to ${to}`}. It is not followed: the token and the input would go there. Open the agent at the address that answers itself.`;
+  const message = `\`${operation}\` was answered with a redirect${to && ` to ${to}`}. It is not followed, because the token and the input would be sent there. Open the agent at its final URL.`;
   return new NetworkError(message, { status: status || 307, operation });
 }
 
@@ -199,7 +199,7 @@ async function refusal(response: Response, operation: string, signal: AbortSigna
     return errorFrom(error, { status: response.status, operation });
   }
   const shown = text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text;
-  const message = `\`${operation}\` was answered with status ${response.status} by something that is not a Session Agent: ${shown || "(nothing)"}`;
+  const message = `\`${operation}\` was answered with status ${response.status}, but not by a Session Agent: ${shown || "(nothing)"}`;
   return new NetworkError(message, { status: response.status, operation });
 }
 

@@ -159,7 +159,7 @@ function checkItems(items: any): Item[] {
         `Item ${n + 1} is neither an item of OpenAI's API nor a message of its chat completions, which have a \`type\` or a \`role\`: it is ${described(item)}.`,
       );
     if (!saysSomething(item))
-      throw new TypeError(`Item ${n + 1} says nothing: a message has a \`content\`, and it is ${described(item)}.`);
+      throw new TypeError(`Item ${n + 1} is empty: a message has a \`content\`, and it is ${described(item)}.`);
     try {
       return snapshotOf(item);
     } catch (error) {
@@ -345,7 +345,7 @@ async function writeBlock(
   if (block !== null && block.kind !== kind)
     return { label, kind, write: false, reason: `There is a block of this label, and it is ${block.kind}.` };
   if (kind === "writable" && block?.content === content)
-    return { label, kind, write: false, reason: "The block says this already." };
+    return { label, kind, write: false, reason: "The block already has this text." };
   if (!options.dryRun) {
     if (block === null) await agent.defineBlock({ label, kind }, options);
     if (kind === "writable") await agent.setBlock({ label, content }, options);

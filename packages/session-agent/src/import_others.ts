@@ -85,7 +85,7 @@ function messageOfChatGPT(id: string, { message }: Thing, check: Check): Checked
     return { reason: `It is what the tool \`${message.author.name}\` answered.` };
   if (texts.length === 0) {
     if (others.length > 0) return { reason: `It is \`${type}\` without a text. The export has its files apart.` };
-    return isResult || hasMore ? { reason: `It is \`${type}\`, which is no text of the conversation.` } : {};
+    return isResult || hasMore ? { reason: `It is \`${type}\`, which is not a text of the conversation.` } : {};
   }
   if (typeof message.recipient === "string" && message.recipient !== "all")
     return { reason: `It is a call of the tool \`${message.recipient}\`.` };

@@ -167,7 +167,7 @@ function copied(value: any, path: string[], above: Set<object>): any {
   if (value === null || typeof value === "string" || typeof value === "boolean" || Number.isFinite(value)) return value;
   if (typeof value !== "object") throw new UnsupportedValue(path, kindOf(value));
   if (value instanceof Uint8Array) return new Uint8Array(value);
-  if (above.has(value)) throw new UnsupportedValue(path, "an object that holds itself");
+  if (above.has(value)) throw new UnsupportedValue(path, "an object that contains itself");
   above.add(value);
   const isList = Array.isArray(value);
   const prototype = Object.getPrototypeOf(value);

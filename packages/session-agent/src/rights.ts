@@ -25,13 +25,13 @@ function copyOf(value: unknown, field: string, depth: number): unknown {
   if (depth >= MAX_DEPTH) throw refusal(field, "lies too deep");
   if (Array.isArray(value)) return Array.from(value, (item, index) => copyOf(item, `${field}[${index}]`, depth + 1));
   const prototype = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) throw refusal(field, "is no plain object");
+  if (prototype !== Object.prototype && prototype !== null) throw refusal(field, "is not a plain object");
   const copy: { [name: string]: unknown } = {};
   for (const key of Reflect.ownKeys(value)) {
     const path = depth === 0 ? String(key) : `${field}.${String(key)}`;
     if (typeof key === "symbol" || !Object.prototype.propertyIsEnumerable.call(value, key))
       throw refusal(path, "is hidden");
-    if (key === "__proto__" || key === "toJSON") throw refusal(path, "is no field of rights");
+    if (key === "__proto__" || key === "toJSON") throw refusal(path, "is not a field of rights");
     copy[key] = copyOf((value as { [name: string]: unknown })[key], path, depth + 1);
   }
   return copy;

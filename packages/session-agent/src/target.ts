@@ -106,7 +106,7 @@ export function segmentOf(text: string, what: string): string {
   if (typeof text !== "string" || text === "" || text === "." || text === "..") {
     throw new TypeError(`${what} is a text that is not empty, and neither \`.\` nor \`..\`.`);
   }
-  if (!text.isWellFormed()) throw new TypeError(`${what} holds half of a surrogate pair, so it is not a valid text.`);
+  if (!text.isWellFormed()) throw new TypeError(`${what} contains an unpaired surrogate, so it is not valid text.`);
   return encodeURIComponent(text);
 }
 

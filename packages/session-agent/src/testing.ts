@@ -76,7 +76,7 @@ const MAX_REQUESTS = 100;
 const BESIDES: ReadonlyArray<readonly [MockPurpose, string, string]> = [
   ["learn", "Learn from this conversation", '{"changes": []}'],
   ["consolidate", "Consolidate these entries", '{"changes": []}'],
-  ["summary", "Summarise this conversation", "A summary of the mock model."],
+  ["summary", "Summarize this conversation", "A summary of the mock model."],
 ];
 
 /** The first words of a reminder, which follows the user's text in the same message. */

@@ -104,7 +104,7 @@ class Parts {
         const { sessions: whole } = JSON.parse(new TextDecoder().decode(line));
         this.#sessions += sessions;
         if (whole !== this.#sessions)
-          throw new NetworkError(`The file holds ${this.#sessions} sessions of ${whole}: lines were lost.`, {
+          throw new NetworkError(`The file has ${this.#sessions} sessions of ${whole}: lines were lost.`, {
             operation: "importAgent",
           });
         yield encoder.encode(`{"type":"done","sessions":${sessions}}\n`);

@@ -13,7 +13,7 @@ from ._options import NOT_GIVEN, NotGiven
 __all__ = ["ChatChunk", "ChatMessage", "EventReader", "message_of"]
 
 ChatMessage: TypeAlias = "str | Mapping[str, Any]"
-"""A message of the AI SDK. A text stands for a new message of the user."""
+"""A message of the AI SDK. A string is a new message of the user."""
 
 
 class StartChunk(TypedDict):
@@ -127,8 +127,8 @@ ChatChunk: TypeAlias = (
     | AbortChunk
     | ErrorChunk
 )
-"""A chunk of the AI SDK's UI message stream. `type` tells which. One that is newer than this
-client comes as it is."""
+"""A chunk of the AI SDK's UI message stream. `type` is its kind. A chunk that is newer than
+this client is passed on unchanged."""
 
 # The longest event is a tool's output, and an answer is at most 4 MiB.
 LONGEST_EVENT = 64 * 2**20

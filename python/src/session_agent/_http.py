@@ -48,7 +48,7 @@ def segment_of(text: str, what: str) -> str:
     try:
         return quote(text, safe="")
     except UnicodeEncodeError:
-        raise ValueError(f"{what} holds half of a surrogate pair, so it is not a valid text.") from None
+        raise ValueError(f"{what} contains an unpaired surrogate, so it is not valid text.") from None
 
 
 def json_of(value: Any) -> bytes:
@@ -89,7 +89,7 @@ def timeout_of(options: Options, call: CallOptions) -> httpx.Timeout:
 
 
 def refusal(status: int, location: str | None, body: bytes, operation: str) -> SessionAgentError:
-    """The error that an answer of another status than 200 stands for."""
+    """The error for an answer with a status other than 200."""
     if 300 <= status < 400:
         return redirected(status, location, operation)
     text = body.decode("utf-8", "replace")
@@ -103,7 +103,7 @@ def refusal(status: int, location: str | None, body: bytes, operation: str) -> S
             return error_from(told, status=status, operation=operation)
     shown = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
     return NetworkError(
-        f"`{operation}` was answered with status {status} by something that is not a Session Agent: "
+        f"`{operation}` was answered with status {status}, but not by a Session Agent: "
         f"{shown or '(nothing)'}",
         status=status,
         operation=operation,
@@ -118,8 +118,8 @@ def redirected(status: int, location: str | None, operation: str) -> NetworkErro
     except ValueError:
         to = ""
     return NetworkError(
-        f"`{operation}` was answered with a redirect{to}. It is not followed: the token and the input would go "
-        "there. Open the agent at the address that answers itself.",
+        f"`{operation}` was answered with a redirect{to}. It is not followed, because the token and the input "
+        "would be sent there. Open the agent at its final URL.",
         status=status,
         operation=operation,
     )
@@ -195,7 +195,7 @@ def sleep(seconds: float) -> None:
 
 
 async def gather_async(*work: Coroutine[Any, Any, T]) -> list[T]:
-    """At once. The first failure is raised when all have ended, so that none goes on unseen."""
+    """Concurrently. The first failure is raised when all have ended, so that none continues unnoticed."""
     done = await asyncio.gather(*work, return_exceptions=True)
     for one in done:
         if isinstance(one, BaseException):

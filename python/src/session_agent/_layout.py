@@ -1,5 +1,5 @@
 """How LangGraph's threads and items are named and written in an agent: the layout of `session-agent/langgraph`
-for JavaScript, so that both languages go on with the same threads. No input or output."""
+for JavaScript, so that both languages can continue the same threads. No input or output."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NAMESPACE: Action = "system_instruction"
 
 
 class Stored(TypedDict):
-    """A checkpoint as its event holds it."""
+    """A checkpoint as stored in its event."""
 
     id: str
     parent: NotRequired[str]
@@ -93,9 +93,9 @@ MESSAGES: dict[str, type[BaseMessage]] = {
 
 
 class PortableSerializer(JsonPlusSerializer):
-    """LangGraph's serializer, but for what JSON carries whole: such values and messages are written as JSON in
-    the way of LangGraph for JavaScript, and what that wrote is read. Anything else is msgpack, which Python
-    alone reads."""
+    """LangGraph's serializer, except for JSON values and messages: they are written as JSON like in
+    LangGraph for JavaScript, and can be read by both. Anything else is msgpack, which only Python
+    reads."""
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         try:
@@ -155,8 +155,8 @@ BUILT: dict[str, Callable[[Any], Any]] = {
 
 
 def revived(value: dict[str, Any]) -> Any:
-    """What an `lc` object stands for: messages, and the values that LangGraph for JavaScript writes so. Any
-    other stays as it is: stored data makes nothing run."""
+    """The value of an `lc` object: messages, and the values that LangGraph for JavaScript writes this way. Any
+    other is unchanged: reading stored data runs no code."""
     marked: Any = value.get("lc")
     if marked not in (1, 2):
         return value

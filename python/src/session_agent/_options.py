@@ -1,4 +1,4 @@
-"""The options with which an agent is opened, and those of a call beside its input."""
+"""The options with which an agent is opened, and those of a call in addition to its input."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CallOptions(TypedDict, total=False):
     """The seconds that each attempt may be without a byte from the agent. `None`: no limit."""
     retry: Retry
     trace: Trace
-    """The trace of this call, in place of what the agent's `trace` gives."""
+    """The trace of this call, instead of the agent's `trace`."""
 
 
 # A turn that calls tools may be silent for a while.

@@ -19,7 +19,7 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 """Called after each piece of the file."""
 
 ExportLine: TypeAlias = dict[str, Any]
-"""A line of a file. Its `type` tells what it holds."""
+"""A line of a file. Its `type` is its kind."""
 
 
 class Readable(Protocol):
@@ -69,7 +69,7 @@ def bytes_of(piece: bytes | str) -> bytes:
 
 
 class Counter:
-    """Tells after each piece how many bytes and lines have passed."""
+    """Reports after each piece how many bytes and lines have passed."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
         self._on_progress = on_progress
@@ -137,8 +137,8 @@ PART_SESSIONS = 2_000
 class Parts:
     """Cuts the file of an agent between two sessions. Each part is a file by itself.
 
-    `take` is asked for each line: what it gives is sent, and `is_full` says that the part
-    ends there.
+    `take` is called for each line: its result is sent, and `is_full` marks the end of the
+    part.
     """
 
     def __init__(self, part_bytes: int) -> None:
@@ -169,7 +169,7 @@ class Parts:
             told: Any = json.loads(line).get("sessions")
             if told != self._whole:
                 raise NetworkError(
-                    f"The file holds {self._whole} sessions of {told}: lines were lost.", operation="importAgent"
+                    f"The file has {self._whole} sessions of {told}: lines were lost.", operation="importAgent"
                 )
             return self._done()
         if line.startswith(END):

@@ -89,7 +89,7 @@ def parts_of(content: Any) -> list[Json]:
 
 
 def text_of(content: Any, others: set[str]) -> str:
-    """The texts of a content. `others` are parts that are read elsewhere, or say nothing that is kept."""
+    """The texts of a content. `others` are parts that are read elsewhere, or are not stored."""
     if content is None:
         return ""
     if isinstance(content, str):

@@ -151,8 +151,8 @@ class SessionAgentSaver(BaseCheckpointSaver[str]):
 class SessionAgentStore(BaseStore):
     """LangGraph's store, in a searchable block of an agent: an item is an entry.
 
-    A query finds by the words of the value, and by its meaning where the agent has `vectors`; items without a
-    hit are left out. A block holds 10,000 entries of 64 KiB. There is no `ttl`, and `index` with a list of
+    A query matches the words of the value, and its meaning if the agent has `vectors`; items that don't
+    match are left out. A block can have 10,000 entries of 64 KiB. There is no `ttl`, and `index` with a list of
     fields searches the whole value.
     """
 

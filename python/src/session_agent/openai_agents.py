@@ -1,10 +1,10 @@
-"""A session of OpenAI's Agents SDK, kept in a session of an agent.
+"""A session of OpenAI's Agents SDK, stored in a session of an agent.
 
     pip install session-agent[openai-agents]
 
-The items are the events of the default branch. An event says in the log's own words what an item says, so
-that search, chat, JavaScript and other frameworks read it. If those words do not give the item back exactly,
-the event keeps the whole item in its metadata.
+The items are the events of the default branch. An event represents the item, so that
+search, chat, JavaScript and other frameworks can read it. If an event can't represent the item exactly, the
+whole item is stored in its metadata.
 """
 
 from __future__ import annotations

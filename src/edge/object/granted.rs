@@ -47,7 +47,7 @@ impl Object {
         if granted == NOTHING {
             return Err(Error::new(
                 Code::Unauthorized,
-                "This agent does not let the request in.",
+                "This agent refuses the request.",
             ));
         }
         // A browser sends a cookie along with the requests of any page.

@@ -66,7 +66,7 @@ impl AgentName {
         }
         Err(Error::invalid(
             "agent",
-            "The path names another agent than the one whose object this is.",
+            "The path is for another agent than this object's.",
         ))
     }
 

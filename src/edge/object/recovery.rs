@@ -57,7 +57,7 @@ impl Object {
     /// the next request.
     pub(super) async fn end_life(&self) {
         self.outbound.sleep(LAST_WORDS_MS).await;
-        let reason = JsValue::from("The agent begins anew with a restored state.");
+        let reason = JsValue::from("The agent is restarting with a restored state.");
         let ended = Reflect::get(self.state.as_ref(), &"abort".into())
             .and_then(JsCast::dyn_into::<js_sys::Function>)
             .and_then(|abort| abort.call1(self.state.as_ref(), &reason));

@@ -786,7 +786,7 @@ fn no_door_lets_a_token_spend_more_than_its_limits() {
             assert!(outcome.work.is_none(), "{frame}");
             let reply = &outcome.replies[0];
             assert!(
-                ["limits.turnsPerMinute", "needs the Worker's secret"]
+                ["limits.turnsPerMinute", "requires the Worker's secret"]
                     .iter()
                     .any(|said| reply.contains(said))
                     || !is_over && reply.contains("turn of this session is running"),

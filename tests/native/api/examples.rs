@@ -548,7 +548,7 @@ fn about_prompts_and_tools() -> Bodies {
         ("cancelTurn", json!({"sessionId": "s"})),
         (
             "defineTool",
-            json!({"name": "track", "description": "Says where a parcel is.", "url": "https://tools.example/track"}),
+            json!({"name": "track", "description": "Finds a parcel.", "url": "https://tools.example/track"}),
         ),
         ("removeTool", json!({"name": "echo"})),
         ("removeTool", json!({"name": "gone", "restore": true})),

@@ -225,7 +225,7 @@ fn a_call_is_tried_with_growing_pauses_and_then_kept_as_failed() {
         (&failed[0]["attempts"], &failed[0]["sessionId"]),
         (&json!(5), &json!("s"))
     );
-    assert_eq!(failed[0]["reason"], "it answered with status 302");
+    assert_eq!(failed[0]["reason"], "it returned status 302");
     alice.host.advance(86_400_000);
     assert_eq!(alice.calls_back(), None);
     assert_eq!(alice.told_ends().len(), 5);

@@ -86,7 +86,7 @@ fn a_turn_of_a_destroyed_agent_is_cancelled_and_writes_nothing() {
             "abort",
             "{what}: {chunks:?}"
         );
-        assert!(!format!("{chunks:?}").contains("safe to send"), "{what}");
+        assert!(!format!("{chunks:?}").contains("safely retry"), "{what}");
         assert_eq!(alice.db.dump(), before, "{what}");
         assert_eq!(agent.turns.running(), 0, "{what}");
     }

@@ -11,7 +11,7 @@ use base::database::Database as _;
 use base::testing::{Said, cut_off};
 use chat::run::cycle::run;
 
-const LEFT_OUT: &str = "left out here and kept in the log";
+const LEFT_OUT: &str = "omitted here and stored in the log";
 
 /// An output with an end of its own.
 fn long(length: usize) -> String {

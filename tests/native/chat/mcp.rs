@@ -222,55 +222,55 @@ fn a_result_is_what_the_server_says_or_why_there_is_none() {
         ),
         (
             Said::json(&refusal),
-            "Error: `gh_a` gave no result: it refused: No such tool.",
+            "Error: `gh_a` returned no result: it refused: No such tool.",
         ),
         (
             result(9, text("For another.")),
-            "Error: `gh_a` gave no result: it answered another request than it was asked.",
+            "Error: `gh_a` returned no result: it answered a different request.",
         ),
         (
             result(1, json!([1])),
-            "Error: `gh_a` failed: it answered with something else than a tool's result.",
+            "Error: `gh_a` failed: its answer was not a tool result.",
         ),
         (
             events(std::slice::from_ref(&progress)),
-            "Error: `gh_a` gave no result: it ended its answer without a result.",
+            "Error: `gh_a` returned no result: it ended its answer without a result.",
         ),
         (
             broken(CallFailure::TookTooLong { total_ms: 300_000 }),
-            "Error: `gh_a` gave no result: its answer took longer than 300 s.",
+            "Error: `gh_a` returned no result: its answer took longer than 300 s.",
         ),
         (
             broken(CallFailure::TooLarge { max_bytes: 262_144 }),
-            "Error: `gh_a` gave no result: its answer is larger than 262144 bytes.",
+            "Error: `gh_a` returned no result: its answer is larger than 262144 bytes.",
         ),
         (
             Err(CallFailure::TimedOut { silence_ms: 30_000 }),
-            "Error: `gh_a` gave no result: it said nothing for 30 s.",
+            "Error: `gh_a` returned no result: it sent nothing for 30 s.",
         ),
         (
             failed(200, "<html>"),
-            "Error: `gh_a` gave no result: it answered with neither JSON nor an event stream.",
+            "Error: `gh_a` returned no result: it returned neither JSON nor an event stream.",
         ),
         (
             failed(302, ""),
-            "Error: `gh_a` gave no result: it answered with status 302, and redirects are not followed.",
+            "Error: `gh_a` returned no result: it returned status 302, and redirects are not followed.",
         ),
         (
             failed(401, "Who?"),
-            "Error: `gh_a` gave no result: it answered with status 401.",
+            "Error: `gh_a` returned no result: it returned status 401.",
         ),
         (
             failed(404, "Where?"),
-            "Error: `gh_a` gave no result: it answered with status 404.",
+            "Error: `gh_a` returned no result: it returned status 404.",
         ),
         (
             failed(202, ""),
-            "Error: `gh_a` gave no result: it answered with neither JSON nor an event stream.",
+            "Error: `gh_a` returned no result: it returned neither JSON nor an event stream.",
         ),
         (
             Said::json(&json!([answer])),
-            "Error: `gh_a` gave no result: it answered with something else than a message of JSON-RPC.",
+            "Error: `gh_a` returned no result: it returned something other than a JSON-RPC message.",
         ),
     ] {
         assert_eq!(alice.uses(vec![answer]), expected);
@@ -318,11 +318,11 @@ fn nothing_is_written_for_a_server_that_does_not_list_its_tools() {
             vec![Ok(Said::text(301, ""))],
             "status 301, and redirects are not followed",
         ),
-        (vec![Ok(Said::text(401, ""))], "it answered with status 401"),
+        (vec![Ok(Said::text(401, ""))], "it returned status 401"),
         // It is asked once more in the newest revision.
         (
             vec![Ok(Said::text(404, "")), Ok(Said::text(404, ""))],
-            "it answered with status 404",
+            "it returned status 404",
         ),
         (
             vec![Ok(Said::text(200, "Hello."))],
@@ -330,12 +330,12 @@ fn nothing_is_written_for_a_server_that_does_not_list_its_tools() {
         ),
         (
             vec![revision("1999-01-01")],
-            "a revision of the protocol that is not known here",
+            "an unknown revision of the protocol",
         ),
-        (vec![result(1, json!({}))], "named no revision"),
+        (vec![result(1, json!({}))], "specified no revision"),
         (
             vec![begun(), Ok(Said::text(500, ""))],
-            "it answered with status 500",
+            "it returned status 500",
         ),
         (
             vec![begun(), note(), result(2, json!({}))],
@@ -343,15 +343,15 @@ fn nothing_is_written_for_a_server_that_does_not_list_its_tools() {
         ),
         (
             vec![begun(), note(), result(1, json!({"tools": []}))],
-            "answered another request",
+            "answered a different request",
         ),
         (
             vec![begun(), note(), result(2, json!({"tools": many}))],
-            "lists more tools than there is room for",
+            "lists too many tools",
         ),
         (
             vec![begun(), note(), page(&"x".repeat(5_000))],
-            "lists more tools than there is room for",
+            "lists too many tools",
         ),
     ] {
         for answer in answers {
@@ -375,7 +375,7 @@ fn nothing_is_written_for_a_server_that_does_not_list_its_tools() {
     let error = alice
         .call("defineTool", json!({"name": "gh", "mcp": URL}))
         .unwrap_err();
-    assert!(error.message.contains("more tools than there is room for"));
+    assert!(error.message.contains("lists too many tools"));
     alice.outbound.answers.borrow_mut().clear();
     alice.outbound.falls_silent.set(true);
     let error = alice
@@ -503,7 +503,7 @@ fn a_session_that_the_server_forgot_is_begun_anew_once() {
     let lost = alice.uses(vec![gone(), hello(), note(), gone()]);
     assert_eq!(
         lost,
-        "Error: `gh_a` gave no result: it does not know its own session."
+        "Error: `gh_a` returned no result: it did not recognize its own session."
     );
     // A beginning that fails is made anew by the next call.
     let away = || {
@@ -516,7 +516,7 @@ fn a_session_that_the_server_forgot_is_begun_anew_once() {
         answers.extend(failing);
         assert_eq!(
             alice.uses(answers),
-            "Error: `gh_a` gave no result: it could not be reached."
+            "Error: `gh_a` returned no result: it could not be reached."
         );
         let heard = alice.uses(vec![gone(), hello(), note(), result(3, text("Back."))]);
         assert_eq!(heard, "Back.");
@@ -574,7 +574,7 @@ fn an_approval_is_for_the_definition_that_the_user_saw() {
     alice.chat(json!({"id": "s", "messages": [user("go"), asking]}));
     let calls = alice.outbound.calls.borrow();
     assert_eq!(calls.len(), before + 1, "the tool was not called");
-    assert!(calls[before].body.contains("the approval does not count"));
+    assert!(calls[before].body.contains("the approval is not valid"));
 }
 
 #[test]
@@ -627,7 +627,7 @@ fn a_server_that_is_away_costs_a_turn_its_time_and_nothing_else() {
             }),
             "it could not be reached",
         ),
-        (Ok(Said::text(500, "")), "it answered with status 500"),
+        (Ok(Said::text(500, "")), "it returned status 500"),
         (
             result(1, json!({"tools": 7})),
             "it answered `tools/list` without a list",
@@ -657,7 +657,7 @@ fn a_server_that_is_away_costs_a_turn_its_time_and_nothing_else() {
         problem
             .as_str()
             .unwrap()
-            .contains("Tools may not be at https://tools.example")
+            .contains("Tools at https://tools.example")
     );
     // A call is checked by the settings as they are now.
     alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
@@ -706,7 +706,7 @@ fn a_call_is_made_only_with_the_definition_that_the_model_saw() {
     assert!(
         calls[7]
             .body
-            .contains("was changed or removed after you asked")
+            .contains("was changed or removed after you called it")
     );
 }
 
@@ -731,7 +731,7 @@ fn a_call_of_another_tool_never_becomes_a_call_of_a_servers() {
         assert!(
             calls[4]
                 .body
-                .contains("was changed or removed after you asked")
+                .contains("was changed or removed after you called it")
         );
     }
 }

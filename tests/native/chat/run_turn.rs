@@ -112,7 +112,11 @@ fn another_text_under_the_id_of_an_answered_message_is_refused() {
     let error = alice.call("runTurn", other).unwrap_err();
     assert_eq!(error.code.name(), "already_exists");
     assert_eq!(error.details()["id"], "u-hi");
-    assert!(error.message.contains("another text"), "{}", error.message);
+    assert!(
+        error.message.contains("a different text"),
+        "{}",
+        error.message
+    );
     assert_eq!(alice.db.dump(), before);
     // What is no text may differ: a caller that repeats a call makes it anew.
     let mut again = asks("hi");

@@ -105,7 +105,7 @@ fn a_secret_that_a_tool_may_not_have_is_refused_when_it_is_defined_and_when_it_i
     assert!(
         calls[1]
             .body
-            .contains("goes to https://other.example alone")
+            .contains("only sent to https://other.example,")
     );
 }
 
@@ -157,5 +157,5 @@ fn an_approval_is_for_the_headers_that_the_tool_had() {
     alice.chat(json!({"id": "s", "messages": [user("go"), asking]}));
     let calls = alice.outbound.calls.borrow();
     assert_eq!(calls.len(), 2, "the tool was not called");
-    assert!(calls[1].body.contains("the approval does not count"));
+    assert!(calls[1].body.contains("the approval is not valid"));
 }

@@ -178,7 +178,7 @@ fn a_model_that_sends_comments_alone_fails_its_turn_by_name() {
     with_trickle(&alice, ": waiting\n\n", 10_000);
     let chunks = alice.says("Hi.");
     let error = chunks.last().unwrap()["errorText"].as_str().unwrap();
-    assert!(error.contains("it said nothing for 120 s"), "{error}");
+    assert!(error.contains("it sent nothing for 120 s"), "{error}");
     assert_eq!(alice.outbound.trickled_ms.get(), MUTE_MS);
 }
 

@@ -263,7 +263,7 @@ fn a_failing_tool_is_data_that_the_model_reads() {
     assert_eq!(errors.len(), 2);
     let asked = alice.outbound.calls.borrow()[2].body.clone();
     assert!(asked.contains("failed with status 500: broken"));
-    assert!(asked.contains("There is no such tool. There are: echo."));
+    assert!(asked.contains("There is no such tool. Available tools: echo."));
     assert_eq!(alice.shown()[1]["parts"][1]["state"], "output-error");
 }
 
@@ -389,7 +389,7 @@ fn a_call_that_the_user_declines_is_not_run() {
     assert_eq!(kinds(&chunks)[1], "tool-output-denied");
     let calls = alice.outbound.calls.borrow();
     assert_eq!(calls.len(), 2);
-    assert!(calls[1].body.contains("They said: too much"));
+    assert!(calls[1].body.contains("Reason: too much"));
     assert_eq!(alice.shown()[1]["parts"][1]["state"], "output-denied");
 }
 

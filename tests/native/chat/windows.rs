@@ -181,7 +181,7 @@ fn a_refusal_for_length_leads_to_one_compaction_and_one_more_try() {
         requests[21][0]["content"]
             .as_str()
             .unwrap()
-            .starts_with("Summarise")
+            .starts_with("Summarize")
     );
     assert!(
         tokens(second) * 2 <= tokens(first) + 40,

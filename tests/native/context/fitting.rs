@@ -111,7 +111,7 @@ fn one_message_that_is_longer_than_the_budget_is_cut_and_not_dropped() {
     let shown = contents(&context);
     let last = shown.last().unwrap();
     assert!(last.starts_with("BEGIN") && last.ends_with("What is it?"));
-    assert!(last.contains("left out here and kept in the log"));
+    assert!(last.contains("omitted here and stored in the log"));
     // A small budget still holds the rest of the conversation.
     assert!(shown[0].starts_with("Question 1"));
 }
@@ -182,7 +182,7 @@ fn older_files_are_named_instead_of_sent() {
         assert!(context["messages"][0].get("files").is_none());
         assert_eq!(
             context["messages"][0]["content"],
-            "See:\n[Attachment: first.png, image/png; shown earlier, left out here]"
+            "See:\n[Attachment: first.png, image/png; shown earlier, omitted here]"
         );
     }
     alice.ok("configureAgent", json!({"keepMedia": 5}));

@@ -69,7 +69,7 @@ fn older_files_are_named_on_every_page() {
     append(&alice, "old", "user", picture.clone());
     alice.say(&["1", "2", "3"]);
     append(&alice, "new", "user", picture.clone());
-    let named = json!([{"type": "text", "text": "[Attachment: a.png, image/png; shown earlier, left out here]"}]);
+    let named = json!([{"type": "text", "text": "[Attachment: a.png, image/png; shown earlier, omitted here]"}]);
     let shown = history(&alice, json!({}));
     assert_eq!(shown["messages"][0]["parts"], named);
     assert_eq!(shown["messages"][0]["id"], "old");
@@ -116,7 +116,7 @@ fn an_unloaded_document_is_gone_and_a_loaded_one_is_whole() {
     );
     assert_eq!(
         output(),
-        "[unloaded: skills/deploy — load_context brings it back]"
+        "[unloaded: skills/deploy — load_context restores it]"
     );
 }
 
@@ -133,6 +133,6 @@ fn files_in_a_tools_output_are_named() {
     let output = &history(&alice, json!({}))["messages"][0]["parts"][0]["output"];
     assert_eq!(
         *output,
-        json!({"picture": "[a file, image/png, 2022 bytes, left out here]", "n": 1})
+        json!({"picture": "[a file, image/png, 2022 bytes, omitted here]", "n": 1})
     );
 }

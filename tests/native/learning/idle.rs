@@ -287,7 +287,12 @@ fn failures_are_shown_pause_and_end() {
             (&error["at"], &error["attempts"]),
             (&json!(at), &json!(attempt))
         );
-        assert!(error["message"].as_str().unwrap().contains("not the JSON"));
+        assert!(
+            error["message"]
+                .as_str()
+                .unwrap()
+                .contains("not the requested JSON")
+        );
         alice.host.advance(pause_ms);
     }
     // The third time, these entries are passed over.

@@ -231,7 +231,7 @@ fn a_backup_is_not_restored_among_another_agents_sessions() {
         .unwrap_err();
     assert_eq!(error.code.name(), "already_exists");
     assert!(
-        error.message.contains("other sessions than the file"),
+        error.message.contains("sessions that are not in the file"),
         "{}",
         error.message
     );

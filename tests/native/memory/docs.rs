@@ -143,7 +143,7 @@ fn the_model_searches_its_knowledge_and_adds_to_it() {
     );
     assert_eq!(
         written,
-        json!({"output": "Kept in knowledge as \"when-we-deploy\". search_context finds it.", "isError": false})
+        json!({"output": "Stored in knowledge as \"when-we-deploy\". search_context finds it.", "isError": false})
     );
     let found = tool(
         &alice,
@@ -190,7 +190,7 @@ fn a_checklist_is_loaded_followed_and_unloaded() {
     let again = tool(&alice, "load_context", named.clone());
     assert_eq!(
         again["output"],
-        "skills/deploy-checklist is loaded already: it stands in your context."
+        "skills/deploy-checklist is already loaded in your context."
     );
 
     let unloaded = tool(&alice, "unload_context", named.clone());
@@ -199,7 +199,7 @@ fn a_checklist_is_loaded_followed_and_unloaded() {
     assert_eq!(
         result_of(&context),
         Some(json!(
-            "[unloaded: skills/deploy-checklist — load_context brings it back]"
+            "[unloaded: skills/deploy-checklist — load_context restores it]"
         ))
     );
     // The log still has the document.
@@ -261,7 +261,7 @@ fn a_document_that_a_tool_or_a_file_brought_is_quoted_wherever_a_model_reads_it(
         let loaded = tool(&alice, "load_context", named.clone());
         assert_eq!(loaded["output"], json!(quoted(source)));
         let again = tool(&alice, "load_context", named.clone());
-        assert!(again["output"].as_str().unwrap().contains("loaded already"));
+        assert!(again["output"].as_str().unwrap().contains("already loaded"));
     }
     // The answer in the log is the document, and stays so in a long conversation.
     alice.ok(
@@ -367,7 +367,7 @@ fn a_model_is_told_its_mistakes() {
         (
             "set_contxt",
             json!({}),
-            "There is no such tool. There are: set_context, search_context, load_context, unload_context, forget.",
+            "There is no such tool. Available tools: set_context, search_context, load_context, unload_context, forget.",
         ),
         (
             "session_search",
@@ -417,7 +417,7 @@ fn a_model_is_told_its_mistakes() {
         (
             "set_context",
             json!({"label": "tiny", "content": long}),
-            "Block `tiny` would hold 7 tokens; its budget is 3.",
+            "Block `tiny` would have 7 tokens; its budget is 3.",
         ),
         (
             "search_context",
@@ -432,7 +432,7 @@ fn a_model_is_told_its_mistakes() {
         (
             "load_context",
             json!({"label": "skills", "key": "../soul"}),
-            "`key` climbs",
+            "`key` contains `.` or `..`.",
         ),
         (
             "unload_context",
@@ -465,7 +465,7 @@ fn a_model_is_told_its_mistakes() {
     );
     assert_eq!(
         outcome["output"],
-        "Written. memory holds 2 of 1100 tokens now."
+        "Written. memory now uses 2 of 1100 tokens."
     );
 }
 
@@ -495,10 +495,7 @@ fn the_model_searches_what_was_said_in_other_sessions() {
         "callTool",
         json!({"sessionId": "t", "name": "session_search", "arguments": {"query": "launch codes"}}),
     );
-    assert_eq!(
-        found["output"],
-        "Nothing that was said matches. Try other words."
-    );
+    assert_eq!(found["output"], "No message matches. Try other words.");
 }
 
 #[test]
@@ -543,7 +540,7 @@ fn the_readmes_memory_is_rendered_as_it_prints_it() {
     );
     assert_eq!(
         written["output"],
-        "Written. memory holds 7 of 1100 tokens now."
+        "Written. memory now uses 7 of 1100 tokens."
     );
     let rendered = alice.ok("renderPrompt", json!({}));
     let readme = include_str!("../../../README.md");

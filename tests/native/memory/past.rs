@@ -232,11 +232,11 @@ fn a_replaced_fact_is_found_in_the_past_and_named_now() {
     let now = tool(json!({"label": "kb", "query": "lives"}));
     assert_eq!(
         now,
-        "[rome]\n(source: operator; written 1970-01-01; in place of oslo)\n> The user lives in Rome.\n\n[oslo] holds no longer: rome replaced it on 1970-01-01."
+        "[rome]\n(source: operator; written 1970-01-01; replaces oslo)\n> The user lives in Rome.\n\n[oslo] is no longer true: rome replaced it on 1970-01-01."
     );
     assert_eq!(
         tool(json!({"label": "kb", "query": "lives", "asOf": "1970-01-01"})),
-        "[rome]\n(source: operator; written 1970-01-01; in place of oslo)\n> The user lives in Rome."
+        "[rome]\n(source: operator; written 1970-01-01; replaces oslo)\n> The user lives in Rome."
     );
     assert!(tool(json!({"label": "kb", "query": "lives", "asOf": "soon"})).contains("2026-01-31"));
 }
@@ -503,7 +503,7 @@ fn a_model_says_when_a_fact_holds_and_what_it_replaces() {
     assert_eq!(listed("rome")["validUntil"], 31 * 86_400_000_i64);
     let before = alice.db.dump();
     for (metadata, told) in [
-        (json!({"supersedes": ["nobody"]}), "does not have"),
+        (json!({"supersedes": ["nobody"]}), "doesn't have"),
         (
             json!({"supersedes": [7]}),
             "`metadata.supersedes` must be a list",

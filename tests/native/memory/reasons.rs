@@ -179,7 +179,7 @@ fn agents_that_lead_back_to_each_other_are_named_by_the_block_and_by_no_prompt()
     for operation in ["renderPrompt", "refreshPrompt"] {
         let prompt = town.ok("alice", operation, json!({"sessionId": "s"}))["prompt"].to_string();
         assert!(
-            prompt.contains("unavailable: the agent that keeps it"),
+            prompt.contains("unavailable: the agent that stores it"),
             "{prompt}"
         );
         assert!(!prompt.contains("bob") && !prompt.contains('→'), "{prompt}");

@@ -132,10 +132,11 @@ fn write_no_booleans(value: &mut Value) {
 fn sent_message() -> Value {
     json!({
         "type": "object",
-        "description": "A message of the AI SDK as it is sent. The application's own fields are kept.",
+        "description": "A message of the AI SDK as it is sent. The application's own fields are \
+                        preserved.",
         "required": ["role", "parts"],
         "properties": {
-            "id": {"type": ["string", "null"], "minLength": 1, "maxLength": 200, "description": "Left out: the agent makes one."},
+            "id": {"type": ["string", "null"], "minLength": 1, "maxLength": 200, "description": "If omitted, the agent generates one."},
             "role": {"type": "string", "pattern": "^(user|assistant|system)$"},
             "parts": {
                 "type": "array",

@@ -12,7 +12,9 @@ pub fn chat() -> Value {
     json!({
         "operationId": "chat",
         "summary": "A chat turn, as server-sent events.",
-        "description": "Each event is one chunk of the AI SDK's UI message stream; the last one is `[DONE]`. Only messages that the log does not have are written. The turn goes on when the client goes away.",
+        "description": "Each event is one chunk of the AI SDK's UI message stream; the last one is \
+                        `[DONE]`. Only messages that are not in the log are written. The turn \
+                        continues if the client disconnects.",
         "parameters": [agent_parameter(), session_parameter("query", false)],
         "requestBody": {"content": {"application/json": {
             "schema": {
@@ -20,7 +22,7 @@ pub fn chat() -> Value {
                 "properties": {
                     "id": {"type": "string", "minLength": 1, "maxLength": 200, "description": "The session. Default: the one in the address, or `default`."},
                     "message": message,
-                    "messages": {"type": "array", "maxItems": MAX_MESSAGES, "items": message, "description": "The conversation, of which the newest message is new. Give this or `message`."},
+                    "messages": {"type": "array", "maxItems": MAX_MESSAGES, "items": message, "description": "The conversation, with the new message last. Set this or `message`."},
                     "trigger": {"type": "string", "enum": ["submit-message", "regenerate-message"]},
                     "messageId": {"type": "string", "description": "The message to answer once more, or to replace."},
                     "model": {"type": "string"},
@@ -39,7 +41,7 @@ pub fn chat() -> Value {
 pub fn resume() -> Value {
     json!({
         "operationId": "resumeChat",
-        "summary": "The running turn of a session, from its beginning on.",
+        "summary": "The running turn of a session, from its beginning.",
         "parameters": [agent_parameter(), session_parameter("path", true)],
         "responses": {
             "200": stream(),

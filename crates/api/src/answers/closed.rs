@@ -86,7 +86,7 @@ impl<'de> Visitor<'de> for Walk {
         while let Some(name) = map.next_key::<String>()? {
             if names.contains(&name) {
                 return Err(A::Error::custom(format!(
-                    "the field `{name}` stands there twice"
+                    "the field `{name}` appears twice"
                 )));
             }
             match CALLERS.contains(&name.as_str()) {

@@ -60,7 +60,7 @@ impl Document {
 #[track_caller]
 fn check(operation: &str, validator: &Validator, text: &str) {
     if let Err(error) = serde_json::from_str::<OnceNamed>(text) {
-        panic!("{operation} answered what no object in JSON may say: {error}");
+        panic!("{operation} returned an invalid JSON object: {error}");
     }
     let value: Value = serde_json::from_str(text).unwrap();
     let wrong: Vec<String> = validator
@@ -69,7 +69,8 @@ fn check(operation: &str, validator: &Validator, text: &str) {
         .collect();
     assert!(
         wrong.is_empty(),
-        "{operation} answered what openapi.json does not say. {}\nIf the answer is right, `UPDATE=1 cargo test openapi` writes the document anew.",
+        "{operation} returned an answer that openapi.json does not describe. {}\nIf the answer is \
+         right, `UPDATE=1 cargo test openapi` updates the document.",
         wrong.join("\n")
     );
 }

@@ -30,7 +30,9 @@ use base::json::json;
 use base::trace::{TRACEPARENT, TRACESTATE};
 
 /// The text that tells a model about this server.
-const INSTRUCTIONS: &str = "The durable memory of one agent. The tools read and write its blocks, and `search` finds what was said. The resources are the blocks and their documents. The prompt `system` is the memory as a system prompt.";
+const INSTRUCTIONS: &str = "The durable memory of one agent. The tools read and write its blocks, \
+                            and `search` searches conversations. The resources are the blocks and \
+                            their documents. The prompt `system` is the memory as a system prompt.";
 
 /// A request as it arrived.
 pub struct McpRequest<'a> {
@@ -64,11 +66,12 @@ pub async fn answer(agent: &Agent<'_>, request: McpRequest<'_>) -> McpAnswer {
         body,
     } = request;
     let Some(form) = headers.form() else {
-        let message = "The answer is JSON or an event stream: `Accept` must name `application/json` or `text/event-stream`.";
+        let message = "The answer is JSON or an event stream: `Accept` must include \
+                       `application/json` or `text/event-stream`.";
         return refuse(Form::Json, None, &RpcError::request(message), 406);
     };
     if !headers.is_json() {
-        let message = "A message is JSON: send it with `content-type: application/json`.";
+        let message = "Messages are JSON: send them with `content-type: application/json`.";
         return refuse(form, None, &RpcError::request(message), 415);
     }
     let incoming = match RpcMessage::parse(&body) {

@@ -33,7 +33,8 @@ pub fn cut<T: Listed>(items: Vec<T>, request: &Request) -> Result<Page<T>, RpcEr
         if !items.any(|item| item.place().as_bytes() == last) {
             return Err(RpcError::params(
                 "cursor",
-                "`cursor` is none of this list, which may have changed: begin again without one.",
+                "`cursor` is not valid for this list, which may have changed. Start again without \
+                 one.",
             ));
         }
     }

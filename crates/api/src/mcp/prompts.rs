@@ -10,7 +10,7 @@ use base::action::Role;
 use base::json::{self, json};
 
 const NAME: &str = "system";
-const DESCRIPTION: &str = "The agent's memory as it stands now, as a system prompt.";
+const DESCRIPTION: &str = "The agent's current memory, as a system prompt.";
 
 #[derive(Deserialize)]
 struct PromptArguments {

@@ -138,7 +138,7 @@ fn read_value(value: &str) -> Option<String> {
 fn mismatch(header: &str, field: &str) -> RpcError {
     RpcError::new(
         HEADER_MISMATCH,
-        format!("The header `{header}` must say the same as `{field}` in the body."),
+        format!("The header `{header}` must equal `{field}` in the body."),
     )
 }
 
@@ -149,7 +149,7 @@ fn unsupported(version: &str) -> RpcError {
         ..RpcError::new(
             UNSUPPORTED_VERSION,
             format!(
-                "This revision of the protocol is not served. Served are {}.",
+                "This revision of the protocol is not supported. Supported revisions: {}.",
                 SUPPORTED.join(", ")
             ),
         )

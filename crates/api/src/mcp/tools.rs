@@ -98,10 +98,11 @@ fn search_tool() -> Result<Tool, Error> {
     let schema = json!({
         "type": "object",
         "properties": {
-            "query": {"type": "string", "description": "Words, a \"quoted phrase\", or a beginning*. Give this or `queries`."},
+            "query": {"type": "string", "description": "Words, a \"quoted phrase\", or a prefix*. Pass this or `queries`."},
             "queries": {
                 "type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_QUERIES,
-                "description": "Several questions in place of `query`, if the answer may stand in several places. All results make one ranking."
+                "description": "Several questions instead of `query`, if the answer may be in \
+                                several places. All results are merged into one ranking."
             },
             "sessionId": {"type": "string", "description": "Search only this session."},
             "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
@@ -119,14 +120,16 @@ fn search_tool() -> Result<Tool, Error> {
                     "metadata": {"type": "object", "description": "A value for each key, or {in: [values]}, {gt: value}, {lt: value}."}
                 },
                 "additionalProperties": false,
-                "description": "Only sessions with these tags and metadata."
+                "description": "Only sessions with these tags and this metadata."
             }
         },
         "additionalProperties": false
     });
     Ok(Tool {
         name: SEARCH.to_owned(),
-        description: "Search what was said in conversations, and what tools answered in them. Gives the best places, best first.".to_owned(),
+        description: "Search the messages and tool results of conversations. Returns the best \
+                      matches, best first."
+            .to_owned(),
         input_schema: json::raw(json::text(&schema))?,
     })
 }

@@ -88,14 +88,15 @@ pub fn check_lifted(change: &ConfigureAgent, deployed: &ConfigLayer) -> Result<(
     if matches!(change.summarize.given(), Some(Some(named)) if named.service.is_none())
         && !matches!(deployed.summarize, Some(Some(_)))
     {
-        let message = "`summarize.service` is missing: the name of a service binding.";
+        let message = "`summarize.service` is missing: set it to the name of a service binding.";
         return Err(Error::invalid("summarize.service", message));
     }
     Ok(())
 }
 
 fn needs_into() -> Error {
-    let message = "`learn.into` is missing: the label of a searchable block. `null`, or `{}` where a default is deployed, switches learning off.";
+    let message = "`learn.into` is missing: set it to the label of a searchable block. To turn \
+                   learning off, set `learn` to `null`, or to `{}` if a default is deployed.";
     Error::invalid("learn.into", message)
 }
 
@@ -174,15 +175,15 @@ impl RunAtOnce for GetConfig {
 /// Drops every table and empties the storage. The next call starts with an empty
 /// agent.
 ///
-/// An agent that stands in a directory is written out of it first. If the directory gives
-/// no answer, nothing is destroyed.
+/// An agent in a directory is removed from it first. If the directory doesn't respond,
+/// nothing is destroyed.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Destroy {
-    /// The agent's name, which guards against mistakes.
+    /// The agent's name, as a confirmation.
     confirm: String,
-    /// Answers with a receipt, too: what there was, counted up to a million of each kind.
+    /// Also return a receipt, with counts of up to a million of each kind.
     #[serde(default)]
     purge: bool,
 }
@@ -194,7 +195,7 @@ pub struct Destroyed {
     /// With `purge`: what was erased.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     receipt: Option<Receipt>,
-    /// With `purge`: the other agents that keep blocks of this one. They are still there.
+    /// With `purge`: the other agents that store blocks of this one. They still exist.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "testing", schemars(default))]
     homes: Vec<String>,
@@ -213,7 +214,7 @@ impl RunWaiting for Destroy {
         if self.confirm != agent.name {
             return Err(Error::invalid(
                 "confirm",
-                "`confirm` must be this agent's name, to the letter. Nothing was destroyed.",
+                "`confirm` must be exactly this agent's name. Nothing was destroyed.",
             ));
         }
         let receipted = self.purge.then_some(Self::NAME);

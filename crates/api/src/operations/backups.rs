@@ -38,7 +38,7 @@ const TIME_DIGITS: usize = 15;
 
 const SUFFIX: &str = ".ndjson";
 
-/// The place to which a backup is written.
+/// Where to write a backup.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -47,16 +47,16 @@ enum BackupPlace {
     R2,
 }
 
-/// Writes the whole agent as a file into the bucket `BACKUP_BUCKET`. The answer comes when
-/// the file is there. To restore it, import it into an empty agent.
+/// Writes the whole agent as a file to the bucket `BACKUP_BUCKET`, and returns when the
+/// file is complete. To restore it, import it into an empty agent.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Backup {
-    /// `r2` alone.
+    /// Only `r2`.
     #[serde(default)]
     to: BackupPlace,
-    /// The number of this agent's newest backups that stay in the bucket. Left out: all.
+    /// The number of this agent's newest backups to retain in the bucket. If omitted: all.
     keep: Option<Limit<7, 1000>>,
 }
 
@@ -223,7 +223,7 @@ pub fn failed(failure: CallFailure) -> Error {
         failure => Error::new(
             Code::StorageFailed,
             format!(
-                "The bucket of backups did not do what it was asked: {}. What is half done does not count. Try again.",
+                "The backup bucket failed: {}. Incomplete backups are ignored. Try again.",
                 failure.reason()
             ),
         ),
@@ -244,8 +244,8 @@ pub fn load_plan(agent: &Agent<'_>) -> Result<BackupPlan> {
     Ok(config.backups.unwrap_or_default())
 }
 
-/// Lists the backups of this agent in the bucket `BACKUP_BUCKET`, the newest first, at most
-/// a thousand, and says when the next one is due.
+/// Lists the backups of this agent in the bucket `BACKUP_BUCKET`, newest first, at most a
+/// thousand, and the time of the next scheduled one.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

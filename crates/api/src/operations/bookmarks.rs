@@ -9,20 +9,20 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::Count;
 
-/// Names a state of the whole agent, of now or of a time within the last 30 days, so that
-/// `restoreBookmark` can bring it back.
+/// Returns a bookmark of the whole agent's state, now or at a time within the last 30 days,
+/// which `restoreBookmark` can restore.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBookmark {
-    /// The time, in milliseconds since the epoch. Left out: now.
+    /// The time, in milliseconds since the epoch. Default: now.
     at: Option<Count>,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct BookmarkOfTime {
-    /// The platform's name of the state.
+    /// The platform's bookmark of the state.
     bookmark: String,
     at: i64,
 }
@@ -44,19 +44,19 @@ impl RunWaiting for GetBookmark {
     }
 }
 
-/// Brings back the state that a bookmark names, with all sessions, memory and settings of
-/// that time. All that came later is gone. The answer's `undo` is a bookmark that brings the
-/// present state back.
+/// Restores the state of a bookmark, with all sessions, memory and settings of that time.
+/// Everything newer is lost. The answer's `undo` is a bookmark that restores the current
+/// state.
 ///
-/// The agent starts anew right after the answer. Turns that run end, and sockets are closed.
-/// A purge is undone with everything else, if the bookmark is older.
+/// The agent restarts right after the answer. Running turns end, and sockets are closed. If
+/// the bookmark is older than a purge, the purge is undone, too.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RestoreBookmark {
-    /// As `getBookmark` gave it.
+    /// The bookmark from `getBookmark`.
     bookmark: Id,
-    /// The agent's name, which guards against mistakes.
+    /// The agent's name, as a confirmation.
     confirm: String,
 }
 
@@ -64,7 +64,7 @@ pub struct RestoreBookmark {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct BookmarkRestored {
     restored: bool,
-    /// The bookmark of the state that was left.
+    /// The bookmark of the previous state.
     undo: String,
 }
 
@@ -81,7 +81,7 @@ impl RunWaiting for RestoreBookmark {
         if self.confirm != agent.name {
             return Err(Error::invalid(
                 "confirm",
-                "`confirm` must be this agent's name, to the letter. Nothing was restored.",
+                "`confirm` must be exactly this agent's name. Nothing was restored.",
             ));
         }
         let undo = agent.recovery.restore_next(self.bookmark.as_str()).await?;

@@ -11,10 +11,10 @@ use chat::run::line::take_back;
 use chat::run::recover;
 use chat::run::watchers::show_if_watched;
 
-/// Stops the turn that runs in a session. The answer so far is kept.
+/// Stops the running turn of a session. The answer so far is stored.
 ///
-/// With `messageId`, the turn of this message alone is stopped. If the message still
-/// waits for its turn, the message is taken back and never reaches the log.
+/// With `messageId`, only the turn of this message is stopped. If the message is still
+/// queued, it is removed and never reaches the log.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -33,9 +33,9 @@ const MAX_SERVER_NAME_BYTES: usize = 32;
 /// service binding, or at an address whose origin is in `TOOL_ORIGINS`. With `mcp`,
 /// registers the tools of a server of the Model Context Protocol.
 ///
-/// The tool is called with a POST of `{name, arguments, agent, sessionId}`. The model
-/// reads the answer. The header `idempotency-key` names the call. The tools of a server
-/// are called as the protocol says. Their names begin with the server's name and `_`.
+/// The tool is called with a POST of `{name, arguments, agent, sessionId}`. The model reads
+/// the answer. The header `idempotency-key` identifies the call. The tools of an MCP server
+/// are called according to the protocol. Their names start with the server's name and `_`.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -44,26 +44,26 @@ pub struct DefineTool {
     name: String,
     /// The description of the tool. A server describes its tools itself.
     description: Option<String>,
-    /// JSON Schema of an object. Left out: any object.
+    /// JSON Schema of an object. Default: any object.
     parameters: Option<JsonObject>,
-    /// The service binding's name. Either this, `url` or `mcp`.
+    /// The service binding's name. Set exactly one of this, `url` and `mcp`.
     service: Option<Id>,
     url: Option<String>,
-    /// A server of the Model Context Protocol: its address, or `{service, path}` of a
-    /// service binding. The server is asked for its tools at once.
+    /// An MCP server: its URL, or `{service, path}` of a service binding. The server's
+    /// tools are fetched immediately.
     mcp: Option<ServerSource>,
-    /// Whether the user must approve each call. Left out: `false`, and `true` for a server.
+    /// Whether the user must approve each call. Default: `false`, and `true` for a server.
     needs_approval: Option<bool>,
-    /// Headers of each call. The value `secret:NAME` or `Bearer secret:NAME` stands for
-    /// the Worker's secret of this name. The variable `TOOL_SECRETS` must name the
-    /// tool's origin for this secret.
+    /// Headers of each call. The value `secret:NAME` or `Bearer secret:NAME` is replaced
+    /// with the Worker's secret of this name. The variable `TOOL_SECRETS` must assign the
+    /// secret to the tool's origin.
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    /// The longest time that a call may take, in milliseconds. Left out: 30 seconds of silence and
-    /// 5 minutes in all.
+    /// The timeout of a call, in milliseconds. If omitted: 30 seconds without data and 5
+    /// minutes in total.
     timeout_ms: Option<Limit<30_000, MAX_TIMEOUT_MS>>,
-    /// The most bytes of an answer. Left out: the model reads up to 256 KiB. A longer answer, up
-    /// to 1 MiB, is stored whole.
+    /// The maximum size of the answer that the model reads, in bytes. A longer answer, up to
+    /// 1 MiB, is stored whole.
     max_output_bytes: Option<Limit<262_144, MAX_TOOL_OUTPUT_BYTES>>,
 }
 
@@ -113,13 +113,14 @@ impl DefineTool {
         if is_ours(&self.name) {
             return Err(Error::invalid(
                 "name",
-                "`name` is one of the memory's own tools. Choose another.",
+                "`name` is the name of a memory tool. Choose another.",
             ));
         }
         if self.mcp.is_some() {
             return Err(Error::invalid(
                 "mcp",
-                "A server is asked for its tools, so it can't be deployed. Define it with `defineTool`.",
+                "A server's tools must be fetched, so it can't be deployed. Define it with \
+                 `defineTool`.",
             ));
         }
         let too_long = |field: &str, max: usize, actual: usize| {
@@ -172,7 +173,8 @@ impl DefineTool {
             return Err(Error::invalid(
                 "name",
                 format!(
-                    "`name` of a server must have at most {MAX_SERVER_NAME_BYTES} characters, and be none of the memory's own tools."
+                    "The `name` of a server must have at most {MAX_SERVER_NAME_BYTES} characters \
+                     and must not be the name of a memory tool."
                 ),
             ));
         }
@@ -184,7 +186,7 @@ impl DefineTool {
                 true => "description",
                 false => "parameters",
             };
-            let message = format!("A server describes its tools itself: leave `{field}` out.");
+            let message = format!("A server describes its own tools: omit `{field}`.");
             return Err(Error::invalid(field, message));
         }
         let source = self.mcp.ok_or_else(one_place)?;
@@ -215,7 +217,7 @@ impl DefineTool {
 fn one_place() -> Error {
     Error::invalid(
         "service",
-        "A tool is either behind a `service` binding or at a `url`, or a server of tools is at `mcp`: give one of them.",
+        "Set exactly one of `service` (a binding), `url`, or `mcp` (a server of tools).",
     )
 }
 

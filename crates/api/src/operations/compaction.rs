@@ -36,24 +36,24 @@ use store::limits::HolderLimits;
 
 /// Sets when and how far conversations are compacted. Fields that are left out stay.
 ///
-/// With `sessionId`, the settings hold for that session; without it, for all sessions
-/// that have no settings of their own.
+/// With `sessionId`, the settings apply to that session; without it, to all sessions that
+/// don't have their own.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConfigureCompaction {
     session_id: Option<Id>,
-    /// The context is compacted automatically beyond this many estimated tokens.
-    /// `null`: never, also not by chat turns. Unless it is set, chat turns alone compact,
-    /// before their model's window is full.
+    /// The context is compacted automatically beyond this many estimated tokens. `null`:
+    /// never, not even by chat turns. If it is not set, only chat turns compact, before
+    /// their model's window is full.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<Count>"))]
     compact_after: Option<Option<Count>>,
-    /// The number of the first messages that are never summarised; 3, unless set.
+    /// The number of the first messages that are never summarized; 3, unless set.
     protect_head: Option<Count>,
     /// The tokens of the newest messages that stay as they are; 20,000, unless set.
     tail_token_budget: Option<Count>,
-    /// The number of the newest messages that stay at any length; 2, unless set.
+    /// The minimum number of newest messages to keep, regardless of length; 2, unless set.
     min_tail_messages: Option<Count>,
 }
 
@@ -100,20 +100,20 @@ impl ConfigureCompaction {
             None => self.settings(),
             Some(_) => Err(Error::invalid(
                 "sessionId",
-                "Deployed settings belong to no session: leave `sessionId` out.",
+                "Deployed settings don't belong to a session: omit `sessionId`.",
             )),
         }
     }
 }
 
-/// Summarises the middle of a branch now. The original messages stay in the log, and
-/// return to the context when the compaction is deleted.
+/// Summarizes the middle of a branch now. The original messages stay in the log, and return
+/// to the context when the compaction is deleted.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Compact {
     session_id: Id,
-    /// The end of the branch. Left out: the session's leaf.
+    /// The end of the branch. Default: the session's leaf.
     leaf_id: Option<Id>,
     /// Only reports what a compaction would do.
     #[serde(default)]
@@ -248,7 +248,7 @@ fn render(outcome: CompactionOutcome) -> Result<CompactOutput> {
     })
 }
 
-/// Stores a summary of your own over a range of a path.
+/// Stores your own summary over a range of a path.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -367,7 +367,7 @@ impl RunAtOnce for DeleteCompaction {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EstimateTokens {
     session_id: Id,
-    /// The end of the branch. Left out: the session's leaf.
+    /// The end of the branch. Default: the session's leaf.
     leaf_id: Option<Id>,
 }
 

@@ -37,18 +37,19 @@ const ANSWER: CallLimits = CallLimits {
     max_bytes: 1 << 20,
 };
 
-/// Lists the agents whose names begin so, in the order of their names' bytes. The Worker
-/// needs the binding `DIRECTORY`. `GET /agents/session-agent?prefix=` gives the same.
+/// Lists the agents whose names start with the prefix, in the order of their names' bytes.
+/// The Worker needs the binding `DIRECTORY`. `GET /agents/session-agent?prefix=` returns
+/// the same.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListAgents {
-    /// The beginning of the names, for instance `user:42:`. Left out: all agents.
+    /// The prefix of the names, for example `user:42:`. If omitted: all agents.
     #[serde(default)]
     prefix: String,
     #[serde(default)]
     limit: Limit<100, 1000>,
-    /// Of the page before.
+    /// From the previous page.
     cursor: Option<String>,
 }
 
@@ -68,20 +69,22 @@ impl RunWaiting for ListAgents {
     }
 }
 
-/// Searches in the agents whose names begin so, at most 32 of them: each agent searches by
-/// itself, as `search` does.
+/// Searches up to 32 agents whose names start with the prefix: each agent searches
+/// separately, as `search` does.
 ///
-/// The scores of two agents can't be compared. So the best results of all agents come first,
-/// then the second ones of all, and so on; among these, those that show more of the words.
+/// The scores of two agents can't be compared. So the best results of all agents come
+/// first, then the second ones of all, and so on; among these, those with more of the
+/// words.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchAgents {
-    /// The beginning of the agents' names, for instance `user:42:`.
+    /// The prefix of the agents' names, for example `user:42:`.
     prefix: String,
-    /// The words to look for. Give this or `queries`.
+    /// The words to search for. Set this or `queries`.
     query: Option<String>,
-    /// Several questions: each is looked for by itself, and the results make one ranking.
+    /// Several queries: each is searched separately, and the results are merged into one
+    /// ranking.
     #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_QUERIES>")]
     #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_QUERIES)))]
     queries: Option<Vec<String>>,
@@ -102,17 +105,17 @@ pub struct SearchAgents {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FoundInAgents {
-    /// As `search` gives them, each with the name of its `agent`.
+    /// Results as in `search`, each with the name of its `agent`.
     results: Vec<Value>,
-    /// The agents that were asked.
+    /// The agents that were searched.
     agents: Vec<String>,
-    /// The agents that gave no answer. Ask again.
+    /// The agents that didn't respond. Repeat the request.
     failed: Vec<String>,
-    /// More agents have names that begin so: a longer prefix finds them.
+    /// More agents match the prefix. To search them, use a longer one.
     more: bool,
-    /// An agent still builds its index; search again later.
+    /// An agent is still building its index; search again later.
     pending: bool,
-    /// The search of an agent was cut short, as `search` says it.
+    /// The search of an agent was cut short, as in `search`.
     truncated: bool,
 }
 
@@ -204,7 +207,7 @@ pub fn check_prefix(prefix: &str) -> Result<()> {
     match prefix.is_empty() {
         true => Err(Error::invalid(
             "prefix",
-            "`prefix` must not be empty: it says which agents are meant, for instance `user:42:`.",
+            "`prefix` must not be empty: it selects the agents, for example `user:42:`.",
         )),
         false => Ok(()),
     }
@@ -213,7 +216,7 @@ pub fn check_prefix(prefix: &str) -> Result<()> {
 /// Asks an agent for an operation. An agent that answers with an error, or not at all, is
 /// one that failed.
 pub async fn ask(agent: &Agent<'_>, name: &str, operation: &str, body: String) -> Result<Value> {
-    let silent = || Error::storage("an agent gave no answer");
+    let silent = || Error::storage("an agent didn't respond");
     let call = OutboundRequest {
         purpose: CallPurpose::Memory,
         place: Endpoint::Agent {

@@ -19,26 +19,26 @@ use lifecycle::receipt::{ErasedNames, Issuer, Receipt};
 /// The most further homes that one request names.
 const MAX_HOMES: usize = 8;
 
-/// Destroys the agents whose names begin so, with all that they keep, at most 32 in one request. If
-/// the prefix ends with a colon, the agent of the name before the colon goes, too, after the last
-/// of them: it is the home of the texts that these agents share. `homes` names others.
+/// Destroys the agents whose names start with the prefix, with all their data, at most 32
+/// in one request. If the prefix ends with a colon, the agent of the name before the colon
+/// is destroyed last: it stores what these agents share. `homes` lists others.
 ///
-/// Each agent is destroyed by itself. If some of them fail, or if more are left, ask again with the
-/// answer's `receipt`: the next receipt counts what this one counts. Texts in a bucket or behind a
-/// service stay there.
+/// Each agent is destroyed separately. If some of them fail, or if more are left, repeat
+/// the request with the answer's `receipt`: the next receipt includes its counts. Texts in
+/// a bucket or behind a service are not deleted.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EraseAgents {
-    /// The beginning of the agents' names, for instance `user:42:`.
+    /// The prefix of the agents' names, for example `user:42:`.
     prefix: String,
-    /// The prefix once more, which guards against mistakes.
+    /// The prefix again, as a confirmation.
     confirm: String,
-    /// Further agents to destroy at the end, which keep what these share.
+    /// Further agents to destroy last, which store shared memory of these.
     #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_HOMES>")]
     #[cfg_attr(feature = "testing", schemars(length(max = MAX_HOMES)))]
     homes: Option<Vec<String>>,
-    /// The receipt of the request before, if this one goes on.
+    /// The receipt of the previous request, if this one continues it.
     receipt: Option<Receipt>,
 }
 
@@ -47,14 +47,14 @@ pub struct EraseAgents {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ErasedAgents {
-    /// The agents that are gone, each with its receipt.
+    /// The destroyed agents, each with its receipt.
     agents: Vec<Value>,
-    /// The agents that are still there, since they gave no answer. Ask again.
+    /// The agents that still exist because they didn't respond. Repeat the request.
     failed: Vec<String>,
-    /// More agents are left. Ask again.
+    /// More agents are left. Repeat the request.
     more: bool,
-    /// Other agents that kept blocks of the destroyed ones, and that are still there. Name
-    /// those in `homes` that are to go, too.
+    /// Other agents that stored blocks of the destroyed ones, and that still exist. To
+    /// destroy them, too, list them in `homes`.
     homes_left: Vec<String>,
     /// One receipt for all of them, and for those of the requests before.
     receipt: Receipt,
@@ -86,7 +86,7 @@ impl RunWaiting for EraseAgents {
         if self.confirm != self.prefix {
             return Err(Error::invalid(
                 "confirm",
-                "`confirm` must be the prefix, to the letter. Nothing was destroyed.",
+                "`confirm` must be exactly the prefix. Nothing was destroyed.",
             ));
         }
         let receipt = begin_receipt(agent, &self.prefix, self.receipt)?;
@@ -230,7 +230,8 @@ fn begin_receipt(agent: &Agent<'_>, prefix: &str, given: Option<Receipt>) -> Res
         true => Ok(given),
         false => Err(Error::invalid(
             "receipt",
-            "`receipt` must be the one of the request before, unchanged, for the same prefix. Nothing was destroyed.",
+            "`receipt` must be the receipt of the previous request for the same prefix, unchanged. \
+             Nothing was destroyed.",
         )),
     }
 }

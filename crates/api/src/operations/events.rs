@@ -29,7 +29,7 @@ use store::config::load_config;
 
 /// Appends events to a session's log, all of them or none, in the order given.
 ///
-/// An event whose id is already in the session is not written again. The answer holds
+/// An event whose id is already in the session is not written again. The answer contains
 /// the stored event with `inserted: false`, so a retry is safe.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
@@ -39,8 +39,8 @@ pub struct AppendEvents {
     #[serde(deserialize_with = "list::<_, _, 1, MAX_EVENTS>")]
     #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_EVENTS)))]
     events: Vec<NewEvent>,
-    /// The event that the first new event follows. Left out: the leaf. `null`: the first
-    /// new event is a root.
+    /// The event that the first new event follows. Default: the leaf. `null`: the first new
+    /// event is a root.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<Id>"))]
     parent_id: Option<Option<Id>>,
@@ -114,9 +114,9 @@ impl RunAtOnce for AppendEvents {
 
 /// Reads a session's events in the order in which they were written.
 ///
-/// Without filters: the oldest `limit`; with `tail`, the newest. `afterSeq` and
-/// `beforeSeq` page through the rest. A page of more than 4 MiB is refused, and the
-/// error says which `limit` fits.
+/// Without filters: the oldest `limit`; with `tail`, the newest. Use `afterSeq` and
+/// `beforeSeq` to page through the rest. A page of more than 4 MiB is refused, and the
+/// error contains a `limit` that fits.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -170,11 +170,11 @@ impl RunAtOnce for LoadEvents {
     }
 }
 
-/// Deletes events. Their children join the nearest ancestor that is left. Unknown ids
-/// are ignored.
+/// Deletes events. Their children are attached to the nearest remaining ancestor. Unknown
+/// ids are ignored.
 ///
-/// With `purge`, their text is in no table afterwards: summaries that covered the events
-/// are taken back, and the answer is a receipt. Forks of the session keep their copies.
+/// With `purge`, their text is in no table after the call: summaries that covered the
+/// events are removed, and the answer is a receipt. Forks of the session keep their copies.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

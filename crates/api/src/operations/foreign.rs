@@ -11,14 +11,14 @@ use lifecycle::foreign::{Place, read_page};
 
 /// Reads the tables that the Agents SDK left in this object, a page at a time.
 ///
-/// An object keeps its storage when its class becomes this agent's. The rows are those of
-/// conversations, their media, summaries and context memory; the client's importer writes
-/// what they say. Nothing changes these tables but `destroy`.
+/// An object retains its storage when its class is transferred to this agent's. The rows
+/// are those of conversations, their media, summaries and context memory; the client's
+/// importer converts them. Only `destroy` changes these tables.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LoadForeignRows {
-    /// The `cursor` of the page before.
+    /// The `cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl RunAtOnce for LoadForeignRows {
         let refused = || {
             Error::invalid(
                 "cursor",
-                "`cursor` must be the `cursor` of an earlier page, as it was.",
+                "`cursor` must be the unchanged `cursor` of an earlier page.",
             )
         };
         let place = match self.cursor {

@@ -34,16 +34,17 @@ fn show_all(agent: &Agent<'_>, proposals: Vec<StoredProposal>) -> Result<Vec<Pro
         .collect()
 }
 
-/// Looks at what was said since the last look, and proposes what is worth keeping.
+/// Runs a learning pass over the messages since the previous pass, and proposes facts to
+/// remember.
 ///
-/// The agent's setting `learn` says into which block, by which model, and whether what the
-/// user's own words bear out counts at once. Each event is looked at once. A call takes 8
-/// looks at most; `complete` says whether nothing is left.
+/// The agent's setting `learn` defines the block, the model, and whether facts that the
+/// user's own words support are applied immediately. Each event is covered once. A call
+/// runs at most 8 passes; `complete` is `true` if nothing is left.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Learn {
-    /// The session to look at. Left out: all in which something new was said.
+    /// The session to learn from. Default: all sessions with new messages.
     session_id: Option<Id>,
 }
 
@@ -51,9 +52,9 @@ pub struct Learn {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Learnt {
-    /// The number of looks that found something said.
+    /// The number of passes that found new messages.
     looks: i64,
-    /// The number of events that they were about.
+    /// The number of events that they covered.
     events: i64,
     /// The proposals that they made.
     proposals: Vec<Proposal>,
@@ -83,28 +84,28 @@ impl RunWaiting for Learn {
     }
 }
 
-/// Puts a block of facts in order: merges entries that say the same, retires those that a
-/// newer one contradicts, and writes a profile anew.
+/// Consolidates a block of facts: merges duplicate entries, retires those that a newer one
+/// contradicts, and rewrites a profile.
 ///
-/// A call takes one step, which shows a model up to 100 entries, the newest first; `complete` says
-/// whether the block is done. The result of a step is a proposal, which `revertProposal` takes
-/// back. The merged entries stay as earlier facts.
+/// Each call runs one step, which shows a model up to 100 entries, newest first; `complete`
+/// is `true` when the block is done. The result of a step is a proposal, which
+/// `revertProposal` can revert. The merged entries stay as earlier facts.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Consolidate {
-    /// The agent's searchable block. Left out: the block that the agent learns into.
+    /// The agent's searchable block. Default: the block that the agent learns into.
     label: Option<Label>,
-    /// A writable block of the agent, which the first step writes anew from the newest
-    /// entries, within its budget. Left out: `learn.profile`, if the block is the one that the
-    /// agent learns into.
+    /// A writable block of the agent, which the first step rewrites from the newest
+    /// entries, within its budget. Default: `learn.profile`, if the block is the one that
+    /// the agent learns into.
     profile: Option<Label>,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct Consolidated {
-    /// The proposal that the step made. `null`: nothing is to be changed.
+    /// The proposal that the step made. `null`: there is nothing to change.
     proposal: Option<Proposal>,
     complete: bool,
 }
@@ -137,17 +138,17 @@ impl RunWaiting for Consolidate {
     }
 }
 
-/// Lists what a model proposed to change in memory, newest first, with the events that each
-/// change comes from and what became of it.
+/// Lists the changes to memory that a model proposed, newest first, with the events that
+/// each change comes from and its status.
 ///
 /// `cursor` is where the last page ended; it is `null` on the last page.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetProposals {
-    /// Only proposals of this status. One of which a change waits is `pending`.
+    /// Only proposals with this status. A proposal with a pending change is `pending`.
     status: Option<ProposalStatus>,
-    /// Only what was learnt from this session.
+    /// Only proposals learned from this session.
     session_id: Option<Id>,
     #[serde(default)]
     limit: Limit<20, 100>,
@@ -158,7 +159,7 @@ pub struct GetProposals {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct ProposalPage {
     proposals: Vec<Proposal>,
-    /// The place where the page ended. `null` on the last page.
+    /// Where the page ended. `null` on the last page.
     cursor: Option<String>,
 }
 
@@ -178,7 +179,7 @@ impl RunAtOnce for GetProposals {
             Some(cursor) => cursor.parse().map_err(|_| {
                 Error::invalid(
                     "cursor",
-                    "`cursor` must be the `cursor` of an earlier answer, as it was.",
+                    "`cursor` must be the unchanged `cursor` of an earlier answer.",
                 )
             })?,
         };
@@ -209,8 +210,8 @@ impl RunAtOnce for GetProposals {
     }
 }
 
-/// Approves or rejects changes that a model proposed: all that wait, or those that `changes`
-/// names. All of them are decided, or none.
+/// Approves or rejects changes that a model proposed: all pending ones, or those in
+/// `changes`. Either all of them are decided or none.
 ///
 /// An entry that was written since the proposal is `version_conflict`.
 #[derive(Deserialize)]
@@ -218,13 +219,13 @@ impl RunAtOnce for GetProposals {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DecideProposal {
     id: String,
-    /// `true`: the changes are applied. Give this or `reject`.
+    /// `true`: the changes are applied. Set this or `reject`.
     #[serde(default)]
     approve: bool,
     /// `true`: the changes are not applied.
     #[serde(default)]
     reject: bool,
-    /// The changes that are meant. Left out: all that wait.
+    /// The changes to decide on. Default: all pending ones.
     #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_CHANGES>")]
     #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_CHANGES)))]
     changes: Option<Vec<DecidedChange>>,
@@ -238,9 +239,9 @@ pub struct DecideProposal {
 pub struct DecidedChange {
     /// The `index` of the change.
     index: Count,
-    /// With `approve`: another title.
+    /// With `approve`: a different title.
     title: Option<String>,
-    /// With `approve`: another text.
+    /// With `approve`: a different text.
     content: Option<String>,
 }
 
@@ -258,7 +259,7 @@ impl RunAtOnce for DecideProposal {
             (true, false) => Verdict::Approve,
             (false, true) => Verdict::Reject,
             (true, true) | (false, false) => {
-                let message = "Give `approve: true` or `reject: true`, and not both.";
+                let message = "Set either `approve: true` or `reject: true`, not both.";
                 return Err(Error::invalid("approve", message));
             }
         };
@@ -277,10 +278,10 @@ impl RunAtOnce for DecideProposal {
     }
 }
 
-/// Takes back what a proposal wrote, all of it by one call.
+/// Reverts everything that a proposal wrote.
 ///
-/// A text that was written since stays as it is: its change stays `applied`, and `reason`
-/// says why.
+/// Texts that have been written since are unchanged: their changes stay `applied`, with the
+/// `reason`.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

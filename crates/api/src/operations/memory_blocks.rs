@@ -63,15 +63,15 @@ impl RunWaiting for DefineBlock {
 
 /// Removes a block.
 ///
-/// The block's text is kept for a block of the same label, unless `purge` is true. With `purge`,
-/// its text is in no table afterwards, with entries, documents and versions, and the answer is a
-/// receipt. Texts in a home elsewhere stay, since others may share them. To remove a block that has
-/// a `source`, a caller needs the Worker's secret.
+/// The block's text returns if a block with the same label is defined, unless `purge` is
+/// true. With `purge`, its text, entries, documents and versions are in no table after the
+/// call, and the answer is a receipt. Texts stored elsewhere are not deleted, since others
+/// may share them. Removing a block that has a `source` requires the Worker's secret.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RemoveBlock {
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     session_id: Option<Id>,
     label: Label,
     #[serde(default)]
@@ -127,7 +127,7 @@ impl RunAtOnce for RemoveBlock {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBlock {
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     session_id: Option<Id>,
     label: Label,
 }
@@ -162,9 +162,9 @@ impl RunWaiting for GetBlock {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBlocks {
-    /// The session that the blocks belong to. Left out: the agent.
+    /// The session that the blocks belong to. Default: the agent.
     session_id: Option<Id>,
-    /// `false`: the definitions alone, and no home is asked for a content.
+    /// `false`: only the definitions, without reading contents from other sources.
     #[serde(default = "yes")]
     contents: bool,
 }
@@ -192,7 +192,7 @@ impl RunWaiting for GetBlocks {
         let memory = agent.memory();
         let defined = load_definitions(&memory, scope)?;
         if !self.contents {
-            let away = || BlockContent::away("its content was not asked for".to_owned());
+            let away = || BlockContent::away("its content was not requested".to_owned());
             let blocks: Vec<_> = (defined.iter())
                 .map(|block| Block::new(block, away()))
                 .collect();
@@ -204,25 +204,25 @@ impl RunWaiting for GetBlocks {
 
 /// Replaces the text of a writable block.
 ///
-/// If the block holds this text already, nothing is written.
+/// If the block already has this text, nothing is written.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema), schemars(inline))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetBlock {
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     session_id: Option<Id>,
     label: Label,
     content: String,
     /// The version that the caller expects; at another the call fails with
     /// `version_conflict`.
     expected_version: Option<Count>,
-    /// The reason why the text changes; kept with the version.
+    /// The reason for the change; stored with the version.
     reason: Option<String>,
     /// The source of the text. Default: `operator` with the Worker's secret, else `user`. Prompts
     /// quote what comes from a tool or a file.
     source: Option<Origin>,
-    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
-    /// further call.
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
+    /// causes no further call.
     delivery_id: Option<Id>,
 }
 
@@ -292,16 +292,16 @@ impl SetBlock {
     }
 }
 
-/// Shows who wrote what into a block, and when, newest first.
+/// Shows who wrote what to a block, and when, newest first.
 ///
-/// The newest 50 versions are kept, of at most 8 MiB together. With `key`, shows the
-/// versions of that entry or document, also after it was deleted: of an entry the newest 20
-/// earlier ones are kept, of a document 10.
+/// The newest 50 versions are stored, up to 8 MiB together. With `key`, shows the versions
+/// of that entry or document, even after it was deleted: the newest 20 earlier versions of
+/// an entry are stored, and 10 of a document.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBlockVersions {
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     session_id: Option<Id>,
     label: Label,
     /// An entry of a searchable block, or a document of a loadable block.
@@ -332,21 +332,21 @@ impl RunWaiting for GetBlockVersions {
     }
 }
 
-/// Writes an old version's text into a block again, as a new version. With `key`, writes
-/// that entry or document again, and so brings back one that was deleted.
+/// Restores an old version of a block, as a new version. With `key`, restores that entry or
+/// document, even if it was deleted.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RevertBlock {
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     session_id: Option<Id>,
     label: Label,
     /// An entry of a searchable block, or a document of a loadable block.
     key: Option<String>,
     /// 0: the default content of a block.
     version: Count,
-    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
-    /// further call.
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
+    /// causes no further call.
     delivery_id: Option<Id>,
 }
 
@@ -438,24 +438,24 @@ async fn revert_item(
     read(memory, block).await
 }
 
-/// Puts the writable blocks back to their default content.
+/// Resets the writable blocks to their default content.
 ///
-/// Only blocks that are stored in this agent are cleared; those in other places stay.
+/// Only blocks that are stored in this agent are cleared; others are not changed.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClearBlocks {
-    /// The session that the blocks belong to. Left out: the agent.
+    /// The session that the blocks belong to. Default: the agent.
     session_id: Option<Id>,
-    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
-    /// further call.
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
+    /// causes no further call.
     delivery_id: Option<Id>,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct Cleared {
-    /// The number of blocks that held another text.
+    /// The number of blocks that had a different text.
     cleared: i64,
 }
 

@@ -38,38 +38,38 @@ use search::query::MAX_QUERIES;
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetEntry {
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     session_id: Option<Id>,
     label: Label,
     key: String,
     /// One line, searched with the content.
     title: Option<String>,
     content: String,
-    /// Since when the fact holds. Left out: since it is written.
+    /// The time from which the fact is true. Default: the time of the write.
     valid_from: Option<Count>,
-    /// Until when the fact holds. Left out: until another one replaces it.
+    /// The time until which the fact is true. Default: until another one replaces it.
     valid_until: Option<Count>,
     /// The keys of the entries that this one replaces. A search finds those only in the
     /// past.
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SUPERSEDED>")]
     #[cfg_attr(feature = "testing", schemars(length(max = MAX_SUPERSEDED)))]
     supersedes: Vec<String>,
-    /// Data that you write on the entry to find it again: an object of at most 4 KiB. Left out: it
-    /// stays as it is; `null`: it goes.
+    /// Custom data of the entry, for filtering: an object of at most 4 KiB. If omitted, it
+    /// is unchanged; `null` removes it.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<Metadata>"))]
     metadata: Option<Option<Metadata>>,
-    /// At most 32 short lines. Left out: they stay as they are; `[]`: they go.
+    /// At most 32 short lines. If omitted, they are unchanged; `[]` removes them.
     tags: Option<Tags>,
-    /// The source of the text. Left out: `operator`, or `user` with a minted token. A token may not
-    /// say `operator`, and says `agent` only with `allow.agentMessages`.
+    /// The source of the text. Default: `operator`, or `user` with a minted token. A token
+    /// can't set `operator`, and can set `agent` only with `allow.agentMessages`.
     source: Option<Origin>,
     /// The ids of the events that the text comes from.
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SOURCE_EVENTS>")]
     #[cfg_attr(feature = "testing", schemars(length(max = MAX_SOURCE_EVENTS)))]
     events: Vec<Id>,
-    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
-    /// further call.
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
+    /// causes no further call.
     delivery_id: Option<Id>,
 }
 
@@ -112,23 +112,24 @@ impl RunWaiting for SetEntry {
     }
 }
 
-/// Deletes an entry of a searchable block. An entry that it replaced holds again, unless another
-/// entry replaced that one, too.
+/// Deletes an entry of a searchable block. An entry that it replaced becomes valid again,
+/// unless another entry also replaced it.
 ///
-/// Its texts stay readable as earlier versions: `versionsKept` says how many, and
-/// `versionsUntil` until when. With `purge` they go, too, and the answer is a receipt.
+/// Its texts stay readable as earlier versions: `versionsKept` is their number, and
+/// `versionsUntil` the time until which they stay. With `purge` they are erased, too, and
+/// the answer is a receipt.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteEntry {
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     session_id: Option<Id>,
     label: Label,
     key: String,
     #[serde(default)]
     purge: bool,
-    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
-    /// further call.
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
+    /// causes no further call.
     delivery_id: Option<Id>,
 }
 
@@ -168,14 +169,14 @@ impl RunWaiting for DeleteEntry {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListEntries {
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     session_id: Option<Id>,
     label: Label,
     #[serde(default)]
     limit: Limit<50, 200>,
     cursor: Option<String>,
-    /// Only entries with this metadata and these tags. A request looks at 1,000 entries: a
-    /// page may show fewer than `limit`, or none, and have a `cursor`.
+    /// Only entries with this metadata and these tags. A request reads 1,000 entries: a
+    /// page may have fewer than `limit`, or none, and still have a `cursor`.
     #[serde(rename = "where")]
     filter: Option<Filter>,
 }
@@ -211,7 +212,7 @@ impl RunWaiting for ListEntries {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetEntry {
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     session_id: Option<Id>,
     label: Label,
     key: String,
@@ -240,17 +241,17 @@ impl RunWaiting for GetEntry {
 
 /// Searches the entries of searchable blocks, best first.
 ///
-/// Words, their forms, "phrases" and beginnings* match as they do in `search`.
-/// With an `EMBEDDING_MODEL`, entries of similar meaning are found, too. The answer is
-/// what holds now, or at the time `asOf`. Several `labels` make one ranking, in which each
-/// result names its block.
+/// Words, their forms, "phrases" and prefixes* match as in `search`. With an
+/// `EMBEDDING_MODEL`, entries of similar meaning are found, too. The results are what is
+/// true now, or at the time `asOf`. With several `labels`, the results are merged into one
+/// ranking, and each result has its block.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchContext {
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     session_id: Option<Id>,
-    /// The block to search. Give this or `labels`, or both.
+    /// The block to search. Set this, `labels`, or both.
     label: Option<Label>,
     /// Several blocks.
     #[serde(
@@ -259,15 +260,16 @@ pub struct SearchContext {
     )]
     #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_SEARCHED_BLOCKS)))]
     labels: Option<Vec<Label>>,
-    /// The words to look for. Give this or `queries`.
+    /// The words to search for. Set this or `queries`.
     query: Option<String>,
-    /// Several questions: each is looked for by itself, and the results make one ranking.
+    /// Several queries: each is searched separately, and the results are merged into one
+    /// ranking.
     #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_QUERIES>")]
     #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_QUERIES)))]
     queries: Option<Vec<String>>,
     #[serde(default)]
     limit: Limit<10, 100>,
-    /// A time: what held then is searched. Left out: now.
+    /// Searches what was true at this time. Default: now.
     as_of: Option<Count>,
     /// Only entries with this metadata and these tags, at the time that is searched.
     #[serde(rename = "where")]
@@ -289,13 +291,13 @@ impl SearchContext {
         match labels.len() {
             0 => Err(Error::invalid(
                 "label",
-                "`label` is missing: it must name a block, or `labels` several.",
+                "`label` is missing: set `label` to a block, or `labels` to several.",
             )),
             1..=MAX_SEARCHED_BLOCKS => Ok(labels),
             _ => Err(Error::invalid(
                 "labels",
                 format!(
-                    "`label` and `labels` together may name at most {MAX_SEARCHED_BLOCKS} blocks."
+                    "`label` and `labels` together can have at most {MAX_SEARCHED_BLOCKS} blocks."
                 ),
             )),
         }
@@ -307,11 +309,12 @@ impl SearchContext {
 pub struct FoundEntries {
     /// Best first.
     results: Vec<FoundEntry>,
-    /// Facts that match and hold no longer: their time is over, or another entry replaced them.
+    /// Matching facts that are no longer true: they have expired, or another entry replaced
+    /// them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     past: Vec<PastEntry>,
-    /// The search was cut short: the work of one search is bounded, and some entries that match
-    /// were not looked at. Rarer words, or fewer of them, find more.
+    /// The search was cut short: it reached its limit before reading all matching entries.
+    /// To find more, use rarer or fewer words.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
     /// The contribution of vectors to the search, if there is an embedding model.

@@ -14,7 +14,7 @@ use memory::frozen::{MAX_FORGOTTEN, find_reminder, forget_all, freeze, refresh};
 use memory::prompt::{PromptFormat, render};
 use memory::view::read_view;
 
-/// Renders the blocks as they stand now: the agent's, then the session's.
+/// Renders the current blocks: the agent's, then the session's.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -58,7 +58,7 @@ impl RunWaiting for RenderPrompt {
     }
 }
 
-/// Gives the frozen prompt: the same bytes in every call until it is refreshed.
+/// Returns the frozen prompt: the same bytes in every call until it is refreshed.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema), schemars(inline))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -86,7 +86,7 @@ impl RunWaiting for FreezePrompt {
     }
 }
 
-/// Renders the prompt anew and freezes it.
+/// Renders the prompt again and freezes it.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -111,10 +111,10 @@ impl RunWaiting for RefreshPrompt {
     }
 }
 
-/// Refreshes the frozen prompts of the agent and of all its sessions: each is rendered anew
-/// where it is used next, as in the session's next turn.
+/// Refreshes the frozen prompts of the agent and of all its sessions: each is rendered
+/// again when it is next used, for example in the session's next turn.
 ///
-/// A call refreshes 5,000 prompts at most. `hasMore`: call again.
+/// A call refreshes at most 5,000 prompts. If `hasMore` is `true`, call again.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -147,8 +147,8 @@ impl RunAtOnce for RefreshPrompts {
     }
 }
 
-/// Gives the current text of blocks with `whenChanged: "remind"`, where it differs from
-/// the frozen prompt; `null` where nothing differs.
+/// Returns the current text of blocks with `whenChanged: "remind"` that differ from the
+/// frozen prompt; `null` if none differs.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -33,28 +33,28 @@ use memory::writer::SaidOrigin;
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PutSkill {
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     session_id: Option<Id>,
     label: Label,
     key: String,
     content: String,
     description: Option<String>,
-    /// Data that you write on the document to find it again: an object of at most 4 KiB. Left out:
-    /// it stays as it is; `null`: it goes.
+    /// Custom data of the document, for filtering: an object of at most 4 KiB. If omitted,
+    /// it is unchanged; `null` removes it.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<Metadata>"))]
     metadata: Option<Option<Metadata>>,
-    /// At most 32 short lines. Left out: they stay as they are; `[]`: they go.
+    /// At most 32 short lines. If omitted, they are unchanged; `[]` removes them.
     tags: Option<Tags>,
-    /// The source of the text. Left out: `operator`, or `user` with a minted token. A token may not
-    /// say `operator`, and says `agent` only with `allow.agentMessages`.
+    /// The source of the text. Default: `operator`, or `user` with a minted token. A token
+    /// can't set `operator`, and can set `agent` only with `allow.agentMessages`.
     source: Option<Origin>,
     /// The ids of the events that the text comes from.
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SOURCE_EVENTS>")]
     #[cfg_attr(feature = "testing", schemars(length(max = MAX_SOURCE_EVENTS)))]
     events: Vec<Id>,
-    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
-    /// further call.
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
+    /// causes no further call.
     delivery_id: Option<Id>,
 }
 
@@ -97,20 +97,21 @@ impl RunWaiting for PutSkill {
 
 /// Deletes a document of a loadable block. Sessions that have loaded it keep it.
 ///
-/// Its texts stay readable as earlier versions: `versionsKept` says how many, and
-/// `versionsUntil` until when. With `purge` they go, too, and the answer is a receipt.
+/// Its texts stay readable as earlier versions: `versionsKept` is their number, and
+/// `versionsUntil` the time until which they stay. With `purge` they are erased, too, and
+/// the answer is a receipt.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteSkill {
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     session_id: Option<Id>,
     label: Label,
     key: String,
     #[serde(default)]
     purge: bool,
-    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
-    /// further call.
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
+    /// causes no further call.
     delivery_id: Option<Id>,
 }
 
@@ -146,12 +147,12 @@ impl RunWaiting for DeleteSkill {
 /// Lists the documents of a loadable block, in the order of their keys.
 ///
 /// `cursor` is where the last page ended; it is `null` on the last page. A bucket's
-/// documents are listed anew once a minute.
+/// documents are listed again once a minute.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListSkills {
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     session_id: Option<Id>,
     label: Label,
     #[serde(default)]
@@ -206,7 +207,7 @@ impl RunWaiting for ListSkills {
     }
 }
 
-/// Loads a whole document into a session's context, until it is unloaded.
+/// Loads a document into a session's context, until it is unloaded.
 ///
 /// A document that is loaded twice is there once. Without `sessionId`, the document is
 /// only shown.
@@ -235,8 +236,8 @@ pub struct LoadedDocument {
     tokens: i64,
     /// `false`: the document was in the context already, or is only shown.
     loaded: bool,
-    /// `tool` or `import`, if the text comes from there. In a session's context it is then
-    /// quoted, as data.
+    /// `tool` or `import`, if the text comes from there. It is then quoted as data in a
+    /// session's context.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<Origin>,
     /// The time when such a text was written.

@@ -16,7 +16,7 @@ use memory::{BlockScope, Memory};
 use models::ToolDefinition;
 use store::config::{Config, load_config};
 
-/// Gives the tools that fit the blocks, in the form that models take.
+/// Returns the tools for the blocks, in the format of model APIs.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -80,7 +80,7 @@ impl RunAtOnce for GetTools {
 
 /// Runs a tool on behalf of a model.
 ///
-/// A mistake of the model comes back as `output` with `isError`, for the model to read.
+/// Mistakes of the model are returned as `output` with `isError`, for the model to read.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -14,18 +14,17 @@ use lifecycle::mentions::Mentions;
 use lifecycle::mentions::{MAX_QUERY_CHARS, MentionPlace, Wanted, find_mentions};
 use lifecycle::receipt::Receipt;
 
-/// Finds all places where a text stands, or all that comes from events: events, summaries,
+/// Finds all mentions of a text, or everything that comes from events: events, summaries,
 /// blocks, entries, documents, their versions, copies and frozen prompts.
 ///
-/// A request looks at a bounded part of the agent. Ask again with the answer's `cursor` until it is
-/// `null`; a page may be empty. The request does not look at texts in a home outside this agent,
-/// nor at texts that a running turn has not written yet.
+/// Each request searches a limited part of the agent. Repeat it with the answer's `cursor`
+/// until that is `null`; a page may be empty. Texts stored outside this agent, and texts
+/// that a running turn has not written yet, are not searched.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FindMentions {
-    /// The text, as it stands there; its letters may be large or small. 3 to 200
-    /// characters. Give this or `ids`.
+    /// The exact text, ignoring case. 3 to 200 characters. Set this or `ids`.
     query: Option<String>,
     /// Events, by their ids: found are these events in all sessions, the summaries that
     /// cover them, and the memory that models wrote in them.
@@ -59,7 +58,7 @@ impl RunAtOnce for FindMentions {
             (Some(_), Some(_)) | (None, None) => {
                 return Err(Error::invalid(
                     "query",
-                    "Give `query` or `ids`, and not both.",
+                    "Set either `query` or `ids`, not both.",
                 ));
             }
         };
@@ -84,15 +83,15 @@ fn check_query(query: &str) -> Result<&str> {
 
 /// Erases places that `findMentions` found, all in one transaction, with one receipt.
 ///
-/// Afterwards their text is in no table. An event goes with the summaries that cover it;
-/// an entry and a document go with their earlier versions; the newest text of a block, a
-/// session's name and metadata, and a block's description are emptied and stay. Frozen
-/// prompts that may show the text are rendered anew at their next use.
+/// After this, their text is in no table. An event is erased with the summaries that cover
+/// it; an entry and a document with their earlier versions. The newest text of a block, a
+/// session's name and metadata, and a block's description are emptied but not removed.
+/// Frozen prompts that may show the text are rendered again at their next use.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Erase {
-    /// The places, as `findMentions` answered them.
+    /// The places, as returned by `findMentions`.
     #[serde(deserialize_with = "list::<_, _, 1, MAX_PLACES>")]
     #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_PLACES)))]
     places: Vec<MentionPlace>,
@@ -101,7 +100,7 @@ pub struct Erase {
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct WasErased {
-    /// The number of the places that were there. An event that has several places counts once.
+    /// The number of places that existed. An event with several places counts once.
     found: usize,
     #[serde(flatten)]
     receipt: Receipt,

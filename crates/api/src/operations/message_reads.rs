@@ -30,8 +30,8 @@ const MAX_PAGE_BYTES: i64 = 32 << 20;
 /// `truncated`.
 const MAX_HISTORY_BYTES: usize = MAX_ANSWER_BYTES + (3 << 20);
 
-/// A message of the AI SDK as it was appended, and its `createdAt`. The application's
-/// own fields are kept.
+/// A message of the AI SDK as it was appended, with its `createdAt`. The application's own
+/// fields are preserved.
 #[cfg(feature = "testing")]
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -105,25 +105,25 @@ fn require_session(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
 /// Reads the newest messages of a branch, in root→leaf order: as many as fit into
 /// `limit` and `maxBytes`.
 ///
-/// `before` takes the `cursor` of a page and reads the page above. A page has at most
-/// 4 MiB, or one message that is longer.
+/// `before` takes the `cursor` of a page and reads the previous page. A page has at most 4
+/// MiB, or one message that is longer.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetHistory {
     session_id: Id,
-    /// The end of the branch to read. Left out: the session's leaf.
+    /// The end of the branch to read. Default: the session's leaf.
     leaf_id: Option<Id>,
     #[serde(default)]
     limit: Limit<100, 1000>,
     #[serde(default)]
     max_bytes: Limit<DEFAULT_MAX_BYTES, MAX_PAGE_BYTES>,
     before: Option<String>,
-    /// Shows the messages as a model should get them: older outputs and texts shortened,
-    /// documents that were unloaded gone, older files named instead of sent.
+    /// Returns the messages as a model should receive them: older outputs and texts
+    /// shortened, without unloaded documents, and with older files named instead of sent.
     #[serde(default)]
     for_model: bool,
-    /// With `forModel`: in how many of the newest messages files are sent. Left out: the
+    /// With `forModel`: in how many of the newest messages files are sent. If omitted: the
     /// agent's `keepMedia`.
     keep_media: Option<KeepMedia>,
 }
@@ -172,7 +172,7 @@ impl RunAtOnce for GetHistory {
                     .ok_or_else(|| {
                         Error::invalid(
                             "before",
-                            "`before` must be the `cursor` of an earlier page, as it was.",
+                            "`before` must be the unchanged `cursor` of an earlier page.",
                         )
                     })?
                     .resolve(agent.db, &self.session_id)?;

@@ -256,10 +256,11 @@ impl RunAtOnce for UpdateMessage {
 }
 
 /// Deletes messages. A message that followed a deleted one then follows the nearest
-/// message above it that is left. Unknown ids are ignored.
+/// remaining message above it. Unknown ids are ignored.
 ///
-/// With `purge`, their text is in no table afterwards: summaries that covered the messages
-/// are taken back, and the answer is a receipt. Forks of the session keep their copies.
+/// With `purge`, their text is in no table after the call: summaries that covered the
+/// messages are removed, and the answer is a receipt. Forks of the session keep their
+/// copies.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

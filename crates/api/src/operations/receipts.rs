@@ -98,9 +98,9 @@ impl ItemGone {
     }
 }
 
-/// Checks a receipt: whether this Worker signed it, and whether it is unchanged since. A receipt
-/// without a signature can't be verified, because anybody can write one, so it is not valid. A
-/// Worker without a secret signs nothing, and knows no receipt again.
+/// Checks a receipt: whether this Worker signed it, and whether it is unchanged since. A
+/// receipt without a signature can't be verified, because anybody can write one, so it is
+/// not valid. A Worker without a secret signs nothing, and can verify no receipt.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

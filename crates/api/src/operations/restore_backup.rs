@@ -25,18 +25,19 @@ const PIECE_BYTES: i64 = 1 << 20;
 const MAX_KEY_BYTES: usize = 1024;
 
 /// Imports a backup of this agent, or of another one, from the bucket `BACKUP_BUCKET`. The
-/// agent must be empty: `destroy` empties one.
+/// agent must be empty; to empty it, use `destroy`.
 ///
-/// A long restore goes on when its caller gives up: the same call, sent again, waits for it and
-/// gets its answer. One that broke off is repeated with the same call, and skips what is there.
+/// A long restore continues if its caller disconnects. If you repeat the call, it waits for
+/// the running restore and returns its answer. If a restore was interrupted, repeat the
+/// call: it skips what is already there.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RestoreBackup {
-    /// The key in the bucket, as `listBackups` says it.
+    /// The key in the bucket, from `listBackups`.
     key: String,
-    /// As of an import: the backup counts with where its blocks and servers of tools live, and
-    /// with its frozen prompts.
+    /// As in an import: accept the `source` of blocks, MCP servers and frozen prompts from
+    /// the backup.
     #[serde(default)]
     allow_sources: bool,
 }
@@ -53,7 +54,7 @@ impl RunWaiting for RestoreBackup {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let archive = find_archive(agent)?;
         if self.key.len() > MAX_KEY_BYTES || !is_backup(&self.key) {
-            return Err(no_backup("`key` must be one that `listBackups` says."));
+            return Err(no_backup("`key` must be a key from `listBackups`."));
         }
         loop {
             let restores = &agent.turns.restores;

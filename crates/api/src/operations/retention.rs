@@ -12,27 +12,27 @@ use store::erased::LeftPages;
 use store::retention::Retention;
 use store::retention_progress::{LastRetentionRun, RetentionCounts};
 
-/// Deletes some of what is older than the agent's `retention` says, and says whether more
-/// is left. The agent does the same by itself, once a day.
+/// Deletes some of the data that is older than the agent's `retention` allows, and returns
+/// whether more is left. The agent does this automatically once a day.
 ///
-/// With `dryRun`, nothing is deleted: the answer counts what would go. A dry run looks at
-/// 20,000 rows at most; beyond them, `complete` is `false` and the counts are the least. It
-/// may be narrowed to a session or to a block, and may try rules that are not set.
+/// With `dryRun`, nothing is deleted: the answer counts what would be deleted. A dry run
+/// reads at most 20,000 rows; beyond them, `complete` is `false` and the counts are
+/// minimums. It can be limited to a session or a block, and can try rules that are not set.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApplyRetention {
     #[serde(default)]
     dry_run: bool,
-    /// This session alone. Without `dryRun`, its old parts are deleted in one or more calls:
-    /// the answer's `cursor` says where the next one begins. A pinned session stays.
+    /// Only this session. Without `dryRun`, its old parts are deleted in one or more calls:
+    /// the next one continues at the answer's `cursor`. Pinned sessions are not changed.
     session_id: Option<Id>,
-    /// With `dryRun`: this block alone, of the session or else of the agent.
+    /// With `dryRun`: only this block, of the session or else of the agent.
     label: Option<Label>,
-    /// Rules for this call, instead of those that are set at the place that the call names.
-    /// Without `dryRun`, name a session.
+    /// Rules for this call, instead of the stored ones. Without `dryRun`, this requires a
+    /// session.
     retention: Option<Retention>,
-    /// Of the call before, with `sessionId`.
+    /// From the previous call, with `sessionId`.
     cursor: Option<String>,
 }
 
@@ -43,16 +43,16 @@ pub struct RetentionApplied {
     dry_run: bool,
     /// The counts of items that this step deleted, or would delete.
     gone: RetentionCounts,
-    /// Whether all was looked at. If not, another call goes on; of a dry run, the counts are
-    /// the least.
+    /// Whether everything was covered. If not, another call continues; the counts of a dry
+    /// run are then minimums.
     complete: bool,
-    /// With `sessionId`: where the next call begins. `null`: all was looked at.
+    /// With `sessionId`: where the next call continues. `null`: everything was covered.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "testing", schemars(default))]
     cursor: Option<String>,
-    /// The last run that came to its end.
+    /// The last completed run.
     last_run: Option<LastRetentionRun>,
-    /// The time when the next run begins by itself; `null`: no rule is set.
+    /// The time of the next automatic run; `null`: no rule is set.
     next_run_at: Option<i64>,
 }
 
@@ -131,7 +131,7 @@ impl ApplyRetention {
                 ..
             } => (
                 "label",
-                "`label` needs `dryRun`: a step goes through a session, or through the agent.",
+                "`label` requires `dryRun`: actual steps cover a session or the whole agent.",
             ),
             Self {
                 dry_run: false,
@@ -140,7 +140,8 @@ impl ApplyRetention {
                 ..
             } => (
                 "retention",
-                "Rules for one call need `dryRun` or a `sessionId`. `configureAgent` sets them for the agent.",
+                "Rules for one call require `dryRun` or a `sessionId`. To set them for the agent, \
+                 use `configureAgent`.",
             ),
             Self {
                 cursor: Some(_),
@@ -149,7 +150,7 @@ impl ApplyRetention {
                 ..
             } if *dry_run || session_id.is_none() => (
                 "cursor",
-                "`cursor` goes with `sessionId`, and without `dryRun`.",
+                "`cursor` requires `sessionId`, and can't be combined with `dryRun`.",
             ),
             _ => return Ok(()),
         };

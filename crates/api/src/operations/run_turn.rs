@@ -30,12 +30,13 @@ use store::config::{MAX_INSTRUCTIONS, check_instructions};
 use store::spending::TurnUsage;
 use store::when_busy::WhenBusy;
 
-/// Writes a user's message, runs its turn, and answers when the turn is over.
+/// Writes a user's message, runs its turn, and returns when the turn ends.
 ///
-/// An unknown session is created. Repeated with the same message id, the call waits for
-/// the same turn, or gives the same answer again; with another text it is refused. The turn goes on if the caller goes
-/// away. A turn that fails is an error of the call; what the turn said before stays in
-/// the session. A token needs what it needs for a chat request.
+/// A session that doesn't exist is created. If you repeat the call with the same message
+/// id, it waits for the same turn, or returns the same answer; with another text it is
+/// refused. The turn continues if the caller disconnects. If a turn fails, the call fails;
+/// the turn's output so far stays in the session. A token needs the same permissions as for
+/// a chat request.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -45,7 +46,7 @@ pub struct RunTurn {
     message: JsonObject,
     /// The model of this turn; see `configureAgent`.
     model: Option<Id>,
-    /// Texts that stand after the agent's own system instructions in this turn.
+    /// Texts to add after the agent's own system instructions in this turn.
     #[serde(
         default,
         deserialize_with = "optional_list::<_, _, 0, MAX_INSTRUCTIONS>"
@@ -60,12 +61,13 @@ pub struct RunTurn {
     )]
     #[cfg_attr(feature = "testing", schemars(length(max = MAX_CLIENT_TOOLS)))]
     tools: Option<Vec<JsonObject>>,
-    /// The treatment of the message if a turn of the session runs. Default: what the agent's
-    /// configuration says. `replace` needs a token that may run `cancelTurn`.
+    /// What to do with the message if a turn of the session is running. Default: the
+    /// agent's setting. `replace` requires a token that can run `cancelTurn`.
     when_busy: Option<WhenBusy>,
     /// The `deliveryId` of the call of `onTurnEnd` or `onMemoryChange` that this request
-    /// answers. Nobody is told of this turn's end or of what it writes to memory. An id that
-    /// this agent gave out for no turn of this session, and not for memory, changes nothing.
+    /// answers. The end of this turn, and its writes to memory, cause no further calls. An
+    /// id that this agent did not issue for a turn of this session or for memory has no
+    /// effect.
     delivery_id: Option<Id>,
 }
 
@@ -73,7 +75,7 @@ pub struct RunTurn {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RanTurn {
-    /// The assistant's message; `null`: the turn said nothing.
+    /// The assistant's message; `null`: the turn had no output.
     #[cfg_attr(feature = "testing", schemars(with = "Option<JsonObject>"))]
     message: Option<Box<RawValue>>,
     usage: TurnUsage,
@@ -214,7 +216,8 @@ fn find_earlier(
     let Some(answer_id) = get_note(db, session_id, *seq)?.run_answer else {
         return Err(Error::new(
             Code::AlreadyExists,
-            "This session has a message with this id, which no `runTurn` wrote. Send the new message under another id.",
+            "This session already has a message with this id that `runTurn` didn't write. Send the \
+             new message with another id.",
         )
         .with("id", message_id.as_str()));
     };
@@ -257,7 +260,8 @@ fn check_text(
     }
     Err(Error::new(
         Code::AlreadyExists,
-        "This session has a message with this id and another text. To repeat a call, send the same text; send a new message under another id.",
+        "This session already has a message with this id and a different text. To repeat a call, \
+         send the same text. Send a new message with another id.",
     )
     .with("id", message_id.as_str()))
 }

@@ -20,19 +20,20 @@ use search::request::SearchRequest as Wanted;
 
 /// Searches messages and the inputs and outputs of tools, best first.
 ///
-/// Any of the words may match, in any of their forms. A "quoted phrase" must match, and
-/// a trailing `*` makes a prefix. A query has at most 48 words, 8 prefixes of at least two
-/// letters, and 8 phrases; prefixes and phrases beyond that count as words. An agent's first search begins to build its index,
-/// newest events first; until the index is complete, answers say `pending`. With
-/// `configureAgent {vectors: true}` and an `EMBEDDING_MODEL`, texts of similar meaning
-/// are found, too, except for phrases and prefixes.
+/// Any of the words can match, in any of their forms. A "quoted phrase" must match, and a
+/// trailing `*` makes a prefix. A query has at most 48 words, 8 prefixes of at least two
+/// letters, and 8 phrases; further prefixes and phrases count as words. An agent's first
+/// search starts to build its index, newest events first; until the index is complete,
+/// answers have `pending`. With `configureAgent {vectors: true}` and an `EMBEDDING_MODEL`,
+/// texts of similar meaning are found, too, except for phrases and prefixes.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Search {
-    /// The words to look for. Give this or `queries`.
+    /// The words to search for. Set this or `queries`.
     query: Option<String>,
-    /// Several questions: each is looked for by itself, and the results make one ranking.
+    /// Several queries: each is searched separately, and the results are merged into one
+    /// ranking.
     #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_QUERIES>")]
     #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_QUERIES)))]
     queries: Option<Vec<String>>,
@@ -57,12 +58,12 @@ pub struct Search {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct Results {
     results: Vec<Hit>,
-    /// The index is still being built, from the newest event backwards, so older events
-    /// can't be found yet. Building continues by itself; search again later.
+    /// The index is still being built, from the newest event backward, so older events
+    /// can't be found yet. Building continues in the background; search again later.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pending: bool,
-    /// The search was cut short: the work of one search is bounded, and some messages that match
-    /// were not looked at. Rarer words, fewer of them or one session find more.
+    /// The search was cut short: it reached its limit before reading all matching messages.
+    /// To find more, use rarer or fewer words, or one session.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
     /// The contribution of vectors to the search, if the agent has them switched on.

@@ -34,12 +34,12 @@ pub struct CreateSession {
     id: Option<Id>,
     name: Option<String>,
     metadata: Option<JsonObject>,
-    /// At most 32 short lines, by which `listSessions` and `search` find the session.
+    /// At most 32 short lines, by which `listSessions` and `search` can filter.
     #[serde(default)]
     tags: Tags,
     parent_session_id: Option<Id>,
-    /// The rules for how long the session's texts are kept. A field that is left out is as the
-    /// agent's configuration says; `null` in a field lifts the agent's rule here.
+    /// The session's retention rules. Omitted fields use the agent's rules; `null` in a
+    /// field turns off the agent's rule here.
     retention: Option<Retention>,
     /// Whether retention deletes nothing of this session.
     pinned: Option<bool>,
@@ -122,8 +122,8 @@ pub struct ListSessions {
     #[serde(default)]
     limit: Limit<50, 500>,
     cursor: Option<String>,
-    /// Only sessions with this metadata and these tags. A request looks at 500 sessions: a
-    /// page may show fewer than `limit`, or none, and have a `cursor`.
+    /// Only sessions with this metadata and these tags. A request reads 500 sessions: a
+    /// page may have fewer than `limit`, or none, and still have a `cursor`.
     #[serde(rename = "where")]
     filter: Option<Filter>,
 }
@@ -152,7 +152,7 @@ impl RunAtOnce for ListSessions {
             Some(text) => Some(SessionCursor::parse(text).ok_or_else(|| {
                 Error::invalid(
                     "cursor",
-                    "`cursor` must be the `cursor` of an earlier page, as it was.",
+                    "`cursor` must be the unchanged `cursor` of an earlier page.",
                 )
             })?),
         };
@@ -169,8 +169,8 @@ impl RunAtOnce for ListSessions {
 
 /// Changes a session's name, metadata or tags.
 ///
-/// A field that is left out stays; `null` clears a field. Metadata, tags and
-/// retention are replaced as a whole. `retention` and `pinned` need the secret.
+/// Omitted fields are unchanged; `null` clears a field. Metadata, tags and retention are
+/// replaced as a whole. `retention` and `pinned` require the secret.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -185,8 +185,8 @@ pub struct UpdateSession {
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<Tags>"))]
     tags: Option<Option<Tags>>,
-    /// The rules for how long the session's texts are kept. A field that is left out is as the
-    /// agent's configuration says; `null` in a field lifts the agent's rule here.
+    /// The session's retention rules. Omitted fields use the agent's rules; `null` in a
+    /// field turns off the agent's rule here.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<Retention>"))]
     retention: Option<Option<Retention>>,
@@ -293,15 +293,15 @@ pub struct AddUsage {
     output_tokens: Option<Count>,
     /// The input tokens that the provider read from its cache.
     cached_input_tokens: Option<Count>,
-    /// The estimate of `inputTokens`: the `tokensEstimate` of the context that was sent, or the sum
-    /// of those that were sent. The session's later estimates come closer to what the provider
-    /// counts. Left out: nothing is learnt.
+    /// The estimate of `inputTokens`: the `tokensEstimate` of the context that was sent, or
+    /// the sum of several. It calibrates the session's later estimates to the provider's
+    /// count. If omitted, they are not calibrated.
     context_tokens: Option<Count>,
-    /// The model that was asked, for `getUsage`.
+    /// The model that was called, for `getUsage`.
     model: Option<Id>,
-    /// Names this usage, so that a retry counts once.
+    /// Identifies this usage, so that a retry counts once.
     id: Option<Id>,
-    /// The cost, in a currency of the caller's choice.
+    /// The cost, in the caller's currency.
     cost: Option<f64>,
 }
 

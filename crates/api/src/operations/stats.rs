@@ -52,13 +52,12 @@ pub struct Stats {
     memory: MemoryStats,
     /// Memory that running turns hold.
     turns: Turns,
-    /// Memory of request bodies and answers that are large enough to be counted.
+    /// Memory of large request bodies and answers.
     requests: ReservedBytes,
     search_index: IndexState,
-    /// Calls that tell of turns' ends and of changes of memory (`onTurnEnd`,
-    /// `onMemoryChange`).
+    /// Calls after turns and memory changes (`onTurnEnd`, `onMemoryChange`).
     callbacks: CallbackStats,
-    /// The learning that is due, and its failures. `getProposals` shows what was learnt.
+    /// The pending learning, and its failures. `getProposals` shows what was learned.
     learning: LearningStats,
     limits: LimitStats,
 }
@@ -67,18 +66,18 @@ pub struct Stats {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct LearningStats {
-    /// The sessions that wait for a look, of which 1,000 are counted at most.
+    /// The number of sessions waiting for a learning pass, counted up to 1,000.
     waiting: i64,
-    /// The looks that failed last and are tried again, newest first: 20 at most.
+    /// The failed learning passes that will be retried, newest first, at most 20.
     failures: Vec<FailedLook>,
-    /// The time when the next step of consolidation is due by itself. `null`: no step is due.
+    /// The time of the next automatic step of consolidation. `null`: no step is due.
     consolidation_due_at: Option<i64>,
-    /// The reason why the last step of consolidation that was due by itself failed. `null`: it did
-    /// not fail.
+    /// The reason why the last automatic step of consolidation failed. `null`: it did not
+    /// fail.
     consolidation_error: Option<LearnError>,
 }
 
-/// A look at a session that failed.
+/// A failed learning pass.
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -192,7 +191,7 @@ struct LimitStats {
     body_bytes: usize,
     /// The longest body of chats and of operations that write events.
     events_body_bytes: usize,
-    /// The most turns of one agent that may run at once.
+    /// The maximum number of concurrent turns of one agent.
     running_turns: usize,
 }
 
@@ -200,9 +199,9 @@ struct LimitStats {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct CallbackStats {
-    /// Calls that are under way or wait for another try.
+    /// Calls in progress or waiting for a retry.
     waiting: i64,
-    /// Calls that were given up, newest first. An agent keeps 64 of them.
+    /// Calls that failed permanently, newest first. An agent stores 64 of them.
     failed: Vec<FailedCallback>,
 }
 

@@ -19,19 +19,18 @@ use store::limits::{GivenLimits, HolderLimits};
 /// The most operation names in one request: more than there are operations.
 const MAX_OPERATIONS: usize = 200;
 
-/// Mints a token that a browser can hold: for this agent, for the time that `expiresIn`
-/// sets, and limited to its session and its operations.
+/// Mints a token for a browser: for this agent, valid for `expiresIn` seconds, and limited
+/// to its session and its operations.
 ///
-/// `preset` and `operations` add up. With neither, the token runs every operation except
-/// those that need the secret or must be named. In any case, the holder may write only
-/// user messages, and may choose neither the model nor the system prompt, unless `allow`
-/// permits it. A field that is left out gives more than one that is there, so no field may be
-/// `null`.
+/// `preset` and `operations` add up. Without either, the token runs every operation except
+/// those that need the secret or must be named. In any case, the holder may write only user
+/// messages, and may choose neither the model nor the system prompt, unless `allow` permits
+/// it. An omitted field allows more than a present one, so no field may be `null`.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MintToken {
-    /// The only session that the token may use. Left out: all sessions. `chat` needs one.
+    /// The only session that the token may use. Default: all sessions. `chat` needs one.
     #[serde(default, deserialize_with = "given")]
     #[cfg_attr(
         feature = "testing",
@@ -41,7 +40,8 @@ pub struct MintToken {
     #[serde(default, deserialize_with = "given")]
     #[cfg_attr(feature = "testing", schemars(with = "Preset"))]
     preset: Option<Preset>,
-    /// Operations that the token may run besides its preset's; `chat` allows chat turns.
+    /// Operations that the token may run in addition to its preset's; `chat` allows chat
+    /// turns.
     #[serde(default, deserialize_with = "given_list::<_, MAX_OPERATIONS>")]
     #[cfg_attr(
         feature = "testing",
@@ -55,8 +55,8 @@ pub struct MintToken {
     #[serde(default, deserialize_with = "given")]
     #[cfg_attr(feature = "testing", schemars(with = "Limits"))]
     limits: Option<GivenLimits>,
-    /// The holder of the token, in your own words, such as `user-42`: the tokens of one holder
-    /// share what `limits` count. Left out: the token counts by itself.
+    /// Your name for the holder of the token, such as `user-42`: the tokens of one holder
+    /// share the counts of `limits`. If omitted, the token is counted separately.
     #[serde(default, deserialize_with = "given")]
     #[cfg_attr(
         feature = "testing",
@@ -81,7 +81,7 @@ fn given_list<'de, D: Deserializer<'de>, const MAX: usize>(
 pub enum Preset {
     /// The operations that a page for one conversation needs.
     Chat,
-    /// All operations that change nothing and don't need the secret.
+    /// All operations that only read and don't require the secret.
     Read,
 }
 
@@ -138,7 +138,9 @@ impl RunAtOnce for MintToken {
         let secret = agent.policy.secret().ok_or_else(|| {
             Error::new(
                 Code::NotConfigured,
-                "A token is signed with the secret, and this Worker has none. `openssl rand -hex 32` prints one, which you keep, and `npx wrangler secret put SESSION_AGENT_TOKEN` asks for it.",
+                "Tokens are signed with the secret, and this Worker has none. Generate one with \
+                 `openssl rand -hex 32`, store it, and set it with `npx wrangler secret put \
+                 SESSION_AGENT_TOKEN`.",
             )
             .with("binding", Setting::SessionAgentToken.name())
         })?;
@@ -167,7 +169,8 @@ impl MintToken {
         match self.limits.is_some() && self.holder.is_none() {
             true => Err(Error::invalid(
                 "holder",
-                "`holder` is missing: it says whose turns the `limits` of a grant count, for instance the user's id.",
+                "`holder` is missing: the `limits` of a grant count the turns of a holder, for \
+                 example the user's id.",
             )),
             false => self.scope(agent),
         }
@@ -178,7 +181,7 @@ impl MintToken {
         if self.preset == Some(Preset::Chat) && self.session_id.is_none() {
             return Err(Error::invalid(
                 "sessionId",
-                "`sessionId` is missing: the preset `chat` is for the page of one session.",
+                "`sessionId` is missing: the preset `chat` is for one session.",
             ));
         }
         for (index, name) in self.operations.iter().flatten().enumerate() {
@@ -186,7 +189,7 @@ impl MintToken {
                 let field = format!("operations[{index}]");
                 return Err(Error::invalid(
                     &field,
-                    format!("`{field}` names no operation."),
+                    format!("`{field}` is not an operation."),
                 ));
             }
         }
@@ -208,7 +211,7 @@ impl MintToken {
                 None => Ok(None),
                 Some(_) => Err(Error::invalid(
                     "holder",
-                    "`holder` says whose `limits` are counted, and this token has none: set `limits`, or leave `holder` out.",
+                    "`holder` requires `limits`: set `limits`, or omit `holder`.",
                 )),
             };
         };

@@ -15,14 +15,14 @@ use log::sessions::Session;
 use messages::feed::load_page;
 use messages::tree::leaf::set_leaf;
 
-/// Forks a session: the new session holds a copy of the path up to `atId`, with the same
-/// ids and times.
+/// Forks a session: the new session has a copy of the path up to `atId`, with the same ids
+/// and times.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ForkSession {
     session_id: Id,
-    /// The last event to copy. Left out: the leaf.
+    /// The last event to copy. Default: the leaf.
     at_id: Option<Id>,
     name: Option<String>,
     metadata: Option<JsonObject>,
@@ -92,17 +92,18 @@ impl RunAtOnce for SetLeaf {
 
 /// Reads a session's changes, in order.
 ///
-/// A client that keeps the last `cursor` and continues from there sees every change
-/// once. A client that starts late ends with the same state. An `append` or an `update`
-/// names a message that has changed: read the message by its id, and drop it if the
-/// answer is `null`. At a `clear`, drop your copy. After a `since` from before the session
-/// was deleted and created again comes a `clear`, and then every change from the beginning.
+/// A client that stores the last `cursor` and continues from there sees every change once.
+/// A client that starts late reaches the same state. An `append` or an `update` identifies
+/// a message that has changed: read the message by its id, and drop it if the answer is
+/// `null`. At a `clear`, drop your copy. If `since` is from before the session was deleted
+/// and created again, the answer starts with a `clear`, followed by every change from the
+/// beginning.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetChanges {
     session_id: Id,
-    /// The `cursor` of an earlier page. Left out, or 0: the beginning.
+    /// The `cursor` of an earlier page. Default: 0, the beginning.
     since: Option<Count>,
     #[serde(default)]
     limit: Limit<100, 1000>,

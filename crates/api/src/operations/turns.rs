@@ -12,27 +12,28 @@ use chat::record::page::{find_turn, load_of_all, load_of_one};
 use chat::record::show::{ShownTurn, TurnName};
 use log::sessions::session_exists;
 
-/// Lists turns that are over, newest first: of a session, or of the whole agent.
+/// Lists completed turns, newest first: of a session, or of the whole agent.
 ///
-/// A turn tells when it ran, who asked, each request to a model and each tool's call with its
-/// times, the parts of the context, what was spent, and why it failed. No word of a message,
-/// an argument or an output is in it. A running turn is not listed.
+/// A turn contains when it ran, who started it, each model request and tool call with its
+/// times, the parts of the context, the usage, and the reason of a failure. It never
+/// contains the text of a message, an argument or an output. Running turns are not listed.
 ///
-/// A page looks at 1,000 events at most, so it may be short, or empty, and still have a `cursor`. A
-/// session keeps the records of its 16 newest failed turns, also where nothing was said, and of the
-/// 16 newest others that ended without a word. If an agent keeps more than 16,384 such records, its
-/// list takes 1,024 sessions at a time, those that began last first.
+/// A page reads at most 1,000 events, so it may be short, or empty, and still have a
+/// `cursor`. A session stores the records of its 16 newest failed turns, even without
+/// output, and of the 16 newest others that ended without output. If an agent has more than
+/// 16,384 such records, the list covers 1,024 sessions at a time, most recently created
+/// first.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetTurns {
     session_id: Option<Id>,
-    /// Failed turns alone.
+    /// Only failed turns.
     #[serde(default)]
     failed: bool,
     #[serde(default)]
     limit: Limit<20, 100>,
-    /// The `cursor` of the page before.
+    /// The `cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -81,16 +82,16 @@ impl RunAtOnce for GetTurns {
     }
 }
 
-/// Shows one turn that is over. `null`: there is no such turn, or its record went with its
-/// messages.
+/// Shows one completed turn. `null`: there is no such turn, or its record was deleted with
+/// its messages.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetTurn {
     /// A turn's `turnId`, from `getTurns`.
     turn_id: TurnName,
-    /// The turn's session. A token of one session whose id has 168 characters or more needs
-    /// it.
+    /// The turn's session. Required for a token for one session whose id has 168 characters
+    /// or more.
     session_id: Option<Id>,
 }
 

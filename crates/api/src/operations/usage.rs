@@ -29,22 +29,22 @@ enum UsageGrouping {
     Model,
 }
 
-/// Shows what was spent: by turn, by day or by model; of a session, or of the whole agent.
+/// Shows usage by turn, by day or by model; of a session, or of the whole agent.
 ///
-/// Summaries and reported usage count in days and models. Turns without a session in the
-/// request come session by session. A page looks at 1,000 events at most, so it may be
+/// Summaries and reported usage count in days and models. If the request has no session,
+/// turns are listed session by session. A page reads at most 1,000 events, so it may be
 /// empty and still have a `cursor`.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetUsage {
     session_id: Option<Id>,
-    /// Only what was spent at this time or later. Of days, the whole day counts.
+    /// Only usage at this time or later. A day is included as a whole.
     since: Option<Count>,
     by: UsageGrouping,
     #[serde(default)]
     limit: Limit<100, 1000>,
-    /// The `cursor` of the page before. Models have one page.
+    /// The `cursor` of the previous page. Models have one page.
     cursor: Option<String>,
 }
 
@@ -74,7 +74,7 @@ struct UsageEntry {
     /// The time when the day began.
     #[serde(skip_serializing_if = "Option::is_none")]
     day: Option<i64>,
-    /// The model, by turn and by model; `null`: not known.
+    /// The model, by turn and by model; `null`: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<Option<String>>,
     /// The number of turns that ended, by day and by model.
@@ -83,8 +83,7 @@ struct UsageEntry {
     /// The number of these turns that failed, by day and by model.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed_turns: Option<i64>,
-    /// Whether the turn failed, by turn. A turn that failed before it said anything has no
-    /// entry.
+    /// Whether the turn failed, by turn. A turn that failed before any output has no entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     has_failed: Option<bool>,
     input_tokens: i64,

@@ -11,17 +11,17 @@ use lifecycle::verify::Verified;
 use lifecycle::verify::verify;
 use log::sessions::session_exists;
 
-/// Checks whether what the agent stores holds together, and names what is wrong: events,
-/// branches, summaries, media, the index of words, memory, its versions and its counts.
+/// Checks whether the agent's stored data is consistent, and lists what is wrong: events,
+/// branches, summaries, media, the word index, memory, its versions and its counts.
 ///
-/// It only reads. A request checks a bounded part of the tables: ask again with the answer's
-/// `cursor` until it is `null`. A finding names a row by its ids and never shows what the row
-/// holds. Homes outside this agent are not checked.
+/// It only reads. Each request checks a limited part of the tables: repeat it with the
+/// answer's `cursor` until that is `null`. A finding identifies a row by its ids and never
+/// shows its content. Data stored outside this agent is not checked.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Verify {
-    /// Check this session's rows alone.
+    /// Check only this session's rows.
     session_id: Option<Id>,
     cursor: Option<String>,
 }

@@ -43,12 +43,12 @@ use store::config::{
 };
 use store::last_turns::load_calibration;
 
-/// Builds what one turn sends to a model from the newest events of a branch.
+/// Builds the model input of one turn from the newest events of a branch.
 ///
-/// A tool call without a result is completed with an error result. Older long outputs
-/// are shortened, and older files are named instead of sent; the log keeps them whole.
-/// With `maxTokens`, the newest messages that fit are taken, and a sentence at the end of
-/// `systemInstructions` says how many are not shown.
+/// A tool call without a result gets an error as its result. Older long outputs are
+/// shortened, and older files are named instead of sent; the log is unchanged. With
+/// `maxTokens`, the context has the newest messages that fit, and a sentence at the end of
+/// `systemInstructions` gives the number of hidden messages.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -58,29 +58,29 @@ pub struct BuildWorkingContext {
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_INSTRUCTIONS>")]
     #[cfg_attr(feature = "testing", schemars(length(max = MAX_INSTRUCTIONS)))]
     system_instructions: Vec<String>,
-    /// The most events that the context is built from.
+    /// The maximum number of events in the context.
     #[serde(default)]
     limit: Limit<50, 1000>,
-    /// The end of the branch. Left out: the session's leaf.
+    /// The end of the branch. Default: the session's leaf.
     leaf_id: Option<Id>,
-    /// The provider whose format `modelInput` has. Left out: there is no `modelInput`.
+    /// The provider whose format `modelInput` has. If omitted, there is no `modelInput`.
     format: Option<Provider>,
-    /// The most tokens of the whole context, estimated as the session's provider counts
-    /// them.
+    /// The maximum number of tokens of the whole context, estimated as the session's
+    /// provider counts them.
     max_tokens: Option<Count>,
     /// Puts the frozen prompt first, and gives the memory's tools and reminder: in
     /// `modelInput`, or in `tools` and `reminder`. If no prompt is frozen yet, it is
     /// frozen, if the caller may do that.
     #[serde(default)]
     memory: bool,
-    /// In how many of the newest messages files are sent. Older files are named. Left
-    /// out: the agent's `keepMedia`.
+    /// In how many of the newest messages files are sent. Older files are only named. If omitted:
+    /// the agent's `keepMedia`.
     keep_media: Option<KeepMedia>,
-    /// Gives in `modelInput` the request that the session's next turn would send, and in `tools`
-    /// all of its tools: the memory's, the registered ones and those of MCP servers. Only `leafId`
-    /// and `format` count then; `format` left out is that of the agent's own model, with the
-    /// model's name. The parts that the client adds to its turn are missing, and nothing is frozen.
-    /// Needs the rights of `listTools`.
+    /// Returns in `modelInput` the request that the session's next turn would send, and in
+    /// `tools` all of its tools: memory tools, registered tools and those of MCP servers.
+    /// Only `leafId` and `format` have an effect; the default `format` is that of the
+    /// agent's own model, with the model's name. What the client adds to its turn is
+    /// missing, and nothing is frozen. Requires the rights of `listTools`.
     #[serde(default)]
     as_turn: bool,
 }
@@ -223,7 +223,7 @@ fn model_input(
         .map_err(|error| Error::storage(error.to_string()))
 }
 
-/// Appends what a turn added to its context: all of it or nothing.
+/// Appends the new messages of a turn's context: all of them or none.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

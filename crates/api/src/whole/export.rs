@@ -160,7 +160,8 @@ impl AgentExport {
         let found: Option<(i64,)> = find(db, sql, &[cursor.session_id.as_str().into()])?;
         let gone = || {
             bad_cursor(
-                "The session in which the export broke off is not there any more. Export the agent from its beginning.",
+                "The session in which the export stopped no longer exists. Export the agent from \
+                 its beginning.",
             )
         };
         let (number,) = found.ok_or_else(gone)?;

@@ -60,7 +60,7 @@ pub struct ImportedAgent {
     pub sessions: i64,
     /// The number of sessions that this import wrote.
     pub imported: i64,
-    /// The number of sessions that were there already.
+    /// The number of sessions that existed already.
     pub skipped: i64,
     /// The number of the sessions' events.
     pub events: i64,
@@ -68,13 +68,14 @@ pub struct ImportedAgent {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "testing", schemars(default))]
     pub left_out: Vec<LeftOut>,
-    /// The tools with a header whose value the file does not hold. A call of such a tool
-    /// fails until `defineTool` defines it again.
+    /// The tools with a header whose value is not in the file. Calls of such a tool fail
+    /// until `defineTool` defines it again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "testing", schemars(default))]
     pub tools_without_headers: Vec<String>,
-    /// The tools that this Worker can't reach: their service is not bound, or their origin is
-    /// not in `TOOL_ORIGINS`. A call of such a tool fails until the Worker is configured for it.
+    /// The tools that this Worker can't reach: their service is not bound, or their origin
+    /// is not in `TOOL_ORIGINS`. Calls of such a tool fail until the Worker is configured
+    /// for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "testing", schemars(default))]
     pub tools_unavailable: Vec<String>,
@@ -140,7 +141,8 @@ impl<'a> AgentImport<'a> {
                 self.lines.last_number(),
                 Error::invalid(
                     "type",
-                    "The file ends before its `done` line: it was cut off. The sessions that were whole are there. Send the whole file again, and these are skipped.",
+                    "The file ends before its `done` line: it is truncated. The complete sessions \
+                     were imported. Send the whole file again; these sessions will be skipped.",
                 ),
             )),
         });
@@ -422,7 +424,7 @@ impl<'a> AgentImport<'a> {
                     return Err(Error::invalid(
                         "sessions",
                         format!(
-                            "`sessions` is {}, but the file holds {}: lines were lost.",
+                            "`sessions` is {}, but the file has {}: lines were lost.",
                             done.sessions.0, self.outcome.sessions
                         ),
                     ));
@@ -453,7 +455,9 @@ impl<'a> AgentImport<'a> {
             return Err(Error::new(
                 Code::AlreadyExists,
                 format!(
-                    "This agent holds other sessions than the file, so session `{id}` was not imported: two agents' sessions would be mixed. Import the file into an agent of another name, or `destroy` this one first."
+                    "This agent has sessions that are not in the file, so session `{id}` was not \
+                     imported: the sessions of two agents would be mixed. Import the file into an \
+                     agent with another name, or `destroy` this one first."
                 ),
             ));
         }
@@ -548,6 +552,6 @@ impl FileImport for AgentImport<'_> {
 fn too_many(what: &str, most: usize) -> Error {
     Error::invalid(
         "type",
-        format!("An agent has at most {most} {what}. An export writes no more."),
+        format!("An agent can have at most {most} {what}, and so can an exported file."),
     )
 }

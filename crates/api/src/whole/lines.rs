@@ -248,6 +248,7 @@ pub fn memory_kind(line: &[u8]) -> Result<LineKind> {
 pub fn out_of_place() -> Error {
     Error::invalid(
         "type",
-        "A line of this `type` can't stand here. The lines come as an export writes them: the agent's own, then each session from `session` to `end`, then `done`.",
+        "A line of this `type` is not allowed here. Lines must be in the order of an export: the \
+         agent's own, then each session from `session` to `end`, then `done`.",
     )
 }

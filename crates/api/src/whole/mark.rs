@@ -23,7 +23,8 @@ pub fn begin(db: &dyn Database, host: &dyn Host) -> Result<Option<String>> {
         if is_restoring && has_more_sessions(db, 0)? {
             return Err(Error::new(
                 Code::AlreadyExists,
-                "An import into this agent broke off, and sessions were written here since. Import the file into an agent of another name, or `destroy` this one first.",
+                "An import into this agent was interrupted, and sessions have been written since. \
+                 Import the file into an agent with another name, or `destroy` this one first.",
             ));
         }
         delete_agents_own(db)?;
@@ -65,7 +66,8 @@ pub fn check_restoring(db: &dyn Database, mark: Option<&str>) -> Result<()> {
         Some(stored) if Some(stored.as_str()) == mark => Ok(()),
         _ => Err(Error::new(
             Code::AlreadyExists,
-            "Another request has imported or emptied this agent meanwhile, so this import stopped. Read the agent, and import again if it is not as it should be.",
+            "Another request imported into or emptied this agent during the import, so this import \
+             stopped. Check the agent, and repeat the import if necessary.",
         )),
     }
 }

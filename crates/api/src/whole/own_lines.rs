@@ -99,6 +99,7 @@ fn is_left_out(line: &[u8]) -> bool {
 fn not_empty() -> Error {
     Error::new(
         Code::AlreadyExists,
-        "This agent is not empty, and what it holds is not what the file holds. Import the file into an agent of another name, or `destroy` this one first.",
+        "This agent is not empty, and its data differs from the file. Import the file into an \
+         agent with another name, or `destroy` this one first.",
     )
 }

@@ -40,7 +40,7 @@ pub fn write_settings(
     if settings.removed_tools.len() > MAX_TOOLS as usize {
         return Err(Error::invalid(
             "removedTools",
-            format!("`removedTools` must name at most {MAX_TOOLS} tools."),
+            format!("`removedTools` can have at most {MAX_TOOLS} tools."),
         ));
     }
     for name in &settings.removed_tools {

@@ -124,7 +124,7 @@ pub fn into_server(line: ToolLine, headers: ToolHeaders) -> Result<ToolServer> {
         _ => {
             return Err(Error::invalid(
                 "service",
-                "A server of tools is behind a `service` binding or at a `url`: give one of them.",
+                "Set either `service` (a binding) or `url` for a server of tools.",
             ));
         }
     };

@@ -25,7 +25,9 @@ pub fn check_text(text: &str) -> Result<()> {
                 if depth > MAX_DEPTH {
                     return Err(Error::invalid(
                         field,
-                        format!("`{field}` nests more than {MAX_DEPTH} objects and arrays."),
+                        format!(
+                            "`{field}` has more than {MAX_DEPTH} levels of objects and arrays."
+                        ),
                     ));
                 }
             }
@@ -35,7 +37,7 @@ pub fn check_text(text: &str) -> Result<()> {
                     return Err(Error::invalid(
                         field,
                         format!(
-                            "`{field}` holds half of a surrogate pair, so it is not valid text."
+                            "`{field}` contains an unpaired surrogate, so it is not valid text."
                         ),
                     ));
                 }
@@ -76,7 +78,8 @@ pub fn check_values(field: &str, json: &str) -> Result<()> {
     Err(Error::invalid(
         field,
         format!(
-            "`{field}` must hold at most {MAX_CONTAINERS} objects and arrays, and {MAX_VALUES} values and names."
+            "`{field}` can have at most {MAX_CONTAINERS} objects and arrays, and {MAX_VALUES} \
+             values and names."
         ),
     ))
 }

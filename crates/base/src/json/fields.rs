@@ -121,7 +121,7 @@ pub fn bounded<'de, D: Deserializer<'de>>(
     deserializer.deserialize_any(Bounded(bounds))
 }
 
-/// An integer of 0 or more that JavaScript holds exactly: a time, a `seq`, a count.
+/// An integer of 0 or more that JavaScript represents exactly: a time, a `seq`, a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "testing", schemars(transparent))]

@@ -114,8 +114,8 @@ where
 
 fn wrong_length<E: de::Error, const MIN: usize, const MAX: usize>() -> E {
     E::custom(match MIN {
-        0 => format!("must hold at most {MAX} items"),
-        _ => format!("must hold {MIN} to {MAX} items"),
+        0 => format!("must have at most {MAX} items"),
+        _ => format!("must have {MIN} to {MAX} items"),
     })
 }
 
@@ -170,18 +170,18 @@ mod tests {
             (
                 r#"{"items":[]}"#,
                 "items",
-                "`items` must hold 1 to 3 items.",
+                "`items` must have 1 to 3 items.",
             ),
             (
                 r#"{"items":[1,2,3,4]}"#,
                 "items",
-                "`items` must hold 1 to 3 items.",
+                "`items` must have 1 to 3 items.",
             ),
             (r#"{"items":{}}"#, "items", "`items` must be an array."),
             (
                 r#"{"items":[1],"open":[1,2,3]}"#,
                 "open",
-                "`open` must hold at most 2 items.",
+                "`open` must have at most 2 items.",
             ),
         ] {
             let refused = parse(body).unwrap_err();

@@ -37,10 +37,7 @@ pub fn note_call(
         Ok(status) => {
             let span = span.number("http.response.status_code", i64::from(status));
             match status {
-                400.. => span.failed(
-                    &status.to_string(),
-                    "The answer's status says that it failed.",
-                ),
+                400.. => span.failed(&status.to_string(), "The response has an error status."),
                 _ => span,
             }
         }

@@ -126,7 +126,7 @@ pub fn check_url(outbound: &dyn Outbound, url: &str, field: &str) -> Result<()> 
         return Ok(());
     }
     Err(refused(format!(
-        "Tools may not be at {origin}. Its origin has to be in the variable `{}`.",
+        "Tools at {origin} are not allowed. Add the origin to the variable `{}`.",
         Setting::ToolOrigins.name()
     )))
 }

@@ -99,7 +99,7 @@ impl ToolHeaders {
             check_name(&name)?;
             check_value(&name, &value)?;
             if headers.insert(name, value).is_some() {
-                return Err(refused("`headers` names one header twice."));
+                return Err(refused("`headers` contains a header twice."));
             }
         }
         Ok(Self(headers))
@@ -149,7 +149,8 @@ impl ToolHeaders {
             let value = match split_secret(value) {
                 Some((_, "")) => {
                     return Err(refused(format!(
-                        "The header `{name}` has no value: the file that this tool was imported from holds none. Define the tool again with `defineTool`."
+                        "The header `{name}` has no value, because exported files contain none. \
+                         Define the tool again with `defineTool`."
                     )));
                 }
                 Some((scheme, secret)) => {
@@ -269,13 +270,13 @@ fn find_secret(outbound: &dyn Outbound, name: &str, url: Option<&str>) -> Result
         .unwrap_or_default();
     let Some(allowed) = find_origin(&setting, name) else {
         return Err(forbidden(format!(
-            "No tool may have the secret `{name}`: the variable `{}` does not name it with an origin.",
+            "No tool may use the secret `{name}`: the variable `{}` doesn't assign it to an origin.",
             Setting::ToolSecrets.name()
         )));
     };
     if url.and_then(origin_of).as_ref() != Some(&allowed) {
         return Err(forbidden(format!(
-            "The secret `{name}` goes to {allowed} alone, and this tool is elsewhere."
+            "The secret `{name}` is only sent to {allowed}, and this tool is at another origin."
         )));
     }
     let secret = outbound.find_secret(name).filter(|secret| {
@@ -314,7 +315,7 @@ fn forbidden(message: String) -> Error {
 
 fn own(name: &str) -> Error {
     forbidden(format!(
-        "`{name}` belongs to the Worker itself, and no tool may have it."
+        "`{name}` belongs to the Worker itself, and no tool may use it."
     ))
 }
 

@@ -25,7 +25,7 @@ const MAX_ARGS: usize = 10;
 
 /// The answer to a client that tries to set a shared state.
 const NO_STATE: &str =
-    "This agent keeps no shared state. Blocks of its context memory hold what is to be kept.";
+    "This agent has no shared state. Store data in blocks of its context memory.";
 
 #[derive(Debug)]
 pub enum Incoming {

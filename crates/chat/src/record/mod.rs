@@ -37,7 +37,7 @@ const MAX_SENTENCE_BYTES: usize = 1 << 10;
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum TurnFinish {
-    /// The model was done.
+    /// The model finished its answer.
     Stop,
     /// The model reached its output limit.
     Length,
@@ -97,7 +97,7 @@ pub struct TurnRecord {
 #[serde(rename_all = "camelCase")]
 pub struct AskedBy {
     pub kind: AskerKind,
-    /// Under which name the turns of a token with limits are counted.
+    /// The name under which the turns of a token with limits are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
 }
@@ -133,10 +133,11 @@ impl RecordedFailure {
 #[serde(rename_all = "camelCase")]
 pub struct StepRecord {
     pub started_at: i64,
-    /// From the step's start until its request was sent: memory's homes were asked, the
-    /// context was built, memory was waited for.
+    /// From the step's start until its request was sent: reading memory from other sources,
+    /// building the context, and waiting for capacity.
     pub prepared_ms: i64,
-    /// From the request's departure to the first of the answer. `null`: nothing came.
+    /// From sending the request to the first part of the answer. `null`: there was no
+    /// answer.
     pub time_to_first_token_ms: Option<i64>,
     /// From the step's start to the end of the answer.
     pub duration_ms: i64,
@@ -146,7 +147,7 @@ pub struct StepRecord {
     pub output_tokens: i64,
     pub cached_input_tokens: i64,
     pub cost: f64,
-    /// `null`: the answer broke off.
+    /// `null`: the answer was interrupted.
     pub finish_reason: Option<TurnFinish>,
     /// The reason why the request failed. A request that was refused for its length is tried once
     /// more.
@@ -164,16 +165,17 @@ pub struct StepRecord {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ContextRecord {
-    /// The frozen prompt, instructions, and loaded documents that no message holds.
+    /// The frozen prompt, instructions, and loaded documents that no message contains.
     pub system_prompt: i64,
     pub tools: i64,
     pub messages: i64,
     pub reminder: i64,
     pub total: i64,
-    /// The most tokens that such a request may have.
+    /// The maximum number of tokens of such a request.
     pub window_tokens: i64,
     pub sent_messages: i64,
-    /// About how many older messages were neither sent nor part of a summary that was.
+    /// The approximate number of older messages that were neither sent nor part of a sent
+    /// summary.
     pub left_out_messages: i64,
     /// The number of messages that were sent shortened.
     pub shortened_messages: i64,
@@ -204,15 +206,15 @@ pub struct ToolRecord {
     pub tool_call_id: String,
     pub name: String,
     pub kind: ToolKind,
-    /// `null`: the call was not made. It was refused, or left to the client or to the user.
+    /// `null`: the call was not made. It was refused, or left to the client or the user.
     pub started_at: Option<i64>,
-    /// `null`: the call was not made, or was cut off.
+    /// `null`: the call was not made, or was interrupted.
     pub duration_ms: Option<i64>,
     /// The reason why the call failed: a sentence without its output. `null`: it did not fail.
     pub error: Option<String>,
 }
 
-/// A compaction that made room for a request.
+/// A compaction that shortened the context for a request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -24,7 +24,7 @@ struct Stored {
     record: Option<EndedRecord>,
 }
 
-/// A turn that is over.
+/// A completed turn.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema, Deserialize))]
 #[serde(rename_all = "camelCase")]
@@ -32,35 +32,35 @@ pub struct ShownTurn {
     /// For `getTurn`.
     pub turn_id: String,
     pub session_id: String,
-    /// The message that the turn wrote or continued. `null`: it said nothing.
+    /// The message that the turn wrote or continued. `null`: there was no output.
     pub message_id: Option<String>,
-    /// The id by which the client knew the turn. `null`: not known.
+    /// The client's id of the turn. `null`: unknown.
     pub request_id: Option<String>,
-    /// Whether this build's record is there. Of a turn that an older build ended, only what
-    /// it spent and when it ended is known.
+    /// Whether there is a record. For a turn that an older build ended, only its usage and
+    /// its end time are known.
     pub is_recorded: bool,
-    /// `null`: not known.
+    /// `null`: unknown.
     pub asked_by: Option<AskedBy>,
-    /// `null`: not known.
+    /// `null`: unknown.
     pub started_at: Option<i64>,
     pub ended_at: i64,
-    /// `null`: not known.
+    /// `null`: unknown.
     pub duration_ms: Option<i64>,
-    /// The model that was asked last. `null`: none was.
+    /// The last model called. `null`: none was.
     pub model: Option<String>,
     pub finish_reason: TurnFinish,
     /// The reason why the turn failed. `null`: it did not fail, or an older build ended it.
     pub failure: Option<RecordedFailure>,
-    /// The number of times that the object died in the turn and took it up again.
+    /// The number of times that the turn resumed after the object crashed.
     pub recoveries: i64,
     pub usage: TurnUsage,
     /// The requests to models, in order.
     pub steps: Vec<StepRecord>,
     /// The number of the oldest steps that have no entry.
     pub omitted_steps: usize,
-    /// Compactions that made room within the turn.
+    /// Compactions that shortened the context during the turn.
     pub compactions: Vec<CompactionRecord>,
-    /// The trace that the turn is a part of. `null`: it is in none.
+    /// The trace of the turn. `null`: it has none.
     pub trace_id: Option<String>,
 }
 

@@ -226,7 +226,7 @@ pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
         (Some(_), Some(_)) => {
             return Err(Error::invalid(
                 "message",
-                "Send `messages` or `message`, not both: `message` is the newest one alone.",
+                "Send `messages` or `message`, not both: `message` is only the newest one.",
             ));
         }
         (Some(messages), None) => parse_messages(messages)?,
@@ -235,7 +235,8 @@ pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
         (None, None) => {
             return Err(Error::invalid(
                 "messages",
-                "`messages` is missing. Send the conversation's messages, or the newest one alone as `message`.",
+                "`messages` is missing. Send the conversation's messages, or only the newest one \
+                 as `message`.",
             ));
         }
     };

@@ -195,7 +195,7 @@ fn new_messages(messages: &[ClientMessage]) -> Result<Vec<&ClientMessage>> {
     if new.len() > MAX_EVENTS {
         return Err(Error::invalid(
             "messages",
-            format!("`messages` must hold at most {MAX_EVENTS} new messages."),
+            format!("`messages` can have at most {MAX_EVENTS} new messages."),
         ));
     }
     Ok(new)
@@ -217,7 +217,8 @@ fn regenerated(
             None => Ok(TurnPosition::BesideNewest),
             Some(id) => Err(Error::new(
                 Code::MessageNotFound,
-                "This session has no message with the id in `messageId`. Without `messageId`, the newest answer is made again.",
+                "This session has no message with the id in `messageId`. Without `messageId`, the \
+                 newest answer is regenerated.",
             )
             .with("messageId", id.as_str())),
         },

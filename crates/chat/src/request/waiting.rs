@@ -164,7 +164,8 @@ pub fn insert(
             .unwrap_or(usize::MAX)
             .saturating_add(text.len());
         if total > MAX_WAITING_BYTES {
-            let what = "The size of the messages that wait for the session's turn (send this message again when the turn is over)";
+            let what = "The size of the queued messages of the session (send this message again \
+                        when the turn has ended)";
             return Err(Error::payload_too_large(what, MAX_WAITING_BYTES, total));
         }
         let number = match goes_first {
@@ -193,7 +194,10 @@ pub fn insert(
 fn line_is_full() -> Error {
     Error::new(
         Code::RateLimited,
-        format!("{MAX_WAITING} messages wait for this session's turn already, which is the limit. Send this message again when some are answered."),
+        format!(
+            "This session already has {MAX_WAITING} queued messages, which is the limit. Send \
+                 this message again when some are answered."
+        ),
     )
     .with_retry_after(5)
 }

@@ -133,7 +133,7 @@ impl AnswerLog<'_> {
             }
             let call = call_of(self.db, self.session_id, row, call_id)?;
             let content = match &answer.reason {
-                Some(reason) => format!("{DECLINED} They said: {reason}"),
+                Some(reason) => format!("{DECLINED} Reason: {reason}"),
                 None => DECLINED.to_owned(),
             };
             let note = Note {

@@ -128,7 +128,7 @@ impl CallbackSender<'_> {
         let _ = read_all(answer.body.as_mut()).await;
         match (200..300).contains(&status) {
             true => Ok(()),
-            false => Err(format!("it answered with status {status}")),
+            false => Err(format!("it returned status {status}")),
         }
     }
 

@@ -95,7 +95,7 @@ pub async fn resume(context: TurnContext<'_>, taken: RecoveredTurn) {
         drive.say_that_it_was_interrupted();
         Err(Broken::Failed(Error::new(
             Code::ModelFailed,
-            "The turn was interrupted again and again and could not be finished. Ask once more.",
+            "The turn was interrupted several times and could not be finished. Try again.",
         )))
     } else {
         drive.go().await
@@ -323,7 +323,7 @@ impl TurnDriver<'_> {
             return Ok(shown);
         }
         *state = CallState::failed(format!(
-            "The tool's output is {bytes} bytes, and there is no room for it: the outputs of one turn may have {MAX_OUTPUT_BYTES} bytes together, and those that are too long for the model {MAX_WHOLE_OUTPUT_BYTES}."
+            "The tool's output of {bytes} bytes doesn't fit: all outputs of one turn can have {MAX_OUTPUT_BYTES} bytes together, and those that are too long for the model {MAX_WHOLE_OUTPUT_BYTES}."
         ));
         Ok(None)
     }
@@ -349,7 +349,7 @@ impl TurnDriver<'_> {
     fn say_that_it_was_interrupted(&self) {
         let mut turn = self.turn.borrow_mut();
         turn.take_partial(
-            "This answer was interrupted again and again and could not be finished.".to_owned(),
+            "This answer was interrupted several times and could not be finished.".to_owned(),
             String::new(),
         );
     }

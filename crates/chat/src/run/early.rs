@@ -51,7 +51,8 @@ pub fn insert(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result
             return Err(Error::invalid(
                 "toolCallId",
                 format!(
-                    "More than {MAX_CALLS} calls were answered while the turn runs. Send this answer again when it is over."
+                    "More than {MAX_CALLS} calls were answered during the turn. Send this answer \
+                     again when the turn has ended."
                 ),
             ));
         }
@@ -59,7 +60,8 @@ pub fn insert(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result
             .unwrap_or(usize::MAX)
             .saturating_add(text.len());
         if total > MAX_ANSWER_BYTES {
-            let what = "The size of the answers that came while the turn runs (send this answer again when the turn is over)";
+            let what = "The size of the answers received during the turn (send this answer again \
+                        when the turn has ended)";
             return Err(Error::payload_too_large(what, MAX_ANSWER_BYTES, total));
         }
         for (part, piece) in cut(&text).into_iter().enumerate() {

@@ -150,7 +150,7 @@ const MAX_EVENTS_BYTES: usize = 64 << 10;
 
 /// The error for a client that read nothing for too long after the turn's end.
 const TOO_SLOW: &str =
-    "This answer was not read in time. It is whole in the session's history: load that.";
+    "This answer was not read in time. Load the complete answer from the session's history.";
 
 /// A stream of an answer that has no content yet.
 pub fn left_to_client(message_id: String) -> TurnListener {

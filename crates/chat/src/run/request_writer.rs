@@ -394,7 +394,7 @@ impl RequestWriter<'_> {
         if parsed.action != Action::UserMessage {
             return Err(Error::invalid(
                 "messages",
-                "A chat request adds messages of the user's alone.",
+                "A chat request can only add user messages.",
             ));
         }
         Ok(parsed)
@@ -447,7 +447,7 @@ fn find_continued<'k>(
 pub fn turn_in_progress() -> Error {
     Error::new(
         Code::TurnInProgress,
-        "A turn of this session is running. Wait for its end, or stop it with `cancelTurn`.",
+        "A turn of this session is running. Wait until it ends, or stop it with `cancelTurn`.",
     )
 }
 

@@ -190,7 +190,7 @@ impl RunningTurns {
     /// before anything is written.
     pub fn reserve(&self, bytes: usize) -> Result<Reservation> {
         if self.running.borrow().len() < MAX_TURNS {
-            return Reservation::take(&TURNS, bytes.max(MIN_TURN_BYTES), "The turns that run");
+            return Reservation::take(&TURNS, bytes.max(MIN_TURN_BYTES), "Running turns");
         }
         Err(Error::new(
             Code::RateLimited,
@@ -471,7 +471,7 @@ impl RunningTurn {
         if let Some(known) = found {
             return Ok(Rc::downgrade(known));
         }
-        let held = Reservation::take(&TURNS, events.len(), "The turns that run")?;
+        let held = Reservation::take(&TURNS, events.len(), "Running turns")?;
         let new = Rc::new(RetoldMessage {
             events,
             _held: held,

@@ -96,7 +96,10 @@ pub fn check_client_tools(caller: &Caller, tools: &[ToolDefinition], field: &str
 fn not_allowed(field: &str, allowance: &str) -> Error {
     Error::new(
         Code::Forbidden,
-        format!("This token does not allow `{field}`: leave it out, or have a token minted whose `allow.{allowance}` says so."),
+        format!(
+            "This token does not allow `{field}`: omit it, or use a token whose \
+                 `allow.{allowance}` permits it."
+        ),
     )
     .with_field(field)
 }

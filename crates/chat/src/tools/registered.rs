@@ -190,7 +190,7 @@ impl RegisteredTool {
     ) -> CallState {
         let name = &self.definition.name;
         let Ok(body) = self.write_call(memory, session_id, arguments) else {
-            return CallState::failed(format!("The call of `{name}` could not be written."));
+            return CallState::failed(format!("The call of `{name}` could not be serialized."));
         };
         headers.extend(resolved.headers.iter().cloned());
         let call = OutboundRequest {
@@ -216,7 +216,7 @@ fn read_answer(name: &str, answer: WholeResponse, sent: &ResolvedHeaders) -> Cal
         body,
     } = answer;
     let Ok(text) = String::from_utf8(body) else {
-        return CallState::failed(format!("`{name}` answered with bytes that are not text."));
+        return CallState::failed(format!("`{name}` returned bytes that are not text."));
     };
     let text = sent.strip_json(text);
     if !(200..300).contains(&status) {

@@ -14,7 +14,7 @@ use base::json::JsonObject;
 use base::json::RawValue;
 use base::outbound::conceal_url;
 
-/// A registered tool, as `listTools` returns it.
+/// A registered tool, as returned by `listTools`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -32,8 +32,8 @@ pub struct ShownTool {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     pub needs_approval: bool,
-    /// Set if the tool is deployed: by the class's code, or by the defaults for every agent.
-    /// `removeTool` hides it from this agent alone.
+    /// Set if the tool is deployed: by the class's code, or by the defaults for every
+    /// agent. `removeTool` hides it from this agent only.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_deployed: bool,
     /// Set if the server brought the tool, or changed it, after `defineTool`: the tool
@@ -106,10 +106,10 @@ pub struct ShownServer {
     pub max_output_bytes: Option<i64>,
     /// The revision of the protocol that the server speaks.
     pub revision: String,
-    /// The time when the server was last asked for its list, in milliseconds since the epoch.
+    /// The time of the last request for the server's list, in milliseconds since the epoch.
     pub asked_at: i64,
-    /// The reason why the server gave no list when it was last asked. Its tools are those of the
-    /// list before.
+    /// The reason why the server returned no list on the last request. Its tools are those
+    /// of the previous list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The server's tools, in the answer of `defineTool`.

@@ -20,10 +20,12 @@ use models::ToolDefinition;
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 /// The text that a model reads if a tool became another after the model asked for it.
-const CHANGED_SINCE: &str = "The tool was changed or removed after you asked for it. Nothing was called. Look at the tool's definition again.";
+const CHANGED_SINCE: &str = "The tool was changed or removed after you called it. Nothing was \
+                             called. Read the tool's definition again.";
 
 /// The text that a model reads if the approval was for another tool of the same name.
-const CHANGED: &str = "The tool was changed or removed after the user was asked, so the approval does not count. Nothing was called.";
+const CHANGED: &str = "The tool was changed or removed after the user decided, so the approval is \
+                       not valid. Nothing was called.";
 
 pub struct TurnTools<'a> {
     toolbox: Toolbox<'a>,
@@ -94,7 +96,10 @@ impl<'a> TurnTools<'a> {
             return ToolRunner::Nobody(if names.is_empty() {
                 "There is no such tool. No tools are available here.".to_owned()
             } else {
-                format!("There is no such tool. There are: {}.", names.join(", "))
+                format!(
+                    "There is no such tool. Available tools: {}.",
+                    names.join(", ")
+                )
             });
         }
         if self.clients.iter().any(|client| client == name) {

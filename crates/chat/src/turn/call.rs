@@ -19,7 +19,8 @@ use models::message::ContextMessage;
 pub const MAX_CALLS: usize = 64;
 
 /// The text that a model reads as the result of a call that was cut off.
-pub const CUT_OFF: &str = "The tool was cut off while it ran. Whether it took effect is not known; it was not called again.";
+pub const CUT_OFF: &str = "The tool was interrupted while it ran. It may or may not have taken \
+                           effect; it was not called again.";
 pub const CANCELLED: &str = "The user stopped the turn before the tool answered.";
 pub const FAILED: &str = "The turn failed before the tool answered.";
 
@@ -121,8 +122,8 @@ impl CallState {
         let own = [BAD_ARGUMENTS, TOO_MANY, CUT_OFF, CANCELLED, FAILED];
         let told = match own.into_iter().find(|own| error == own) {
             Some(own) => own,
-            None if was_made => "The call failed. Its result in the log says why.",
-            None => "The call was not made. Its result in the log says why.",
+            None if was_made => "The call failed. See its result in the log.",
+            None => "The call was not made. See its result in the log.",
         };
         Some(told.to_owned())
     }

@@ -136,7 +136,7 @@ impl Branch {
 pub fn gone() -> Error {
     Error::new(
         Code::MessageNotFound,
-        "The message that was to be answered was deleted while it was being answered.",
+        "The message was deleted before its answer was finished.",
     )
 }
 

@@ -165,7 +165,7 @@ pub fn step_limit_reached(turn: &Turn) -> Error {
     let steps = turn.max_steps;
     Error::new(
         Code::StepLimitReached,
-        format!("The turn was stopped after {steps} steps, which is its limit (`maxSteps`)."),
+        format!("The turn was stopped after {steps} steps, the limit set by `maxSteps`."),
     )
 }
 

@@ -55,7 +55,7 @@ pub fn state_bytes(turn: &Turn) -> usize {
 fn render(turn: &Turn) -> Result<String> {
     let json = json::encode(turn)?;
     if json.len() > MAX_STATE_BYTES {
-        let what = "What a turn has to keep while it runs";
+        let what = "The stored state of a running turn";
         return Err(Error::payload_too_large(what, MAX_STATE_BYTES, json.len()));
     }
     Ok(json)

@@ -172,7 +172,9 @@ impl RefusedRequest<'_> {
             return Ok(());
         }
         let message = format!(
-            "{} The conversation was shortened and sent once more, and refused again. The next turn sends about {lesson} tokens at most. `maxContextTokens` says how many tokens the model takes.",
+            "{} The conversation was shortened and sent again, and was refused again. The next \
+             turn will send at most about {lesson} tokens. Set `maxContextTokens` to the model's \
+             context window.",
             error.message
         );
         Err(error.with_message(message))

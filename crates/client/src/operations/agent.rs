@@ -13,7 +13,7 @@ use crate::operation::Operation;
 /// The cost of the call doesn't grow with the agent: of a long table only the first 1,000 rows are
 /// counted. Memory and limits are the isolate's, which agents may share.
 ///
-/// Not for a token that is narrowed to a session.
+/// Not available to a token for one session.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct GetStats {}
@@ -33,16 +33,16 @@ impl Operation for GetStats {
 
 /// Reads the tables that the Agents SDK left in this object, a page at a time.
 ///
-/// An object keeps its storage when its class becomes this agent's. The rows are those of
-/// conversations, their media, summaries and context memory; the client's importer writes what they
-/// say. Nothing changes these tables but `destroy`.
+/// An object retains its storage when its class is transferred to this agent's. The rows are those
+/// of conversations, their media, summaries and context memory; the client's importer converts
+/// them. Only `destroy` changes these tables.
 ///
-/// Not for a token that is narrowed to a session.
+/// Not available to a token for one session.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct LoadForeignRows {
-    /// The `cursor` of the page before.
+    /// The `cursor` of the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -65,15 +65,15 @@ impl Operation for LoadForeignRows {
     const READS: bool = true;
 }
 
-/// Mints a token that a browser can hold: for this agent, for the time that `expiresIn` sets, and
-/// limited to its session and its operations.
+/// Mints a token for a browser: for this agent, valid for `expiresIn` seconds, and limited to its
+/// session and its operations.
 ///
-/// `preset` and `operations` add up. With neither, the token runs every operation except those that
-/// need the secret or must be named. In any case, the holder may write only user messages, and may
-/// choose neither the model nor the system prompt, unless `allow` permits it. A field that is left
-/// out gives more than one that is there, so no field may be `null`.
+/// `preset` and `operations` add up. Without either, the token runs every operation except those
+/// that need the secret or must be named. In any case, the holder may write only user messages, and
+/// may choose neither the model nor the system prompt, unless `allow` permits it. An omitted field
+/// allows more than a present one, so no field may be `null`.
 ///
-/// Needs the secret.
+/// Requires the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -84,20 +84,21 @@ pub struct MintToken {
     /// Default: `{}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Allow>,
-    /// The holder of the token, in your own words, such as `user-42`: the tokens of one holder
-    /// share what `limits` count. Left out: the token counts by itself.
+    /// Your name for the holder of the token, such as `user-42`: the tokens of one holder
+    /// share the counts of `limits`. If omitted, the token is counted separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
     /// The limits for the turns of the token's holder. The agent's own `limits` hold as well, so a
     /// token's can only be tighter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// Operations that the token may run besides its preset's; `chat` allows chat turns.
+    /// Operations that the token may run in addition to its preset's; `chat` allows chat
+    /// turns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<Preset>,
-    /// The only session that the token may use. Left out: all sessions. `chat` needs one.
+    /// The only session that the token may use. Default: all sessions. `chat` needs one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
@@ -135,17 +136,17 @@ impl Operation for MintToken {
 
 /// Drops every table and empties the storage. The next call starts with an empty agent.
 ///
-/// An agent that stands in a directory is written out of it first. If the directory gives no
-/// answer, nothing is destroyed.
+/// An agent in a directory is removed from it first. If the directory doesn't respond, nothing is
+/// destroyed.
 ///
-/// Needs the secret.
+/// Requires the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Destroy {
-    /// The agent's name, which guards against mistakes.
+    /// The agent's name, as a confirmation.
     pub confirm: String,
-    /// Answers with a receipt, too: what there was, counted up to a million of each kind.
+    /// Also return a receipt, with counts of up to a million of each kind.
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purge: Option<bool>,
@@ -177,21 +178,22 @@ impl Operation for Destroy {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Allow {
-    /// For a token of one session: whether the model may write the agent's own memory,
+    /// For a token for one session: whether the model may write the agent's own memory,
     /// which all sessions share, in the token's turns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_memory: Option<bool>,
     /// Whether the holder may write messages of the agent, its tools or the system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_messages: Option<bool>,
-    /// Whether a turn may bring tools of the client.
+    /// Whether a turn may include tools of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_tools: Option<bool>,
     /// The models that a turn may name, written as in `configureAgent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<String>>,
     /// Whether the holder may purge: `erase`, and deletions with `purge: true`. The token's
-    /// `operations` must name the operation, too. What a purge writes counts as the holder's.
+    /// `operations` must also include the operation. The rows that a purge writes are
+    /// counted for the holder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purge: Option<bool>,
     /// Whether a turn may add system instructions.
@@ -225,9 +227,9 @@ setters! {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct CallbackStats {
-    /// Calls that are under way or wait for another try.
+    /// Calls in progress or waiting for a retry.
     pub waiting: i64,
-    /// Calls that were given up, newest first. An agent keeps 64 of them.
+    /// Calls that failed permanently, newest first. An agent stores 64 of them.
     pub failed: Vec<FailedCallback>,
 }
 
@@ -240,8 +242,8 @@ pub struct Destroyed {
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
-    /// were.
+    /// In a receipt for several agents: the name prefix of the destroyed agents, and their
+    /// number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<ErasedNames>,
     /// Milliseconds since the epoch.
@@ -253,10 +255,11 @@ pub struct Destroyed {
     pub digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
-    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
+    /// The answer of the block's external source. Absent: the text was stored only in this
+    /// agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
-    /// With `purge`: the other agents that keep blocks of this one. They are still there.
+    /// With `purge`: the other agents that store blocks of this one. They still exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub homes: Option<Vec<String>>,
     /// The operation that erased.
@@ -268,7 +271,7 @@ pub struct Destroyed {
     pub signature: Option<String>,
 }
 
-/// A call that was given up, as `getStats` shows it.
+/// A call that failed permanently, as `getStats` shows it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -280,12 +283,12 @@ pub struct FailedCallback {
     pub failed_at: i64,
     /// The reason why the last try failed.
     pub reason: String,
-    /// Of a turn, or of a block of this session. Absent: a block of the agent.
+    /// The session of the turn or the block. Absent: a block of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
 
-/// A look at a session that failed.
+/// A failed learning pass.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -304,7 +307,7 @@ pub struct FailedLook {
 #[serde(rename_all = "camelCase")]
 pub struct ForeignPage {
     pub rows: Vec<ForeignRow>,
-    /// The place where the next page begins. `null`: this page is the last.
+    /// Where the next page starts. `null`: this is the last page.
     pub cursor: Option<String>,
 }
 
@@ -321,11 +324,11 @@ pub struct ForeignRow {
 words! {
     /// The completeness of the search index.
     pub enum IndexState {
-        /// Nobody has searched yet, so there is no index.
+        /// There was no search yet, so there is no index.
         None = "none",
         /// Some events are not in the index yet.
         Building = "building",
-        /// The index holds every event.
+        /// The index contains every event.
         Complete = "complete",
     }
 }
@@ -347,14 +350,14 @@ pub struct LearnError {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct LearningStats {
-    /// The sessions that wait for a look, of which 1,000 are counted at most.
+    /// The number of sessions waiting for a learning pass, counted up to 1,000.
     pub waiting: i64,
-    /// The looks that failed last and are tried again, newest first: 20 at most.
+    /// The failed learning passes that will be retried, newest first, at most 20.
     pub failures: Vec<FailedLook>,
-    /// The time when the next step of consolidation is due by itself. `null`: no step is due.
+    /// The time of the next automatic step of consolidation. `null`: no step is due.
     pub consolidation_due_at: Option<i64>,
-    /// The reason why the last step of consolidation that was due by itself failed. `null`: it did
-    /// not fail.
+    /// The reason why the last automatic step of consolidation failed. `null`: it did not
+    /// fail.
     pub consolidation_error: Option<LearnError>,
 }
 
@@ -369,7 +372,7 @@ pub struct LimitStats {
     pub body_bytes: i64,
     /// The longest body of chats and of operations that write events.
     pub events_body_bytes: i64,
-    /// The most turns of one agent that may run at once.
+    /// The maximum number of concurrent turns of one agent.
     pub running_turns: i64,
 }
 
@@ -399,7 +402,7 @@ words! {
     pub enum Preset {
         /// The operations that a page for one conversation needs.
         Chat = "chat",
-        /// All operations that change nothing and don't need the secret.
+        /// All operations that only read and don't require the secret.
         Read = "read",
     }
 }
@@ -427,13 +430,12 @@ pub struct Stats {
     pub memory: MemoryStats,
     /// Memory that running turns hold.
     pub turns: Turns,
-    /// Memory of request bodies and answers that are large enough to be counted.
+    /// Memory of large request bodies and answers.
     pub requests: ReservedBytes,
     pub search_index: IndexState,
-    /// Calls that tell of turns' ends and of changes of memory (`onTurnEnd`,
-    /// `onMemoryChange`).
+    /// Calls after turns and memory changes (`onTurnEnd`, `onMemoryChange`).
     pub callbacks: CallbackStats,
-    /// The learning that is due, and its failures. `getProposals` shows what was learnt.
+    /// The pending learning, and its failures. `getProposals` shows what was learned.
     pub learning: LearningStats,
     pub limits: LimitStats,
 }

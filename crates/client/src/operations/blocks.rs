@@ -15,8 +15,7 @@ use crate::operation::Operation;
 ///
 /// A `source` stores the content outside this agent. Setting one needs the Worker's secret.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -31,16 +30,16 @@ pub struct DefineBlock {
     pub description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<i64>,
-    /// Data that callers write on the block to find it again. At most 4 KiB.
+    /// Custom data of the block, for filtering. At most 4 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
     /// Whether the model may write the block with its tools. Operations always may.
-    /// Default: `true` if the content lives in this agent, or in an agent that
-    /// placeholders of this agent's name name; else `false`.
+    /// Default: `true` if the content is stored in this agent, or in an agent named by
+    /// placeholders of this agent's name; else `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_writes: Option<bool>,
-    /// The rules for how long the block's texts are kept. A field that is left out is as the
-    /// session or the agent says. Setting it needs the Worker's secret.
+    /// The block's retention rules. Omitted fields use the rules of the session or the
+    /// agent. Setting them requires the Worker's secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<BlockRetention>,
     /// The session that the block belongs to. Default: the block belongs to the agent.
@@ -51,8 +50,8 @@ pub struct DefineBlock {
     /// Default: `[]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// The way in which running conversations learn of a change. Default: `remind` if another agent
-    /// keeps the content, since others write it, too; else `wait`.
+    /// How running conversations receive a change. Default: `remind` if another agent
+    /// stores the content, since others write it, too; else `wait`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when_changed: Option<WhenChanged>,
 }
@@ -99,13 +98,12 @@ impl Operation for DefineBlock {
 
 /// Removes a block.
 ///
-/// The block's text is kept for a block of the same label, unless `purge` is true. With `purge`,
-/// its text is in no table afterwards, with entries, documents and versions, and the answer is a
-/// receipt. Texts in a home elsewhere stay, since others may share them. To remove a block that has
-/// a `source`, a caller needs the Worker's secret.
+/// The block's text returns if a block with the same label is defined, unless `purge` is true. With
+/// `purge`, its text, entries, documents and versions are in no table after the call, and the
+/// answer is a receipt. Texts stored elsewhere are not deleted, since others may share them.
+/// Removing a block that has a `source` requires the Worker's secret.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -114,7 +112,7 @@ pub struct RemoveBlock {
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purge: Option<bool>,
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
@@ -144,13 +142,13 @@ impl Operation for RemoveBlock {
 
 /// Shows a block; `null` if there is none.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetBlock {
     pub label: String,
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
@@ -180,16 +178,16 @@ impl Operation for GetBlock {
 ///
 /// More than 4 MiB of blocks are refused: `getBlock` reads each block by itself.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetBlocks {
-    /// `false`: the definitions alone, and no home is asked for a content.
+    /// `false`: only the definitions, without reading contents from other sources.
     /// Default: `true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contents: Option<bool>,
-    /// The session that the blocks belong to. Left out: the agent.
+    /// The session that the blocks belong to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
@@ -215,28 +213,27 @@ impl Operation for GetBlocks {
 
 /// Replaces the text of a writable block.
 ///
-/// If the block holds this text already, nothing is written.
+/// If the block already has this text, nothing is written.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct SetBlock {
     pub label: String,
     pub content: String,
-    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
-    /// further call.
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
+    /// causes no further call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_id: Option<String>,
     /// The version that the caller expects; at another the call fails with
     /// `version_conflict`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_version: Option<i64>,
-    /// The reason why the text changes; kept with the version.
+    /// The reason for the change; stored with the version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// The source of the text. Default: `operator` with the Worker's secret, else `user`. Prompts
@@ -278,26 +275,25 @@ impl Operation for SetBlock {
 /// Adds `content` unchanged to the end of a writable block's text: start it with a line break for a
 /// new line.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct AppendToBlock {
     pub label: String,
     pub content: String,
-    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
-    /// further call.
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
+    /// causes no further call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_id: Option<String>,
     /// The version that the caller expects; at another the call fails with
     /// `version_conflict`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_version: Option<i64>,
-    /// The reason why the text changes; kept with the version.
+    /// The reason for the change; stored with the version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// The source of the text. Default: `operator` with the Worker's secret, else `user`. Prompts
@@ -336,13 +332,13 @@ impl Operation for AppendToBlock {
     const READS: bool = false;
 }
 
-/// Shows who wrote what into a block, and when, newest first.
+/// Shows who wrote what to a block, and when, newest first.
 ///
-/// The newest 50 versions are kept, of at most 8 MiB together. With `key`, shows the versions of
-/// that entry or document, also after it was deleted: of an entry the newest 20 earlier ones are
-/// kept, of a document 10.
+/// The newest 50 versions are stored, up to 8 MiB together. With `key`, shows the versions of that
+/// entry or document, even after it was deleted: the newest 20 earlier versions of an entry are
+/// stored, and 10 of a document.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -354,7 +350,7 @@ pub struct GetBlockVersions {
     /// Default: `50`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
@@ -384,11 +380,10 @@ impl Operation for GetBlockVersions {
     const READS: bool = true;
 }
 
-/// Writes an old version's text into a block again, as a new version. With `key`, writes that entry
-/// or document again, and so brings back one that was deleted.
+/// Restores an old version of a block, as a new version. With `key`, restores that entry or
+/// document, even if it was deleted.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -396,14 +391,14 @@ pub struct RevertBlock {
     pub label: String,
     /// 0: the default content of a block.
     pub version: i64,
-    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
-    /// further call.
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
+    /// causes no further call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_id: Option<String>,
     /// An entry of a searchable block, or a document of a loadable block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
@@ -434,21 +429,20 @@ impl Operation for RevertBlock {
     const READS: bool = false;
 }
 
-/// Puts the writable blocks back to their default content.
+/// Resets the writable blocks to their default content.
 ///
-/// Only blocks that are stored in this agent are cleared; those in other places stay.
+/// Only blocks that are stored in this agent are cleared; others are not changed.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ClearBlocks {
-    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
-    /// further call.
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
+    /// causes no further call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_id: Option<String>,
-    /// The session that the blocks belong to. Left out: the agent.
+    /// The session that the blocks belong to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }

@@ -25,7 +25,7 @@ pub struct Block {
     /// Counts the writes of the block's text. 0: the text was never written.
     pub version: i64,
     pub scope: BlockScope,
-    /// The home of the content. `null`: this agent.
+    /// Where the content is stored. `null`: in this agent.
     pub source: Option<BlockSource>,
     pub when_changed: WhenChanged,
     /// Whether the model may write the block with its tools.
@@ -33,14 +33,14 @@ pub struct Block {
     pub model_writes: bool,
     /// `null`: the block is deployed with the Worker and was never written.
     pub updated_at: Option<i64>,
-    /// Whether a file that its sender did not trust brought the definition. It then hides no block
-    /// of the agent, and prompts show no description of it.
+    /// Whether the definition comes from an untrusted file. It then hides no block of the
+    /// agent, and prompts don't show its description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<bool>,
-    /// The data that callers wrote on the block.
+    /// The custom data of the block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
-    /// The block's own rules for how long its texts are kept, if it has any.
+    /// The block's own retention rules, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<BlockRetention>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,7 @@ pub struct Block {
     /// an operation, or the model by its tool. Prompts quote what comes from a tool or a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text_source: Option<Origin>,
-    /// The reason why the content is missing: the block's home did not provide it.
+    /// The reason why the content is missing: the block's source did not provide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
 }
@@ -67,28 +67,30 @@ words! {
     pub enum BlockKind {
         /// A text that the model reads and can't change.
         Readonly = "readonly",
-        /// A scratchpad that the model keeps, always in the prompt.
+        /// A text that the model maintains, always in the prompt.
         Writable = "writable",
         /// Entries that the model finds by searching.
         Searchable = "searchable",
-        /// Documents that the model loads whole, by their keys.
+        /// Documents that the model loads by their keys.
         Loadable = "loadable",
     }
 }
 
-/// The rules for how long a block's texts are kept.
+/// A block's retention rules.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct BlockRetention {
-    /// The remains of a deleted entry or document go so many days after its deletion.
+    /// The remaining versions of a deleted entry or document are deleted this many days
+    /// after its deletion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted_days: Option<i64>,
-    /// An entry is deleted, with its versions, so many days after it was last written.
+    /// Entries are deleted, with their versions, this many days after they were last
+    /// written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entries_days: Option<i64>,
-    /// An earlier version of the block, or of its entries and documents, is deleted so many
-    /// days after another one took its place.
+    /// Earlier versions of the block, its entries and its documents are deleted this many
+    /// days after they were replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions_days: Option<i64>,
 }
@@ -107,8 +109,8 @@ setters! {
     versions_days: i64;
 }
 
-/// The home of a block's content outside this agent: exactly one of `r2`, `r2Prefix`, `agent` and
-/// `service`.
+/// Where a block's content is stored outside this agent: exactly one of `r2`, `r2Prefix`,
+/// `agent` and `service`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -119,8 +121,8 @@ pub struct BlockSource {
     /// With `agent`: the label of the block there. Default: this block's label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// The key of an object in the bucket. `{name}` stands for this agent's name, `{1}`,
-    /// `{2}` … for the name's parts between colons.
+    /// The key of an object in the bucket. `{name}` is replaced with this agent's name, and
+    /// `{1}`, `{2}` … with the name's parts between colons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub r2: Option<String>,
     /// The prefix of documents in the bucket. The rest of a key names the document. With
@@ -153,7 +155,7 @@ setters! {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Cleared {
-    /// The number of blocks that held another text.
+    /// The number of blocks that had a different text.
     pub cleared: i64,
 }
 
@@ -182,7 +184,7 @@ pub struct Version {
     /// The events that the text of an entry or a document comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<String>>,
-    /// The data that callers wrote on the entry or the document.
+    /// The custom data of the entry or the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
     /// The source of the text. Absent for a block's text: a model wrote it if a tool did, and
@@ -202,10 +204,10 @@ pub struct Version {
     /// An entry's title, or a document's description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Since when the fact holds, as the writer said.
+    /// The time from which the fact is true, as given by the writer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<i64>,
-    /// Until when it holds.
+    /// The time until which it is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<i64>,
 }
@@ -237,8 +239,8 @@ pub struct WasRemoved {
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
-    /// were.
+    /// In a receipt for several agents: the name prefix of the destroyed agents, and their
+    /// number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<ErasedNames>,
     /// Milliseconds since the epoch.
@@ -250,7 +252,8 @@ pub struct WasRemoved {
     pub digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
-    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
+    /// The answer of the block's external source. Absent: the text was stored only in this
+    /// agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// The operation that erased.
@@ -263,7 +266,7 @@ pub struct WasRemoved {
 }
 
 words! {
-    /// The reaction of a conversation to a block that changes after the prompt was frozen.
+    /// How a conversation handles a block that changes after the prompt was frozen.
     pub enum WhenChanged {
         /// The prompt keeps the old content until it is refreshed.
         Wait = "wait",

@@ -11,7 +11,7 @@ use crate::operation::Operation;
 ///
 /// More than 4 MiB of branches are refused. `getMessage` reads them one by one.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -40,7 +40,7 @@ impl Operation for GetBranches {
 ///
 /// An append to another branch makes that branch the default.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -67,7 +67,7 @@ impl Operation for SetLeaf {
 
 /// Shows the last message of the session's default branch; `null` if there is none.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -92,7 +92,7 @@ impl Operation for GetLatestLeaf {
 
 /// Counts the messages of a branch.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]

@@ -8,18 +8,17 @@ use crate::operation::Operation;
 
 /// Sets when and how far conversations are compacted. Fields that are left out stay.
 ///
-/// With `sessionId`, the settings hold for that session; without it, for all sessions that have no
-/// settings of their own.
+/// With `sessionId`, the settings apply to that session; without it, to all sessions that don't
+/// have their own.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigureCompaction {
-    /// The context is compacted automatically beyond this many estimated tokens.
-    /// `null`: never, also not by chat turns. Unless it is set, chat turns alone compact,
-    /// before their model's window is full.
+    /// The context is compacted automatically beyond this many estimated tokens. `null`:
+    /// never, not even by chat turns. If it is not set, only chat turns compact, before
+    /// their model's window is full.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -27,10 +26,10 @@ pub struct ConfigureCompaction {
         skip_serializing_if = "Option::is_none"
     )]
     pub compact_after: Option<Option<i64>>,
-    /// The number of the newest messages that stay at any length; 2, unless set.
+    /// The minimum number of newest messages to keep, regardless of length; 2, unless set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_tail_messages: Option<i64>,
-    /// The number of the first messages that are never summarised; 3, unless set.
+    /// The number of the first messages that are never summarized; 3, unless set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protect_head: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,11 +61,10 @@ impl Operation for ConfigureCompaction {
     const READS: bool = false;
 }
 
-/// Summarises the middle of a branch now. The original messages stay in the log, and return to the
+/// Summarizes the middle of a branch now. The original messages stay in the log, and return to the
 /// context when the compaction is deleted.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -76,7 +74,7 @@ pub struct Compact {
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<bool>,
-    /// The end of the branch. Left out: the session's leaf.
+    /// The end of the branch. Default: the session's leaf.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaf_id: Option<String>,
 }
@@ -104,10 +102,9 @@ impl Operation for Compact {
     const READS: bool = false;
 }
 
-/// Stores a summary of your own over a range of a path.
+/// Stores your own summary over a range of a path.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -144,7 +141,7 @@ impl Operation for AddCompaction {
 
 /// Lists a session's compactions, oldest first, and why the last attempts compacted or didn't.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -169,8 +166,7 @@ impl Operation for GetCompactions {
 
 /// Deletes a compaction. The messages that it covered return to the context.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -197,13 +193,13 @@ impl Operation for DeleteCompaction {
 
 /// Estimates what a turn on a branch would send to a model, in tokens.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct EstimateTokens {
     pub session_id: String,
-    /// The end of the branch. Left out: the session's leaf.
+    /// The end of the branch. Default: the session's leaf.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaf_id: Option<String>,
 }
@@ -299,9 +295,9 @@ words! {
         NothingToCompact = "nothing_to_compact",
         /// Another compaction of this session is running.
         AlreadyRunning = "already_running",
-        /// The summarised events were changed meanwhile, so nothing was written.
+        /// The summarized events changed during the compaction, so nothing was written.
         ChangedMeanwhile = "changed_meanwhile",
-        /// The model failed, so nothing was written; `error` says why.
+        /// The model failed, so nothing was written; `error` is the reason.
         SummariserFailed = "summariser_failed",
     }
 }
@@ -314,11 +310,11 @@ pub struct CompactionSettings {
     /// The context is compacted automatically when it exceeds this many tokens; `null`:
     /// never.
     pub compact_after: Option<i64>,
-    /// The number of first messages that are never summarised.
+    /// The number of first messages that are never summarized.
     pub protect_head: i64,
-    /// The newest messages within this many tokens are not summarised.
+    /// The newest messages within this many tokens are not summarized.
     pub tail_token_budget: i64,
-    /// At least this many of the newest messages are not summarised, whatever their
+    /// At least this many of the newest messages are not summarized, regardless of their
     /// tokens.
     pub min_tail_messages: i64,
 }

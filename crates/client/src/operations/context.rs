@@ -9,44 +9,44 @@ use super::shapes::{AppendOutcome, ListedTool};
 use crate::Object;
 use crate::operation::Operation;
 
-/// Builds what one turn sends to a model from the newest events of a branch.
+/// Builds the model input of one turn from the newest events of a branch.
 ///
-/// A tool call without a result is completed with an error result. Older long outputs are
-/// shortened, and older files are named instead of sent; the log keeps them whole. With
-/// `maxTokens`, the newest messages that fit are taken, and a sentence at the end of
-/// `systemInstructions` says how many are not shown.
+/// A tool call without a result gets an error as its result. Older long outputs are shortened, and
+/// older files are named instead of sent; the log is unchanged. With `maxTokens`, the context has
+/// the newest messages that fit, and a sentence at the end of `systemInstructions` gives the number
+/// of hidden messages.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct BuildWorkingContext {
     pub session_id: String,
-    /// Gives in `modelInput` the request that the session's next turn would send, and in `tools`
-    /// all of its tools: the memory's, the registered ones and those of MCP servers. Only `leafId`
-    /// and `format` count then; `format` left out is that of the agent's own model, with the
-    /// model's name. The parts that the client adds to its turn are missing, and nothing is frozen.
-    /// Needs the rights of `listTools`.
+    /// Returns in `modelInput` the request that the session's next turn would send, and in
+    /// `tools` all of its tools: memory tools, registered tools and those of MCP servers.
+    /// Only `leafId` and `format` have an effect; the default `format` is that of the
+    /// agent's own model, with the model's name. What the client adds to its turn is
+    /// missing, and nothing is frozen. Requires the rights of `listTools`.
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_turn: Option<bool>,
-    /// The provider whose format `modelInput` has. Left out: there is no `modelInput`.
+    /// The provider whose format `modelInput` has. If omitted, there is no `modelInput`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Provider>,
-    /// In how many of the newest messages files are sent. Older files are named. Left
-    /// out: the agent's `keepMedia`.
+    /// In how many of the newest messages files are sent. Older files are only named. If omitted:
+    /// the agent's `keepMedia`.
     /// Default: `4`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_media: Option<i64>,
-    /// The end of the branch. Left out: the session's leaf.
+    /// The end of the branch. Default: the session's leaf.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaf_id: Option<String>,
-    /// The most events that the context is built from.
+    /// The maximum number of events in the context.
     /// Default: `50`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
-    /// The most tokens of the whole context, estimated as the session's provider counts
-    /// them.
+    /// The maximum number of tokens of the whole context, estimated as the session's
+    /// provider counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<i64>,
     /// Puts the frozen prompt first, and gives the memory's tools and reminder: in
@@ -96,9 +96,9 @@ impl Operation for BuildWorkingContext {
     const READS: bool = true;
 }
 
-/// Appends what a turn added to its context: all of it or nothing.
+/// Appends the new messages of a turn's context: all of them or none.
 ///
-/// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
+/// A token for one session can run it on that session only. A minted token can only write user
 /// messages, unless it allows `agentMessages`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -267,8 +267,8 @@ pub struct WorkingContext {
     /// for the model's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_input: Option<Object>,
-    /// Only with `memory`, and only if a block changed of which the model is reminded:
-    /// what `getReminder` says. `modelInput` has this text after the newest user's message.
+    /// Only with `memory`, and only if a block with a reminder has changed: the text of
+    /// `getReminder`. `modelInput` has this text after the newest user message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reminder: Option<String>,
     /// Only with `memory` and without `format`: the memory's tools, as `getTools` gives

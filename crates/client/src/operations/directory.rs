@@ -8,21 +8,21 @@ use serde_json::Value;
 use super::later_shapes::{Receipt, Role};
 use crate::operation::Operation;
 
-/// Lists the agents whose names begin so, in the order of their names' bytes. The Worker needs the
-/// binding `DIRECTORY`. `GET /agents/session-agent?prefix=` gives the same.
+/// Lists the agents whose names start with the prefix, in the order of their names' bytes. The
+/// Worker needs the binding `DIRECTORY`. `GET /agents/session-agent?prefix=` returns the same.
 ///
-/// Needs the secret.
+/// Requires the secret.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ListAgents {
-    /// Of the page before.
+    /// From the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Default: `100`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
-    /// The beginning of the names, for instance `user:42:`. Left out: all agents.
+    /// The prefix of the names, for example `user:42:`. If omitted: all agents.
     /// Default: `""`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
@@ -48,26 +48,27 @@ impl Operation for ListAgents {
     const READS: bool = false;
 }
 
-/// Searches in the agents whose names begin so, at most 32 of them: each agent searches by itself,
-/// as `search` does.
+/// Searches up to 32 agents whose names start with the prefix: each agent searches separately, as
+/// `search` does.
 ///
 /// The scores of two agents can't be compared. So the best results of all agents come first, then
-/// the second ones of all, and so on; among these, those that show more of the words.
+/// the second ones of all, and so on; among these, those with more of the words.
 ///
-/// Needs the secret.
+/// Requires the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct SearchAgents {
-    /// The beginning of the agents' names, for instance `user:42:`.
+    /// The prefix of the agents' names, for example `user:42:`.
     pub prefix: String,
     /// Default: `20`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
-    /// Several questions: each is looked for by itself, and the results make one ranking.
+    /// Several queries: each is searched separately, and the results are merged into one
+    /// ranking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<Vec<String>>,
-    /// The words to look for. Give this or `queries`.
+    /// The words to search for. Set this or `queries`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// Only messages of these roles.
@@ -112,27 +113,27 @@ impl Operation for SearchAgents {
     const READS: bool = false;
 }
 
-/// Destroys the agents whose names begin so, with all that they keep, at most 32 in one request. If
-/// the prefix ends with a colon, the agent of the name before the colon goes, too, after the last
-/// of them: it is the home of the texts that these agents share. `homes` names others.
+/// Destroys the agents whose names start with the prefix, with all their data, at most 32 in one
+/// request. If the prefix ends with a colon, the agent of the name before the colon is destroyed
+/// last: it stores what these agents share. `homes` lists others.
 ///
-/// Each agent is destroyed by itself. If some of them fail, or if more are left, ask again with the
-/// answer's `receipt`: the next receipt counts what this one counts. Texts in a bucket or behind a
-/// service stay there.
+/// Each agent is destroyed separately. If some of them fail, or if more are left, repeat the
+/// request with the answer's `receipt`: the next receipt includes its counts. Texts in a bucket or
+/// behind a service are not deleted.
 ///
-/// Needs the secret.
+/// Requires the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct EraseAgents {
-    /// The beginning of the agents' names, for instance `user:42:`.
+    /// The prefix of the agents' names, for example `user:42:`.
     pub prefix: String,
-    /// The prefix once more, which guards against mistakes.
+    /// The prefix again, as a confirmation.
     pub confirm: String,
-    /// Further agents to destroy at the end, which keep what these share.
+    /// Further agents to destroy last, which store shared memory of these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub homes: Option<Vec<String>>,
-    /// The receipt of the request before, if this one goes on.
+    /// The receipt of the previous request, if this one continues it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Receipt>,
 }
@@ -177,14 +178,14 @@ pub struct AgentPage {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ErasedAgents {
-    /// The agents that are gone, each with its receipt.
+    /// The destroyed agents, each with its receipt.
     pub agents: Vec<Value>,
-    /// The agents that are still there, since they gave no answer. Ask again.
+    /// The agents that still exist because they didn't respond. Repeat the request.
     pub failed: Vec<String>,
-    /// More agents are left. Ask again.
+    /// More agents are left. Repeat the request.
     pub more: bool,
-    /// Other agents that kept blocks of the destroyed ones, and that are still there. Name
-    /// those in `homes` that are to go, too.
+    /// Other agents that stored blocks of the destroyed ones, and that still exist. To
+    /// destroy them, too, list them in `homes`.
     pub homes_left: Vec<String>,
     /// One receipt for all of them, and for those of the requests before.
     pub receipt: Receipt,
@@ -195,17 +196,17 @@ pub struct ErasedAgents {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct FoundInAgents {
-    /// As `search` gives them, each with the name of its `agent`.
+    /// Results as in `search`, each with the name of its `agent`.
     pub results: Vec<Value>,
-    /// The agents that were asked.
+    /// The agents that were searched.
     pub agents: Vec<String>,
-    /// The agents that gave no answer. Ask again.
+    /// The agents that didn't respond. Repeat the request.
     pub failed: Vec<String>,
-    /// More agents have names that begin so: a longer prefix finds them.
+    /// More agents match the prefix. To search them, use a longer one.
     pub more: bool,
-    /// An agent still builds its index; search again later.
+    /// An agent is still building its index; search again later.
     pub pending: bool,
-    /// The search of an agent was cut short, as `search` says it.
+    /// The search of an agent was cut short, as in `search`.
     pub truncated: bool,
 }
 
@@ -215,6 +216,6 @@ pub struct FoundInAgents {
 #[serde(rename_all = "camelCase")]
 pub struct ListedAgent {
     pub name: String,
-    /// The time when the directory first heard of the agent.
+    /// The time when the agent first registered in the directory.
     pub created_at: i64,
 }

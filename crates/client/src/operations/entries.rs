@@ -11,8 +11,7 @@ use crate::operation::Operation;
 
 /// Writes an entry of a searchable block. An entry with the same key is replaced.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -20,16 +19,16 @@ pub struct SetEntry {
     pub label: String,
     pub key: String,
     pub content: String,
-    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
-    /// further call.
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
+    /// causes no further call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_id: Option<String>,
     /// The ids of the events that the text comes from.
     /// Default: `[]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<String>>,
-    /// Data that you write on the entry to find it again: an object of at most 4 KiB. Left out: it
-    /// stays as it is; `null`: it goes.
+    /// Custom data of the entry, for filtering: an object of at most 4 KiB. If omitted, it
+    /// is unchanged; `null` removes it.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -37,11 +36,11 @@ pub struct SetEntry {
         skip_serializing_if = "Option::is_none"
     )]
     pub metadata: Option<Option<Object>>,
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// The source of the text. Left out: `operator`, or `user` with a minted token. A token may not
-    /// say `operator`, and says `agent` only with `allow.agentMessages`.
+    /// The source of the text. Default: `operator`, or `user` with a minted token. A token
+    /// can't set `operator`, and can set `agent` only with `allow.agentMessages`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     /// The keys of the entries that this one replaces. A search finds those only in the
@@ -49,16 +48,16 @@ pub struct SetEntry {
     /// Default: `[]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<Vec<String>>,
-    /// At most 32 short lines. Left out: they stay as they are; `[]`: they go.
+    /// At most 32 short lines. If omitted, they are unchanged; `[]` removes them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
     /// One line, searched with the content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Since when the fact holds. Left out: since it is written.
+    /// The time from which the fact is true. Default: the time of the write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<i64>,
-    /// Until when the fact holds. Left out: until another one replaces it.
+    /// The time until which the fact is true. Default: until another one replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<i64>,
 }
@@ -108,28 +107,27 @@ impl Operation for SetEntry {
     const READS: bool = false;
 }
 
-/// Deletes an entry of a searchable block. An entry that it replaced holds again, unless another
-/// entry replaced that one, too.
+/// Deletes an entry of a searchable block. An entry that it replaced becomes valid again, unless
+/// another entry also replaced it.
 ///
-/// Its texts stay readable as earlier versions: `versionsKept` says how many, and `versionsUntil`
-/// until when. With `purge` they go, too, and the answer is a receipt.
+/// Its texts stay readable as earlier versions: `versionsKept` is their number, and `versionsUntil`
+/// the time until which they stay. With `purge` they are erased, too, and the answer is a receipt.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteEntry {
     pub label: String,
     pub key: String,
-    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
-    /// further call.
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
+    /// causes no further call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_id: Option<String>,
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purge: Option<bool>,
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
@@ -164,7 +162,7 @@ impl Operation for DeleteEntry {
 ///
 /// `cursor` is where the last page ended; it is `null` on the last page.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -175,11 +173,11 @@ pub struct ListEntries {
     /// Default: `50`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Only entries with this metadata and these tags. A request looks at 1,000 entries: a
-    /// page may show fewer than `limit`, or none, and have a `cursor`.
+    /// Only entries with this metadata and these tags. A request reads 1,000 entries: a
+    /// page may have fewer than `limit`, or none, and still have a `cursor`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub r#where: Option<Filter>,
 }
@@ -213,14 +211,14 @@ impl Operation for ListEntries {
 
 /// Shows an entry of a searchable block, or `null`.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetEntry {
     pub label: String,
     pub key: String,
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
@@ -249,19 +247,20 @@ impl Operation for GetEntry {
 
 /// Searches the entries of searchable blocks, best first.
 ///
-/// Words, their forms, "phrases" and beginnings* match as they do in `search`. With an
-/// `EMBEDDING_MODEL`, entries of similar meaning are found, too. The answer is what holds now, or
-/// at the time `asOf`. Several `labels` make one ranking, in which each result names its block.
+/// Words, their forms, "phrases" and prefixes* match as in `search`. With an `EMBEDDING_MODEL`,
+/// entries of similar meaning are found, too. The results are what is true now, or at the time
+/// `asOf`. With several `labels`, the results are merged into one ranking, and each result has its
+/// block.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct SearchContext {
-    /// A time: what held then is searched. Left out: now.
+    /// Searches what was true at this time. Default: now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_of: Option<i64>,
-    /// The block to search. Give this or `labels`, or both.
+    /// The block to search. Set this, `labels`, or both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Several blocks.
@@ -270,13 +269,14 @@ pub struct SearchContext {
     /// Default: `10`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
-    /// Several questions: each is looked for by itself, and the results make one ranking.
+    /// Several queries: each is searched separately, and the results are merged into one
+    /// ranking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<Vec<String>>,
-    /// The words to look for. Give this or `queries`.
+    /// The words to search for. Set this or `queries`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Only entries with this metadata and these tags, at the time that is searched.
@@ -309,7 +309,7 @@ impl Operation for SearchContext {
     const READS: bool = true;
 }
 
-/// The span of time in which a fact holds. Times are in milliseconds since the epoch.
+/// The time range in which a fact is true. Times are in milliseconds since the epoch.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -324,7 +324,7 @@ pub struct Entry {
     /// The ids of the events that the text comes from.
     /// Default: `[]`.
     pub events: Vec<String>,
-    /// The data that callers wrote on the entry.
+    /// The custom data of the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -337,15 +337,15 @@ pub struct Entry {
     pub supersedes: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// Since when the fact holds, as the writer said.
+    /// The time from which the fact is true, as given by the writer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<i64>,
-    /// Until when it holds.
+    /// The time until which it is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<i64>,
 }
 
-/// An entry, and how much of its past is kept.
+/// An entry, and how much of its past is stored.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -364,7 +364,7 @@ pub struct EntryDetails {
     pub version: i64,
     /// The number of its earlier texts that `getBlockVersions` shows.
     pub versions_kept: i64,
-    /// The data that callers wrote on the entry.
+    /// The custom data of the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -377,10 +377,10 @@ pub struct EntryDetails {
     pub supersedes: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// Since when the fact holds, as the writer said.
+    /// The time from which the fact is true, as given by the writer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<i64>,
-    /// Until when it holds.
+    /// The time until which it is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<i64>,
 }
@@ -391,7 +391,7 @@ pub struct EntryDetails {
 #[serde(rename_all = "camelCase")]
 pub struct EntryPage {
     pub entries: Vec<Entry>,
-    /// The place where the page ended. `null` on the last page.
+    /// Where the page ended. `null` on the last page.
     pub cursor: Option<String>,
 }
 
@@ -402,11 +402,12 @@ pub struct EntryPage {
 pub struct FoundEntries {
     /// Best first.
     pub results: Vec<FoundEntry>,
-    /// Facts that match and hold no longer: their time is over, or another entry replaced them.
+    /// Matching facts that are no longer true: they have expired, or another entry replaced
+    /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub past: Option<Vec<PastEntry>>,
-    /// The search was cut short: the work of one search is bounded, and some entries that match
-    /// were not looked at. Rarer words, or fewer of them, find more.
+    /// The search was cut short: it reached its limit before reading all matching entries.
+    /// To find more, use rarer or fewer words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncated: Option<bool>,
     /// The contribution of vectors to the search, if there is an embedding model.
@@ -424,8 +425,7 @@ pub struct FoundEntry {
     pub content: String,
     /// About 240 characters of the content, unchanged.
     pub snippet: String,
-    /// Start and end of each found word in the snippet, in UTF-16 units, as
-    /// JavaScript counts.
+    /// Start and end of each matching word in the snippet, in UTF-16 units.
     pub highlights: Vec<[i64; 2]>,
     /// Comparable only with other scores of the same search.
     pub score: f64,
@@ -435,7 +435,7 @@ pub struct FoundEntry {
     /// The block that the entry is in, if several were searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// The data that callers wrote on the entry.
+    /// The custom data of the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
     /// The source of the text. Absent: a service keeps the entry.
@@ -454,15 +454,15 @@ pub struct FoundEntry {
     /// The time when the text was written. Absent: a service keeps the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<i64>,
-    /// Since when the fact holds, as the writer said.
+    /// The time from which the fact is true, as given by the writer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<i64>,
-    /// Until when it holds.
+    /// The time until which it is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<i64>,
 }
 
-/// A fact that matches the query and holds no longer.
+/// A fact that matches the query and is no longer true.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -480,10 +480,10 @@ pub struct PastEntry {
     /// The keys of the facts that this one replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<Vec<String>>,
-    /// Since when the fact holds, as the writer said.
+    /// The time from which the fact is true, as given by the writer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<i64>,
-    /// Until when it holds.
+    /// The time until which it is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<i64>,
 }

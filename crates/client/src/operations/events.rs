@@ -11,10 +11,10 @@ use crate::operation::Operation;
 
 /// Appends events to a session's log, all of them or none, in the order given.
 ///
-/// An event whose id is already in the session is not written again. The answer holds the stored
+/// An event whose id is already in the session is not written again. The answer contains the stored
 /// event with `inserted: false`, so a retry is safe.
 ///
-/// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
+/// A token for one session can run it on that session only. A minted token can only write user
 /// messages, unless it allows `agentMessages`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -31,8 +31,8 @@ pub struct AppendEvents {
         skip_serializing_if = "Option::is_none"
     )]
     pub expected_leaf_id: Option<Option<String>>,
-    /// The event that the first new event follows. Left out: the leaf. `null`: the first
-    /// new event is a root.
+    /// The event that the first new event follows. Default: the leaf. `null`: the first new
+    /// event is a root.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -72,10 +72,11 @@ impl Operation for AppendEvents {
 
 /// Reads a session's events in the order in which they were written.
 ///
-/// Without filters: the oldest `limit`; with `tail`, the newest. `afterSeq` and `beforeSeq` page
-/// through the rest. A page of more than 4 MiB is refused, and the error says which `limit` fits.
+/// Without filters: the oldest `limit`; with `tail`, the newest. Use `afterSeq` and `beforeSeq` to
+/// page through the rest. A page of more than 4 MiB is refused, and the error contains a `limit`
+/// that fits.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -129,12 +130,13 @@ impl Operation for LoadEvents {
     const READS: bool = true;
 }
 
-/// Deletes events. Their children join the nearest ancestor that is left. Unknown ids are ignored.
+/// Deletes events. Their children are attached to the nearest remaining ancestor. Unknown ids are
+/// ignored.
 ///
-/// With `purge`, their text is in no table afterwards: summaries that covered the events are taken
-/// back, and the answer is a receipt. Forks of the session keep their copies.
+/// With `purge`, their text is in no table after the call: summaries that covered the events are
+/// removed, and the answer is a receipt. Forks of the session keep their copies.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -189,8 +191,8 @@ pub struct Deleted {
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
-    /// were.
+    /// In a receipt for several agents: the name prefix of the destroyed agents, and their
+    /// number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<ErasedNames>,
     /// Milliseconds since the epoch.
@@ -202,7 +204,8 @@ pub struct Deleted {
     pub digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
-    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
+    /// The answer of the block's external source. Absent: the text was stored only in this
+    /// agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// The operation that erased.
@@ -254,7 +257,7 @@ pub struct NewEvent {
     pub created_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Only with `tool_result`: whether the tool failed; `content` then says how.
+    /// Only with `tool_result`: whether the tool failed; `content` is then the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]

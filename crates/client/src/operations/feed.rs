@@ -8,13 +8,13 @@ use crate::operation::Operation;
 
 /// Reads a session's changes, in order.
 ///
-/// A client that keeps the last `cursor` and continues from there sees every change once. A client
-/// that starts late ends with the same state. An `append` or an `update` names a message that has
-/// changed: read the message by its id, and drop it if the answer is `null`. At a `clear`, drop
-/// your copy. After a `since` from before the session was deleted and created again comes a
-/// `clear`, and then every change from the beginning.
+/// A client that stores the last `cursor` and continues from there sees every change once. A client
+/// that starts late reaches the same state. An `append` or an `update` identifies a message that
+/// has changed: read the message by its id, and drop it if the answer is `null`. At a `clear`, drop
+/// your copy. If `since` is from before the session was deleted and created again, the answer
+/// starts with a `clear`, followed by every change from the beginning.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -23,7 +23,7 @@ pub struct GetChanges {
     /// Default: `100`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
-    /// The `cursor` of an earlier page. Left out, or 0: the beginning.
+    /// The `cursor` of an earlier page. Default: 0, the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<i64>,
 }

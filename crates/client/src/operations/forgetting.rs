@@ -8,14 +8,14 @@ use super::later_shapes::Receipt;
 use super::shapes::{Erased, ErasedNames, HomeReceipt};
 use crate::operation::Operation;
 
-/// Finds all places where a text stands, or all that comes from events: events, summaries, blocks,
+/// Finds all mentions of a text, or everything that comes from events: events, summaries, blocks,
 /// entries, documents, their versions, copies and frozen prompts.
 ///
-/// A request looks at a bounded part of the agent. Ask again with the answer's `cursor` until it is
-/// `null`; a page may be empty. The request does not look at texts in a home outside this agent,
-/// nor at texts that a running turn has not written yet.
+/// Each request searches a limited part of the agent. Repeat it with the answer's `cursor` until
+/// that is `null`; a page may be empty. Texts stored outside this agent, and texts that a running
+/// turn has not written yet, are not searched.
 ///
-/// A token that is narrowed to a session sees that session only.
+/// A token for one session sees that session only.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -29,8 +29,7 @@ pub struct FindMentions {
     /// Default: `50`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
-    /// The text, as it stands there; its letters may be large or small. 3 to 200
-    /// characters. Give this or `ids`.
+    /// The exact text, ignoring case. 3 to 200 characters. Set this or `ids`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
 }
@@ -58,18 +57,17 @@ impl Operation for FindMentions {
 
 /// Erases places that `findMentions` found, all in one transaction, with one receipt.
 ///
-/// Afterwards their text is in no table. An event goes with the summaries that cover it; an entry
-/// and a document go with their earlier versions; the newest text of a block, a session's name and
-/// metadata, and a block's description are emptied and stay. Frozen prompts that may show the text
-/// are rendered anew at their next use.
+/// After this, their text is in no table. An event is erased with the summaries that cover it; an
+/// entry and a document with their earlier versions. The newest text of a block, a session's name
+/// and metadata, and a block's description are emptied but not removed. Frozen prompts that may
+/// show the text are rendered again at their next use.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Erase {
-    /// The places, as `findMentions` answered them.
+    /// The places, as returned by `findMentions`.
     pub places: Vec<MentionPlace>,
 }
 
@@ -88,9 +86,9 @@ impl Operation for Erase {
 
 /// Checks a receipt: whether this Worker signed it, and whether it is unchanged since. A receipt
 /// without a signature can't be verified, because anybody can write one, so it is not valid. A
-/// Worker without a secret signs nothing, and knows no receipt again.
+/// Worker without a secret signs nothing, and can verify no receipt.
 ///
-/// A token that is narrowed to a session sees that session only.
+/// A token for one session sees that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -113,7 +111,7 @@ impl Operation for VerifyReceipt {
     const READS: bool = true;
 }
 
-/// A place where something stands.
+/// A place that contains a mention.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -166,8 +164,8 @@ setters! {
 #[serde(rename_all = "camelCase")]
 pub struct Mentions {
     pub places: Vec<MentionPlace>,
-    /// The place where the next request goes on, also after a page without places. `null`: all was
-    /// looked at.
+    /// Where the next request continues, even after an empty page. `null`: everything was
+    /// searched.
     pub cursor: Option<String>,
 }
 
@@ -217,7 +215,7 @@ pub struct ReceiptCheck {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct WasErased {
-    /// The number of the places that were there. An event that has several places counts once.
+    /// The number of places that existed. An event with several places counts once.
     pub found: i64,
     pub erased: Erased,
     /// The agent's name.
@@ -229,11 +227,12 @@ pub struct WasErased {
     /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
     /// sorted, no spaces.
     pub digest: String,
-    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
-    /// were.
+    /// In a receipt for several agents: the name prefix of the destroyed agents, and their
+    /// number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<ErasedNames>,
-    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
+    /// The answer of the block's external source. Absent: the text was stored only in this
+    /// agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.

@@ -11,33 +11,33 @@ use super::keeping_shapes::{
 use super::later_shapes::Retention;
 use crate::operation::Operation;
 
-/// Deletes some of what is older than the agent's `retention` says, and says whether more is left.
-/// The agent does the same by itself, once a day.
+/// Deletes some of the data that is older than the agent's `retention` allows, and returns whether
+/// more is left. The agent does this automatically once a day.
 ///
-/// With `dryRun`, nothing is deleted: the answer counts what would go. A dry run looks at 20,000
-/// rows at most; beyond them, `complete` is `false` and the counts are the least. It may be
-/// narrowed to a session or to a block, and may try rules that are not set.
+/// With `dryRun`, nothing is deleted: the answer counts what would be deleted. A dry run reads at
+/// most 20,000 rows; beyond them, `complete` is `false` and the counts are minimums. It can be
+/// limited to a session or a block, and can try rules that are not set.
 ///
-/// Needs the secret.
+/// Requires the secret.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ApplyRetention {
-    /// Of the call before, with `sessionId`.
+    /// From the previous call, with `sessionId`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<bool>,
-    /// With `dryRun`: this block alone, of the session or else of the agent.
+    /// With `dryRun`: only this block, of the session or else of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Rules for this call, instead of those that are set at the place that the call names.
-    /// Without `dryRun`, name a session.
+    /// Rules for this call, instead of the stored ones. Without `dryRun`, this requires a
+    /// session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
-    /// This session alone. Without `dryRun`, its old parts are deleted in one or more calls:
-    /// the answer's `cursor` says where the next one begins. A pinned session stays.
+    /// Only this session. Without `dryRun`, its old parts are deleted in one or more calls:
+    /// the next one continues at the answer's `cursor`. Pinned sessions are not changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
@@ -64,19 +64,19 @@ impl Operation for ApplyRetention {
     const READS: bool = false;
 }
 
-/// Writes the whole agent as a file into the bucket `BACKUP_BUCKET`. The answer comes when the file
-/// is there. To restore it, import it into an empty agent.
+/// Writes the whole agent as a file to the bucket `BACKUP_BUCKET`, and returns when the file is
+/// complete. To restore it, import it into an empty agent.
 ///
-/// Needs the secret.
+/// Requires the secret.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Backup {
-    /// The number of this agent's newest backups that stay in the bucket. Left out: all.
+    /// The number of this agent's newest backups to retain in the bucket. If omitted: all.
     /// Default: `7`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<i64>,
-    /// `r2` alone.
+    /// Only `r2`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<BackupPlace>,
 }
@@ -100,10 +100,10 @@ impl Operation for Backup {
     const READS: bool = false;
 }
 
-/// Lists the backups of this agent in the bucket `BACKUP_BUCKET`, the newest first, at most a
-/// thousand, and says when the next one is due.
+/// Lists the backups of this agent in the bucket `BACKUP_BUCKET`, newest first, at most a thousand,
+/// and the time of the next scheduled one.
 ///
-/// Needs the secret.
+/// Requires the secret.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ListBackups {}
@@ -122,20 +122,21 @@ impl Operation for ListBackups {
 }
 
 /// Imports a backup of this agent, or of another one, from the bucket `BACKUP_BUCKET`. The agent
-/// must be empty: `destroy` empties one.
+/// must be empty; to empty it, use `destroy`.
 ///
-/// A long restore goes on when its caller gives up: the same call, sent again, waits for it and
-/// gets its answer. One that broke off is repeated with the same call, and skips what is there.
+/// A long restore continues if its caller disconnects. If you repeat the call, it waits for the
+/// running restore and returns its answer. If a restore was interrupted, repeat the call: it skips
+/// what is already there.
 ///
-/// Needs the secret.
+/// Requires the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreBackup {
-    /// The key in the bucket, as `listBackups` says it.
+    /// The key in the bucket, from `listBackups`.
     pub key: String,
-    /// As of an import: the backup counts with where its blocks and servers of tools live, and
-    /// with its frozen prompts.
+    /// As in an import: accept the `source` of blocks, MCP servers and frozen prompts from
+    /// the backup.
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_sources: Option<bool>,
@@ -162,15 +163,15 @@ impl Operation for RestoreBackup {
     const READS: bool = false;
 }
 
-/// Names a state of the whole agent, of now or of a time within the last 30 days, so that
-/// `restoreBookmark` can bring it back.
+/// Returns a bookmark of the whole agent's state, now or at a time within the last 30 days, which
+/// `restoreBookmark` can restore.
 ///
-/// Needs the secret.
+/// Requires the secret.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetBookmark {
-    /// The time, in milliseconds since the epoch. Left out: now.
+    /// The time, in milliseconds since the epoch. Default: now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
 }
@@ -193,21 +194,20 @@ impl Operation for GetBookmark {
     const READS: bool = false;
 }
 
-/// Brings back the state that a bookmark names, with all sessions, memory and settings of that
-/// time. All that came later is gone. The answer's `undo` is a bookmark that brings the present
-/// state back.
+/// Restores the state of a bookmark, with all sessions, memory and settings of that time.
+/// Everything newer is lost. The answer's `undo` is a bookmark that restores the current state.
 ///
-/// The agent starts anew right after the answer. Turns that run end, and sockets are closed. A
-/// purge is undone with everything else, if the bookmark is older.
+/// The agent restarts right after the answer. Running turns end, and sockets are closed. If the
+/// bookmark is older than a purge, the purge is undone, too.
 ///
-/// Needs the secret.
+/// Requires the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreBookmark {
-    /// As `getBookmark` gave it.
+    /// The bookmark from `getBookmark`.
     pub bookmark: String,
-    /// The agent's name, which guards against mistakes.
+    /// The agent's name, as a confirmation.
     pub confirm: String,
 }
 
@@ -227,21 +227,21 @@ impl Operation for RestoreBookmark {
     const READS: bool = false;
 }
 
-/// Checks whether what the agent stores holds together, and names what is wrong: events, branches,
-/// summaries, media, the index of words, memory, its versions and its counts.
+/// Checks whether the agent's stored data is consistent, and lists what is wrong: events, branches,
+/// summaries, media, the word index, memory, its versions and its counts.
 ///
-/// It only reads. A request checks a bounded part of the tables: ask again with the answer's
-/// `cursor` until it is `null`. A finding names a row by its ids and never shows what the row
-/// holds. Homes outside this agent are not checked.
+/// It only reads. Each request checks a limited part of the tables: repeat it with the answer's
+/// `cursor` until that is `null`. A finding identifies a row by its ids and never shows its
+/// content. Data stored outside this agent is not checked.
 ///
-/// A token that is narrowed to a session sees that session only.
+/// A token for one session sees that session only.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Verify {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Check this session's rows alone.
+    /// Check only this session's rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }

@@ -20,7 +20,7 @@ pub struct BackupList {
 }
 
 words! {
-    /// The place to which a backup is written.
+    /// Where to write a backup.
     pub enum BackupPlace {
         R2 = "r2",
     }
@@ -31,7 +31,7 @@ words! {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct BookmarkOfTime {
-    /// The platform's name of the state.
+    /// The platform's bookmark of the state.
     pub bookmark: String,
     pub at: i64,
 }
@@ -42,7 +42,7 @@ pub struct BookmarkOfTime {
 #[serde(rename_all = "camelCase")]
 pub struct BookmarkRestored {
     pub restored: bool,
-    /// The bookmark of the state that was left.
+    /// The bookmark of the previous state.
     pub undo: String,
 }
 
@@ -54,7 +54,7 @@ pub struct Finding {
     pub code: FindingCode,
     /// The same as a sentence.
     pub message: String,
-    /// The table that the row stands in; docs/storage.md describes the tables.
+    /// The table of the row; docs/storage.md describes the tables.
     pub table: String,
     /// The id of the event, the summary, the media, the proposal, the setting or the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,7 @@ pub struct Finding {
 words! {
     /// The rule that a row breaks. The codes are stable.
     pub enum FindingCode {
-        /// The rows' session is not there. Said of the first of them.
+        /// The rows' session doesn't exist. Reported for the first of them.
         RowsWithoutSession = "rows_without_session",
         /// The event's id leads to no row, so reads by this id miss the event.
         EventUnreachable = "event_unreachable",
@@ -86,44 +86,45 @@ words! {
         EventIdTwice = "event_id_twice",
         /// A column of the event is not the JSON that it must be.
         EventDamaged = "event_damaged",
-        /// The event follows an event that is not there.
+        /// The event follows an event that doesn't exist.
         ParentMissing = "parent_missing",
         /// The event follows itself, or an event that was written later.
         ParentNotBefore = "parent_not_before",
-        /// The event names its parent by another id than the parent has.
+        /// The event has a wrong id for its parent.
         ParentIdWrong = "parent_id_wrong",
-        /// The event begins a branch and does not say so, so reads miss the branch.
+        /// The event starts a branch but is not marked as such, so reads miss the branch.
         BranchUnmarked = "branch_unmarked",
         /// A part of the event's long text is missing.
         SlicesIncomplete = "slices_incomplete",
         /// A part of a long text that no event has.
         SliceStray = "slice_stray",
-        /// The session's chosen leaf is not there.
+        /// The session's chosen leaf doesn't exist.
         LeafMissing = "leaf_missing",
         /// A column of the session is not the JSON that it must be.
         SessionDamaged = "session_damaged",
-        /// A change stands after the session's next append, so a follower of the feed would miss
+        /// A change comes after the session's next append, so a follower of the feed would miss
         /// that append.
         ChangeAhead = "change_ahead",
         /// The event shows media that is not stored.
         MediaMissing = "media_missing",
-        /// The event's use of media is not noted, so the media may go before the event does.
+        /// The event's use of media is not recorded, so the media may be deleted before the
+        /// event.
         MediaUseMissing = "media_use_missing",
-        /// A use of media by an event that does not show it.
+        /// A recorded use of media by an event that does not show it.
         MediaUseStray = "media_use_stray",
         /// Media that no event uses.
         MediaUnused = "media_unused",
-        /// Stored media is not what its hash says, or a part of it is missing.
+        /// Stored media doesn't match its hash, or a part of it is missing.
         MediaDamaged = "media_damaged",
-        /// The event is not in the index of words, so searches miss it.
+        /// The event is not in the word index, so searches miss it.
         IndexMissing = "index_missing",
-        /// A row of the index of words that no event or entry has.
+        /// A row of the word index without an event or entry.
         IndexStray = "index_stray",
-        /// A vector of an event or an entry that is not there.
+        /// A vector of an event or an entry that doesn't exist.
         VectorStray = "vector_stray",
-        /// The first or the last event of the summary's range is not there.
+        /// The first or the last event of the summary's range doesn't exist.
         OverlayEdgeMissing = "overlay_edge_missing",
-        /// The events of the summary's range do not lie on one path.
+        /// The events of the summary's range are not on one path.
         OverlayOffPath = "overlay_off_path",
         /// The summary's range follows another event than its first event does.
         OverlayAboveWrong = "overlay_above_wrong",
@@ -131,27 +132,26 @@ words! {
         BlockDamaged = "block_damaged",
         /// The version's number is below 1.
         VersionNumberWrong = "version_number_wrong",
-        /// The note of an entry's, a document's or a version's writer is not the JSON that it must
-        /// be.
+        /// The record of the writer of an entry, a document or a version is not valid JSON.
         NoteDamaged = "note_damaged",
-        /// The version stands where another version belongs.
+        /// The version is in the slot of another version.
         VersionMisplaced = "version_misplaced",
         /// An earlier version has the number of the newest or a higher one.
         VersionNotNewest = "version_not_newest",
-        /// The block's entries or its deleted items are counted wrong.
+        /// The count of the block's entries or deleted items is wrong.
         CountsWrong = "counts_wrong",
         /// The entry has a number that is not its block's, so searches in the block miss it.
         EntryNumberWrong = "entry_number_wrong",
-        /// It is not noted that the entry replaces another.
+        /// It is not recorded that the entry replaces another.
         ReplacementMissing = "replacement_missing",
-        /// A note that an entry replaces another, although it does not.
+        /// A record that an entry replaces another, although it does not.
         ReplacementStray = "replacement_stray",
         /// A column of the frozen prompt is not the JSON that it must be.
         PromptDamaged = "prompt_damaged",
-        /// The stored turn or the record of a failed one is not JSON, so it can't be taken up or
-        /// shown.
+        /// The stored turn or the record of a failed one is not valid JSON, so it can't be
+        /// resumed or shown.
         TurnDamaged = "turn_damaged",
-        /// A part of a waiting message or of an early answer is missing.
+        /// A part of a queued message or of an early answer is missing.
         WaitingIncomplete = "waiting_incomplete",
         /// The report of a turn's end is not JSON.
         CallbackDamaged = "callback_damaged",
@@ -173,19 +173,20 @@ pub struct ImportedAgent {
     pub sessions: i64,
     /// The number of sessions that this import wrote.
     pub imported: i64,
-    /// The number of sessions that were there already.
+    /// The number of sessions that existed already.
     pub skipped: i64,
     /// The number of the sessions' events.
     pub events: i64,
     /// The parts of the file that this import left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<Vec<LeftOut>>,
-    /// The tools that this Worker can't reach: their service is not bound, or their origin is
-    /// not in `TOOL_ORIGINS`. A call of such a tool fails until the Worker is configured for it.
+    /// The tools that this Worker can't reach: their service is not bound, or their origin
+    /// is not in `TOOL_ORIGINS`. Calls of such a tool fail until the Worker is configured
+    /// for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools_unavailable: Option<Vec<String>>,
-    /// The tools with a header whose value the file does not hold. A call of such a tool
-    /// fails until `defineTool` defines it again.
+    /// The tools with a header whose value is not in the file. Calls of such a tool fail
+    /// until `defineTool` defines it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools_without_headers: Option<Vec<String>>,
 }
@@ -201,7 +202,7 @@ pub struct KindCount {
     pub oldest_at: Option<i64>,
 }
 
-/// A run that came to its end.
+/// A completed run.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -210,14 +211,14 @@ pub struct LastRetentionRun {
     pub started_at: i64,
     /// Default: `0`.
     pub ended_at: i64,
-    /// The transactions that the run took.
+    /// The number of transactions of the run.
     /// Default: `0`.
     pub steps: i64,
     /// Default:
     /// `{"deleted":{"count":0,"oldestAt":null},"entries":{"count":0,"oldestAt":null},"events":{"count":0,"oldestAt":null},"runs":{"count":0,"oldestAt":null},"sessions":{"count":0,"oldestAt":null},"summaries":{"count":0,"oldestAt":null},"versions":{"count":0,"oldestAt":null}}`.
     pub gone: RetentionCounts,
-    /// Sessions that were left out, because a row could not be read. The next run tries them
-    /// again.
+    /// Sessions that were skipped because a row could not be read. The next run retries
+    /// them.
     /// Default: `0`.
     pub skipped: i64,
 }
@@ -241,14 +242,14 @@ pub struct RetentionApplied {
     pub dry_run: bool,
     /// The counts of items that this step deleted, or would delete.
     pub gone: RetentionCounts,
-    /// Whether all was looked at. If not, another call goes on; of a dry run, the counts are
-    /// the least.
+    /// Whether everything was covered. If not, another call continues; the counts of a dry
+    /// run are then minimums.
     pub complete: bool,
-    /// The last run that came to its end.
+    /// The last completed run.
     pub last_run: Option<LastRetentionRun>,
-    /// The time when the next run begins by itself; `null`: no rule is set.
+    /// The time of the next automatic run; `null`: no rule is set.
     pub next_run_at: Option<i64>,
-    /// With `sessionId`: where the next call begins. `null`: all was looked at.
+    /// With `sessionId`: where the next call continues. `null`: everything was covered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -258,7 +259,7 @@ pub struct RetentionApplied {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct RetentionCounts {
-    /// Whole sessions that nobody wrote to.
+    /// Whole idle sessions.
     /// Default: `{"count":0,"oldestAt":null}`.
     pub sessions: KindCount,
     /// Events of sessions that stay.
@@ -273,7 +274,7 @@ pub struct RetentionCounts {
     /// Earlier versions of blocks, entries and documents.
     /// Default: `{"count":0,"oldestAt":null}`.
     pub versions: KindCount,
-    /// Deleted entries and documents whose last traces went.
+    /// Deleted entries and documents whose last versions were deleted.
     /// Default: `{"count":0,"oldestAt":null}`.
     pub deleted: KindCount,
     /// Default: `{"count":0,"oldestAt":null}`.
@@ -289,7 +290,7 @@ pub struct Verified {
     pub findings: Vec<Finding>,
     /// The number of rows that this request checked.
     pub checked: i64,
-    /// The place where the next request goes on. `null`: all is checked.
+    /// Where the next request continues. `null`: everything was checked.
     pub cursor: Option<String>,
 }
 

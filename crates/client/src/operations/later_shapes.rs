@@ -39,11 +39,12 @@ pub struct Receipt {
     /// SHA-256, in hex, of the receipt as JSON without `digest` and `signature`: names
     /// sorted, no spaces.
     pub digest: String,
-    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
-    /// were.
+    /// In a receipt for several agents: the name prefix of the destroyed agents, and their
+    /// number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<ErasedNames>,
-    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
+    /// The answer of the block's external source. Absent: the text was stored only in this
+    /// agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// HMAC-SHA-256, in hex, of `digest`, with a key derived from the Worker's secret.
@@ -90,28 +91,30 @@ pub struct ReportedError {
     pub message: String,
 }
 
-/// The rules for how long texts are kept. A field that is left out deletes nothing by itself.
+/// The retention rules. Omitted fields delete nothing.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Retention {
-    /// The remains of a deleted entry or document go so many days after its deletion.
+    /// The remaining versions of a deleted entry or document are deleted this many days
+    /// after its deletion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted_days: Option<i64>,
-    /// An entry is deleted, with its versions, so many days after it was last written.
+    /// Entries are deleted, with their versions, this many days after they were last
+    /// written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entries_days: Option<i64>,
-    /// An event is deleted so many days after it was written.
+    /// Events are deleted this many days after they were written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events_days: Option<i64>,
-    /// Of a LangGraph thread, so many of the newest checkpoints of each namespace stay.
+    /// The number of newest checkpoints to retain in each namespace of a LangGraph thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs_kept: Option<i64>,
-    /// A session is deleted so many days after the last write to it.
+    /// Sessions are deleted this many days after the last write to them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions_idle_days: Option<i64>,
-    /// An earlier version of a block, an entry or a document is deleted so many days after
-    /// another one took its place.
+    /// Earlier versions of blocks, entries and documents are deleted this many days after
+    /// they were replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions_days: Option<i64>,
 }
@@ -148,13 +151,13 @@ words! {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct TagTests {
-    /// Each of these is there. An empty list tests nothing.
+    /// All of these must be present. An empty list matches everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all: Option<Vec<String>>,
-    /// One of these is there, or more.
+    /// At least one of these must be present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub any: Option<Vec<String>>,
-    /// None of these is there. An empty list tests nothing.
+    /// None of these may be present. An empty list matches everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub none: Option<Vec<String>>,
 }
@@ -200,7 +203,7 @@ words! {
     pub enum TurnFinish {
         ContentFilter = "content-filter",
         Other = "other",
-        /// The model was done.
+        /// The model finished its answer.
         Stop = "stop",
         /// The model reached its output limit.
         Length = "length",
@@ -228,8 +231,8 @@ pub struct TurnUsage {
     pub cost: f64,
 }
 
-/// A message of the AI SDK as it was appended, and its `createdAt`. The application's
-/// own fields are kept.
+/// A message of the AI SDK as it was appended, with its `createdAt`. The application's own
+/// fields are preserved.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -273,9 +276,9 @@ words! {
     pub enum WhenBusy {
         /// The message is refused with `turn_in_progress`.
         Reject = "reject",
-        /// The message waits until the turn is over. At most 16 messages wait.
+        /// The message is queued until the turn ends. At most 16 messages are queued.
         Queue = "queue",
-        /// The message stops the turn, which keeps what it said, and is answered next.
+        /// The message stops the turn, whose output so far is stored, and is answered next.
         Replace = "replace",
     }
 }

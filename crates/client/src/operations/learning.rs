@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 use super::later_shapes::Origin;
 use crate::operation::Operation;
 
-/// Looks at what was said since the last look, and proposes what is worth keeping.
+/// Runs a learning pass over the messages since the previous pass, and proposes facts to remember.
 ///
-/// The agent's setting `learn` says into which block, by which model, and whether what the user's
-/// own words bear out counts at once. Each event is looked at once. A call takes 8 looks at most;
-/// `complete` says whether nothing is left.
+/// The agent's setting `learn` defines the block, the model, and whether facts that the user's own
+/// words support are applied immediately. Each event is covered once. A call runs at most 8 passes;
+/// `complete` is `true` if nothing is left.
 ///
-/// Not for a token that is narrowed to a session. A minted token runs it only if it names it.
+/// Not available to a token for one session. A minted token must name it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Learn {
-    /// The session to look at. Left out: all in which something new was said.
+    /// The session to learn from. Default: all sessions with new messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
@@ -41,24 +41,24 @@ impl Operation for Learn {
     const READS: bool = false;
 }
 
-/// Puts a block of facts in order: merges entries that say the same, retires those that a newer one
-/// contradicts, and writes a profile anew.
+/// Consolidates a block of facts: merges duplicate entries, retires those that a newer one
+/// contradicts, and rewrites a profile.
 ///
-/// A call takes one step, which shows a model up to 100 entries, the newest first; `complete` says
-/// whether the block is done. The result of a step is a proposal, which `revertProposal` takes
-/// back. The merged entries stay as earlier facts.
+/// Each call runs one step, which shows a model up to 100 entries, newest first; `complete` is
+/// `true` when the block is done. The result of a step is a proposal, which `revertProposal` can
+/// revert. The merged entries stay as earlier facts.
 ///
-/// Not for a token that is narrowed to a session. A minted token runs it only if it names it.
+/// Not available to a token for one session. A minted token must name it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Consolidate {
-    /// The agent's searchable block. Left out: the block that the agent learns into.
+    /// The agent's searchable block. Default: the block that the agent learns into.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// A writable block of the agent, which the first step writes anew from the newest
-    /// entries, within its budget. Left out: `learn.profile`, if the block is the one that the
-    /// agent learns into.
+    /// A writable block of the agent, which the first step rewrites from the newest
+    /// entries, within its budget. Default: `learn.profile`, if the block is the one that
+    /// the agent learns into.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
 }
@@ -82,12 +82,12 @@ impl Operation for Consolidate {
     const READS: bool = false;
 }
 
-/// Lists what a model proposed to change in memory, newest first, with the events that each change
-/// comes from and what became of it.
+/// Lists the changes to memory that a model proposed, newest first, with the events that each
+/// change comes from and its status.
 ///
 /// `cursor` is where the last page ended; it is `null` on the last page.
 ///
-/// Not for a token that is narrowed to a session.
+/// Not available to a token for one session.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -97,10 +97,10 @@ pub struct GetProposals {
     /// Default: `20`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
-    /// Only what was learnt from this session.
+    /// Only proposals learned from this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Only proposals of this status. One of which a change waits is `pending`.
+    /// Only proposals with this status. A proposal with a pending change is `pending`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ProposalStatus>,
 }
@@ -126,22 +126,22 @@ impl Operation for GetProposals {
     const READS: bool = true;
 }
 
-/// Approves or rejects changes that a model proposed: all that wait, or those that `changes` names.
-/// All of them are decided, or none.
+/// Approves or rejects changes that a model proposed: all pending ones, or those in `changes`.
+/// Either all of them are decided or none.
 ///
 /// An entry that was written since the proposal is `version_conflict`.
 ///
-/// Not for a token that is narrowed to a session. A minted token runs it only if it names it.
+/// Not available to a token for one session. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DecideProposal {
     pub id: String,
-    /// `true`: the changes are applied. Give this or `reject`.
+    /// `true`: the changes are applied. Set this or `reject`.
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approve: Option<bool>,
-    /// The changes that are meant. Left out: all that wait.
+    /// The changes to decide on. Default: all pending ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<Vec<DecidedChange>>,
     /// `true`: the changes are not applied.
@@ -175,11 +175,12 @@ impl Operation for DecideProposal {
     const READS: bool = false;
 }
 
-/// Takes back what a proposal wrote, all of it by one call.
+/// Reverts everything that a proposal wrote.
 ///
-/// A text that was written since stays as it is: its change stays `applied`, and `reason` says why.
+/// Texts that have been written since are unchanged: their changes stay `applied`, with the
+/// `reason`.
 ///
-/// Not for a token that is narrowed to a session. A minted token runs it only if it names it.
+/// Not available to a token for one session. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -205,9 +206,9 @@ words! {
     pub enum ChangeAction {
         /// Writes a new entry.
         Add = "add",
-        /// Gives an entry another text. The old one stays as a version.
+        /// Changes the text of an entry. The old one stays as a version.
         Replace = "replace",
-        /// Has an entry hold no longer. It stays in the past.
+        /// Marks an entry as no longer true. It stays as an earlier fact.
         Retire = "retire",
         /// Deletes an entry. Its versions stay.
         Forget = "forget",
@@ -233,15 +234,15 @@ words! {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Consolidated {
-    /// The proposal that the step made. `null`: nothing is to be changed.
+    /// The proposal that the step made. `null`: there is nothing to change.
     pub proposal: Option<Proposal>,
     pub complete: bool,
 }
 
 words! {
-    /// The one who decided on a proposal.
+    /// Who decided on a proposal.
     pub enum DecidedBy {
-        /// The rules of trust, when it was learnt.
+        /// The trust rules when the fact was learned.
         Trust = "trust",
         /// A caller of `decideProposal` or `revertProposal`.
         Operator = "operator",
@@ -256,10 +257,10 @@ words! {
 pub struct DecidedChange {
     /// The `index` of the change.
     pub index: i64,
-    /// With `approve`: another text.
+    /// With `approve`: a different text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
-    /// With `approve`: another title.
+    /// With `approve`: a different title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }
@@ -296,9 +297,9 @@ pub struct EvidenceEvent {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Learnt {
-    /// The number of looks that found something said.
+    /// The number of passes that found new messages.
     pub looks: i64,
-    /// The number of events that they were about.
+    /// The number of events that they covered.
     pub events: i64,
     /// The proposals that they made.
     pub proposals: Vec<Proposal>,
@@ -310,19 +311,19 @@ pub struct Learnt {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryChange {
-    /// Its place in the proposal, from 0.
+    /// Its index in the proposal, from 0.
     pub index: i64,
     pub action: ChangeAction,
     /// The block that it changes.
     pub label: String,
     /// The events that it comes from.
     pub events: Vec<EvidenceEvent>,
-    /// The source of the change: the least trusted of those whose words bear it out.
+    /// The source of the change: the least trusted of those whose words support it.
     pub source: Origin,
     pub status: ChangeStatus,
     /// The version that it was made for; 0: there was none.
     pub made_for: i64,
-    /// The text that the change is about, as it stands now. Shown while the change waits.
+    /// The current text that the change applies to. Present while the change is pending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<StandingText>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -330,11 +331,11 @@ pub struct MemoryChange {
     /// The entry that it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Whether the entry was deleted and its versions were forgotten since, so that a later
-    /// text has one of their numbers. Such a change is neither applied nor taken back.
+    /// Whether the entry has been deleted and its versions have expired, so that a later
+    /// text may have one of their numbers. Such a change is neither applied nor reverted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outdated: Option<bool>,
-    /// The reason why the change waits, or why it was not taken back.
+    /// The reason why the change needs approval, or why it was not reverted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The entries that this one replaces.
@@ -357,14 +358,14 @@ pub struct Proposal {
     pub status: ProposalStatus,
     /// The block that it is about.
     pub label: String,
-    /// The session that it was learnt from. `null`: from memory itself.
+    /// The session that it was learned from. `null`: from memory itself.
     pub session_id: Option<String>,
     /// The model that proposed it.
     pub model: Option<String>,
     pub created_at: i64,
     pub decided_at: Option<i64>,
     pub decided_by: Option<DecidedBy>,
-    /// The number of changes in the model's answer that broke a rule and are left out.
+    /// The number of invalid changes in the model's answer, which were left out.
     pub refused: i64,
     pub changes: Vec<MemoryChange>,
 }
@@ -385,7 +386,7 @@ words! {
 #[serde(rename_all = "camelCase")]
 pub struct ProposalPage {
     pub proposals: Vec<Proposal>,
-    /// The place where the page ended. `null` on the last page.
+    /// Where the page ended. `null` on the last page.
     pub cursor: Option<String>,
 }
 
@@ -394,16 +395,16 @@ words! {
     pub enum ProposalStatus {
         /// At least one change waits for a decision.
         Pending = "pending",
-        /// No change waits, and at least one was applied.
+        /// No change is pending, and at least one was applied.
         Applied = "applied",
         /// No change was applied.
         Rejected = "rejected",
-        /// The changes were applied and then taken back.
+        /// The changes were applied and then reverted.
         Reverted = "reverted",
     }
 }
 
-/// The text that a waiting change would change.
+/// The text that a pending change would change.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]

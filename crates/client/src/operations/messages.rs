@@ -13,7 +13,7 @@ use crate::operation::Operation;
 ///
 /// If the session already has the message's id, nothing is written.
 ///
-/// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
+/// A token for one session can run it on that session only. A minted token can only write user
 /// messages, unless it allows `agentMessages`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -76,7 +76,7 @@ impl Operation for AppendMessage {
 ///
 /// A message whose id is already in the session is not written again, so a retry is safe.
 ///
-/// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
+/// A token for one session can run it on that session only. A minted token can only write user
 /// messages, unless it allows `agentMessages`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -141,7 +141,7 @@ impl Operation for AppendMessages {
 ///
 /// An unchanged message writes no row.
 ///
-/// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
+/// A token for one session can run it on that session only. A minted token can only write user
 /// messages, unless it allows `agentMessages`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -177,7 +177,7 @@ impl Operation for UpdateMessage {
 
 /// Appends a message, or replaces the message that has the same id.
 ///
-/// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
+/// A token for one session can run it on that session only. A minted token can only write user
 /// messages, unless it allows `agentMessages`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -237,7 +237,7 @@ impl Operation for UpsertMessage {
 /// A message that is made from more than 4 MiB of events is refused. `loadEvents` reads such
 /// events, and the error names the first and the last.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -265,10 +265,10 @@ impl Operation for GetMessage {
 /// Reads the newest messages of a branch, in root→leaf order: as many as fit into `limit` and
 /// `maxBytes`.
 ///
-/// `before` takes the `cursor` of a page and reads the page above. A page has at most 4 MiB, or one
-/// message that is longer.
+/// `before` takes the `cursor` of a page and reads the previous page. A page has at most 4 MiB, or
+/// one message that is longer.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -276,17 +276,17 @@ pub struct GetHistory {
     pub session_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// Shows the messages as a model should get them: older outputs and texts shortened,
-    /// documents that were unloaded gone, older files named instead of sent.
+    /// Returns the messages as a model should receive them: older outputs and texts
+    /// shortened, without unloaded documents, and with older files named instead of sent.
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_model: Option<bool>,
-    /// With `forModel`: in how many of the newest messages files are sent. Left out: the
+    /// With `forModel`: in how many of the newest messages files are sent. If omitted: the
     /// agent's `keepMedia`.
     /// Default: `4`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_media: Option<i64>,
-    /// The end of the branch to read. Left out: the session's leaf.
+    /// The end of the branch to read. Default: the session's leaf.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaf_id: Option<String>,
     /// Default: `100`.
@@ -328,13 +328,13 @@ impl Operation for GetHistory {
     const READS: bool = true;
 }
 
-/// Deletes messages. A message that followed a deleted one then follows the nearest message above
-/// it that is left. Unknown ids are ignored.
+/// Deletes messages. A message that followed a deleted one then follows the nearest remaining
+/// message above it. Unknown ids are ignored.
 ///
-/// With `purge`, their text is in no table afterwards: summaries that covered the messages are
-/// taken back, and the answer is a receipt. Forks of the session keep their copies.
+/// With `purge`, their text is in no table after the call: summaries that covered the messages are
+/// removed, and the answer is a receipt. Forks of the session keep their copies.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -370,7 +370,7 @@ impl Operation for DeleteMessages {
 
 /// Deletes all messages of a session and keeps the session.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -422,8 +422,8 @@ pub struct DeletedMessages {
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
-    /// were.
+    /// In a receipt for several agents: the name prefix of the destroyed agents, and their
+    /// number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<ErasedNames>,
     /// Milliseconds since the epoch.
@@ -435,7 +435,8 @@ pub struct DeletedMessages {
     pub digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
-    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
+    /// The answer of the block's external source. Absent: the text was stored only in this
+    /// agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// The operation that erased.

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::operation::Operation;
 
-/// Renders the blocks as they stand now: the agent's, then the session's.
+/// Renders the current blocks: the agent's, then the session's.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -39,10 +39,9 @@ impl Operation for RenderPrompt {
     const READS: bool = true;
 }
 
-/// Gives the frozen prompt: the same bytes in every call until it is refreshed.
+/// Returns the frozen prompt: the same bytes in every call until it is refreshed.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -70,10 +69,9 @@ impl Operation for FreezePrompt {
     const READS: bool = false;
 }
 
-/// Renders the prompt anew and freezes it.
+/// Renders the prompt again and freezes it.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -101,12 +99,12 @@ impl Operation for RefreshPrompt {
     const READS: bool = false;
 }
 
-/// Refreshes the frozen prompts of the agent and of all its sessions: each is rendered anew where
-/// it is used next, as in the session's next turn.
+/// Refreshes the frozen prompts of the agent and of all its sessions: each is rendered again when
+/// it is next used, for example in the session's next turn.
 ///
-/// A call refreshes 5,000 prompts at most. `hasMore`: call again.
+/// A call refreshes at most 5,000 prompts. If `hasMore` is `true`, call again.
 ///
-/// Not for a token that is narrowed to a session. A minted token runs it only if it names it.
+/// Not available to a token for one session. A minted token must name it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RefreshPrompts {}
@@ -124,10 +122,10 @@ impl Operation for RefreshPrompts {
     const READS: bool = false;
 }
 
-/// Gives the current text of blocks with `whenChanged: "remind"`, where it differs from the frozen
-/// prompt; `null` where nothing differs.
+/// Returns the current text of blocks with `whenChanged: "remind"` that differ from the frozen
+/// prompt; `null` if none differs.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]

@@ -10,14 +10,14 @@ use crate::operation::Operation;
 
 /// Searches messages and the inputs and outputs of tools, best first.
 ///
-/// Any of the words may match, in any of their forms. A "quoted phrase" must match, and a trailing
+/// Any of the words can match, in any of their forms. A "quoted phrase" must match, and a trailing
 /// `*` makes a prefix. A query has at most 48 words, 8 prefixes of at least two letters, and 8
-/// phrases; prefixes and phrases beyond that count as words. An agent's first search begins to
-/// build its index, newest events first; until the index is complete, answers say `pending`. With
+/// phrases; further prefixes and phrases count as words. An agent's first search starts to build
+/// its index, newest events first; until the index is complete, answers have `pending`. With
 /// `configureAgent {vectors: true}` and an `EMBEDDING_MODEL`, texts of similar meaning are found,
 /// too, except for phrases and prefixes.
 ///
-/// A token that is narrowed to a session sees that session only.
+/// A token for one session sees that session only.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -25,10 +25,11 @@ pub struct Search {
     /// Default: `20`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
-    /// Several questions: each is looked for by itself, and the results make one ranking.
+    /// Several queries: each is searched separately, and the results are merged into one
+    /// ranking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<Vec<String>>,
-    /// The words to look for. Give this or `queries`.
+    /// The words to search for. Set this or `queries`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// Only messages of these roles.
@@ -87,8 +88,8 @@ pub struct Hit {
     pub created_at: i64,
     /// About 240 characters of the event's text, unchanged except for `…` at a cut.
     pub snippet: String,
-    /// The places of the found words in the snippet: the start and end of each word, in UTF-16
-    /// units, as JavaScript counts.
+    /// The positions of the matching words in the snippet: the start and end of each word,
+    /// in UTF-16 units.
     pub highlights: Vec<[i64; 2]>,
     /// Compares the results of one search. Scores of different searches cannot be
     /// compared.
@@ -123,12 +124,12 @@ words! {
 #[serde(rename_all = "camelCase")]
 pub struct Results {
     pub results: Vec<Hit>,
-    /// The index is still being built, from the newest event backwards, so older events
-    /// can't be found yet. Building continues by itself; search again later.
+    /// The index is still being built, from the newest event backward, so older events
+    /// can't be found yet. Building continues in the background; search again later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<bool>,
-    /// The search was cut short: the work of one search is bounded, and some messages that match
-    /// were not looked at. Rarer words, fewer of them or one session find more.
+    /// The search was cut short: it reached its limit before reading all matching messages.
+    /// To find more, use rarer or fewer words, or one session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncated: Option<bool>,
     /// The contribution of vectors to the search, if the agent has them switched on.

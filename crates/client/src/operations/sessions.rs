@@ -17,7 +17,7 @@ use crate::operation::Operation;
 /// With an `id` that exists it fails with `already_exists`. `parentSessionId` must name a session
 /// of this agent. `retention` and `pinned` need the secret.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -33,11 +33,11 @@ pub struct CreateSession {
     /// Whether retention deletes nothing of this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
-    /// The rules for how long the session's texts are kept. A field that is left out is as the
-    /// agent's configuration says; `null` in a field lifts the agent's rule here.
+    /// The session's retention rules. Omitted fields use the agent's rules; `null` in a
+    /// field turns off the agent's rule here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
-    /// At most 32 short lines, by which `listSessions` and `search` find the session.
+    /// At most 32 short lines, by which `listSessions` and `search` can filter.
     /// Default: `[]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
@@ -69,7 +69,7 @@ impl Operation for CreateSession {
 
 /// Shows a session, or `null`.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -96,7 +96,7 @@ impl Operation for GetSession {
 ///
 /// `cursor` is where the last page ended; it is `null` on the last page.
 ///
-/// A token that is narrowed to a session sees that session only.
+/// A token for one session sees that session only.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -106,8 +106,8 @@ pub struct ListSessions {
     /// Default: `50`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
-    /// Only sessions with this metadata and these tags. A request looks at 500 sessions: a
-    /// page may show fewer than `limit`, or none, and have a `cursor`.
+    /// Only sessions with this metadata and these tags. A request reads 500 sessions: a
+    /// page may have fewer than `limit`, or none, and still have a `cursor`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub r#where: Option<Filter>,
 }
@@ -134,10 +134,10 @@ impl Operation for ListSessions {
 
 /// Changes a session's name, metadata or tags.
 ///
-/// A field that is left out stays; `null` clears a field. Metadata, tags and retention are replaced
-/// as a whole. `retention` and `pinned` need the secret.
+/// Omitted fields are unchanged; `null` clears a field. Metadata, tags and retention are replaced
+/// as a whole. `retention` and `pinned` require the secret.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -160,8 +160,8 @@ pub struct UpdateSession {
     /// Whether retention deletes nothing of this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
-    /// The rules for how long the session's texts are kept. A field that is left out is as the
-    /// agent's configuration says; `null` in a field lifts the agent's rule here.
+    /// The session's retention rules. Omitted fields use the agent's rules; `null` in a
+    /// field turns off the agent's rule here.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -212,7 +212,7 @@ impl Operation for UpdateSession {
 /// With `purge`, its text is overwritten as well, and the answer is a receipt. Forks of the session
 /// keep their copies.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -244,16 +244,16 @@ impl Operation for DeleteSession {
     const READS: bool = false;
 }
 
-/// Forks a session: the new session holds a copy of the path up to `atId`, with the same ids and
+/// Forks a session: the new session has a copy of the path up to `atId`, with the same ids and
 /// times.
 ///
-/// Not for a token that is narrowed to a session.
+/// Not available to a token for one session.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ForkSession {
     pub session_id: String,
-    /// The last event to copy. Left out: the leaf.
+    /// The last event to copy. Default: the leaf.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -296,7 +296,7 @@ impl Operation for ForkSession {
 ///
 /// Calls with the same `id` count once. A session remembers at least its newest 1,000 ids.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -305,20 +305,20 @@ pub struct AddUsage {
     /// The input tokens that the provider read from its cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input_tokens: Option<i64>,
-    /// The estimate of `inputTokens`: the `tokensEstimate` of the context that was sent, or the sum
-    /// of those that were sent. The session's later estimates come closer to what the provider
-    /// counts. Left out: nothing is learnt.
+    /// The estimate of `inputTokens`: the `tokensEstimate` of the context that was sent, or
+    /// the sum of several. It calibrates the session's later estimates to the provider's
+    /// count. If omitted, they are not calibrated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<i64>,
-    /// The cost, in a currency of the caller's choice.
+    /// The cost, in the caller's currency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// Names this usage, so that a retry counts once.
+    /// Identifies this usage, so that a retry counts once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<i64>,
-    /// The model that was asked, for `getUsage`.
+    /// The model that was called, for `getUsage`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -362,19 +362,19 @@ impl Operation for AddUsage {
     }
 }
 
-/// Shows what was spent: by turn, by day or by model; of a session, or of the whole agent.
+/// Shows usage by turn, by day or by model; of a session, or of the whole agent.
 ///
-/// Summaries and reported usage count in days and models. Turns without a session in the request
-/// come session by session. A page looks at 1,000 events at most, so it may be empty and still have
+/// Summaries and reported usage count in days and models. If the request has no session, turns are
+/// listed session by session. A page reads at most 1,000 events, so it may be empty and still have
 /// a `cursor`.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetUsage {
     pub by: UsageGrouping,
-    /// The `cursor` of the page before. Models have one page.
+    /// The `cursor` of the previous page. Models have one page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Default: `100`.
@@ -382,7 +382,7 @@ pub struct GetUsage {
     pub limit: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Only what was spent at this time or later. Of days, the whole day counts.
+    /// Only usage at this time or later. A day is included as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<i64>,
 }
@@ -414,25 +414,25 @@ impl Operation for GetUsage {
     const READS: bool = true;
 }
 
-/// Lists turns that are over, newest first: of a session, or of the whole agent.
+/// Lists completed turns, newest first: of a session, or of the whole agent.
 ///
-/// A turn tells when it ran, who asked, each request to a model and each tool's call with its
-/// times, the parts of the context, what was spent, and why it failed. No word of a message, an
-/// argument or an output is in it. A running turn is not listed.  A page looks at 1,000 events at
-/// most, so it may be short, or empty, and still have a `cursor`. A session keeps the records of
-/// its 16 newest failed turns, also where nothing was said, and of the 16 newest others that ended
-/// without a word. If an agent keeps more than 16,384 such records, its list takes 1,024 sessions
-/// at a time, those that began last first.
+/// A turn contains when it ran, who started it, each model request and tool call with its times,
+/// the parts of the context, the usage, and the reason of a failure. It never contains the text of
+/// a message, an argument or an output. Running turns are not listed.  A page reads at most 1,000
+/// events, so it may be short, or empty, and still have a `cursor`. A session stores the records of
+/// its 16 newest failed turns, even without output, and of the 16 newest others that ended without
+/// output. If an agent has more than 16,384 such records, the list covers 1,024 sessions at a time,
+/// most recently created first.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetTurns {
-    /// The `cursor` of the page before.
+    /// The `cursor` of the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Failed turns alone.
+    /// Only failed turns.
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<bool>,
@@ -464,18 +464,18 @@ impl Operation for GetTurns {
     const READS: bool = true;
 }
 
-/// Shows one turn that is over. `null`: there is no such turn, or its record went with its
+/// Shows one completed turn. `null`: there is no such turn, or its record was deleted with its
 /// messages.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct GetTurn {
     /// A turn's `turnId`, from `getTurns`.
     pub turn_id: String,
-    /// The turn's session. A token of one session whose id has 168 characters or more needs
-    /// it.
+    /// The turn's session. Required for a token for one session whose id has 168 characters
+    /// or more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }

@@ -14,7 +14,7 @@ use crate::Object;
 #[serde(rename_all = "camelCase")]
 pub struct AskedBy {
     pub kind: AskerKind,
-    /// Under which name the turns of a token with limits are counted.
+    /// The name under which the turns of a token with limits are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
 }
@@ -29,7 +29,7 @@ words! {
     }
 }
 
-/// A compaction that made room for a request.
+/// A compaction that shortened the context for a request.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -48,16 +48,17 @@ pub struct CompactionRecord {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ContextRecord {
-    /// The frozen prompt, instructions, and loaded documents that no message holds.
+    /// The frozen prompt, instructions, and loaded documents that no message contains.
     pub system_prompt: i64,
     pub tools: i64,
     pub messages: i64,
     pub reminder: i64,
     pub total: i64,
-    /// The most tokens that such a request may have.
+    /// The maximum number of tokens of such a request.
     pub window_tokens: i64,
     pub sent_messages: i64,
-    /// About how many older messages were neither sent nor part of a summary that was.
+    /// The approximate number of older messages that were neither sent nor part of a sent
+    /// summary.
     pub left_out_messages: i64,
     /// The number of messages that were sent shortened.
     pub shortened_messages: i64,
@@ -119,13 +120,13 @@ pub struct Session {
     /// Present while the last attempt to compact is a failed attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_compaction_error: Option<LastCompactionError>,
-    /// Present while the last look at the session, by an agent that learns, is a failed one.
+    /// Present while the last learning pass over the session failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_learning_error: Option<LastLearningError>,
-    /// Present where it is `true`: retention deletes nothing of this session.
+    /// Present if `true`: retention deletes nothing of this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
-    /// The session's own rules for how long its texts are kept, if it has any.
+    /// The session's own retention rules, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
     /// Present where there are any.
@@ -155,7 +156,7 @@ pub struct SessionUsage {
     pub cached_input_tokens: Option<i64>,
 }
 
-/// A turn that is over.
+/// A completed turn.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -163,35 +164,35 @@ pub struct ShownTurn {
     /// For `getTurn`.
     pub turn_id: String,
     pub session_id: String,
-    /// The message that the turn wrote or continued. `null`: it said nothing.
+    /// The message that the turn wrote or continued. `null`: there was no output.
     pub message_id: Option<String>,
-    /// The id by which the client knew the turn. `null`: not known.
+    /// The client's id of the turn. `null`: unknown.
     pub request_id: Option<String>,
-    /// Whether this build's record is there. Of a turn that an older build ended, only what
-    /// it spent and when it ended is known.
+    /// Whether there is a record. For a turn that an older build ended, only its usage and
+    /// its end time are known.
     pub is_recorded: bool,
-    /// `null`: not known.
+    /// `null`: unknown.
     pub asked_by: Option<AskedBy>,
-    /// `null`: not known.
+    /// `null`: unknown.
     pub started_at: Option<i64>,
     pub ended_at: i64,
-    /// `null`: not known.
+    /// `null`: unknown.
     pub duration_ms: Option<i64>,
-    /// The model that was asked last. `null`: none was.
+    /// The last model called. `null`: none was.
     pub model: Option<String>,
     pub finish_reason: TurnFinish,
     /// The reason why the turn failed. `null`: it did not fail, or an older build ended it.
     pub failure: Option<RecordedFailure>,
-    /// The number of times that the object died in the turn and took it up again.
+    /// The number of times that the turn resumed after the object crashed.
     pub recoveries: i64,
     pub usage: TurnUsage,
     /// The requests to models, in order.
     pub steps: Vec<StepRecord>,
     /// The number of the oldest steps that have no entry.
     pub omitted_steps: i64,
-    /// Compactions that made room within the turn.
+    /// Compactions that shortened the context during the turn.
     pub compactions: Vec<CompactionRecord>,
-    /// The trace that the turn is a part of. `null`: it is in none.
+    /// The trace of the turn. `null`: it has none.
     pub trace_id: Option<String>,
 }
 
@@ -201,10 +202,11 @@ pub struct ShownTurn {
 #[serde(rename_all = "camelCase")]
 pub struct StepRecord {
     pub started_at: i64,
-    /// From the step's start until its request was sent: memory's homes were asked, the
-    /// context was built, memory was waited for.
+    /// From the step's start until its request was sent: reading memory from other sources,
+    /// building the context, and waiting for capacity.
     pub prepared_ms: i64,
-    /// From the request's departure to the first of the answer. `null`: nothing came.
+    /// From sending the request to the first part of the answer. `null`: there was no
+    /// answer.
     pub time_to_first_token_ms: Option<i64>,
     /// From the step's start to the end of the answer.
     pub duration_ms: i64,
@@ -214,7 +216,7 @@ pub struct StepRecord {
     pub output_tokens: i64,
     pub cached_input_tokens: i64,
     pub cost: f64,
-    /// `null`: the answer broke off.
+    /// `null`: the answer was interrupted.
     pub finish_reason: Option<TurnFinish>,
     /// The reason why the request failed. A request that was refused for its length is tried once
     /// more.
@@ -250,9 +252,9 @@ pub struct ToolRecord {
     pub tool_call_id: String,
     pub name: String,
     pub kind: ToolKind,
-    /// `null`: the call was not made. It was refused, or left to the client or to the user.
+    /// `null`: the call was not made. It was refused, or left to the client or the user.
     pub started_at: Option<i64>,
-    /// `null`: the call was not made, or was cut off.
+    /// `null`: the call was not made, or was interrupted.
     pub duration_ms: Option<i64>,
     /// The reason why the call failed: a sentence without its output. `null`: it did not fail.
     pub error: Option<String>,
@@ -291,11 +293,10 @@ pub struct UsageEntry {
     /// The number of these turns that failed, by day and by model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_turns: Option<i64>,
-    /// Whether the turn failed, by turn. A turn that failed before it said anything has no
-    /// entry.
+    /// Whether the turn failed, by turn. A turn that failed before any output has no entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_failed: Option<bool>,
-    /// The model, by turn and by model; `null`: not known.
+    /// The model, by turn and by model; `null`: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The turn's session.
@@ -338,8 +339,8 @@ pub struct WasDeleted {
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
-    /// were.
+    /// In a receipt for several agents: the name prefix of the destroyed agents, and their
+    /// number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<ErasedNames>,
     /// Milliseconds since the epoch.
@@ -351,7 +352,8 @@ pub struct WasDeleted {
     pub digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
-    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
+    /// The answer of the block's external source. Absent: the text was stored only in this
+    /// agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// The operation that erased.

@@ -12,16 +12,16 @@ use super::settings_shapes::{
 use super::shapes::Limits;
 use crate::operation::Operation;
 
-/// Changes the configuration of the whole agent. A field that is left out keeps its value. `null`
-/// gives up the agent's own value: the deployed default holds again, or what is built in.
+/// Changes the configuration of the whole agent. Omitted fields are unchanged. `null` removes the
+/// agent's own value: the deployed default applies again, or the built-in value.
 ///
-/// Needs the secret.
+/// Requires the secret.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigureAgent {
-    /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
-    /// `{}` lifts the schedule that is deployed.
+    /// Scheduled backups of the whole agent to the bucket `BACKUP_BUCKET`. `null`: none.
+    /// `{}` turns off the deployed schedule.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -29,7 +29,8 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub backups: Option<Option<BackupPlanInput>>,
-    /// In how many of the newest messages files are sent to a model. Older files are named.
+    /// The number of newest messages whose files are sent to a model. Older files are only
+    /// named.
     /// Default: `4`.
     /// `Some(None)` sends `null`.
     #[serde(
@@ -39,7 +40,7 @@ pub struct ConfigureAgent {
     )]
     pub keep_media: Option<Option<i64>>,
     /// Whether and how the agent learns facts from its conversations. `null`: it does not.
-    /// `{}` switches off what is deployed.
+    /// `{}` turns off a deployed setting.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -47,8 +48,8 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub learn: Option<Option<LearnSettingsInput>>,
-    /// The limits of chat turns' spending. A turn beyond a limit is `rate_limited`. `null`: no
-    /// limits. `{}` lifts the deployed ones.
+    /// The spending limits of chat turns. A turn beyond a limit is `rate_limited`. `null`:
+    /// no limits. `{}` turns off the deployed ones.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -56,8 +57,8 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub limits: Option<Option<Limits>>,
-    /// The most tokens that a chat turn and its answer take. `null`: the window of the
-    /// model, if it is a known one, else 100,000.
+    /// The context limit: the maximum number of tokens of a chat turn and its answer.
+    /// `null`: the window of the model if it is known, else 100,000.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -65,8 +66,8 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub max_context_tokens: Option<Option<i64>>,
-    /// The most tokens of one answer of the model; `null`: the model's own limit, or
-    /// what the provider needs to be told.
+    /// The maximum number of tokens of one model answer; `null`: the model's own limit, or
+    /// the provider's required value.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -74,7 +75,7 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub max_output_tokens: Option<Option<i64>>,
-    /// The most steps that one turn may take.
+    /// The maximum number of steps of one turn.
     /// Default: `10`.
     /// `Some(None)` sends `null`.
     #[serde(
@@ -92,8 +93,8 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub model: Option<Option<String>>,
-    /// The receiver of a call when an entry, a block's text or a document has changed. `{}`:
-    /// nobody, also if a default is deployed.
+    /// The receiver of a call when an entry, a block's text or a document has changed.
+    /// `{}`: none, even if a default is deployed.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -101,7 +102,7 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub on_memory_change: Option<Option<CallbackTarget>>,
-    /// The receiver of a call when a turn is over. `{}`: nobody, also if a default is deployed.
+    /// The receiver of a call when a turn ends. `{}`: none, even if a default is deployed.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -142,7 +143,7 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub reserved_metadata_keys: Option<Option<Vec<String>>>,
-    /// The rules for how long texts are kept. `null`: until they are deleted. `{}` lifts the
+    /// The retention rules. `null`: nothing is deleted automatically. `{}` turns off the
     /// deployed rules.
     /// `Some(None)` sends `null`.
     #[serde(
@@ -159,8 +160,8 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub session_search: Option<Option<bool>>,
-    /// A service that writes summaries in place of a model. `{}`: none, also where a default
-    /// is deployed.
+    /// A service that writes summaries instead of a model. `{}`: none, even if a default is
+    /// deployed.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -183,8 +184,8 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub system_instructions: Option<Option<Vec<String>>>,
-    /// The model's temperature: with a higher one, it chooses its words more freely. Models that
-    /// refuse a temperature, as most that reason do, are sent none.
+    /// The model's temperature: a higher value makes answers more varied. It is not sent to
+    /// models that don't support it, such as most reasoning models.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -200,7 +201,7 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub vectors: Option<Option<bool>>,
-    /// The treatment of a message that comes while a turn of its session runs.
+    /// What to do with a message that arrives while a turn of its session is running.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -253,7 +254,7 @@ impl Operation for ConfigureAgent {
 ///
 /// Without the secret, the addresses of `onTurnEnd` and `onMemoryChange` are shown by their hosts.
 ///
-/// Not for a token that is narrowed to a session.
+/// Not available to a token for one session.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct GetConfig {}

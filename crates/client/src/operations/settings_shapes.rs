@@ -9,28 +9,28 @@ use serde::{Deserialize, Serialize};
 use super::later_shapes::{Retention, WhenBusy};
 use super::shapes::Limits;
 
-/// The agent's schedule of backups, and the number of backups that stay.
+/// The agent's backup schedule, and the number of backups to retain.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct BackupPlan {
-    /// The number of this agent's newest backups that stay in the bucket.
+    /// The number of this agent's newest backups to retain in the bucket.
     /// Default: `7`.
     pub keep: i64,
-    /// The hours from the beginning of a backup to that of the next. Left out: no schedule.
+    /// The interval between backups in hours. Default: no schedule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every_hours: Option<i64>,
 }
 
-/// The agent's schedule of backups, and the number of backups that stay.
+/// The agent's backup schedule, and the number of backups to retain.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct BackupPlanInput {
-    /// The hours from the beginning of a backup to that of the next. Left out: no schedule.
+    /// The interval between backups in hours. Default: no schedule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every_hours: Option<i64>,
-    /// The number of this agent's newest backups that stay in the bucket.
+    /// The number of this agent's newest backups to retain in the bucket.
     /// Default: `7`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<i64>,
@@ -49,8 +49,8 @@ setters! {
     keep: i64;
 }
 
-/// The receiver of a call: a service binding, or an address whose origin is in `TOOL_ORIGINS`. One
-/// of the two; `{}`: nobody.
+/// The receiver of a call: either a service binding, or a URL whose origin is in
+/// `TOOL_ORIGINS`; `{}`: none.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -78,11 +78,11 @@ setters! {
 words! {
     /// The layer that a setting's value comes from.
     pub enum ConfigOrigin {
-        /// The agent's own setting, by `configureAgent`.
+        /// The agent's own setting, from `configureAgent`.
         Agent = "agent",
-        /// A default that was deployed for every agent.
+        /// A default deployed for every agent.
         Defaults = "defaults",
-        /// The built-in value, which holds if nobody set another.
+        /// The built-in value, which applies if no other is set.
         BuiltIn = "built-in",
     }
 }
@@ -116,24 +116,24 @@ pub struct ConfigOrigins {
     pub learn: ConfigOrigin,
 }
 
-/// Something in the deployed defaults that the Worker leaves out.
+/// A part of the deployed defaults that the Worker ignores.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DeployedProblem {
-    /// The variable or the file that holds it.
+    /// The variable or the file that contains it.
     pub source: String,
-    /// The place in it, such as `maxSteps` or `blocks[1].kind`. Empty: the whole.
+    /// The field, such as `maxSteps` or `blocks[1].kind`. Empty: the whole.
     pub field: String,
     pub message: String,
 }
 
 words! {
-    /// The time of the agent's looks at a conversation.
+    /// When the agent's learning passes run.
     pub enum LearnAfter {
         /// After each turn, and soon after an append.
         Turn = "turn",
-        /// After nothing was said in a conversation for ten minutes.
+        /// After ten minutes without messages in a conversation.
         Idle = "idle",
         /// When `learn` is called.
         Manual = "manual",
@@ -141,19 +141,20 @@ words! {
 }
 
 words! {
-    /// The time when the block that is learnt into is put in order.
+    /// When the block of learned facts is consolidated.
     pub enum LearnOrder {
         /// When `consolidate` is called.
         Manual = "manual",
-        /// Ten minutes after the last change, and once a day at most.
+        /// Ten minutes after the last change, and at most once a day.
         Idle = "idle",
     }
 }
 
 words! {
-    /// The treatment of the changes that a model proposes.
+    /// What to do with the changes that a model proposes.
     pub enum LearnReview {
-        /// Changes that the user's own words bear out count at once. The others wait.
+        /// Changes that the user's own words support are applied immediately. The others need
+        /// approval.
         Auto = "auto",
         /// Every change waits for `decideProposal`.
         Propose = "propose",
@@ -169,28 +170,27 @@ pub struct LearnSettings {
     pub after: LearnAfter,
     /// Default: `"propose"`.
     pub review: LearnReview,
-    /// The most tokens that models may read and write for learning in a day, which ends at midnight
-    /// UTC.
+    /// The token limit for learning per day, which ends at midnight UTC.
     /// Default: `200000`.
     pub max_tokens_per_day: i64,
-    /// The time when the block is put in order by itself.
+    /// When the block is consolidated automatically.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consolidate: Option<LearnOrder>,
-    /// Further instructions for the model, such as which facts matter.
+    /// Additional instructions for the model, such as which facts matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// The label of the agent's searchable block that the facts go to. `{}`, without it and
-    /// all else, switches learning off.
+    /// The label of the agent's searchable block for the facts. `{}`, without this or other
+    /// fields, turns learning off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
-    /// The model that is asked. Left out: the agent's model.
+    /// The model to use. Default: the agent's model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// A writable block of the agent that consolidation writes anew, from the newest entries.
+    /// A writable block of the agent that consolidation rewrites from the newest entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// With `review: "auto"`, the sources beside the user whose facts count without
-    /// anybody's word.
+    /// With `review: "auto"`, the sources in addition to the user whose facts are applied
+    /// without approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<Vec<TrustedSource>>,
 }
@@ -203,32 +203,31 @@ pub struct LearnSettingsInput {
     /// Default: `"turn"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<LearnAfter>,
-    /// The time when the block is put in order by itself.
+    /// When the block is consolidated automatically.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consolidate: Option<LearnOrder>,
-    /// Further instructions for the model, such as which facts matter.
+    /// Additional instructions for the model, such as which facts matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// The label of the agent's searchable block that the facts go to. `{}`, without it and
-    /// all else, switches learning off.
+    /// The label of the agent's searchable block for the facts. `{}`, without this or other
+    /// fields, turns learning off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
-    /// The most tokens that models may read and write for learning in a day, which ends at midnight
-    /// UTC.
+    /// The token limit for learning per day, which ends at midnight UTC.
     /// Default: `200000`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens_per_day: Option<i64>,
-    /// The model that is asked. Left out: the agent's model.
+    /// The model to use. Default: the agent's model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// A writable block of the agent that consolidation writes anew, from the newest entries.
+    /// A writable block of the agent that consolidation rewrites from the newest entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
     /// Default: `"propose"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<LearnReview>,
-    /// With `review: "auto"`, the sources beside the user whose facts count without
-    /// anybody's word.
+    /// With `review: "auto"`, the sources in addition to the user whose facts are applied
+    /// without approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<Vec<TrustedSource>>,
 }
@@ -262,8 +261,8 @@ pub struct ModelPrice {
     pub input: f64,
     /// The price of a million output tokens.
     pub output: f64,
-    /// The price of a million input tokens that come from the provider's cache. Left out:
-    /// the price of other input tokens.
+    /// The price of a million input tokens from the provider's cache. Default: the price of
+    /// other input tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input: Option<f64>,
 }
@@ -293,8 +292,8 @@ pub struct Prices {
     pub input: f64,
     /// The price of a million output tokens.
     pub output: f64,
-    /// The price of a million input tokens that come from the provider's cache. Left out:
-    /// the price of other input tokens.
+    /// The price of a million input tokens from the provider's cache. Default: the price of
+    /// other input tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input: Option<f64>,
     /// Models with a price of their own, by their names as `model` takes them.
@@ -325,9 +324,9 @@ words! {
     pub enum PromptRefresh {
         /// When `refreshPrompt` is called.
         Manual = "manual",
-        /// With every compaction too, which has the provider read everything anew anyway.
+        /// Also after each compaction, when the provider's cache is invalid anyway.
         Compaction = "compaction",
-        /// With every compaction and at the beginning of every turn too.
+        /// Also after each compaction and at the start of each turn.
         Turn = "turn",
     }
 }
@@ -343,7 +342,7 @@ words! {
     }
 }
 
-/// The configuration that holds, and where it comes from.
+/// The current configuration, and the source of each value.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -353,14 +352,14 @@ pub struct ShownConfig {
     pub model: Option<String>,
     /// The model that writes summaries; `null`: the agent's model.
     pub summary_model: Option<String>,
-    /// A service that writes summaries in place of a model. `{}`: none, also where a default
-    /// is deployed.
+    /// A service that writes summaries instead of a model. `{}`: none, even if a default is
+    /// deployed.
     pub summarize: Option<SummaryService>,
-    /// The most tokens of one answer of the model; `null`: the model's own limit, or
-    /// what the provider needs to be told.
+    /// The maximum number of tokens of one model answer; `null`: the model's own limit, or
+    /// the provider's required value.
     pub max_output_tokens: Option<i64>,
-    /// The model's temperature: with a higher one, it chooses its words more freely. Models that
-    /// refuse a temperature, as most that reason do, are sent none.
+    /// The model's temperature: a higher value makes answers more varied. It is not sent to
+    /// models that don't support it, such as most reasoning models.
     pub temperature: Option<f64>,
     /// The effort that the model spends on reasoning before it answers; `null`: as its provider
     /// decides.
@@ -370,47 +369,48 @@ pub struct ShownConfig {
     /// The prices of the agent's models; `null`: no costs are counted.
     pub prices: Option<Prices>,
     pub system_instructions: Vec<String>,
-    /// The most steps that one turn may take.
+    /// The maximum number of steps of one turn.
     /// Default: `10`.
     pub max_steps: i64,
     /// Whether the model gets the `session_search` tool.
     pub session_search: bool,
     /// Whether search also compares meanings, by vectors.
     pub vectors: bool,
-    /// The most tokens that a chat turn and its answer take. `null`: the window of the
-    /// model, if it is a known one, else 100,000.
+    /// The context limit: the maximum number of tokens of a chat turn and its answer.
+    /// `null`: the window of the model if it is known, else 100,000.
     pub max_context_tokens: Option<i64>,
-    /// In how many of the newest messages files are sent to a model. Older files are named.
+    /// The number of newest messages whose files are sent to a model. Older files are only
+    /// named.
     /// Default: `4`.
     pub keep_media: i64,
     /// Metadata keys that a client can't set on a message.
     pub reserved_metadata_keys: Vec<String>,
-    /// The treatment of a message that comes while a turn of its session runs.
+    /// What to do with a message that arrives while a turn of its session is running.
     pub when_busy: WhenBusy,
-    /// The receiver of a call when a turn is over. `{}`: nobody, also if a default is deployed.
+    /// The receiver of a call when a turn ends. `{}`: none, even if a default is deployed.
     pub on_turn_end: Option<CallbackTarget>,
-    /// The receiver of a call when an entry, a block's text or a document has changed. `{}`:
-    /// nobody, also if a default is deployed.
+    /// The receiver of a call when an entry, a block's text or a document has changed.
+    /// `{}`: none, even if a default is deployed.
     pub on_memory_change: Option<CallbackTarget>,
-    /// The limits of chat turns' spending. A turn beyond a limit is `rate_limited`. `null`: no
-    /// limits. `{}` lifts the deployed ones.
+    /// The spending limits of chat turns. A turn beyond a limit is `rate_limited`. `null`:
+    /// no limits. `{}` turns off the deployed ones.
     pub limits: Option<Limits>,
-    /// The rules for how long texts are kept. `null`: until they are deleted. `{}` lifts the
+    /// The retention rules. `null`: nothing is deleted automatically. `{}` turns off the
     /// deployed rules.
     pub retention: Option<Retention>,
-    /// Backups of the whole agent on a schedule, into the bucket `BACKUP_BUCKET`. `null`: none.
-    /// `{}` lifts the schedule that is deployed.
+    /// Scheduled backups of the whole agent to the bucket `BACKUP_BUCKET`. `null`: none.
+    /// `{}` turns off the deployed schedule.
     pub backups: Option<BackupPlan>,
     /// Whether and how the agent learns facts from its conversations. `null`: it does not.
-    /// `{}` switches off what is deployed.
+    /// `{}` turns off a deployed setting.
     pub learn: Option<LearnSettings>,
     /// The layer that each setting's value comes from.
     pub origins: ConfigOrigins,
-    /// The mistakes in the deployed defaults. The Worker leaves the wrong fields out.
+    /// The errors in the deployed defaults. The Worker ignores the invalid fields.
     pub problems: Vec<DeployedProblem>,
 }
 
-/// The service that writes summaries. `{}`: none, also where a default is deployed.
+/// The service that writes summaries. `{}`: none, even if a default is deployed.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]

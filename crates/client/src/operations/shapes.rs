@@ -46,14 +46,14 @@ pub struct Erased {
     pub documents: i64,
     /// Versions of blocks, entries and documents.
     pub versions: i64,
-    /// Copies of documents in sessions' contexts and in their logs.
+    /// Copies of documents in sessions' contexts and logs.
     pub loaded_documents: i64,
-    /// Frozen prompts. The next use renders them anew.
+    /// Frozen prompts. The next use renders them again.
     pub prompts: i64,
     pub vectors: i64,
-    /// The records of turns beside their events.
+    /// The records of turns outside their events.
     pub turns: i64,
-    /// Messages and answers that waited for a turn.
+    /// Queued messages and answers.
     pub waiting_messages: i64,
     /// Reports to `onTurnEnd` and `onMemoryChange` that were not delivered.
     pub callbacks: i64,
@@ -61,7 +61,7 @@ pub struct Erased {
     /// default text were. They stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub descriptions: Option<i64>,
-    /// Proposals, or what of them was erased.
+    /// Proposals that were erased, in whole or in part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposals: Option<i64>,
 }
@@ -79,7 +79,7 @@ setters! {
 pub struct ErasedNames {
     pub prefix: String,
     pub count: i64,
-    /// The agents among them that kept what the others share, by their names.
+    /// The agents among them that stored the others' shared memory, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub homes: Option<Vec<String>>,
 }
@@ -135,7 +135,7 @@ words! {
     }
 }
 
-/// The answer of the home that holds a block, when it was asked to delete a text.
+/// The answer of a block's external source to a deletion.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -143,7 +143,7 @@ pub struct HomeReceipt {
     pub kind: HomeKind,
     /// The agent's name, the service's binding, or the object's key in the bucket.
     pub name: String,
-    /// `false`: the home had no such text, or it is a service that deletes nothing.
+    /// `false`: the source had no such text, or is a service without deletion.
     pub deleted: bool,
     /// The digest of the other agent's receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -200,8 +200,8 @@ pub struct ItemGone {
     /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Of a receipt for several agents: how the destroyed ones are named, and how many there
-    /// were.
+    /// In a receipt for several agents: the name prefix of the destroyed agents, and their
+    /// number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<ErasedNames>,
     /// Milliseconds since the epoch.
@@ -213,7 +213,8 @@ pub struct ItemGone {
     pub digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
-    /// The answer of the home that holds the block. Absent: the text lived in this agent alone.
+    /// The answer of the block's external source. Absent: the text was stored only in this
+    /// agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeReceipt>,
     /// The operation that erased.
@@ -227,8 +228,8 @@ pub struct ItemGone {
     /// brought back. The same deletion with `purge` erases them. Absent: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions_kept: Option<i64>,
-    /// The time when `retention` takes them, in milliseconds since the epoch. Absent: no rule takes
-    /// them, and they stay until a purge.
+    /// The time when `retention` deletes them, in milliseconds since the epoch. Absent: no
+    /// rule applies, and they stay until a purge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions_until: Option<i64>,
 }
@@ -244,18 +245,18 @@ words! {
     }
 }
 
-/// The limits of turns' spending. A field that is left out sets no limit.
+/// The spending limits of turns. Omitted fields set no limit.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// The most that a day may cost, by the agent's `prices`.
+    /// The cost limit per day, by the agent's `prices`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_day: Option<f64>,
-    /// The most tokens that models may read and write in a day, which ends at midnight UTC.
+    /// The token limit per day, which ends at midnight UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<i64>,
-    /// The most turns that may begin within a minute.
+    /// The maximum number of turns that may start per minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns_per_minute: Option<i64>,
 }

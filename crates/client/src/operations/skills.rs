@@ -13,8 +13,7 @@ use crate::operation::Operation;
 ///
 /// Without `description`, lists show the description in the document's front matter.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -22,8 +21,8 @@ pub struct PutSkill {
     pub label: String,
     pub key: String,
     pub content: String,
-    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
-    /// further call.
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
+    /// causes no further call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,8 +31,8 @@ pub struct PutSkill {
     /// Default: `[]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<String>>,
-    /// Data that you write on the document to find it again: an object of at most 4 KiB. Left out:
-    /// it stays as it is; `null`: it goes.
+    /// Custom data of the document, for filtering: an object of at most 4 KiB. If omitted,
+    /// it is unchanged; `null` removes it.
     /// `Some(None)` sends `null`.
     #[serde(
         default,
@@ -41,14 +40,14 @@ pub struct PutSkill {
         skip_serializing_if = "Option::is_none"
     )]
     pub metadata: Option<Option<Object>>,
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// The source of the text. Left out: `operator`, or `user` with a minted token. A token may not
-    /// say `operator`, and says `agent` only with `allow.agentMessages`.
+    /// The source of the text. Default: `operator`, or `user` with a minted token. A token
+    /// can't set `operator`, and can set `agent` only with `allow.agentMessages`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
-    /// At most 32 short lines. Left out: they stay as they are; `[]`: they go.
+    /// At most 32 short lines. If omitted, they are unchanged; `[]` removes them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
 }
@@ -94,25 +93,24 @@ impl Operation for PutSkill {
 
 /// Deletes a document of a loadable block. Sessions that have loaded it keep it.
 ///
-/// Its texts stay readable as earlier versions: `versionsKept` says how many, and `versionsUntil`
-/// until when. With `purge` they go, too, and the answer is a receipt.
+/// Its texts stay readable as earlier versions: `versionsKept` is their number, and `versionsUntil`
+/// the time until which they stay. With `purge` they are erased, too, and the answer is a receipt.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteSkill {
     pub label: String,
     pub key: String,
-    /// The `deliveryId` of the call to `onMemoryChange` that this write answers: it starts no
-    /// further call.
+    /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
+    /// causes no further call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_id: Option<String>,
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purge: Option<bool>,
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
@@ -146,9 +144,9 @@ impl Operation for DeleteSkill {
 /// Lists the documents of a loadable block, in the order of their keys.
 ///
 /// `cursor` is where the last page ended; it is `null` on the last page. A bucket's documents are
-/// listed anew once a minute.
+/// listed again once a minute.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -159,7 +157,7 @@ pub struct ListSkills {
     /// Default: `100`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
-    /// The session that the block belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Only documents with this metadata and these tags.
@@ -194,12 +192,11 @@ impl Operation for ListSkills {
     const READS: bool = true;
 }
 
-/// Loads a whole document into a session's context, until it is unloaded.
+/// Loads a document into a session's context, until it is unloaded.
 ///
 /// A document that is loaded twice is there once. Without `sessionId`, the document is only shown.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -243,8 +240,7 @@ impl Operation for LoadSkill {
 ///
 /// A copy in the log stays there; the working context shows a note in its place.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -288,8 +284,8 @@ pub struct LoadedDocument {
     pub tokens: i64,
     /// `false`: the document was in the context already, or is only shown.
     pub loaded: bool,
-    /// `tool` or `import`, if the text comes from there. In a session's context it is then
-    /// quoted, as data.
+    /// `tool` or `import`, if the text comes from there. It is then quoted as data in a
+    /// session's context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     /// The time when such a text was written.
@@ -307,10 +303,10 @@ pub struct Skill {
     /// Bytes of the content. `null`: unknown.
     pub bytes: Option<i64>,
     pub updated_at: Option<i64>,
-    /// The data that callers wrote on the document, if it lives in this agent or in another one.
+    /// The custom data of the document, if it is stored in this agent or in another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
-    /// The source of the text, if the document lives in this agent or in another one.
+    /// The source of the text, if the document is stored in this agent or in another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]

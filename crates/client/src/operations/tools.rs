@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::shapes::ListedTool;
 use crate::operation::Operation;
 
-/// Gives the tools that fit the blocks, in the form that models take.
+/// Returns the tools for the blocks, in the format of model APIs.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -40,10 +40,9 @@ impl Operation for GetTools {
 
 /// Runs a tool on behalf of a model.
 ///
-/// A mistake of the model comes back as `output` with `isError`, for the model to read.
+/// Mistakes of the model are returned as `output` with `isError`, for the model to read.
 ///
-/// A token that is narrowed to a session runs it on that session. A minted token runs it only if it
-/// names it.
+/// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]

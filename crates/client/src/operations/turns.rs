@@ -11,14 +11,14 @@ use crate::Object;
 use crate::message::NewMessage;
 use crate::operation::Operation;
 
-/// Writes a user's message, runs its turn, and answers when the turn is over.
+/// Writes a user's message, runs its turn, and returns when the turn ends.
 ///
-/// An unknown session is created. Repeated with the same message id, the call waits for the same
-/// turn, or gives the same answer again; with another text it is refused. The turn goes on if the
-/// caller goes away. A turn that fails is an error of the call; what the turn said before stays in
-/// the session. A token needs what it needs for a chat request.
+/// A session that doesn't exist is created. If you repeat the call with the same message id, it
+/// waits for the same turn, or returns the same answer; with another text it is refused. The turn
+/// continues if the caller disconnects. If a turn fails, the call fails; the turn's output so far
+/// stays in the session. A token needs the same permissions as for a chat request.
 ///
-/// A token that is narrowed to a session runs it on that session. With a minted token, for a user's
+/// A token for one session can run it on that session only. A minted token can only write user
 /// messages, unless it allows `agentMessages`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -28,22 +28,23 @@ pub struct RunTurn {
     /// A user's message of the AI SDK. With an `id`, the call may be repeated safely.
     pub message: NewMessage,
     /// The `deliveryId` of the call of `onTurnEnd` or `onMemoryChange` that this request
-    /// answers. Nobody is told of this turn's end or of what it writes to memory. An id that
-    /// this agent gave out for no turn of this session, and not for memory, changes nothing.
+    /// answers. The end of this turn, and its writes to memory, cause no further calls. An
+    /// id that this agent did not issue for a turn of this session or for memory has no
+    /// effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_id: Option<String>,
     /// The model of this turn; see `configureAgent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Texts that stand after the agent's own system instructions in this turn.
+    /// Texts to add after the agent's own system instructions in this turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_instructions: Option<Vec<String>>,
     /// Tools of the caller: `{name, description, parameters}`. A turn that calls one ends
     /// with `tool-calls`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Object>>,
-    /// The treatment of the message if a turn of the session runs. Default: what the agent's
-    /// configuration says. `replace` needs a token that may run `cancelTurn`.
+    /// What to do with the message if a turn of the session is running. Default: the
+    /// agent's setting. `replace` requires a token that can run `cancelTurn`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when_busy: Option<WhenBusy>,
 }
@@ -82,12 +83,12 @@ impl Operation for RunTurn {
     }
 }
 
-/// Stops the turn that runs in a session. The answer so far is kept.
+/// Stops the running turn of a session. The answer so far is stored.
 ///
-/// With `messageId`, the turn of this message alone is stopped. If the message still waits for its
-/// turn, the message is taken back and never reaches the log.
+/// With `messageId`, only the turn of this message is stopped. If the message is still queued, it
+/// is removed and never reaches the log.
 ///
-/// A token that is narrowed to a session runs it on that session.
+/// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -124,10 +125,10 @@ impl Operation for CancelTurn {
 /// the Model Context Protocol.
 ///
 /// The tool is called with a POST of `{name, arguments, agent, sessionId}`. The model reads the
-/// answer. The header `idempotency-key` names the call. The tools of a server are called as the
-/// protocol says. Their names begin with the server's name and `_`.
+/// answer. The header `idempotency-key` identifies the call. The tools of an MCP server are called
+/// according to the protocol. Their names start with the server's name and `_`.
 ///
-/// Needs the secret.
+/// Requires the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -137,32 +138,32 @@ pub struct DefineTool {
     /// The description of the tool. A server describes its tools itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Headers of each call. The value `secret:NAME` or `Bearer secret:NAME` stands for
-    /// the Worker's secret of this name. The variable `TOOL_SECRETS` must name the
-    /// tool's origin for this secret.
+    /// Headers of each call. The value `secret:NAME` or `Bearer secret:NAME` is replaced
+    /// with the Worker's secret of this name. The variable `TOOL_SECRETS` must assign the
+    /// secret to the tool's origin.
     /// Default: `{}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headers: Option<BTreeMap<String, String>>,
-    /// The most bytes of an answer. Left out: the model reads up to 256 KiB. A longer answer, up
-    /// to 1 MiB, is stored whole.
+    /// The maximum size of the answer that the model reads, in bytes. A longer answer, up to
+    /// 1 MiB, is stored whole.
     /// Default: `262144`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<i64>,
-    /// A server of the Model Context Protocol: its address, or `{service, path}` of a
-    /// service binding. The server is asked for its tools at once.
+    /// An MCP server: its URL, or `{service, path}` of a service binding. The server's
+    /// tools are fetched immediately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mcp: Option<ServerSourceInput>,
-    /// Whether the user must approve each call. Left out: `false`, and `true` for a server.
+    /// Whether the user must approve each call. Default: `false`, and `true` for a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs_approval: Option<bool>,
-    /// JSON Schema of an object. Left out: any object.
+    /// JSON Schema of an object. Default: any object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Object>,
-    /// The service binding's name. Either this, `url` or `mcp`.
+    /// The service binding's name. Set exactly one of this, `url` and `mcp`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
-    /// The longest time that a call may take, in milliseconds. Left out: 30 seconds of silence and
-    /// 5 minutes in all.
+    /// The timeout of a call, in milliseconds. If omitted: 30 seconds without data and 5
+    /// minutes in total.
     /// Default: `30000`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<i64>,
@@ -211,7 +212,7 @@ impl Operation for DefineTool {
 /// class's code or by the defaults for every agent, is hidden from this agent; with `restore` it is
 /// shown again.
 ///
-/// Needs the secret.
+/// Requires the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -249,7 +250,7 @@ impl Operation for RemoveTool {
 /// Without the secret, a header is shown by its name, with the value `set`, and an address by its
 /// host.
 ///
-/// Not for a token that is narrowed to a session.
+/// Not available to a token for one session.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ListTools {}
@@ -299,7 +300,7 @@ pub struct LeftOutTool {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct RanTurn {
-    /// The assistant's message; `null`: the turn said nothing.
+    /// The assistant's message; `null`: the turn had no output.
     pub message: Option<Object>,
     pub usage: TurnUsage,
     pub finish_reason: TurnFinish,
@@ -341,7 +342,7 @@ pub struct RemovedTool {
 pub struct ServerService {
     /// The service binding's name.
     pub service: String,
-    /// The path of the service. Left out: `mcp`.
+    /// The path of the service. Default: `mcp`.
     pub path: Option<String>,
 }
 
@@ -352,7 +353,7 @@ pub struct ServerService {
 pub struct ServerServiceInput {
     /// The service binding's name.
     pub service: String,
-    /// The path of the service. Left out: `mcp`.
+    /// The path of the service. Default: `mcp`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
@@ -399,7 +400,7 @@ pub struct ShownServer {
     pub needs_approval: bool,
     /// The revision of the protocol that the server speaks.
     pub revision: String,
-    /// The time when the server was last asked for its list, in milliseconds since the epoch.
+    /// The time of the last request for the server's list, in milliseconds since the epoch.
     pub asked_at: i64,
     /// The headers of each request. A secret is shown by its name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -409,8 +410,8 @@ pub struct ShownServer {
     pub left_out: Option<Vec<LeftOutTool>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<i64>,
-    /// The reason why the server gave no list when it was last asked. Its tools are those of the
-    /// list before.
+    /// The reason why the server returned no list on the last request. Its tools are those
+    /// of the previous list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -420,7 +421,7 @@ pub struct ShownServer {
     pub tools: Option<Vec<ShownTool>>,
 }
 
-/// A registered tool, as `listTools` returns it.
+/// A registered tool, as returned by `listTools`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -437,8 +438,8 @@ pub struct ShownTool {
     /// needs approval until `defineTool` is called again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_changed: Option<bool>,
-    /// Set if the tool is deployed: by the class's code, or by the defaults for every agent.
-    /// `removeTool` hides it from this agent alone.
+    /// Set if the tool is deployed: by the class's code, or by the defaults for every
+    /// agent. `removeTool` hides it from this agent only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_deployed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]

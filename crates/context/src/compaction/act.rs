@@ -125,9 +125,9 @@ pub enum CompactionReason {
     NothingToCompact,
     /// Another compaction of this session is running.
     AlreadyRunning,
-    /// The summarised events were changed meanwhile, so nothing was written.
+    /// The summarized events changed during the compaction, so nothing was written.
     ChangedMeanwhile,
-    /// The model failed, so nothing was written; `error` says why.
+    /// The model failed, so nothing was written; `error` is the reason.
     SummariserFailed,
 }
 

@@ -37,7 +37,8 @@ pub fn add_compaction(
         if from_seq > to_seq || !lies_on_path(db, session_id, from_seq, to_seq)? {
             return Err(Error::invalid(
                 "toId",
-                "`fromId` and `toId` must lie on one path, `fromId` first. `getHistory` with `leafId` shows a path.",
+                "`fromId` and `toId` must be on one path, `fromId` first. `getHistory` with \
+                 `leafId` shows a path.",
             ));
         }
         let range = align(db, session_id, from_seq, to_seq)?;

@@ -46,7 +46,7 @@ pub async fn ask(
     max_tokens: i64,
 ) -> Result<String> {
     let failed = |what: &str| {
-        let sentence = format!("The service `{binding}` wrote no summary: {what}.");
+        let sentence = format!("The service `{binding}` returned no summary: {what}.");
         Error::new(Code::ModelFailed, sentence).with("binding", binding)
     };
     if !memory.outbound.is_bound(binding) {
@@ -69,10 +69,7 @@ pub async fn ask(
     let sent = send_and_read(memory.outbound, call).await;
     let answer = sent.map_err(|failure| failed(&failure.reason()))?;
     if !(200..300).contains(&answer.status) {
-        return Err(failed(&format!(
-            "it answered with status {}",
-            answer.status
-        )));
+        return Err(failed(&format!("it returned status {}", answer.status)));
     }
     let answered: SummaryAnswer = json::parse(&answer.body)
         .map_err(|_| failed("its answer is not a JSON object with a text `summary`"))?;

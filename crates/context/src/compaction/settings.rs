@@ -22,11 +22,11 @@ pub struct CompactionSettings {
     /// The context is compacted automatically when it exceeds this many tokens; `null`:
     /// never.
     pub compact_after: Option<i64>,
-    /// The number of first messages that are never summarised.
+    /// The number of first messages that are never summarized.
     pub protect_head: i64,
-    /// The newest messages within this many tokens are not summarised.
+    /// The newest messages within this many tokens are not summarized.
     pub tail_token_budget: i64,
-    /// At least this many of the newest messages are not summarised, whatever their
+    /// At least this many of the newest messages are not summarized, regardless of their
     /// tokens.
     pub min_tail_messages: i64,
     /// `compactAfter` is `null` by somebody's wish, so chat turns don't compact either.
@@ -59,7 +59,7 @@ impl OwnSettings {
         if self.compact_after == Some(Some(0)) {
             return Err(Error::invalid(
                 "compactAfter",
-                "`compactAfter` must be at least 1 token, or `null` to switch it off.",
+                "`compactAfter` must be at least 1 token, or `null` to turn it off.",
             ));
         }
         at_most("compactAfter", self.compact_after.flatten(), MAX_TOKENS)?;

@@ -89,7 +89,7 @@ impl Arguments {
             let found = blocks.iter().find(|block| block.label.key() == key);
             let block = found.copied().ok_or_else(|| {
                 let labels: Vec<&str> = blocks.iter().map(|block| block.label.as_str()).collect();
-                mistake(format!("`labels` may name {}.", labels.join(", ")))
+                mistake(format!("`labels` can contain {}.", labels.join(", ")))
             })?;
             if !named
                 .iter()
@@ -109,7 +109,7 @@ impl Arguments {
         let filter = json!({"tags": tags.unwrap_or_else(|| json!({})), "metadata": fields.cloned().unwrap_or_else(|| json!({}))});
         let filter: Filter = json::parse(json::text(&filter).as_bytes()).map_err(|error| {
             mistake(format!(
-                "`tags` must be short lines, and `fields` an object of values. {}",
+                "`tags` must be a list of short lines, and `fields` an object of values. {}",
                 error.message
             ))
         })?;
@@ -122,9 +122,12 @@ impl Arguments {
         let Some(value) = value.filter(|value| !value.is_null()) else {
             return Ok(None);
         };
-        json::decode(&json::text(value))
-            .map(Some)
-            .map_err(|_| mistake(format!("`{outer}.{name}` is not right: `tags` is a list of short lines, and `fields` an object of at most 4 KiB.")))
+        json::decode(&json::text(value)).map(Some).map_err(|_| {
+            mistake(format!(
+                "`{outer}.{name}` is not valid: `tags` must be a list of \
+                                          short lines, and `fields` an object of at most 4 KiB."
+            ))
+        })
     }
 
     /// The block that `label` names, among the blocks that the tool can address. Documents

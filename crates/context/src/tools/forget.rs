@@ -32,14 +32,16 @@ fn define(toolbox: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
         return None;
     }
     let description = format!(
-        "Erase an entry or a document from your memory for good, with its earlier versions. Use it only if the user asks you to forget something: it cannot be undone. To correct something, write it anew with set_context. Blocks:{}",
+        "Permanently erase an entry or a document from your memory, with its earlier versions. Use \
+         this only if the user asks you to forget something: it can't be undone. To correct \
+         something, write it again with set_context. Blocks:{}",
         describe_blocks(&blocks)
     );
     Some(tool_with_text(
         TOOL.name,
         description,
         &blocks,
-        "The block that holds it.",
+        "The block that contains it.",
         (
             "key",
             "Its key: search_context shows keys in [brackets]; documents are listed by their keys.",

@@ -32,7 +32,8 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
         return None;
     }
     let description = format!(
-        "Load a document whole, by its key in the block's listing. It stays in your context until you unload it. What a tool or a file brought is quoted. {FORM} Blocks:{}",
+        "Load a complete document by its key in the block's listing. It stays in your context \
+         until you unload it. Text from a tool or a file is quoted. {FORM} Blocks:{}",
         describe_blocks(&blocks)
     );
     Some(tool_with_text(
@@ -79,10 +80,7 @@ async fn run(
     Ok(if is_new {
         content
     } else {
-        format!(
-            "{}/{key} is loaded already: it stands in your context.",
-            block.label
-        )
+        format!("{}/{key} is already loaded in your context.", block.label)
     })
 }
 

@@ -173,7 +173,10 @@ fn unknown_tool(there: &[ToolDefinition]) -> Error {
     let message = if names.is_empty() {
         "There is no such tool. No tools are available here.".to_owned()
     } else {
-        format!("There is no such tool. There are: {}.", names.join(", "))
+        format!(
+            "There is no such tool. Available tools: {}.",
+            names.join(", ")
+        )
     };
     Error::invalid("name", message)
 }
@@ -235,7 +238,8 @@ fn more_queries() -> Value {
         "type": "array",
         "items": {"type": "string"},
         "maxItems": MAX_QUERIES - 1,
-        "description": "More things to look for in the same search. Use it if the answer may stand in several places: one short query for each. All results make one ranking."
+        "description": "More queries for the same search. Use this if the answer may be in several \
+                        places: one short query for each. All results are merged into one ranking."
     })
 }
 

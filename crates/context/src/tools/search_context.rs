@@ -40,7 +40,9 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
         return None;
     }
     let description = format!(
-        "Search what is kept in a block and not shown in it. Gives the best matches, best first. Words match in all their forms; \"quoted phrases\" match as they stand. {FORM} Blocks:{}",
+        "Search the contents of a block that are not shown in the prompt. Returns the best \
+         matches, best first. Words match in all their forms; \"quoted phrases\" match exactly. \
+         {FORM} Blocks:{}",
         describe_blocks(&blocks)
     );
     let mut tool = tool_with_text(
@@ -54,14 +56,14 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
     if let Some(properties) = properties.and_then(Value::as_object_mut) {
         let as_of = json!({
             "type": "string",
-            "description": "A day, as 2026-01-31: what held then is searched. Default: now."
+            "description": "A day such as 2026-01-31: searches what was true then. Default: now."
         });
         properties.insert("queries".to_owned(), more_queries());
         if blocks.len() > 1 {
             let labels = json!({
                 "type": "array",
                 "items": {"type": "string", "enum": labels_of(&blocks)},
-                "description": "More blocks to search. All results make one ranking."
+                "description": "More blocks to search. All results are merged into one ranking."
             });
             properties.insert("labels".to_owned(), labels);
         }
@@ -74,7 +76,7 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
         properties.insert("tags".to_owned(), tags);
         let fields = json!({
             "type": "object",
-            "description": "Only entries with these values, as {\"city\": \"Oslo\"}."
+            "description": "Only entries with these values, for example {\"city\": \"Oslo\"}."
         });
         properties.insert("fields".to_owned(), fields);
     }
@@ -94,9 +96,9 @@ async fn run(
     let queries = arguments.get_queries()?;
     let filter = arguments.find_filter()?;
     let as_of = match arguments.find_text("asOf")? {
-        Some(day) => {
-            Some(end_of_day(day).ok_or_else(|| mistake("`asOf` must be a day, as 2026-01-31."))?)
-        }
+        Some(day) => Some(
+            end_of_day(day).ok_or_else(|| mistake("`asOf` must be a day such as 2026-01-31."))?,
+        ),
         None => None,
     };
     let asked = EntryQuery {
@@ -111,7 +113,7 @@ async fn run(
         let labels: Vec<&str> = searched.iter().map(|block| block.label.as_str()).collect();
         let labels = labels.join(", ");
         shown.push(match as_of {
-            Some(_) => format!("Nothing that {labels} held then matches."),
+            Some(_) => format!("Nothing in {labels} matches for that day."),
             None => format!("Nothing in {labels} matches. Try other words."),
         });
     }
@@ -148,7 +150,7 @@ fn show(result: &FoundEntry) -> String {
     }
     if !supersedes.is_empty() {
         let keys: Vec<String> = supersedes.iter().map(|key| listed_key(key)).collect();
-        told.push(format!("in place of {}", keys.join(", ")));
+        told.push(format!("replaces {}", keys.join(", ")));
     }
     if let (Some(by), Some(at)) = (superseded_by, superseded_at) {
         told.push(format!("replaced by {} on {}", listed_key(by), day_of(*at)));
@@ -194,7 +196,7 @@ fn show_past(past: &PastEntry) -> String {
     ) {
         (Some(by), Some(at), _) => {
             format!(
-                "[{}] holds no longer: {} replaced it on {}.",
+                "[{}] is no longer true: {} replaced it on {}.",
                 shown_key(&past.key),
                 shown_key(by),
                 day_of(at)
@@ -202,12 +204,12 @@ fn show_past(past: &PastEntry) -> String {
         }
         (_, _, Some(until)) => {
             format!(
-                "[{}] holds no longer: its time ended on {}.",
+                "[{}] is no longer true: its time ended on {}.",
                 shown_key(&past.key),
                 day_of(until)
             )
         }
-        _ => format!("[{}] holds no longer.", shown_key(&past.key)),
+        _ => format!("[{}] is no longer true.", shown_key(&past.key)),
     }
 }
 

@@ -25,12 +25,14 @@ const MAX_RESULTS: usize = 8;
 
 /// Tells a model that older events are not in the index yet.
 const STILL_INDEXING: &str =
-    "(Older conversations are still being indexed: search again later for more.)";
+    "(Older conversations are still being indexed: search again later to find more.)";
 
 fn define(toolbox: &Toolbox<'_>, _: &[Definition]) -> Option<MemoryTool> {
     toolbox.config.session_search.then(|| MemoryTool {
         name: TOOL.name,
-        description: "Search what was said in earlier conversations, and what tools answered in them. Gives the best places, best first. ".to_owned()
+        description: "Search the messages and tool results of earlier conversations. Returns the \
+                      best matches, best first. "
+            .to_owned()
             + FORM,
         parameters: json!({
             "type": "object",
@@ -62,9 +64,9 @@ async fn run(toolbox: &Toolbox<'_>, _: &[Definition], arguments: &Arguments) -> 
     let found = found.hits;
     if found.is_empty() {
         return Ok(match (progress.is_pending, is_cut) {
-            (true, _) => format!("Nothing that was said matches. {STILL_INDEXING}"),
-            (false, true) => format!("Nothing that was looked at matches. {CUT_SHORT}"),
-            (false, false) => "Nothing that was said matches. Try other words.".to_owned(),
+            (true, _) => format!("No message matches. {STILL_INDEXING}"),
+            (false, true) => format!("No message matches so far. {CUT_SHORT}"),
+            (false, false) => "No message matches. Try other words.".to_owned(),
         });
     }
     let mut lines: Vec<String> = found

@@ -49,28 +49,42 @@ fn define(toolbox: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
         return None;
     }
     let mut metadata = json!({
-        "title": {"type": "string", "description": "Names an entry or a document."},
+        "title": {"type": "string", "description": "The name of an entry or a document."},
         "description": {"type": "string", "description": "One line about a document, shown in its listing."},
-        "tags": {"type": "array", "items": {"type": "string"}, "description": "Short words to find an entry or a document by."},
-        "fields": {"type": "object", "description": "Named values to find it by, as {\"city\": \"Oslo\"}."}
+        "tags": {"type": "array", "items": {"type": "string"}, "description": "Short words for finding an entry or a document."},
+        "fields": {"type": "object", "description": "Named values for finding it, for example {\"city\": \"Oslo\"}."}
     });
     let has_entries = |block: &&Definition| block.kind == BlockKind::Searchable;
     if let (true, Some(fields)) = (blocks.iter().any(has_entries), metadata.as_object_mut()) {
         let day = |what: &str| json!({"type": "string", "description": what});
         fields.extend([
-            ("supersedes".to_owned(), json!({
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Keys of entries that this entry replaces: they hold no longer. search_context shows keys in [brackets]."
-            })),
-            ("validFrom".to_owned(), day("A day, as 2026-01-31, since when an entry holds. Default: now.")),
-            ("validUntil".to_owned(), day("The last day on which an entry holds. Default: no end.")),
+            (
+                "supersedes".to_owned(),
+                json!({
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Keys of entries that this entry replaces because they are no \
+                                    longer true. search_context shows keys in [brackets]."
+                }),
+            ),
+            (
+                "validFrom".to_owned(),
+                day("The day from which an entry is true, such as 2026-01-31. \
+                                          Default: now."),
+            ),
+            (
+                "validUntil".to_owned(),
+                day("The last day on which an entry is true. Default: no end."),
+            ),
         ]);
     }
     Some(MemoryTool {
         name: TOOL.name,
         description: format!(
-            "Write into your memory. In a writable block, `content` replaces the text or is appended to it as a new line; keep within its budget. In a searchable or loadable block it is kept as one entry or document, named by `metadata.title`; the same title again replaces it. Blocks:{}",
+            "Write to your memory. In a writable block, `content` replaces the text or is appended \
+             to it as a new line; stay within its budget. In a searchable or loadable block, it is \
+             stored as one entry or document, named by `metadata.title`; writing the same title \
+             again replaces it. Blocks:{}",
             describe_blocks(&blocks)
         ),
         parameters: json!({
@@ -79,13 +93,13 @@ fn define(toolbox: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
                 "label": {
                     "type": "string",
                     "enum": labels_of(&blocks),
-                    "description": "The block to write into."
+                    "description": "The block to write to."
                 },
                 "content": {"type": "string", "description": "The text."},
                 "action": {
                     "type": "string",
                     "enum": ["replace", "append"],
-                    "description": "Whether it takes the place of what is there or is added to it. Default: replace."
+                    "description": "Whether to replace the text or append to it. Default: replace."
                 },
                 "metadata": {
                     "type": "object",
@@ -108,7 +122,7 @@ async fn run(
     let block = arguments.get_block(&addressed(writable)).map_err(|error| {
         match arguments.get_block(&all) {
             Ok(block) => mistake(format!(
-                "{} is not yours to write: others keep it for you. {}",
+                "You can't write {}: it is maintained by others. {}",
                 block.label, error.message
             )),
             Err(_) => error,
@@ -141,11 +155,11 @@ async fn run(
             let written = write(&toolbox.memory, block, &text).await?;
             Ok(match block.max_tokens {
                 Some(max_tokens) => format!(
-                    "Written. {} holds {} of {max_tokens} tokens now.",
+                    "Written. {} now uses {} of {max_tokens} tokens.",
                     block.label, written.tokens
                 ),
                 None => format!(
-                    "Written. {} holds {} tokens now.",
+                    "Written. {} now uses {} tokens.",
                     block.label, written.tokens
                 ),
             })
@@ -160,7 +174,7 @@ fn get_key(block: &Definition, arguments: &Arguments) -> Result<(String, String)
     let key = key_of(title);
     if key.is_empty() {
         return Err(mistake(format!(
-            "`metadata.title` is missing: {} is {}, and the title names what is kept there.",
+            "`metadata.title` is missing: {} is {}, and the title names what is stored there.",
             block.label,
             block.kind.name()
         )));
@@ -231,7 +245,7 @@ async fn set_entry(
     };
     entries::set(memory, block, &text, writer).await?;
     Ok(format!(
-        "Kept in {} as \"{key}\". search_context finds it.",
+        "Stored in {} as \"{key}\". search_context finds it.",
         block.label
     ))
 }
@@ -251,7 +265,7 @@ fn get_replaced(arguments: &Arguments) -> Result<Option<Vec<String>>> {
         0 => Ok(None),
         1..=MAX_SUPERSEDED => Ok(Some(keys)),
         _ => Err(mistake(format!(
-            "`metadata.supersedes` may name at most {MAX_SUPERSEDED} entries."
+            "`metadata.supersedes` can have at most {MAX_SUPERSEDED} entries."
         ))),
     }
 }
@@ -283,7 +297,11 @@ fn find_day(arguments: &Arguments, name: &str) -> Result<Option<i64>> {
     let Some(day) = arguments.find_inner_text("metadata", name)? else {
         return Ok(None);
     };
-    let wrong = || mistake(format!("`metadata.{name}` must be a day, as 2026-01-31."));
+    let wrong = || {
+        mistake(format!(
+            "`metadata.{name}` must be a day such as 2026-01-31."
+        ))
+    };
     end_of_day(day).map(Some).ok_or_else(wrong)
 }
 
@@ -324,7 +342,7 @@ async fn set_document(
         skills::put(memory, block, &text, writer).await?;
     }
     Ok(format!(
-        "Kept in {} as \"{key}\". load_context loads it.",
+        "Stored in {} as \"{key}\". load_context loads it.",
         block.label
     ))
 }
@@ -334,7 +352,8 @@ fn check_readable(block: &Definition) -> Result<()> {
         return Ok(());
     }
     Err(mistake(format!(
-        "{} is kept elsewhere and can't be appended to: write the whole text with action \"replace\".",
+        "{} is stored elsewhere and can't be appended to: write the whole text with action \
+         \"replace\".",
         block.label
     )))
 }

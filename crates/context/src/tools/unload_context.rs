@@ -20,7 +20,8 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
         return None;
     }
     let description =
-        "Free the context of a document that you loaded and are done with. It can be loaded again."
+        "Remove a loaded document from your context when you no longer need it. You can load it \
+         again."
             .to_owned();
     Some(tool_with_text(
         TOOL.name,
@@ -63,7 +64,7 @@ fn not_loaded(toolbox: &Toolbox<'_>, block: &Definition) -> Result<String> {
         format!("No document of {} is loaded.", block.label)
     } else {
         format!(
-            "That is not loaded. Of {} there are: {}.",
+            "That is not loaded. Loaded documents of {}: {}.",
             block.label,
             keys.join(", ")
         )

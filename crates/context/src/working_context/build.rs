@@ -41,8 +41,8 @@ pub struct WorkingContext {
     /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolDefinition>>,
-    /// Only with `memory`, and only if a block changed of which the model is reminded:
-    /// what `getReminder` says. `modelInput` has this text after the newest user's message.
+    /// Only with `memory`, and only if a block with a reminder has changed: the text of
+    /// `getReminder`. `modelInput` has this text after the newest user message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reminder: Option<String>,
 }

@@ -180,7 +180,7 @@ fn is_short(content: &str) -> bool {
 }
 
 fn unloaded(document: &LoadedSkill) -> String {
-    note(document, "load_context brings it back")
+    note(document, "load_context restores it")
 }
 
 fn note(document: &LoadedSkill, what: &str) -> String {
@@ -255,7 +255,7 @@ mod tests {
         let (tools, instructions) = arranged(messages, document(None));
         assert_eq!(
             tools,
-            ["[unloaded: skills/deploy — load_context brings it back]"]
+            ["[unloaded: skills/deploy — load_context restores it]"]
         );
         assert!(instructions.is_empty());
     }

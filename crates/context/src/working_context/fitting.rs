@@ -186,8 +186,8 @@ pub fn estimates(texts: &[String]) -> i64 {
 
 fn notice_of(hidden: i64, has_search: bool) -> String {
     let where_they_are = match has_search {
-        true => "They are kept, and `session_search` finds them.",
-        false => "They are kept in the log.",
+        true => "They are stored, and `session_search` finds them.",
+        false => "They are stored in the log.",
     };
     format!(
         "About {hidden} earlier messages of this conversation are not shown here, because they don't fit. {where_they_are}"

@@ -17,7 +17,7 @@ const MAX_URL_BYTES: usize = 1_000;
 pub fn name_file(file: &File) -> String {
     let label = label(file);
     let label = label.strip_suffix(']').unwrap_or(&label);
-    format!("{label}; shown earlier, left out here]")
+    format!("{label}; shown earlier, omitted here]")
 }
 
 /// Replaces the message's files by their names.
@@ -87,7 +87,7 @@ pub fn name_urls(output: &mut String) {
                     .take_while(|c| !",;".contains(*c))
                     .take(100)
                     .collect();
-                format!("[a file, {kind}, {} bytes, left out here]", piece.len())
+                format!("[a file, {kind}, {} bytes, omitted here]", piece.len())
             }
             false => piece.to_owned(),
         })
@@ -131,7 +131,8 @@ mod tests {
         assert!(message.files.is_empty());
         assert_eq!(
             message.content,
-            "See.\n[Attachment: a.png, image/png; shown earlier, left out here]\n[Attachment: image/png, https://example.com/b.png; shown earlier, left out here]"
+            "See.\n[Attachment: a.png, image/png; shown earlier, omitted here]\n[Attachment: \
+             image/png, https://example.com/b.png; shown earlier, omitted here]"
         );
     }
 
@@ -142,10 +143,10 @@ mod tests {
         name_urls(&mut output);
         assert_eq!(
             output,
-            r#"{"a":"[a file, image/png, 2022 bytes, left out here]","b":"data:,x","c":"\"data:"}"#
+            r#"{"a":"[a file, image/png, 2022 bytes, omitted here]","b":"data:,x","c":"\"data:"}"#
         );
         let mut bare = url;
         name_urls(&mut bare);
-        assert_eq!(bare, "[a file, image/png, 2022 bytes, left out here]");
+        assert_eq!(bare, "[a file, image/png, 2022 bytes, omitted here]");
     }
 }

@@ -72,7 +72,7 @@ fn leave_out_arguments(message: &mut ContextMessage) {
         if bytes <= MAX_ARGUMENT_BYTES {
             continue;
         }
-        let note = format!(r#"{{"note":"{bytes} bytes, left out here and kept in the log"}}"#);
+        let note = format!(r#"{{"note":"{bytes} bytes, omitted here and stored in the log"}}"#);
         if let Ok(note) = json::decode::<JsonObject>(&note) {
             call.arguments = note;
         }
@@ -106,7 +106,7 @@ mod tests {
             assert!(squeeze(&mut messages, 500), "{letter}");
             assert!((60..=500).contains(&tokens(&messages)), "{letter}");
             assert_eq!(messages[1].content, "What is it?");
-            assert!(messages[0].content.contains("left out here"));
+            assert!(messages[0].content.contains("omitted here"));
         }
     }
 
@@ -124,7 +124,7 @@ mod tests {
             messages[1].calls()[0]
                 .arguments
                 .as_str()
-                .contains("left out here")
+                .contains("omitted here")
         );
     }
 

@@ -53,7 +53,7 @@ pub fn find_short(message: &ContextMessage) -> Option<String> {
 }
 
 /// Says of a text that some of it is left out.
-const LEFT_OUT: &str = "left out here and kept in the log";
+const LEFT_OUT: &str = "omitted here and stored in the log";
 
 /// Whether a text says that some of it is left out.
 pub fn is_shortened(text: &str) -> bool {
@@ -139,7 +139,7 @@ mod tests {
             messages[index]
                 .message
                 .content
-                .ends_with("kept in the log]")
+                .ends_with("stored in the log]")
         };
         assert_eq!(
             (0..8).map(ends).collect::<Vec<_>>(),

@@ -14,8 +14,7 @@ use models::message::ContextMessage;
 
 /// Replaces a result that was never written because the turn was cut off between the
 /// call and its result.
-const CUT_OFF: &str =
-    "The tool did not answer: the turn was cut off before its result was recorded.";
+const CUT_OFF: &str = "The tool did not answer: the turn stopped before its result was recorded.";
 
 /// A message and the `seq` of the event that it comes from.
 pub struct PlacedMessage {

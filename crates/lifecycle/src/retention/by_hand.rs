@@ -39,7 +39,7 @@ impl RetentionPlace {
         {
             return Err(Error::invalid(
                 &format!("retention.{name}"),
-                format!("A block has no `{name}`. Leave out `label`, or this rule."),
+                format!("A block has no `{name}`. Omit `label` or this rule."),
             ));
         }
         let session = self.session_id.as_ref();
@@ -150,7 +150,7 @@ fn read_cursor(cursor: Option<&str>, start: RunPlace) -> Result<RunPlace> {
         .ok_or_else(|| {
             Error::invalid(
                 "cursor",
-                "`cursor` must be what the call before answered, for the same session.",
+                "`cursor` must be from the answer to the previous call, for the same session.",
             )
         })
 }

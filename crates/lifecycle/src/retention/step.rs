@@ -25,7 +25,7 @@ pub struct RetentionStep {
     pub next_at: Option<i64>,
     /// The sessions whose conversations changed.
     pub changed: Vec<Id>,
-    /// The last run that came to its end.
+    /// The last completed run.
     pub last: Option<LastRetentionRun>,
     /// The tables whose pages are to be cleared now (`store/schema/free_space.rs`).
     pub purged: Vec<&'static str>,

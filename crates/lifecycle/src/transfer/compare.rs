@@ -165,7 +165,8 @@ impl Comparing {
 pub fn already_exists(session_id: &Id) -> Error {
     Error::new(
         Code::AlreadyExists,
-        "A session with this id exists. Either this file holds another session, or this caller may not read the existing one. Import under another id, or delete the existing session.",
+        "A session with this id exists. Either this file contains a different session, or you may \
+         not read the existing one. Import it with another id, or delete the existing session.",
     )
     .with("id", session_id.as_str())
 }

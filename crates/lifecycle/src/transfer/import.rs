@@ -215,7 +215,8 @@ impl Import {
         self.take_line(db, host, rest)?;
         let cut_off = Error::invalid(
             "type",
-            "The file ends before its `end` line: it was cut off. Export the session again, or send the whole of it.",
+            "The file ends before its `end` line: it is truncated. Export the session again, or \
+             send the complete file.",
         );
         let (events, imported, left_out) = match &mut self.state {
             ImportState::Ended(ImportEnding::Same(events)) => (*events, 0, Vec::new()),
@@ -280,7 +281,7 @@ fn take_line_of(
         LineKind::Session => {
             let error = Error::invalid(
                 "type",
-                "A file holds one session, and so one `session` line.",
+                "A file contains one session, so it can have only one `session` line.",
             );
             return Err(here(error));
         }

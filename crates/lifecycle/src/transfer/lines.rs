@@ -281,7 +281,7 @@ impl EventLine {
         if self.message.is_some() && (self.content.is_some() || calls || result) {
             return Err(Error::invalid(
                 "message",
-                "An event with a `message` has no content and no tool fields beside it.",
+                "An event with a `message` can't have content or tool fields.",
             ));
         }
         // Who caused an event is known of every event.
@@ -289,7 +289,7 @@ impl EventLine {
         if self.note.as_ref().is_some_and(is_turns) && !self.action.is_agents() {
             return Err(Error::invalid(
                 "note",
-                "Only an event of the agent or of a tool has a `note` about a turn.",
+                "Only events of the agent or a tool can have a `note` about a turn.",
             ));
         }
         Ok(())

@@ -80,7 +80,9 @@ impl ImportSender {
         }
         let message = match self.caller {
             Caller::Owner => {
-                "This line says that a block lives outside this agent. If you trust who wrote the file, import it with `?allowSources=true` at the end of the address; else take `source` out of the line."
+                "This line defines a block whose content is stored outside this agent. If you \
+                 trust the file, import it with `?allowSources=true` at the end of the URL. \
+                 Otherwise delete `source` from the line."
             }
             Caller::Scoped(_) => {
                 "Only the Worker's secret may define a block with a `source`; a minted token may not. Import this file with the secret and `?allowSources=true`."

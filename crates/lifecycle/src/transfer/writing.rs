@@ -134,7 +134,7 @@ impl ImportWriter {
             let (kind, last) = (kind.name(), self.last_kind.name());
             return Err(Error::invalid(
                 "type",
-                format!("All `{kind}` lines come before the first `{last}` line."),
+                format!("All `{kind}` lines must come before the first `{last}` line."),
             ));
         }
         self.last_kind = self.last_kind.max(kind);
@@ -220,7 +220,7 @@ impl ImportWriter {
         if line.cursor.0 >= (last_seq + 1) * CURSORS_A_SEQ - changes::CURSORS_BEFORE_APPEND {
             return Err(here(Error::invalid(
                 "cursor",
-                "`cursor` lies beyond the newest event's.",
+                "`cursor` is greater than the newest event's.",
             )));
         }
         if !changes::TYPES.contains(&line.change.as_str()) {
@@ -274,7 +274,7 @@ impl ImportWriter {
         let here = |error| at_line(line_number, error);
         if end.events.0 != self.count {
             let message = format!(
-                "`events` is {}, but the file holds {}: lines were lost.",
+                "`events` is {}, but the file has {}: lines were lost.",
                 end.events.0, self.count
             );
             return Err(here(Error::invalid("events", message)));
@@ -354,7 +354,7 @@ impl ImportWriter {
             if known.contains_key(id) {
                 return Err(here(Error::invalid(
                     "id",
-                    "A line above has an event of this `id` already.",
+                    "An earlier line already has an event with this `id`.",
                 )));
             }
             let parent_seq = match &pending.parent_id {
@@ -459,5 +459,8 @@ fn writers_of(change: &str) -> &'static [AccessRule] {
 }
 
 fn unknown(field: &str) -> Error {
-    Error::invalid(field, format!("`{field}` names no event of a line above."))
+    Error::invalid(
+        field,
+        format!("`{field}` is not an event of an earlier line."),
+    )
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FindingCode {
-    /// The rows' session is not there. Said of the first of them.
+    /// The rows' session doesn't exist. Reported for the first of them.
     RowsWithoutSession,
     /// The event's id leads to no row, so reads by this id miss the event.
     EventUnreachable,
@@ -15,44 +15,45 @@ pub enum FindingCode {
     EventIdTwice,
     /// A column of the event is not the JSON that it must be.
     EventDamaged,
-    /// The event follows an event that is not there.
+    /// The event follows an event that doesn't exist.
     ParentMissing,
     /// The event follows itself, or an event that was written later.
     ParentNotBefore,
-    /// The event names its parent by another id than the parent has.
+    /// The event has a wrong id for its parent.
     ParentIdWrong,
-    /// The event begins a branch and does not say so, so reads miss the branch.
+    /// The event starts a branch but is not marked as such, so reads miss the branch.
     BranchUnmarked,
     /// A part of the event's long text is missing.
     SlicesIncomplete,
     /// A part of a long text that no event has.
     SliceStray,
-    /// The session's chosen leaf is not there.
+    /// The session's chosen leaf doesn't exist.
     LeafMissing,
     /// A column of the session is not the JSON that it must be.
     SessionDamaged,
-    /// A change stands after the session's next append, so a follower of the feed would miss
+    /// A change comes after the session's next append, so a follower of the feed would miss
     /// that append.
     ChangeAhead,
     /// The event shows media that is not stored.
     MediaMissing,
-    /// The event's use of media is not noted, so the media may go before the event does.
+    /// The event's use of media is not recorded, so the media may be deleted before the
+    /// event.
     MediaUseMissing,
-    /// A use of media by an event that does not show it.
+    /// A recorded use of media by an event that does not show it.
     MediaUseStray,
     /// Media that no event uses.
     MediaUnused,
-    /// Stored media is not what its hash says, or a part of it is missing.
+    /// Stored media doesn't match its hash, or a part of it is missing.
     MediaDamaged,
-    /// The event is not in the index of words, so searches miss it.
+    /// The event is not in the word index, so searches miss it.
     IndexMissing,
-    /// A row of the index of words that no event or entry has.
+    /// A row of the word index without an event or entry.
     IndexStray,
-    /// A vector of an event or an entry that is not there.
+    /// A vector of an event or an entry that doesn't exist.
     VectorStray,
-    /// The first or the last event of the summary's range is not there.
+    /// The first or the last event of the summary's range doesn't exist.
     OverlayEdgeMissing,
-    /// The events of the summary's range do not lie on one path.
+    /// The events of the summary's range are not on one path.
     OverlayOffPath,
     /// The summary's range follows another event than its first event does.
     OverlayAboveWrong,
@@ -60,26 +61,26 @@ pub enum FindingCode {
     BlockDamaged,
     /// The version's number is below 1.
     VersionNumberWrong,
-    /// The note of an entry's, a document's or a version's writer is not the JSON that it must be.
+    /// The record of the writer of an entry, a document or a version is not valid JSON.
     NoteDamaged,
-    /// The version stands where another version belongs.
+    /// The version is in the slot of another version.
     VersionMisplaced,
     /// An earlier version has the number of the newest or a higher one.
     VersionNotNewest,
-    /// The block's entries or its deleted items are counted wrong.
+    /// The count of the block's entries or deleted items is wrong.
     CountsWrong,
     /// The entry has a number that is not its block's, so searches in the block miss it.
     EntryNumberWrong,
-    /// It is not noted that the entry replaces another.
+    /// It is not recorded that the entry replaces another.
     ReplacementMissing,
-    /// A note that an entry replaces another, although it does not.
+    /// A record that an entry replaces another, although it does not.
     ReplacementStray,
     /// A column of the frozen prompt is not the JSON that it must be.
     PromptDamaged,
-    /// The stored turn or the record of a failed one is not JSON, so it can't be taken up or
-    /// shown.
+    /// The stored turn or the record of a failed one is not valid JSON, so it can't be
+    /// resumed or shown.
     TurnDamaged,
-    /// A part of a waiting message or of an early answer is missing.
+    /// A part of a queued message or of an early answer is missing.
     WaitingIncomplete,
     /// The report of a turn's end is not JSON.
     CallbackDamaged,
@@ -95,46 +96,46 @@ impl FindingCode {
     /// The sentence for people.
     fn message(self) -> &'static str {
         match self {
-            Self::RowsWithoutSession => "Rows of a session that is not there.",
+            Self::RowsWithoutSession => "Rows of a session that doesn't exist.",
             Self::EventUnreachable => "The event's id leads to no row.",
             Self::EventIdTwice => "Another event of the session has the same id.",
-            Self::EventDamaged => "A column of the event is not the JSON that it must be.",
-            Self::ParentMissing => "The event follows an event that is not there.",
+            Self::EventDamaged => "A column of the event is not valid JSON.",
+            Self::ParentMissing => "The event follows an event that doesn't exist.",
             Self::ParentNotBefore => "The event follows an event that is not before it.",
             Self::ParentIdWrong => "The event names its parent by a wrong id.",
-            Self::BranchUnmarked => "The event begins a branch and is not marked so.",
+            Self::BranchUnmarked => "The event starts a branch but is not marked as such.",
             Self::SlicesIncomplete => "A part of the event's long text is missing.",
             Self::SliceStray => "A part of a long text belongs to no event.",
-            Self::LeafMissing => "The session's chosen leaf is not there.",
-            Self::SessionDamaged => "A column of the session is not the JSON that it must be.",
-            Self::ChangeAhead => "A change stands after the session's next append.",
+            Self::LeafMissing => "The session's chosen leaf doesn't exist.",
+            Self::SessionDamaged => "A column of the session is not valid JSON.",
+            Self::ChangeAhead => "A change comes after the session's next append.",
             Self::MediaMissing => "The event shows media that is not stored.",
-            Self::MediaUseMissing => "The event's use of media is not noted.",
-            Self::MediaUseStray => "A use of media is noted for an event that does not show it.",
+            Self::MediaUseMissing => "The event's use of media is not recorded.",
+            Self::MediaUseStray => "A use of media is recorded for an event that does not show it.",
             Self::MediaUnused => "No event uses this media.",
-            Self::MediaDamaged => "The media is not what its hash says, or not whole.",
-            Self::IndexMissing => "The index of words does not have this row.",
-            Self::IndexStray => "The index of words has a row that belongs to nothing.",
-            Self::VectorStray => "A vector belongs to nothing.",
-            Self::OverlayEdgeMissing => "An end of the summary's range is not there.",
-            Self::OverlayOffPath => "The summary's range does not lie on one path.",
+            Self::MediaDamaged => "The media does not match its hash, or is incomplete.",
+            Self::IndexMissing => "The word index does not have this row.",
+            Self::IndexStray => "The word index has a row without an event or entry.",
+            Self::VectorStray => "A vector has no event or entry.",
+            Self::OverlayEdgeMissing => "An end of the summary's range doesn't exist.",
+            Self::OverlayOffPath => "The summary's range is not on one path.",
             Self::OverlayAboveWrong => "The summary's range follows a wrong event.",
-            Self::BlockDamaged => "A column of the block is not the JSON that it must be.",
+            Self::BlockDamaged => "A column of the block is not valid JSON.",
             Self::VersionNumberWrong => "The version's number is below 1.",
-            Self::NoteDamaged => "What is noted of the writer is not the JSON that it must be.",
-            Self::VersionMisplaced => "The version stands where another one belongs.",
+            Self::NoteDamaged => "The record of the writer is not valid JSON.",
+            Self::VersionMisplaced => "The version is in the slot of another one.",
             Self::VersionNotNewest => "An earlier version has this number or a higher one.",
-            Self::CountsWrong => "The block's entries or deleted items are counted wrong.",
+            Self::CountsWrong => "The count of the block's entries or deleted items is wrong.",
             Self::EntryNumberWrong => "The entry's number is not one of its block's.",
-            Self::ReplacementMissing => "It is not noted which entry this entry replaces.",
-            Self::ReplacementStray => "An entry is noted to replace another, and does not.",
-            Self::PromptDamaged => "A column of the prompt is not the JSON that it must be.",
+            Self::ReplacementMissing => "It is not recorded which entry this entry replaces.",
+            Self::ReplacementStray => "An entry is recorded as a replacement, but isn't one.",
+            Self::PromptDamaged => "A column of the prompt is not valid JSON.",
             Self::TurnDamaged => "The stored turn is not JSON.",
-            Self::WaitingIncomplete => "A part of what waits is missing.",
-            Self::CallbackDamaged => "The report of a turn's end is not JSON.",
-            Self::ProposalDamaged => "A column of the proposal is not the JSON that it must be.",
+            Self::WaitingIncomplete => "A part of a queued message or answer is missing.",
+            Self::CallbackDamaged => "The report of a turn's end is not valid JSON.",
+            Self::ProposalDamaged => "A column of the proposal is not valid JSON.",
             Self::SettingDamaged => "The setting is not JSON.",
-            Self::ToolDamaged => "A column of the tool is not the JSON that it must be.",
+            Self::ToolDamaged => "A column of the tool is not valid JSON.",
         }
     }
 }
@@ -170,7 +171,7 @@ pub struct Finding {
     pub code: FindingCode,
     /// The same as a sentence.
     message: &'static str,
-    /// The table that the row stands in; docs/storage.md describes the tables.
+    /// The table of the row; docs/storage.md describes the tables.
     pub table: &'static str,
     #[serde(flatten)]
     pub place: FindingPlace,

@@ -43,7 +43,7 @@ pub struct Verified {
     pub findings: Vec<Finding>,
     /// The number of rows that this request checked.
     pub checked: i64,
-    /// The place where the next request goes on. `null`: all is checked.
+    /// Where the next request continues. `null`: everything was checked.
     pub cursor: Option<String>,
 }
 

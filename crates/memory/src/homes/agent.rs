@@ -70,7 +70,7 @@ pub async fn call<T: DeserializeOwned>(
         outcome => outcome?,
     };
     json::from_value(&answer)
-        .map_err(|_| unavailable(&name_of(home), "its answer is not what an agent says"))
+        .map_err(|_| unavailable(&name_of(home), "its answer is not from an agent"))
 }
 
 /// Deletes an entry or a document in the other agent's block; `false`: it was not there.
@@ -129,12 +129,14 @@ fn check_way(via: &[String], next: &str) -> Result<()> {
     };
     let message = if via.iter().any(|name| name == next) {
         format!(
-            "This block's home leads back to where it began: {}. Define one of these blocks without a `source`.",
+            "The sources of this block form a cycle: {}. Define one of these blocks without a \
+             `source`.",
             way()
         )
     } else if via.len() > MAX_VIA {
         format!(
-            "This block's home is more than {MAX_VIA} agents away: {}. Name the last one as its home.",
+            "The source of this block is more than {MAX_VIA} agents away: {}. Use the last one as \
+             its source.",
             way()
         )
     } else {
@@ -162,9 +164,9 @@ fn read_error(who: &str, answer: &Value) -> Error {
         Some("block_over_budget") => Code::BlockOverBudget,
         Some("payload_too_large") => Code::PayloadTooLarge,
         Some("unauthorized") => {
-            return unavailable(who, "it did not let this agent in");
+            return unavailable(who, "it refused this agent");
         }
-        _ => return unavailable(who, "it answered with an error"),
+        _ => return unavailable(who, "it returned an error"),
     };
     let details = error.and_then(|error| error.get("details"));
     let details = details.and_then(Value::as_object).cloned();

@@ -57,7 +57,7 @@ fn away(error: Error, reason: String) -> Error {
 /// The error for a home that gave no usable answer. `who` names the home.
 pub fn unavailable(who: &str, reason: &str) -> Error {
     let error = Error::storage(reason).with_message(format!(
-        "{who} is unavailable: {reason}. Nothing is lost; try again when it is back."
+        "{who} is unavailable: {reason}. Nothing is lost; try again later."
     ));
     away(error, format!("{who}: {reason}"))
 }
@@ -67,7 +67,8 @@ pub fn nowhere(reason: &str) -> Error {
     let error = Error::invalid(
         "source",
         format!(
-            "This block's `source` leads nowhere: {reason}. Define the block anew, or give it an agent of another name."
+            "This block's `source` is not valid: {reason}. Define the block again, or use an agent \
+             with another name."
         ),
     );
     away(error, reason.to_owned())
@@ -117,7 +118,8 @@ fn unsure(error: Error) -> Error {
     match find_unavailable(&error) {
         Some(reason) => {
             let message = format!(
-                "{reason}. Whether the text was written is not known: read it before you write it again."
+                "{reason}. The text may or may not have been written: read it before you write it \
+                 again."
             );
             error.with_message(message)
         }

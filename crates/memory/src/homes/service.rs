@@ -221,17 +221,13 @@ fn check_status(binding: &str, heard: &HomeResponse) -> Result<()> {
         200..=299 => Ok(()),
         status => Err(unavailable(
             &name_of(binding),
-            &format!("it answered with status {status}"),
+            &format!("it returned status {status}"),
         )),
     }
 }
 
 fn read<'a, T: Deserialize<'a>>(binding: &str, heard: &'a HomeResponse) -> Result<T> {
     check_status(binding, heard)?;
-    json::decode(&heard.body).map_err(|_| {
-        unavailable(
-            &name_of(binding),
-            "its answer is not the JSON that was asked for",
-        )
-    })
+    json::decode(&heard.body)
+        .map_err(|_| unavailable(&name_of(binding), "its answer is not the expected JSON"))
 }

@@ -29,7 +29,8 @@ pub fn block_of(memory: &Memory<'_>, scope: BlockScope<'_>, label: &str) -> Resu
         return Err(Error::invalid(
             "label",
             format!(
-                "Block `{label}` lives elsewhere. What is learnt goes to a block whose content is in this agent."
+                "Block `{label}` is stored elsewhere. Learning requires a block that is stored in \
+                 this agent."
             ),
         ));
     }
@@ -168,7 +169,8 @@ fn written_since(change: &MemoryChange, stands: i64) -> Error {
     let error = Error::new(
         Code::VersionConflict,
         format!(
-            "{what} was written since this was proposed. Reject the change, or leave it out of `changes`."
+            "{what} has been written since this was proposed. Reject the change, or omit it from \
+             `changes`."
         ),
     );
     error

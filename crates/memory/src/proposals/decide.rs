@@ -95,7 +95,8 @@ fn find_places(proposal: &StoredProposal, chosen: Option<&[ChosenChange]>) -> Re
         return match places.is_empty() {
             true => Err(Error::invalid(
                 "id",
-                "No change of this proposal waits for a decision. `revertProposal` takes back what was applied.",
+                "No change of this proposal is pending. To revert the applied changes, use \
+                 `revertProposal`.",
             )),
             false => Ok(places),
         };
@@ -107,7 +108,7 @@ fn find_places(proposal: &StoredProposal, chosen: Option<&[ChosenChange]>) -> Re
             .find(|(_, change)| change.index == one.index && waits(change));
         let Some((place, _)) = found.filter(|(place, _)| !places.contains(place)) else {
             let field = format!("changes[{at}].index");
-            let message = format!("`{field}` must name a change that waits, and each once.");
+            let message = format!("`{field}` must be a pending change, each once.");
             return Err(Error::invalid(&field, message));
         };
         places.push(place);
@@ -124,7 +125,7 @@ fn edit_change(change: &mut MemoryChange, edit: &ChosenChange, editor: Origin) -
         ChangeAction::Add | ChangeAction::Replace => {}
         ChangeAction::Write if edit.title.is_none() => {}
         ChangeAction::Write | ChangeAction::Retire | ChangeAction::Forget => {
-            let message = "Only a change that writes a text takes another one.";
+            let message = "Only a change that writes a text can have a different one.";
             return Err(Error::invalid("changes", message));
         }
     }

@@ -56,11 +56,11 @@ impl ProposalKind {
 pub enum ProposalStatus {
     /// At least one change waits for a decision.
     Pending,
-    /// No change waits, and at least one was applied.
+    /// No change is pending, and at least one was applied.
     Applied,
     /// No change was applied.
     Rejected,
-    /// The changes were applied and then taken back.
+    /// The changes were applied and then reverted.
     Reverted,
 }
 
@@ -102,9 +102,9 @@ impl ProposalStatus {
 pub enum ChangeAction {
     /// Writes a new entry.
     Add,
-    /// Gives an entry another text. The old one stays as a version.
+    /// Changes the text of an entry. The old one stays as a version.
     Replace,
-    /// Has an entry hold no longer. It stays in the past.
+    /// Marks an entry as no longer true. It stays as an earlier fact.
     Retire,
     /// Deletes an entry. Its versions stay.
     Forget,
@@ -140,7 +140,7 @@ pub struct EvidenceEvent {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryChange {
-    /// Its place in the proposal, from 0.
+    /// Its index in the proposal, from 0.
     pub index: i64,
     pub action: ChangeAction,
     /// The block that it changes.
@@ -157,10 +157,10 @@ pub struct MemoryChange {
     pub supersedes: Vec<String>,
     /// The events that it comes from.
     pub events: Vec<EvidenceEvent>,
-    /// The source of the change: the least trusted of those whose words bear it out.
+    /// The source of the change: the least trusted of those whose words support it.
     pub source: Origin,
     pub status: ChangeStatus,
-    /// The reason why the change waits, or why it was not taken back.
+    /// The reason why the change needs approval, or why it was not reverted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The version that it was made for; 0: there was none.
@@ -168,16 +168,16 @@ pub struct MemoryChange {
     /// The version that it wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
-    /// Whether the entry was deleted and its versions were forgotten since, so that a later
-    /// text has one of their numbers. Such a change is neither applied nor taken back.
+    /// Whether the entry has been deleted and its versions have expired, so that a later
+    /// text may have one of their numbers. Such a change is neither applied nor reverted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outdated: bool,
-    /// The text that the change is about, as it stands now. Shown while the change waits.
+    /// The current text that the change applies to. Present while the change is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<StandingText>,
 }
 
-/// The text that a waiting change would change.
+/// The text that a pending change would change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -188,12 +188,12 @@ pub struct StandingText {
     pub content: String,
 }
 
-/// The one who decided on a proposal.
+/// Who decided on a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DecidedBy {
-    /// The rules of trust, when it was learnt.
+    /// The trust rules when the fact was learned.
     Trust,
     /// A caller of `decideProposal` or `revertProposal`.
     Operator,
@@ -248,7 +248,7 @@ pub struct ProposalNote {
     pub decided_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<DecidedBy>,
-    /// The number of changes in the model's answer that broke a rule and are left out.
+    /// The number of invalid changes in the model's answer, which were left out.
     pub refused: i64,
     #[serde(skip_serializing_if = "ProposalScope::is_agent")]
     pub scope: ProposalScope,
@@ -264,14 +264,14 @@ pub struct Proposal {
     pub status: ProposalStatus,
     /// The block that it is about.
     pub label: String,
-    /// The session that it was learnt from. `null`: from memory itself.
+    /// The session that it was learned from. `null`: from memory itself.
     pub session_id: Option<String>,
     /// The model that proposed it.
     pub model: Option<String>,
     pub created_at: i64,
     pub decided_at: Option<i64>,
     pub decided_by: Option<DecidedBy>,
-    /// The number of changes in the model's answer that broke a rule and are left out.
+    /// The number of invalid changes in the model's answer, which were left out.
     pub refused: i64,
     pub changes: Vec<MemoryChange>,
 }

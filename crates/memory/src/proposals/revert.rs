@@ -18,11 +18,11 @@ use base::error::{Code, Error, Result};
 use base::ids::Id;
 
 /// The reason that the versions of a profile give.
-const REVERT_REASON: &str = "Taken back by `revertProposal`.";
+const REVERT_REASON: &str = "Reverted by `revertProposal`.";
 
-const WRITTEN_SINCE: &str = "It was written since, and stays as it is.";
-const NOT_KEPT: &str = "The version before it is not kept any more.";
-const BLOCK_GONE: &str = "Its block is not there any more.";
+const WRITTEN_SINCE: &str = "It has been written since, and is unchanged.";
+const NOT_KEPT: &str = "The version before it is no longer stored.";
+const BLOCK_GONE: &str = "Its block no longer exists.";
 
 /// Takes back all changes of a proposal that were applied.
 pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
@@ -33,7 +33,7 @@ pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
         if !proposal.changes.iter().any(is_applied) {
             return Err(Error::invalid(
                 "id",
-                "Nothing of this proposal was applied, so there is nothing to take back.",
+                "Nothing of this proposal was applied, so there is nothing to revert.",
             ));
         }
         // The last change first: a change may build on those before it.

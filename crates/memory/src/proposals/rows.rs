@@ -215,7 +215,8 @@ fn check_count(
     Err(Error::new(
         Code::PayloadTooLarge,
         format!(
-            "{most} proposals wait for a decision, as many as may wait. Approve or reject some with `decideProposal`; then the agent goes on learning."
+            "There are {most} pending proposals, which is the limit. Approve or reject some with \
+             `decideProposal`; then learning continues."
         ),
     )
     .with("limit", most)
@@ -227,7 +228,7 @@ pub fn get(db: &dyn Database, id: &str) -> Result<StoredProposal> {
     let unknown = || {
         Error::invalid(
             "id",
-            "There is no proposal with this `id`. `getProposals` lists those there are.",
+            "There is no proposal with this `id`. `getProposals` lists the existing ones.",
         )
     };
     let number: i64 = id.parse().map_err(|_| unknown())?;

@@ -229,7 +229,7 @@ pub async fn get_document(
 pub struct SkillText<'a> {
     pub key: &'a str,
     pub content: &'a str,
-    /// Left out: the front matter's.
+    /// Default: the front matter's.
     pub description: Option<&'a str>,
     pub marks: MarksChange,
 }
@@ -332,7 +332,8 @@ fn check_unmarked(block: &Definition, marks: &MarksChange) -> Result<()> {
     Err(Error::invalid(
         field,
         format!(
-            "The documents of `{}` live in the bucket, which keeps no `{field}`. Write it into the document's text.",
+            "The documents of `{}` are stored in the bucket, which has no `{field}`. Write it in \
+             the document's text.",
             block.label
         ),
     ))
@@ -421,7 +422,8 @@ pub async fn append(
         BlockHome::Agent { .. } | BlockHome::Service { .. } => Err(Error::invalid(
             "label",
             format!(
-                "The documents of `{}` are kept elsewhere and can't be appended to: write the whole text.",
+                "The documents of `{}` are stored elsewhere and can't be appended to: write the \
+                 whole text.",
                 block.label
             ),
         )),
@@ -493,7 +495,7 @@ pub async fn delete(
         BlockHome::Service { binding } => Err(Error::invalid(
             "label",
             format!(
-                "The documents of `{}` are kept by the service `{binding}`: delete them there.",
+                "The documents of `{}` are stored by the service `{binding}`: delete them there.",
                 block.label
             ),
         )),

@@ -20,12 +20,12 @@ pub struct Skill {
     /// Bytes of the content. `null`: unknown.
     pub bytes: Option<i64>,
     pub updated_at: Option<i64>,
-    /// The data that callers wrote on the document, if it lives in this agent or in another one.
+    /// The custom data of the document, if it is stored in this agent or in another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
-    /// The source of the text, if the document lives in this agent or in another one.
+    /// The source of the text, if the document is stored in this agent or in another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
 }

@@ -223,7 +223,7 @@ fn check_room(db: &dyn Database, block: &Definition) -> Result<()> {
         return Err(Error::invalid(
             "key",
             format!(
-                "Block `{}` holds {MAX_SKILLS} documents already. Delete one first.",
+                "Block `{}` already has {MAX_SKILLS} documents. Delete one first.",
                 block.label
             ),
         ));

@@ -11,7 +11,7 @@ use store::activity;
 pub fn message_not_found(field: &str, id: &Id) -> Error {
     Error::new(
         Code::MessageNotFound,
-        format!("`{field}` names nothing in this session."),
+        format!("`{field}` doesn't exist in this session."),
     )
     .with_field(field)
     .with("id", id.as_str())

@@ -73,7 +73,8 @@ pub fn check_room(db: &dyn Database, session_id: &Id) -> Result<()> {
     Err(Error::invalid(
         "sessionId",
         format!(
-            "The session has {MAX_OVERLAYS} compactions, which is the limit. `deleteCompaction` removes one."
+            "The session has {MAX_OVERLAYS} compactions, which is the limit. Remove one with \
+             `deleteCompaction`."
         ),
     ))
 }
@@ -93,15 +94,19 @@ pub fn restore(
 ) -> Result<()> {
     let places = find_seqs(db, session_id, [from_id, to_id].into_iter())?;
     let place = |field: &str, id: &Id| {
-        let refused =
-            || Error::invalid(field, format!("`{field}` names no event of a line above."));
+        let refused = || {
+            Error::invalid(
+                field,
+                format!("`{field}` is not an event of an earlier line."),
+            )
+        };
         places.get(id.as_str()).copied().ok_or_else(refused)
     };
     let (from_seq, to_seq) = (place("fromId", from_id)?, place("toId", to_id)?);
     if !lies_on_path(db, session_id, from_seq, to_seq)? {
         return Err(Error::invalid(
             "toId",
-            "`fromId` and `toId` must lie on one path, `fromId` first.",
+            "`fromId` and `toId` must be on one path, `fromId` first.",
         ));
     }
     if summary.len() > MAX_SUMMARY_BYTES {
@@ -116,7 +121,7 @@ pub fn restore(
     if find_row(db, sql, &[session_id.as_str().into(), id.as_str().into()])?.is_some() {
         return Err(Error::invalid(
             "id",
-            "A line above has a compaction of this `id` already.",
+            "An earlier line already has a compaction with this `id`.",
         ));
     }
     let [tokens_before, tokens_after, created_at] = numbers;

@@ -167,7 +167,11 @@ fn remember(request: &ModelRequest<'_>, content: &str) -> DemoAction {
         return DemoAction::Say("Remember what? Say `remember I like tea`.".to_owned());
     }
     let Some(tool) = find_tool(request, "set_context") else {
-        return DemoAction::Say("I have nowhere to keep it: there is no writable block. `defineBlock {\"label\": \"memory\", \"kind\": \"writable\"}` makes one.".to_owned());
+        return DemoAction::Say(
+            "I can't store it: there is no writable block. Define one with \
+                                `defineBlock {\"label\": \"memory\", \"kind\": \"writable\"}`."
+                .to_owned(),
+        );
     };
     DemoAction::Call {
         name: tool.name.clone(),
@@ -210,7 +214,12 @@ fn load(request: &ModelRequest<'_>, name: &str, words: &str) -> DemoAction {
         return DemoAction::Say("Load what? Say `load skill <key>`.".to_owned());
     }
     let Some(tool) = find_tool(request, name) else {
-        return DemoAction::Say("I have nothing to load from. `defineBlock {\"label\": \"skills\", \"kind\": \"loadable\"}` makes a block for documents, `putSkill` fills it.".to_owned());
+        return DemoAction::Say(
+            "I have nothing to load from. `defineBlock {\"label\": \"skills\", \
+                                \"kind\": \"loadable\"}` defines a block for documents, and \
+                                `putSkill` adds them."
+                .to_owned(),
+        );
     };
     let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let is_label = !rest.is_empty() && labels(tool).iter().any(|label| label == first);
@@ -235,7 +244,8 @@ fn call(request: &ModelRequest<'_>, name: &str, arguments: &str) -> DemoAction {
     let parsed = json::decode_tree(arguments);
     if !parsed.is_ok_and(|parsed| parsed.is_object()) {
         return DemoAction::Say(format!(
-            "The arguments of `{name}` must be a JSON object, as in `call {name} {{\"key\": \"value\"}}`."
+            "The arguments of `{name}` must be a JSON object, for example `call {name} {{\"key\": \
+             \"value\"}}`."
         ));
     }
     DemoAction::Call {

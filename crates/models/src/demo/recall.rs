@@ -30,7 +30,7 @@ pub fn recall(request: &ModelRequest<'_>) -> String {
         lines.push(format!("- {header}: {}", cut(content, MAX_SECTION_CHARS)));
     }
     let memory = match lines.is_empty() {
-        true => "I have no memory blocks; `defineBlock` makes one.".to_owned(),
+        true => "I have no memory blocks. Define one with `defineBlock`.".to_owned(),
         false => format!("In memory:\n{}", lines.join("\n")),
     };
     let is_users = |message: &&ContextMessage| message.role == Role::User;

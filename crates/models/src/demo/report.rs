@@ -52,9 +52,9 @@ fn sentence(result: &ContextMessage, call: Option<&ToolCall>) -> String {
         "session_search" | "search_context" => {
             format!("About “{}” I found:\n{output}", said("query"))
         }
-        "load_context" => format!("I loaded `{}`. It says:\n{output}", said("key")),
-        "unload_context" => format!("I put `{}` away.", said("key")),
-        _ if output.is_empty() => format!("`{name}` answered with nothing."),
-        _ => format!("`{name}` answered: {output}"),
+        "load_context" => format!("I loaded `{}`. It contains:\n{output}", said("key")),
+        "unload_context" => format!("I unloaded `{}`.", said("key")),
+        _ if output.is_empty() => format!("`{name}` returned nothing."),
+        _ => format!("`{name}` returned: {output}"),
     }
 }

@@ -181,7 +181,7 @@ fn it_calls_any_tool_by_name() {
         false,
     );
     assert_eq!(call["arguments"], json!({"city": "Lisbon"}));
-    assert!(text.ends_with("`getWeather` answered: {\"sunny\":true}"));
+    assert!(text.ends_with("`getWeather` returned: {\"sunny\":true}"));
     assert!(
         talk.say("call getWeather {city}")
             .contains("must be a JSON object")

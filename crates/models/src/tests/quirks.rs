@@ -154,15 +154,15 @@ fn bodies_that_are_not_answers_are_failures() {
     for (body, sentence) in [
         ("", "sent an empty answer"),
         (" \n", "sent an empty answer"),
-        ("{}", "sent an answer that says nothing"),
-        ("[]", "sent an answer that says nothing"),
+        ("{}", "sent an answer without content"),
+        ("[]", "sent an answer without content"),
         ("{\"choices\":", "sent an answer that is not valid JSON"),
-        ("<html></html>", "ended its answer in the middle"),
+        ("<html></html>", "ended its answer early"),
         (
             "data: {nonsense\n\n",
             "sent an event that is not valid JSON",
         ),
-        ("data: 5\n\n", "ended its answer in the middle"),
+        ("data: 5\n\n", "ended its answer early"),
     ] {
         assert_eq!(
             heard(Provider::OpenAi, &[body.as_bytes()]),

@@ -93,7 +93,11 @@ fn holds_documents_tables(db: &dyn Database) -> Result<bool> {
 fn written_by_newer(version: i64, latest: i64) -> Error {
     Error::new(
         Code::StorageFailed,
-        format!("A newer version of Session Agent has stored this agent: its tables stand at number {version}, and this version knows them up to {latest}. Nothing was read or written. Deploy the newer version again."),
+        format!(
+            "A newer version of Session Agent has stored this agent: its tables have version \
+                 {version}, and this build supports versions up to {latest}. Nothing was read or \
+                 written. Deploy the newer version again."
+        ),
     )
     .with("stored", version)
     .with("known", latest)

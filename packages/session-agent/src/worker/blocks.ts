@@ -112,7 +112,7 @@ export class OwnBlocks {
           return new Response("There is no such request.", { status: 501 });
       }
     } catch (error) {
-      console.error(`session-agent: block \`${asked.label}\` could not be asked`, error);
+      console.error(`session-agent: block \`${asked.label}\` could not be reached`, error);
       return new Response(String((error as Error)?.message ?? error), { status: 500 });
     }
   }

@@ -109,7 +109,7 @@ export class Context {
     const most = metadata?.maxTokens ?? before?.maxTokens;
     const tokens = estimateStringTokens(content);
     if (most !== undefined && tokens > most)
-      throw new Error(`Block \`${label}\` would hold ${tokens} tokens; its budget is ${most}.`);
+      throw new Error(`Block \`${label}\` would have ${tokens} tokens; its budget is ${most}.`);
     reported(this.#store.setBlock(label, content, metadata));
     return { ...before, ...metadata, label, content, tokens };
   }
@@ -169,7 +169,7 @@ export class Context {
     return toolsOf([tool], async (_, { label, content, action }) => {
       try {
         const { tokens } = action === "append" ? this.appendToBlock(label, content) : this.setBlock(label, content);
-        return { output: `Written: \`${label}\` holds ${tokens} tokens.`, isError: false };
+        return { output: `Written: \`${label}\` now has ${tokens} tokens.`, isError: false };
       } catch (error) {
         return { output: String((error as Error)?.message ?? error), isError: true };
       }

@@ -39,7 +39,7 @@ function jsonOf(given: any, standard: any): object {
   if (typeof standard.jsonSchema?.input === "function") return standard.jsonSchema.input({ target: DRAFT });
   if (typeof given.toJSONSchema === "function") return given.toJSONSchema({ target: DRAFT, io: "input" });
   throw new TypeError(
-    `its \`inputSchema\` of \`${standard.vendor}\` says no JSON Schema: use Zod 4.2 or later, or Valibot with \`toStandardJsonSchema\``,
+    `its \`inputSchema\` of \`${standard.vendor}\` has no JSON Schema: use Zod 4.2 or later, or Valibot with \`toStandardJsonSchema\``,
   );
 }
 

@@ -123,7 +123,7 @@ export class OwnToolbox {
         throw new TypeError(`it answered ${typeof answer}, and not \`true\` or \`false\``);
       return Response.json(answer);
     } catch (error) {
-      tellOf(`\`needsApproval\` of the tool \`${name}\` failed, and the user is asked`, error);
+      tellOf(`\`needsApproval\` of the tool \`${name}\` failed, so the user must approve the call`, error);
       return Response.json(true);
     }
   }

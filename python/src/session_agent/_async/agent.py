@@ -24,7 +24,7 @@ class AsyncSessionAgent(AsyncAgentOperations):
 
     `target` is the Worker's URL, `name` the agent's name. `token` is the Worker's secret or a
     minted token, or a function that gives one for each request. `timeout` is in seconds,
-    without a byte from the agent. `http_client` is used in place of one made here, and stays
+    without a byte from the agent. `http_client` is used instead of one created here, and stays
     open when this object is closed.
     """
 

@@ -174,7 +174,7 @@ class AsyncSessionClient(AsyncSessionOperations):
         tools: Any | NotGiven = NOT_GIVEN,
         **options: Unpack[CallOptions],
     ) -> AsyncGenerator[ChatChunk, None]:
-        """Runs a chat turn when it is iterated. A text stands for a new message of the user.
+        """Runs a chat turn when it is iterated. A string is a new message of the user.
 
         Leaving the loop does not end the turn: `cancel_turn` does.
         """
@@ -239,12 +239,12 @@ class AsyncSessionClient(AsyncSessionOperations):
         usage: Any = None,
         **options: Unpack[CallOptions],
     ) -> AppendOutcome:
-        """Writes what a turn added, all of it or nothing, and what it spent.
+        """Writes the new messages of a turn, all of them or none, and its usage.
 
-        `after` is what `model_input` gave: the turn follows its leaf, or `LeafMovedError` is
+        `after` is the result of `model_input`: the turn follows its leaf, or `LeafMovedError` is
         raised. `messages` are the new ones in the shape of OpenAI or Anthropic. `usage` is
-        theirs, of one step or a list of several. The events have ids that a repetition gives
-        again, so it is safe to repeat. What models reason is not kept.
+        theirs, of one step or a list of several. A repeated call uses the same event ids, so it is
+        safe to repeat. Reasoning is not stored.
         """
         is_input = isinstance(after, AsyncModelInput)
         place = after.place if is_input else after

@@ -1,7 +1,7 @@
 """LangGraph's threads in one agent.
 
 A thread has a session for each checkpoint namespace, and one session more for pending writes. In a
-namespace's session each checkpoint is an event. It follows its parent, and the values that it changed stand
+namespace's session each checkpoint is an event. It follows its parent, and the values that it changed come
 before it. The namespace's leaf is its newest checkpoint, so a writer that did not read the newest one is
 refused. Pending writes have a session of their own, because an append moves the leaf.
 """
@@ -217,7 +217,7 @@ class AsyncThreads:
                 await self._delete_events(writes_of(thread), [*writes, marker])
 
     async def copy(self, source: str, target: str) -> None:
-        """A copy that broke off goes on when it is repeated."""
+        """An interrupted copy continues when it is repeated."""
         names = [namespace async for _, namespace in self._places(source)]
         if not names:
             return

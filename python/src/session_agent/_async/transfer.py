@@ -1,5 +1,5 @@
 """Whole sessions and whole agents as files of JSON lines, out and in. Both are streamed: neither side
-holds a file in memory."""
+loads a file into memory."""
 
 from __future__ import annotations
 

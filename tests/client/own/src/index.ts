@@ -124,7 +124,7 @@ export class Assistant extends SessionAgent<Env> {
   }
 
   summarize(prompt: string) {
-    return `In short (${prompt.includes("Summarise") ? "asked" : "not asked"}).`;
+    return `In short (${prompt.includes("Summarize") ? "asked" : "not asked"}).`;
   }
 
   countTokens(text: string) {

@@ -251,6 +251,16 @@ fn leave_out_reasons(answer: &mut Value) {
     answer["tokensEstimate"] = Value::Null;
 }
 
+/// The sentences above the blocks of a reminder are a build's own; the blocks are the agent's.
+fn leave_out_heading(reminder: &mut Value) {
+    let text = reminder["text"].as_str().unwrap_or_default();
+    let Some((heading, blocks)) = text.split_once("\n\n") else {
+        return;
+    };
+    assert!(heading.starts_with("These blocks have changed since your instructions were written."));
+    reminder["text"] = blocks.into();
+}
+
 const UNAVAILABLE: &str = "[The content of this block is unavailable";
 
 #[test]
@@ -283,6 +293,10 @@ fn every_read_says_what_it_said_to_the_build_that_wrote() {
             if read["operation"] == "renderPrompt" {
                 leave_out_reasons(&mut now);
                 leave_out_reasons(&mut then);
+            }
+            if read["operation"] == "getReminder" {
+                leave_out_heading(&mut now);
+                leave_out_heading(&mut then);
             }
             if let Err(difference) = agrees(&then, &now, "") {
                 panic!(

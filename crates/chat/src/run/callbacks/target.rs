@@ -62,7 +62,7 @@ pub fn check_shapes(change: &ConfigureAgent) -> Result<()> {
 pub fn nobody(setting: &str) -> Error {
     Error::invalid(
         setting,
-        format!("`{setting}` is either a `service` binding or a `url`: give one of them."),
+        format!("Set either `service` (a binding) or `url` in `{setting}`."),
     )
 }
 

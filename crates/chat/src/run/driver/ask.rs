@@ -238,7 +238,7 @@ impl TurnDriver<'_> {
                 heard.text.truncate(end);
                 return Err(Error::new(
                     Code::ModelFailed,
-                    "The answer grew beyond what one turn may say and was stopped.",
+                    "The answer exceeded the limit of one turn and was stopped.",
                 ));
             }
         }
@@ -273,11 +273,11 @@ impl TurnDriver<'_> {
             let (context, hidden) = (fitted.context, fitted.hidden);
             let bytes = context.bytes();
             if bytes > MAX_SENT_BYTES {
-                let what = "What the model would be sent";
+                let what = "The request to the model";
                 return Err(Error::payload_too_large(what, MAX_SENT_BYTES, bytes));
             }
             // Twice: for the context, and for its copy in the provider's format.
-            match Reservation::take(&TURNS, 2 * bytes, "The turns that run") {
+            match Reservation::take(&TURNS, 2 * bytes, "Running turns") {
                 Ok(held) => return Ok((context, hidden, held)),
                 Err(error) if tries == MAX_WAITS => return Err(error),
                 Err(_) => tries += 1,

@@ -36,7 +36,7 @@ pub async fn call_server_tool(
         Err(failure) => {
             let reason = client.headers.strip(failure.reason());
             let reason = reason.trim_end_matches('.');
-            CallState::failed(format!("`{name}` gave no result: {reason}."))
+            CallState::failed(format!("`{name}` returned no result: {reason}."))
         }
     }
 }

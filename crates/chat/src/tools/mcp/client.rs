@@ -187,12 +187,12 @@ impl ServerClient<'_> {
         let params = json::text(&params);
         let answered = self.ask(ServerRequest::new("initialize", &params)).await?;
         let begun = json::decode::<Begun>(answered.result.get())
-            .map_err(|_| ServerFailure::Nonsense("named no revision of the protocol"))?;
+            .map_err(|_| ServerFailure::Nonsense("specified no revision of the protocol"))?;
         let revision = begun.protocol_version;
         let has_handshake =
             revision == NEWEST_HANDSHAKE || OLDER_HANDSHAKES.contains(&revision.as_str());
         if !has_handshake && revision != NEWEST {
-            let what = "speaks a revision of the protocol that is not known here";
+            let what = "uses an unknown revision of the protocol";
             return Err(ServerFailure::Nonsense(what));
         }
         let fits = |session: &String| {
@@ -204,7 +204,7 @@ impl ServerClient<'_> {
             .as_ref()
             .is_some_and(|session| !fits(session))
         {
-            let what = "gave its session an id that does not fit into a header";
+            let what = "returned a session id that doesn't fit in a header";
             return Err(ServerFailure::Nonsense(what));
         }
         self.link = ServerLink {
@@ -239,9 +239,9 @@ impl ServerClient<'_> {
         for _ in 0..MAX_PAGES {
             let answered = self.ask(ServerRequest::new("tools/list", &params)).await?;
             let bytes = answered.result.get().len();
-            room = room.checked_sub(bytes).ok_or(ServerFailure::Nonsense(
-                "lists more tools than there is room for",
-            ))?;
+            room = room
+                .checked_sub(bytes)
+                .ok_or(ServerFailure::Nonsense("lists too many tools"))?;
             let page = json::decode::<Page>(answered.result.get())
                 .map_err(|_| ServerFailure::Nonsense("answered `tools/list` without a list"))?;
             listed.extend(page.tools);
@@ -257,9 +257,7 @@ impl ServerClient<'_> {
             }
             params = json::text(&json!({"cursor": cursor}));
         }
-        Err(ServerFailure::Nonsense(
-            "lists more tools than there is room for",
-        ))
+        Err(ServerFailure::Nonsense("lists too many tools"))
     }
 
     async fn ask(&mut self, asked: ServerRequest<'_>) -> Result<HeardResult, ServerFailure> {
@@ -284,12 +282,12 @@ impl ServerClient<'_> {
                 match read_message(&to_text(bytes)?, id)? {
                     ServerMessage::Result(result) => result,
                     ServerMessage::Request { .. } | ServerMessage::Notification => {
-                        return Err(ServerFailure::Nonsense("answered with no answer"));
+                        return Err(ServerFailure::Nonsense("returned an empty answer"));
                     }
                 }
             }
             _ => {
-                let what = "answered with neither JSON nor an event stream";
+                let what = "returned neither JSON nor an event stream";
                 return Err(ServerFailure::Nonsense(what));
             }
         };
@@ -338,7 +336,7 @@ impl ServerClient<'_> {
         let answer = match method {
             "ping" => r#""result":{}"#.to_owned(),
             _ => format!(
-                r#""error":{{"code":{METHOD_NOT_FOUND},"message":"This client takes no requests."}}"#
+                r#""error":{{"code":{METHOD_NOT_FOUND},"message":"This client accepts no requests."}}"#
             ),
         };
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#);
@@ -437,7 +435,7 @@ fn client_info() -> Value {
 
 fn to_text(bytes: Vec<u8>) -> Result<String, ServerFailure> {
     String::from_utf8(bytes)
-        .map_err(|_| ServerFailure::Nonsense("answered with bytes that are not text"))
+        .map_err(|_| ServerFailure::Nonsense("returned bytes that are not text"))
 }
 
 /// A text as a header's value, encoded where it holds other characters than a header may.

@@ -45,12 +45,12 @@ impl ServerFailure {
         match self {
             Self::NoAnswer(failure) => failure.reason(),
             Self::Status(status) if (300..400).contains(status) => {
-                format!("it answered with status {status}, and redirects are not followed")
+                format!("it returned status {status}, and redirects are not followed")
             }
-            Self::Status(status) => format!("it answered with status {status}"),
+            Self::Status(status) => format!("it returned status {status}"),
             Self::Refused(refusal) => format!("it refused: {}", refusal.message),
             Self::Nonsense(what) => format!("it {what}"),
-            Self::SessionLost => "it does not know its own session".to_owned(),
+            Self::SessionLost => "it did not recognize its own session".to_owned(),
         }
     }
 }

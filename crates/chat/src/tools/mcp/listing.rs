@@ -101,9 +101,9 @@ impl ListingRoom<'_> {
             let outcome = read.and_then(|tool| {
                 let size = tool.shown.len() + tool.description.len() + tool.schema.get().len();
                 let reason = if is_ours(&tool.shown) || names.contains(&tool.shown) {
-                    "another tool has the name that it would have here"
+                    "another tool already has its name"
                 } else if listing.tools.len() >= self.most {
-                    "the agent has as many tools as it may have"
+                    "the agent has reached its limit of tools"
                 } else if bytes + size > MAX_SERVER_BYTES {
                     "the definitions of this server's tools are too long together"
                 } else {
@@ -152,7 +152,7 @@ impl ListingRoom<'_> {
             return refuse("its name can't be used");
         }
         if self.has_header_marks && said.contains(&format!("\"{HEADER_MARK}\"")) {
-            return refuse("it wants arguments repeated in headers, which is not offered");
+            return refuse("it requires arguments in headers, which is not supported");
         }
         let Some(schema) = to_object_schema(input_schema) else {
             return refuse("its `inputSchema` is not of an object");
@@ -321,7 +321,7 @@ mod tests {
             .iter()
             .map(|left| (left.name.as_str(), left.reason.as_str()))
             .collect();
-        let another = "another tool has the name that it would have here";
+        let another = "another tool already has its name";
         assert_eq!(
             left[..3],
             [("z_ä_b", another), ("taken", another), ("a", another)]

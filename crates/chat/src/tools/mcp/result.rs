@@ -38,12 +38,12 @@ impl Default for ToolResult {
 pub fn read_result(name: &str, result: &RawValue, sent: &ResolvedHeaders) -> CallState {
     let Ok(read) = json::decode::<ToolResult>(result.get()) else {
         return CallState::failed(format!(
-            "`{name}` failed: it answered with something else than a tool's result."
+            "`{name}` failed: its answer was not a tool result."
         ));
     };
     if read.result_type != COMPLETE {
         return CallState::failed(format!(
-            "`{name}` failed: it asks for input, which is not offered here."
+            "`{name}` failed: it requested input, which is not supported."
         ));
     }
     let said: Vec<String> = read
@@ -54,7 +54,7 @@ pub fn read_result(name: &str, result: &RawValue, sent: &ResolvedHeaders) -> Cal
     let said = sent.strip_json(said.join("\n"));
     if read.is_error {
         return CallState::failed(match said.trim().is_empty() {
-            true => format!("`{name}` failed and did not say why."),
+            true => format!("`{name}` failed without giving a reason."),
             false => said,
         });
     }
@@ -108,7 +108,7 @@ fn show_content(content: &Value) -> String {
             short(content, "name"),
             short(content, "uri")
         ),
-        _ => "[content of a kind that is not known, not shown]".to_owned(),
+        _ => "[content of an unknown kind, not shown]".to_owned(),
     }
 }
 
@@ -127,14 +127,20 @@ mod tests {
     fn a_result_is_its_texts_or_its_json_and_the_rest_is_named() {
         let text = |text: &str| json!({"type": "text", "text": text});
         for (result, expected) in [
-            (json!({"content": [text("a"), text("b")]}), done("a\nb".to_owned(), false)),
+            (
+                json!({"content": [text("a"), text("b")]}),
+                done("a\nb".to_owned(), false),
+            ),
             (json!({"content": []}), done(String::new(), false)),
             (json!({}), done(String::new(), false)),
             (
                 json!({"content": [text("{\"n\": 1}")], "structuredContent": {"n": 1}}),
                 done("{\"n\":1}".to_owned(), true),
             ),
-            (json!({"structuredContent": {"n": 1}}), done("{\"n\":1}".to_owned(), true)),
+            (
+                json!({"structuredContent": {"n": 1}}),
+                done("{\"n\":1}".to_owned(), true),
+            ),
             (
                 json!({"content": [text("One.")], "structuredContent": {"n": 1}}),
                 done("One.\n{\"n\":1}".to_owned(), false),
@@ -147,13 +153,31 @@ mod tests {
                     {"type": "resource_link", "uri": "a:b", "name": "n"},
                     {"type": "script"}, 7
                 ]}),
-                done("[image: image/png, 3 bytes, not shown]\n[resource: a:b]\nt\n[resource: a:b, x/y, 3 bytes, not shown]\n[link: n, a:b]\n[content of a kind that is not known, not shown]\n[content of a kind that is not known, not shown]".to_owned(), false),
+                done(
+                    "[image: image/png, 3 bytes, not shown]\n\
+                      [resource: a:b]\n\
+                      t\n\
+                      [resource: a:b, x/y, 3 bytes, not shown]\n\
+                      [link: n, a:b]\n\
+                      [content of an unknown kind, not shown]\n\
+                      [content of an unknown kind, not shown]"
+                        .to_owned(),
+                    false,
+                ),
             ),
-            (json!({"content": [text("No.")], "isError": true}), CallState::failed("No.")),
-            (json!({"isError": true}), CallState::failed("`gh_a` failed and did not say why.")),
+            (
+                json!({"content": [text("No.")], "isError": true}),
+                CallState::failed("No."),
+            ),
+            (
+                json!({"isError": true}),
+                CallState::failed("`gh_a` failed and did not say why."),
+            ),
             (
                 json!({"content": "a"}),
-                CallState::failed("`gh_a` failed: it answered with something else than a tool's result."),
+                CallState::failed(
+                    "`gh_a` failed: it answered with something else than a tool's result.",
+                ),
             ),
             (
                 json!({"resultType": "input_required", "inputRequests": {}}),

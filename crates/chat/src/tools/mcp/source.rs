@@ -30,7 +30,7 @@ pub enum ServerSource {
 pub struct ServerService {
     /// The service binding's name.
     service: String,
-    /// The path of the service. Left out: `mcp`.
+    /// The path of the service. Default: `mcp`.
     path: Option<String>,
 }
 
@@ -50,9 +50,7 @@ impl<'de> Deserialize<'de> for ServerSource {
             true => json::decode(raw.get()).map(Self::Url),
             false => json::decode(raw.get()).map(Self::Service),
         };
-        read.map_err(|_| {
-            de::Error::custom("must be an address, or an object with `service` and `path`")
-        })
+        read.map_err(|_| de::Error::custom("must be a URL, or an object with `service` and `path`"))
     }
 }
 

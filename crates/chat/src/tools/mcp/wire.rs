@@ -42,10 +42,10 @@ struct ErrorBody {
 pub fn read_message(text: &str, id: i64) -> Result<ServerMessage, ServerFailure> {
     let nonsense = |what| Err(ServerFailure::Nonsense(what));
     let Ok(envelope) = json::decode::<ServerEnvelope<'_>>(text) else {
-        return nonsense("answered with something else than a message of JSON-RPC");
+        return nonsense("returned something other than a JSON-RPC message");
     };
     if envelope.jsonrpc.as_deref() != Some("2.0") {
-        return nonsense("answered with something else than a message of JSON-RPC");
+        return nonsense("returned something other than a JSON-RPC message");
     }
     let named = envelope.id.flatten().map(RawValue::get);
     if let Some(method) = envelope.method {
@@ -67,9 +67,9 @@ pub fn read_message(text: &str, id: i64) -> Result<ServerMessage, ServerFailure>
                 names_no_request: named.is_none(),
             }))
         }
-        (Some(_), None) | (None, Some(_)) => nonsense("answered another request than it was asked"),
-        (Some(_), Some(_)) => nonsense("answered with a result and an error at once"),
-        (None, None) => nonsense("answered with neither a result nor an error"),
+        (Some(_), None) | (None, Some(_)) => nonsense("answered a different request"),
+        (Some(_), Some(_)) => nonsense("returned both a result and an error"),
+        (None, None) => nonsense("returned neither a result nor an error"),
     }
 }
 
@@ -123,35 +123,32 @@ mod tests {
             ),
             (
                 r#"{"jsonrpc":"2.0","id":8,"result":{}}"#,
-                "it answered another request than it was asked",
+                "it answered a different request",
             ),
             (
                 r#"{"jsonrpc":"2.0","id":"7","result":{}}"#,
-                "it answered another request than it was asked",
+                "it answered a different request",
             ),
             (
                 r#"{"jsonrpc":"2.0","result":{}}"#,
-                "it answered another request than it was asked",
+                "it answered a different request",
             ),
             (
                 r#"{"jsonrpc":"2.0","id":7,"result":{},"error":{}}"#,
-                "it answered with a result and an error at once",
+                "it returned both a result and an error",
             ),
             (
                 r#"{"jsonrpc":"2.0","id":7}"#,
-                "it answered with neither a result nor an error",
+                "it returned neither a result nor an error",
             ),
             (
                 r#"{"id":7,"result":{}}"#,
-                "it answered with something else than a message of JSON-RPC",
+                "it returned something other than a JSON-RPC message",
             ),
-            (
-                "[]",
-                "it answered with something else than a message of JSON-RPC",
-            ),
+            ("[]", "it returned something other than a JSON-RPC message"),
             (
                 "<html>",
-                "it answered with something else than a message of JSON-RPC",
+                "it returned something other than a JSON-RPC message",
             ),
         ] {
             assert_eq!(reason(text), expected, "{text}");

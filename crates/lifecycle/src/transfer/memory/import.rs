@@ -210,7 +210,7 @@ impl MemoryImport {
         if session_id.is_some_and(|id| only.is_some_and(|only| only.as_str() != id)) {
             return Err(Error::new(
                 Code::Forbidden,
-                "This token is for one session, so `sessionId` can't name another one.",
+                "This token is for one session, so `sessionId` can't be another one.",
             )
             .with_field("sessionId"));
         }
@@ -239,7 +239,8 @@ impl MemoryImport {
         if is_removed && self.session_id.is_some() {
             return Err(Error::invalid(
                 "removed",
-                "A session has no deployed blocks, so it removes none. Take `removed` out of the line.",
+                "A session has no deployed blocks, so it can't remove any. Delete `removed` from \
+                 the line.",
             ));
         }
         let mut block = line.into_definition(self.session_id.as_ref())?;
@@ -255,7 +256,7 @@ impl MemoryImport {
         if self.kinds.insert(block.label.key(), block.kind).is_some() {
             return Err(Error::invalid(
                 "label",
-                "A line above has a block of this `label` already.",
+                "An earlier line already has a block with this `label`.",
             ));
         }
         if self.kinds.len() as i64 > MAX_BLOCKS {
@@ -269,7 +270,7 @@ impl MemoryImport {
         if std::mem::replace(&mut self.has_prompt, true) {
             return Err(Error::invalid(
                 "type",
-                "A session has one frozen prompt, and so one `prompt` line.",
+                "A session has one frozen prompt, so it can have only one `prompt` line.",
             ));
         }
         Ok(PendingMemoryLine::Prompt(line))
@@ -281,7 +282,7 @@ impl MemoryImport {
             && !can_hold(*holder, kind)
         {
             let message = format!(
-                "Block `{}` of a line above is {}, so it can't have this line.",
+                "Block `{}` of an earlier line is {}, so it can't have this line.",
                 block.0,
                 holder.name()
             );
@@ -297,7 +298,8 @@ impl MemoryImport {
             return Err(Error::invalid(
                 key,
                 format!(
-                    "`{}` lines must be in the order of their blocks and then of their `{key}`, each of them once.",
+                    "`{}` lines must be ordered by their block and then by their `{key}`, each \
+                     once.",
                     kind.name()
                 ),
             ));
@@ -391,12 +393,15 @@ fn too_many(field: &str, most: i64, kind: LineKind) -> Error {
     let name = kind.name();
     let message = match kind {
         LineKind::Version => {
-            format!("A block keeps {most} versions at most, of {MAX_VERSIONS_BYTES} bytes.")
+            format!(
+                "A block can have at most {most} versions, with {MAX_VERSIONS_BYTES} bytes in \
+                     total."
+            )
         }
         LineKind::Block | LineKind::Loaded => {
-            format!("A session has room for {most} `{name}` lines.")
+            format!("A session can have {most} `{name}` lines.")
         }
-        _ => format!("A block has room for {most} `{name}` lines."),
+        _ => format!("A block can have {most} `{name}` lines."),
     };
-    Error::invalid(field, format!("{message} An export writes no more."))
+    Error::invalid(field, format!("{message} An export never writes more."))
 }

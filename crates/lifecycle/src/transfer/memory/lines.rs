@@ -291,7 +291,7 @@ fn check_note(note: Option<ItemNote>) -> Result<ItemNote> {
     if note.events.len() > MAX_SOURCE_EVENTS
         || !note.events.iter().all(|id| Id::parse(id.clone()).is_ok())
     {
-        let how = format!("must hold at most {MAX_SOURCE_EVENTS} ids of events");
+        let how = format!("must have at most {MAX_SOURCE_EVENTS} event ids");
         return Err(wrong("events", &how));
     }
     let validity = &note.validity;
@@ -304,7 +304,7 @@ fn check_note(note: Option<ItemNote>) -> Result<ItemNote> {
             .all(|key| check_key(key).is_ok())
     {
         let how =
-            format!("must name at most {MAX_SUPERSEDED} entries, and so must `supersededBy` one");
+            format!("must have at most {MAX_SUPERSEDED} entries, and `supersededBy` at most one");
         return Err(wrong("supersedes", &how));
     }
     let times = [
@@ -404,7 +404,8 @@ impl PromptLine {
             return Err(Error::invalid(
                 "sections",
                 format!(
-                    "`sections` must hold at most {MAX_SECTIONS} hashes of {HASH_DIGITS} hexadecimal digits, by their blocks' labels in lower case."
+                    "`sections` must have at most {MAX_SECTIONS} hashes of {HASH_DIGITS} \
+                     hexadecimal digits, by their blocks' labels in lower case."
                 ),
             ));
         }

@@ -40,7 +40,7 @@ export class Assistant extends SessionAgent<Env> {
         // Other conversations know of a change in their next turn.
         whenChanged: "remind" as const,
       },
-      { label: "facts", kind: "searchable" as const, description: "What was learnt of the user" },
+      { label: "facts", kind: "searchable" as const, description: "Learned facts about the user" },
     ];
   }
 
@@ -67,7 +67,7 @@ export class Assistant extends SessionAgent<Env> {
 /** The answer of a deployed Worker until it has a login. */
 class NoLogin extends Error {
   override message =
-    "This Worker has no login yet, so it lets nobody in. Its placeholder believes any cookie `user=…`, and works on localhost alone. Write your own login into `userOf` in src/index.ts: verify a session cookie that you signed, or a JWT.";
+    "This Worker has no login yet, so it refuses all requests. Its placeholder accepts any cookie `user=…`, and works on localhost only. Write your own login in `userOf` in src/index.ts: verify a session cookie that you signed, or a JWT.";
 }
 
 /** The user who is logged in, or `null`. Put your own login here. */

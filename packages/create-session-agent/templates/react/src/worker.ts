@@ -64,7 +64,7 @@ export class Assistant extends SessionAgent<Env> {
         // Other conversations know of a change in their next turn.
         whenChanged: "remind" as const,
       },
-      { label: "facts", kind: "searchable" as const, description: "What was learnt of the user" },
+      { label: "facts", kind: "searchable" as const, description: "Learned facts about the user" },
     ];
   }
 }
