@@ -13,10 +13,12 @@ use super::storage::Statements;
 use super::stream;
 use super::text::Sent;
 use api::limits::check_length;
+use api::route::spoken_at;
 use base::budget::{REQUESTS, Reservation};
 use base::error::{Code, Error, ErrorKind, Result};
 use base::json::{self, json};
 use base::outbound::in_time;
+use provider_api::refusal::render;
 
 #[wasm_bindgen]
 extern "C" {
@@ -126,6 +128,25 @@ pub fn reserve_answer(body: &Sent, may_be_repeated: bool) -> Result<Reservation>
 }
 
 pub fn refuse(error: &Error, cost: Option<&Statements>) -> ResponseResult {
+    refuse_as(error, (error.code.status(), error.body()), cost)
+}
+
+/// Refuses a request for this address: in the shape of a provider's API below its base URL.
+pub fn refuse_at(url: &str, error: &Error, cost: Option<&Statements>) -> ResponseResult {
+    match spoken_at(url) {
+        Some(family) => {
+            let refusal = render(family, error);
+            refuse_as(error, (refusal.status, refusal.body), cost)
+        }
+        None => refuse(error, cost),
+    }
+}
+
+fn refuse_as(
+    error: &Error,
+    (status, body): (u16, String),
+    cost: Option<&Statements>,
+) -> ResponseResult {
     if error.cause.is_some() {
         // Only this place logs the error: every refusal leaves through it.
         log(error);
@@ -138,12 +159,7 @@ pub fn refuse(error: &Error, cost: Option<&Statements>) -> ResponseResult {
             .as_deref()
             .map(|seconds| ("retry-after", seconds)),
     };
-    respond(
-        error.code.status(),
-        &JsString::from(error.body()),
-        cost,
-        extra.as_slice(),
-    )
+    respond(status, &JsString::from(body), cost, extra.as_slice())
 }
 
 /// Logs the failure for the operator, with the engine's own message.

@@ -49,7 +49,12 @@ fn identify(policy: &Policy, route: &Route, request: &web_sys::Request) -> Resul
         policy.admit_message(header("origin").as_deref(), &request.url())?;
     }
     let authorization = policy.secret().and_then(|_| header("authorization"));
-    let bearer = access::find_bearer(authorization.as_deref());
+    let key = match route {
+        Route::Provider { .. } => policy.secret().and_then(|_| header("x-api-key")),
+        _ => None,
+    };
+    // Clients of Anthropic send their key so. If both come, the usual header counts.
+    let bearer = access::find_bearer(authorization.as_deref()).or(key.as_deref());
     match route {
         Route::Messages { agent, token, .. } => {
             access::identify_page(policy, &Runtime, agent, bearer, token.as_deref())

@@ -118,7 +118,8 @@ pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue) -> Promise 
         }),
         RoutedAnswer::Refused(request, error, trace) => tasks::promise(async move {
             http::discard(&request).await;
-            let answer = name_trace(http::refuse(&error, None), trace.as_ref())?;
+            let refused = http::refuse_at(&request.url(), &error, None);
+            let answer = name_trace(refused, trace.as_ref())?;
             cors::mark(answer, &shared).map(JsValue::from)
         }),
     }
@@ -256,7 +257,10 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
             let trace = begin_trace(caller);
             note.is_in(trace.as_ref());
             note.refused(agent.unwrap_or_default(), error, None);
-            RoutedAnswer::Here(name_trace(http::refuse(error, None), trace.as_ref()))
+            RoutedAnswer::Here(name_trace(
+                http::refuse_at(&request.url(), error, None),
+                trace.as_ref(),
+            ))
         };
     let route = match route::parse(&request.method(), &request.url()) {
         Ok(route) => route,

@@ -15,7 +15,7 @@ use super::tasks;
 use base::budget::Reservation;
 use base::error::{Error, Result};
 use base::outbound::in_time;
-use chat::run::listener::TurnListener;
+use chat::run::listener::EventSource;
 
 #[wasm_bindgen]
 extern "C" {
@@ -242,7 +242,7 @@ pub fn encode_piece(encoder: &TextEncoder, text: &JsString, at: u32) -> (Uint8Ar
 }
 
 /// A turn's answer as server-sent events.
-pub fn of_events(listener: TurnListener) -> Result<JsValue> {
+pub fn of_events(listener: impl EventSource + 'static) -> Result<JsValue> {
     let held = Rc::new(RefCell::new(Some(listener)));
     let kept = Rc::clone(&held);
     let pull = move |controller: Controller| -> Promise {
@@ -252,7 +252,7 @@ pub fn of_events(listener: TurnListener) -> Result<JsValue> {
             let Some(mut listener) = taken else {
                 return Ok(JsValue::UNDEFINED);
             };
-            match listener.next().await {
+            match listener.next_events().await {
                 Some(events) => {
                     controller.enqueue(&Uint8Array::from(events.as_bytes()))?;
                     held.replace(Some(listener));

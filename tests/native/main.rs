@@ -13,6 +13,7 @@ mod messages;
 mod onlookers;
 mod openapi;
 mod player;
+mod provider_api;
 mod purge;
 mod search;
 mod store;

@@ -3,6 +3,7 @@
 //! `UPDATE=1 cargo test openapi` writes the file anew.
 
 mod files;
+mod provider;
 mod truth;
 mod turns;
 
@@ -154,6 +155,7 @@ fn document() -> Value {
         format!("{agent}/import"),
         json!({"post": files::import_agent(&mut schemas.answers)}),
     );
+    provider::add(&mut paths);
     paths.insert(format!("{agent}/chat"), json!({"post": turns::chat()}));
     paths.insert(
         format!("{agent}/chat/{{sessionId}}/stream"),
@@ -177,7 +179,8 @@ fn document() -> Value {
                 "description": "The Worker's secret, or a token from `mintToken`.",
                 "x-presets": {
                     "chat": Preset::Chat.operations(RULES),
-                    "read": Preset::Read.operations(RULES)
+                    "read": Preset::Read.operations(RULES),
+                    "model": Preset::Model.operations(RULES)
                 }
             }},
         }

@@ -142,7 +142,7 @@ test("the_names_of_actions_and_roles_stand_in_one_file", () => {
   const actions = /["'](user_message|agent_message|tool_call_request|tool_result|system_instruction)["']/;
   assert.deepEqual(holders(actions), ["base/action.rs"]);
   // Providers have roles of their own.
-  assert.deepEqual(holders(/["'](user|assistant)\\?["']/, /^models\//), ["base/action.rs"]);
+  assert.deepEqual(holders(/["'](user|assistant)\\?["']/, /^(models|provider_api)\//), ["base/action.rs"]);
 });
 
 test("no_source_file_is_long", () => {

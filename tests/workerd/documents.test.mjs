@@ -33,6 +33,10 @@ const HELD = [
   "ts",
   "ts client",
   "ts own",
+  // tests/client/base_url.test.mjs runs it.
+  "ts anthropic",
+  // tests/python/test_base_url.py runs it.
+  "python openai",
   "ts recipe",
   "toml own",
   "tsx",

@@ -18,8 +18,8 @@ pub use identify::{find_bearer, find_subprotocol, identify, identify_page};
 pub use policy::Policy;
 pub use reach::{Asker, AskerKind, Authority, ModelReach};
 pub use rules::{
-    AccessRule, Effect, Needs, needs_secret, permit, permit_by_name, permit_directory,
-    permit_purge, permit_voice,
+    AccessRule, Effect, Needs, needs_allowance, needs_secret, permit, permit_by_name,
+    permit_directory, permit_purge, permit_voice,
 };
 pub use scope::{Allow, Caller, TokenScope};
 pub use token::{Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Secret};

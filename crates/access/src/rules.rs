@@ -131,6 +131,14 @@ pub fn permit_voice(caller: &Caller, is_users: bool, field: &str) -> Result<()> 
     .with_field(field))
 }
 
+/// The error for a field that the caller's token does not allow.
+pub fn needs_allowance(field: &str, allowance: &str) -> Error {
+    forbidden(format!(
+        "This token does not allow `{field}`: omit it, or use a token whose `allow.{allowance}` permits it."
+    ))
+    .with_field(field)
+}
+
 /// The error for a field that only the holder of the secret may set.
 pub fn needs_secret(field: &str) -> Error {
     forbidden(format!(

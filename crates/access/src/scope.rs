@@ -124,6 +124,11 @@ impl Caller {
         self.allows(|allow| allow.client_tools)
     }
 
+    /// The models that the caller's token allows by name.
+    pub fn allowed_models(&self) -> &[Id] {
+        self.scope().map_or(&[], |scope| &scope.allow.models)
+    }
+
     /// Whether the caller may choose this model for a turn.
     pub fn may_choose_model(&self, name: &str) -> bool {
         self.allows(|allow| allow.models.iter().any(|model| model.as_str() == name))

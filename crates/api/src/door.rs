@@ -12,6 +12,7 @@ use base::error::Result;
 use chat::request::MAX_CHAT_BODY_BYTES;
 use chat::run::agent::CHAT_RULE;
 use memory::homes::agent::parse_via;
+use provider_api::calls::ApiCall;
 
 /// The longest message of the Model Context Protocol: a call of a memory tool.
 pub const MAX_MCP_BODY_BYTES: usize = CallTool::MAX_BODY_BYTES;
@@ -28,6 +29,13 @@ pub fn admit(caller: &Caller, route: &Route) -> Result<usize> {
         Route::Chat { .. } => {
             permit_by_name(caller, CHAT_RULE)?;
             Ok(MAX_CHAT_BODY_BYTES)
+        }
+        Route::Provider { call, .. } => {
+            permit_by_name(caller, CHAT_RULE)?;
+            Ok(match call {
+                ApiCall::Turn(_) | ApiCall::CountTokens => MAX_CHAT_BODY_BYTES,
+                ApiCall::Models(..) => 0,
+            })
         }
         // Each method of the protocol asks for its own rights, once the body is parsed.
         Route::Mcp { .. } => Ok(MAX_MCP_BODY_BYTES),

@@ -29,6 +29,7 @@ pub mod limits;
 pub mod mcp;
 pub mod operation;
 pub mod operations;
+pub mod provider;
 pub mod request_line;
 pub mod route;
 pub mod scheduled_backup;

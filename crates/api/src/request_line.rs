@@ -112,6 +112,7 @@ pub fn name_of(route: &Route) -> &'static str {
         Route::Chat { .. } => "chat",
         Route::Resume { .. } => "resumeChat",
         Route::Mcp { .. } => "mcp",
+        Route::Provider { call, .. } => call.name(),
         Route::Socket { .. } => "openSocket",
     }
 }

@@ -5,6 +5,7 @@ use base::error::{Code, Error, ErrorKind, Result};
 use base::ids::Id;
 use directory::MAX_PAGE;
 use directory::list::MAX_NAME_CHARS as MAX_AGENT_CHARS;
+use provider_api::calls::{ApiCall, ApiFamily};
 
 /// The agents of a page of the directory, if its address says no other number.
 const DEFAULT_PAGE: usize = 100;
@@ -81,6 +82,13 @@ pub enum Route {
         /// `?sessionId=`; left out: the agent's memory alone.
         session_id: Option<String>,
     },
+    /// A request in the API of a provider.
+    Provider {
+        agent: String,
+        /// The session that the address names.
+        session_id: Option<String>,
+        call: ApiCall,
+    },
     /// Opens a socket, if the request is an upgrade.
     Socket {
         agent: String,
@@ -104,6 +112,7 @@ impl Route {
             | Route::Chat { agent, .. }
             | Route::Resume { agent, .. }
             | Route::Mcp { agent, .. }
+            | Route::Provider { agent, .. }
             | Route::Socket { agent, .. } => Some(agent),
             Route::Health | Route::Agents { .. } => None,
         }
@@ -205,9 +214,15 @@ fn parse_agent(method: &str, rest: &str, url: &str) -> Result<Route> {
             }
             _ => Err(nothing_here()),
         },
+        Some((family @ ("openai" | "anthropic"), rest)) => {
+            parse_provider(method, agent, None, (family, rest))
+        }
         Some(("sessions", rest)) => {
             let (session_id, what) = rest.split_once('/').ok_or_else(nothing_here)?;
             let session_id = decode("sessionId", session_id)?;
+            if let Some((family @ ("openai" | "anthropic"), rest)) = what.split_once('/') {
+                return parse_provider(method, agent, Some(session_id), (family, rest));
+            }
             match what {
                 "export" => allow(method, &["GET"], Route::Export { agent, session_id }),
                 "import" => {
@@ -222,6 +237,42 @@ fn parse_agent(method: &str, rest: &str, url: &str) -> Result<Route> {
             }
         }
         _ => Err(nothing_here()),
+    }
+}
+
+/// Parses an address of a provider's API: `openai/v1/…`.
+fn parse_provider(
+    method: &str,
+    agent: String,
+    session_id: Option<String>,
+    (family, rest): (&str, &str),
+) -> Result<Route> {
+    let rest = rest.strip_prefix("v1/").ok_or_else(nothing_here)?;
+    let rest = decode("model", rest)?;
+    let (call, takes) = ApiCall::find(family, &rest).ok_or_else(nothing_here)?;
+    let route = Route::Provider {
+        agent,
+        session_id,
+        call,
+    };
+    match takes {
+        "GET" => allow(method, &["GET", "HEAD"], route),
+        _ => allow(method, &[takes], route),
+    }
+}
+
+/// The API that a client speaks that sends a request to this address, also where nothing is.
+pub fn spoken_at(url: &str) -> Option<ApiFamily> {
+    let rest = path(url).strip_prefix(AGENTS)?;
+    let (_, rest) = rest.split_once('/')?;
+    let below = match rest.strip_prefix("sessions/") {
+        Some(rest) => rest.split_once('/')?.1,
+        None => rest,
+    };
+    match below.split_once('/')? {
+        ("openai", _) => Some(ApiFamily::OpenAi),
+        ("anthropic", _) => Some(ApiFamily::Anthropic),
+        _ => None,
     }
 }
 

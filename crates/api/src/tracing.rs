@@ -47,6 +47,7 @@ fn name_of(route: &Route) -> &str {
         Route::Chat { .. } => "chat",
         Route::Resume { .. } => "resume",
         Route::Mcp { .. } => "mcp",
+        Route::Provider { call, .. } => call.name(),
         Route::Socket { .. } => "socket",
     }
 }

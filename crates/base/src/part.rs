@@ -38,6 +38,7 @@ pub mod kind {
     pub const TEXT: &str = "text";
     pub const REASONING: &str = "reasoning";
     pub const FILE: &str = "file";
+    pub const DYNAMIC_TOOL: &str = "dynamic-tool";
 }
 
 /// Fields of a part in which a provider describes its own work.
@@ -78,7 +79,7 @@ impl<'a> PartKind<'a> {
             kind::REASONING => Self::Reasoning,
             kind::FILE => Self::File,
             "step-start" => Self::StepStart,
-            "dynamic-tool" => Self::DynamicTool,
+            kind::DYNAMIC_TOOL => Self::DynamicTool,
             _ => name
                 .strip_prefix(TOOL_PREFIX)
                 .map_or(Self::Other, Self::Tool),
@@ -118,7 +119,7 @@ impl ToolState {
         Self::OutputDenied,
     ];
 
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::InputStreaming => "input-streaming",
             Self::InputAvailable => "input-available",

@@ -35,7 +35,7 @@ pub fn append_messages(
     append_news(db, host, session_id, &events, place, find_due)
 }
 
-fn to_event(message: NewMessage) -> NewEvent {
+pub fn to_event(message: NewMessage) -> NewEvent {
     NewEvent {
         id: message.id,
         content: Some(message.content),

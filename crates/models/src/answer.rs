@@ -81,6 +81,13 @@ impl AnswerBuilder {
         self.finish.is_some()
     }
 
+    /// An event as it came. It is no part of what the model says.
+    pub fn add_event(&mut self, json: String) {
+        if !self.is_over {
+            self.parts.push(AnswerPart::Event(json));
+        }
+    }
+
     pub fn add_text(&mut self, text: &str) {
         if !text.is_empty() {
             self.add(AnswerPart::Text(text.to_owned()));

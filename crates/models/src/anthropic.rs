@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::answer::{AnswerBuilder, CallPiece};
 use super::anthropic_messages::{AnthropicMessage, CacheControl, messages, system};
 use super::anthropic_thoughts as thoughts;
+use super::caller_fields::ProviderApi;
 use super::reasoning::{
     Thinking, anthropic_takes_temperature, anthropic_thinking, thinking_budget, three_words,
 };
@@ -31,10 +32,10 @@ struct AnthropicRequest<'a> {
     model: Option<&'a str>,
     max_tokens: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    system: Option<SystemText>,
+    system: Option<SystemText<'a>>,
     messages: Vec<AnthropicMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<AnthropicTool<'a>>,
+    tools: Vec<SentTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,9 +61,25 @@ struct OutputConfig {
 /// The system text as it is, or as a block, which can be marked.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum SystemText {
+enum SystemText<'a> {
     Plain(String),
-    Marked([SystemBlock; 1]),
+    Blocks(Vec<SystemPart<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum SystemPart<'a> {
+    Said(SystemBlock),
+    /// As the caller wrote it.
+    Given(&'a RawValue),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum SentTool<'a> {
+    Defined(AnthropicTool<'a>),
+    /// As the caller wrote it.
+    Given(&'a RawValue),
 }
 
 #[derive(Serialize)]
@@ -70,7 +87,8 @@ enum SystemText {
 enum SystemBlock {
     Text {
         text: String,
-        cache_control: CacheControl,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
     },
 }
 
@@ -86,50 +104,91 @@ struct AnthropicTool<'a> {
 /// The body of a request. The provider is told to cache the tools, the system text, and
 /// the conversation.
 pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
-    let mut body = body(request, Some(CacheControl::Ephemeral));
+    let caller = request.caller_of(ProviderApi::Messages);
+    let marks = caller.map_or(0, |caller| caller.cache_marks);
+    let cache = |takes: bool| takes.then_some(CacheControl::Ephemeral);
+    // A request takes four marks. Ours are two before the messages, and two in them.
+    let mut body = body(request, cache(marks == 0), cache(marks <= 2));
     tell_to_think(&mut body, request, model);
-    to_json(&AnthropicRequest {
+    let json = to_json(&AnthropicRequest {
         model: Some(model),
-        stream: Some(stream),
+        stream: Some(caller.map_or(stream, |caller| caller.is_streamed)),
         ..body
-    })
+    });
+    match caller {
+        Some(caller) => caller.merge_into(&json),
+        None => json,
+    }
 }
 
 /// The body without the model, the field of streaming, and the marks for the cache: the
 /// sender of the body knows whether another request will follow.
 pub fn encode_input(request: &ModelRequest<'_>) -> String {
-    to_json(&body(request, None))
+    to_json(&body(request, None, None))
 }
 
-fn body<'a>(request: &ModelRequest<'a>, cache: Option<CacheControl>) -> AnthropicRequest<'a> {
-    let tools = request.tools.iter().map(|tool| AnthropicTool {
-        name: &tool.name,
-        description: &tool.description,
-        input_schema: &tool.parameters,
-        cache_control: None,
-    });
-    let mut tools: Vec<AnthropicTool<'a>> = tools.collect();
-    if let Some(last) = tools.last_mut() {
-        last.cache_control = cache;
-    }
-    let system = Some(system(request.system, request.messages)).filter(|text| !text.is_empty());
+fn body<'a>(
+    request: &ModelRequest<'a>,
+    cache: Option<CacheControl>,
+    messages_cache: Option<CacheControl>,
+) -> AnthropicRequest<'a> {
     AnthropicRequest {
         model: None,
         max_tokens: request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
-        system: system.map(|text| match cache {
-            Some(cache_control) => SystemText::Marked([SystemBlock::Text {
-                text,
-                cache_control,
-            }]),
-            None => SystemText::Plain(text),
-        }),
-        messages: messages(request, cache),
-        tools,
+        system: system_text(request, cache),
+        messages: messages(request, messages_cache),
+        tools: tools(request, cache),
         temperature: request.temperature.map(|it| it.min(MAX_TEMPERATURE)),
         thinking: None,
         output_config: None,
         stream: None,
     }
+}
+
+/// Our text as one piece, then the caller's blocks as it wrote them.
+fn system_text<'a>(
+    request: &ModelRequest<'a>,
+    cache: Option<CacheControl>,
+) -> Option<SystemText<'a>> {
+    let caller = request.caller_of(ProviderApi::Messages);
+    let given = caller.map_or(&[][..], |caller| &caller.system);
+    let told = match (caller, given) {
+        (Some(caller), [_, ..]) => request.system.len().saturating_sub(caller.system_texts),
+        _ => request.system.len(),
+    };
+    let prompt = request.system.get(..told).unwrap_or_default();
+    let text = Some(system(prompt, request.messages)).filter(|text| !text.is_empty());
+    if given.is_empty() && cache.is_none() {
+        return text.map(SystemText::Plain);
+    }
+    let block = text.map(|text| {
+        SystemPart::Said(SystemBlock::Text {
+            text,
+            cache_control: cache,
+        })
+    });
+    let given = given.iter().map(|block| SystemPart::Given(block));
+    let blocks: Vec<SystemPart<'a>> = block.into_iter().chain(given).collect();
+    (!blocks.is_empty()).then_some(SystemText::Blocks(blocks))
+}
+
+fn tools<'a>(request: &ModelRequest<'a>, cache: Option<CacheControl>) -> Vec<SentTool<'a>> {
+    let caller = request.caller_of(ProviderApi::Messages);
+    let given = |name: &str| caller.and_then(|caller| caller.find_tool(name));
+    let tools = request.tools.iter().map(|tool| match given(&tool.name) {
+        Some(given) => SentTool::Given(given),
+        None => SentTool::Defined(AnthropicTool {
+            name: &tool.name,
+            description: &tool.description,
+            input_schema: &tool.parameters,
+            cache_control: None,
+        }),
+    });
+    let mut tools: Vec<SentTool<'a>> = tools.collect();
+    if let Some(SentTool::Defined(last)) = tools.last_mut() {
+        last.cache_control = cache;
+    }
+    tools
 }
 
 /// Sets the model's effort to think, and leaves out the fields that it then refuses.
@@ -175,10 +234,13 @@ pub fn url(base_url: Option<&str>) -> String {
     format!("{base}/messages")
 }
 
-pub fn headers(key: &str) -> Vec<(String, String)> {
+pub fn headers(key: &str, beta: Option<&str>) -> Vec<(String, String)> {
+    let beta = beta.map(|names| ("anthropic-beta", names));
     [("x-api-key", key), ("anthropic-version", VERSION)]
+        .into_iter()
+        .chain(beta)
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .into()
+        .collect()
 }
 
 /// An event of a stream, or a whole answer.

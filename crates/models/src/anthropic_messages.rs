@@ -15,6 +15,7 @@ use super::ModelRequest;
 use super::anthropic_thoughts as thoughts;
 use super::attachment::{FileSource, PdfHabit, ShownAttachment, show};
 use super::call_ids::write_ids;
+use super::caller_fields::find_given;
 use crate::message::ContextMessage;
 use base::action::Role;
 use base::json::{self, RawValue};
@@ -42,7 +43,7 @@ pub enum CacheControl {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum MarkedBlock<'a> {
-    /// As the provider sent it. Takes no mark.
+    /// As the provider sent it, or the caller wrote it. Takes no mark.
     Thought(&'a RawValue),
     Said {
         #[serde(flatten)]
@@ -117,8 +118,11 @@ pub fn messages<'a>(
     let mut reminder = unmarked(reminder);
     let ids = write_ids(request.messages, allowed_name);
     for ((index, message), ids) in request.messages.iter().enumerate().zip(ids) {
+        let given = given(message);
         let (role, blocks) = match message.role {
             Role::System => continue,
+            Role::User | Role::Tool if !given.is_empty() => ("user", given),
+            Role::Assistant if !given.is_empty() => ("assistant", given),
             Role::User => ("user", unmarked(user(message))),
             Role::Assistant => ("assistant", assistant(message, ids)),
             Role::Tool => ("user", unmarked([result(message, ids)])),
@@ -140,6 +144,15 @@ pub fn messages<'a>(
     }
     add(&mut turns, "user", reminder);
     turns
+}
+
+/// The blocks as the caller wrote them, if it did in this shape.
+fn given(message: &ContextMessage) -> Vec<MarkedBlock<'_>> {
+    let kept = message.kept.as_deref();
+    let given = kept.and_then(|kept| find_given(&kept.parts));
+    let blocks = given.and_then(|given| json::decode::<Vec<&RawValue>>(given.get()).ok());
+    let blocks = blocks.unwrap_or_default().into_iter();
+    blocks.map(MarkedBlock::Thought).collect()
 }
 
 fn add<'a>(

@@ -7,12 +7,13 @@
 use std::collections::VecDeque;
 
 use super::call_ids::CallIds;
+use super::caller_fields::ProviderApi;
 use super::choice::{ModelChoice, ModelName, Provider, choose};
 use super::decode::Decoder;
 use super::http_error::to_error;
 use super::send::{
-    Backoff, ModelEndpoint, Remedy, anthropic_endpoint, attempt, openai_endpoint, overloaded,
-    unanswered,
+    Backoff, LIMITS, ModelEndpoint, Remedy, WHOLE_LIMITS, anthropic_endpoint, attempt,
+    openai_endpoint, overloaded, unanswered,
 };
 use super::{AnswerPart, ModelRequest, TokenUsage, demo, encode_request, openai, send};
 use base::error::{Code, Error, Result};
@@ -23,6 +24,8 @@ use base::settings::Setting;
 pub struct ModelStream<'a> {
     /// The model that answers: the chosen one, or the demo that stands in for it.
     pub model: String,
+    /// `None`: the demo.
+    provider: Option<Provider>,
     ready: VecDeque<AnswerPart>,
     /// `None`: every part is in `ready`.
     rest: Option<UnreadAnswer<'a>>,
@@ -57,16 +60,24 @@ pub async fn open<'a>(
     let endpoint = match provider {
         Provider::WorkersAi => ModelEndpoint::Ai(model),
         Provider::OpenAi => openai_endpoint(outbound, openai::CHAT_PATH)?,
-        Provider::Anthropic => anthropic_endpoint(outbound)?,
+        Provider::Anthropic => anthropic_endpoint(outbound, request.caller)?,
         Provider::Own => ModelEndpoint::Own(send::MODEL_PATH),
     };
     let body = encode_request(&choice.name, request, stream);
+    let caller = request
+        .caller
+        .filter(|caller| caller.api.provider() == provider);
+    let limits = match caller {
+        Some(caller) if !caller.is_streamed => WHOLE_LIMITS,
+        _ => LIMITS,
+    };
     let mut backoff = Backoff::default();
     loop {
-        let refusal = match attempt(outbound, provider, &endpoint, &body).await {
+        let refusal = match attempt(outbound, provider, &endpoint, &body, limits).await {
             Ok(answer) => {
                 let mut stream = ModelStream {
                     model: choice.name.to_string(),
+                    provider: Some(provider),
                     ready: VecDeque::new(),
                     rest: Some(UnreadAnswer {
                         provider,
@@ -74,6 +85,7 @@ pub async fn open<'a>(
                         decoder: Decoder::new(
                             provider,
                             CallIds::after(request.messages, request.earlier_calls),
+                            caller.is_some(),
                         ),
                     }),
                 };
@@ -126,9 +138,15 @@ impl<'a> ModelStream<'a> {
     fn of_demo(request: &ModelRequest<'_>) -> Self {
         Self {
             model: ModelName::Demo.to_string(),
+            provider: None,
             ready: demo::answer(request).into(),
             rest: None,
         }
+    }
+
+    /// Whether the answer comes in this API.
+    pub fn is_in(&self, api: ProviderApi) -> bool {
+        self.provider == Some(api.provider())
     }
 
     /// The next part. `None` follows the last part, which is [`AnswerPart::Finish`] or
@@ -146,12 +164,17 @@ impl<'a> ModelStream<'a> {
     async fn begin(&mut self) -> Result<bool> {
         loop {
             let is_overload = self.receive().await?;
-            let says_nothing =
-                |part: &AnswerPart| matches!(part, AnswerPart::Usage(_) | AnswerPart::Failed(_));
+            let says_nothing = |part: &AnswerPart| {
+                matches!(
+                    part,
+                    AnswerPart::Usage(_) | AnswerPart::Failed(_) | AnswerPart::Event(_)
+                )
+            };
+            let is_event = |part: &AnswerPart| matches!(part, AnswerPart::Event(_));
             if is_overload && self.ready.iter().all(says_nothing) {
                 return Ok(true);
             }
-            if !self.ready.is_empty() || self.rest.is_none() {
+            if !self.ready.iter().all(is_event) || self.rest.is_none() {
                 return Ok(false);
             }
         }
@@ -176,7 +199,10 @@ impl<'a> ModelStream<'a> {
             self.rest = None;
             return Err(error);
         }
-        if !parts.is_empty() {
+        if !parts
+            .iter()
+            .all(|part| matches!(part, AnswerPart::Event(_)))
+        {
             rest.body.said_something();
         }
         self.ready.extend(parts);

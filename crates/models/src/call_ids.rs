@@ -32,12 +32,17 @@ pub fn tell_apart(messages: &mut [ContextMessage]) {
     for (message, ids) in messages.iter_mut().zip(written) {
         let calls = message.tool_calls.iter_mut().flatten();
         let calls = calls.map(|call| &mut call.id);
+        let mut is_renamed = false;
         for (id, written) in calls.chain(&mut message.tool_call_id).zip(ids) {
             if id.as_str() != written
                 && let Ok(written) = Id::parse(written)
             {
                 *id = written;
+                is_renamed = true;
             }
+        }
+        if is_renamed {
+            message.forget_given();
         }
     }
 }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::attachment::{FileSource, PdfHabit, ShownAttachment, show};
+use super::caller_fields::{CallerFields, find_given};
 use super::{ModelRequest, ToolDefinition};
 use crate::message::ContextMessage;
 use base::action::Role;
@@ -19,6 +20,15 @@ pub enum CompletionDialect {
     WorkersAi,
     /// Wants all there is: PDFs, and a result's tool.
     Own,
+}
+
+/// A message of a request.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum SentMessage<'a> {
+    /// As the caller wrote it in this shape.
+    Given(&'a RawValue),
+    Said(CompletionMessage<'a>),
 }
 
 #[derive(Serialize)]
@@ -82,14 +92,19 @@ struct CalledFunction<'a> {
 }
 
 #[derive(Serialize)]
-pub struct ChatTool<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: DefinedFunction<'a>,
+#[serde(untagged)]
+pub enum ChatTool<'a> {
+    /// As the caller wrote it in this shape.
+    Given(&'a RawValue),
+    Defined {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        function: DefinedFunction<'a>,
+    },
 }
 
 #[derive(Serialize)]
-struct DefinedFunction<'a> {
+pub struct DefinedFunction<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a RawValue,
@@ -97,26 +112,47 @@ struct DefinedFunction<'a> {
 
 /// The system prompt as one message, then the conversation. The templates of many models
 /// refuse a second system message.
-pub fn messages<'a>(
-    request: &ModelRequest<'a>,
-    habit: CompletionDialect,
-) -> Vec<CompletionMessage<'a>> {
+pub fn messages<'a>(request: &ModelRequest<'a>, habit: CompletionDialect) -> Vec<SentMessage<'a>> {
     let system = request.system.join("\n\n");
     let system = (!system.trim().is_empty()).then(|| message_of("system", Content::Text(system)));
     let newest_user = request.newest_user();
     let said = request.messages.iter().enumerate();
-    let said = said.filter_map(|(index, message)| match message.role {
-        Role::System => text_of(message).map(|content| message_of("system", content)),
-        Role::User => {
-            let reminder = request.reminder.filter(|_| newest_user == Some(index));
-            user(message, reminder, habit).map(|content| message_of("user", content))
+    let said = said.flat_map(|(index, message)| {
+        let reminder = request.reminder.filter(|_| newest_user == Some(index));
+        if let Some(given) = given(message, habit) {
+            let reminder = reminder.map(|text| message_of("user", Content::Text(text.to_owned())));
+            return [
+                Some(SentMessage::Given(given)),
+                reminder.map(SentMessage::Said),
+            ];
         }
-        Role::Assistant => assistant(message, habit),
-        Role::Tool => Some(result(message, habit)),
+        let said = match message.role {
+            Role::System => text_of(message).map(|content| message_of("system", content)),
+            Role::User => user(message, reminder, habit).map(|content| message_of("user", content)),
+            Role::Assistant => assistant(message, habit),
+            Role::Tool => Some(result(message, habit)),
+        };
+        [said.map(SentMessage::Said), None]
     });
     let alone = request.reminder.filter(|_| newest_user.is_none());
     let alone = alone.map(|text| message_of("user", Content::Text(text.to_owned())));
-    system.into_iter().chain(said).chain(alone).collect()
+    let system = system.map(SentMessage::Said);
+    let alone = alone.map(SentMessage::Said);
+    system
+        .into_iter()
+        .chain(said.flatten())
+        .chain(alone)
+        .collect()
+}
+
+/// The message as its caller wrote it, if it was in this shape and its call has its own id.
+fn given(message: &ContextMessage, habit: CompletionDialect) -> Option<&RawValue> {
+    match habit {
+        CompletionDialect::OpenAi | CompletionDialect::OpenAiWithPdfs => {}
+        CompletionDialect::WorkersAi | CompletionDialect::Own => return None,
+    }
+    let kept = message.kept.as_deref();
+    kept.and_then(|kept| find_given(&kept.parts))
 }
 
 fn message_of<'a>(role: &'static str, content: Content) -> CompletionMessage<'a> {
@@ -252,15 +288,22 @@ fn result(message: &ContextMessage, habit: CompletionDialect) -> CompletionMessa
     }
 }
 
-pub fn tools(tools: &[ToolDefinition]) -> Vec<ChatTool<'_>> {
+pub fn tools<'a>(
+    tools: &'a [ToolDefinition],
+    caller: Option<&'a CallerFields>,
+) -> Vec<ChatTool<'a>> {
+    let given = |tool: &ToolDefinition| caller.and_then(|caller| caller.find_tool(&tool.name));
     tools
         .iter()
-        .map(|tool| ChatTool {
-            kind: "function",
-            function: DefinedFunction {
-                name: &tool.name,
-                description: &tool.description,
-                parameters: &tool.parameters,
+        .map(|tool| match given(tool) {
+            Some(given) => ChatTool::Given(given),
+            None => ChatTool::Defined {
+                kind: "function",
+                function: DefinedFunction {
+                    name: &tool.name,
+                    description: &tool.description,
+                    parameters: &tool.parameters,
+                },
             },
         })
         .collect()

@@ -23,6 +23,8 @@ pub struct Decoder {
     answer: AnswerBuilder,
     body: BodyFormat,
     too_long: Option<ProviderError>,
+    /// Whether the events themselves are parts, too.
+    tells_events: bool,
 }
 
 enum BodyFormat {
@@ -33,12 +35,13 @@ enum BodyFormat {
 }
 
 impl Decoder {
-    pub fn new(provider: Provider, ids: CallIds) -> Self {
+    pub fn new(provider: Provider, ids: CallIds, tells_events: bool) -> Self {
         Self {
             provider,
             answer: AnswerBuilder::new(ids),
             body: BodyFormat::Unknown,
             too_long: None,
+            tells_events,
         }
     }
 
@@ -151,6 +154,9 @@ impl Decoder {
                 self.fail(&format!("reported an error in its answer{named}"));
             }
             return;
+        }
+        if self.tells_events {
+            self.answer.add_event(json::text(value));
         }
         match self.provider {
             Provider::WorkersAi => workers_ai::read(value, &mut self.answer),

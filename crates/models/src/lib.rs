@@ -14,6 +14,7 @@ mod anthropic_thoughts;
 pub mod attachment;
 pub mod call;
 pub mod call_ids;
+pub mod caller_fields;
 mod chat_answer;
 mod chat_messages;
 pub mod choice;
@@ -39,6 +40,7 @@ mod tests;
 use base::json::RawValue;
 use serde::{Deserialize, Serialize};
 
+use crate::caller_fields::{CallerFields, ProviderApi};
 use crate::message::ContextMessage;
 use base::action::Role;
 use base::json::{self, MAX_INTEGER, is_zero};
@@ -70,9 +72,17 @@ pub struct ModelRequest<'a> {
     pub max_output_tokens: Option<i64>,
     pub temperature: Option<f64>,
     pub reasoning_effort: Option<ReasoningEffort>,
+    /// What the caller asks for in its provider's own words, if a request in a provider's API
+    /// began the turn.
+    pub caller: Option<&'a CallerFields>,
 }
 
-impl ModelRequest<'_> {
+impl<'a> ModelRequest<'a> {
+    /// The caller's fields, if they are in this provider's words.
+    fn caller_of(&self, api: ProviderApi) -> Option<&'a CallerFields> {
+        self.caller.filter(|caller| caller.api == api)
+    }
+
     /// The index of the newest user message.
     fn newest_user(&self) -> Option<usize> {
         let is_users = |message: &ContextMessage| message.role == Role::User;
@@ -122,6 +132,9 @@ pub enum AnswerPart {
     /// [`Kept`](log::note::Kept). Comes at most once, after the calls.
     Kept(String),
     Usage(TokenUsage),
+    /// An event of the provider, or its whole answer, as it came: before the parts that it
+    /// holds. Only a caller who speaks the provider's API is told.
+    Event(String),
     Finish(FinishReason),
     /// The provider reported an error inside its answer; nothing follows.
     Failed(String),

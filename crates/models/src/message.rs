@@ -1,5 +1,6 @@
 //! A message as models take it.
 
+use crate::caller_fields::find_given;
 use crate::file::{File, MAX_FILES, check_files};
 use base::action::{Action, Role};
 use base::error::{Error, Result};
@@ -45,8 +46,8 @@ pub struct ContextMessage {
     )]
     #[cfg_attr(feature = "testing", schemars(length(max = MAX_FILES)))]
     pub files: Vec<File>,
-    /// Only with role `assistant`, and only in a chat turn: what the provider wants back. No
-    /// request says it, and no answer shows it.
+    /// Only in a chat turn: what the provider wants back, or the message as a caller wrote it in
+    /// a provider's shape. No request says it, and no answer shows it.
     #[serde(skip)]
     pub kept: Option<Box<Kept>>,
     /// Only with role `assistant`: the source of what the model had read that nobody here vouches
@@ -67,6 +68,14 @@ impl ContextMessage {
             files: Vec::new(),
             kept: None,
             untrusted: None,
+        }
+    }
+
+    /// Forgets the form in which a caller wrote the message: its content was changed.
+    pub fn forget_given(&mut self) {
+        let is_given = |kept: &Kept| find_given(&kept.parts).is_some();
+        if self.kept.as_deref().is_some_and(is_given) {
+            self.kept = None;
         }
     }
 

@@ -4,8 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::answer::AnswerBuilder;
+use super::caller_fields::ProviderApi;
 use super::chat_answer;
-use super::chat_messages::{ChatTool, CompletionDialect, CompletionMessage, messages, tools};
+use super::chat_messages::{ChatTool, CompletionDialect, SentMessage, messages, tools};
 use super::reasoning::{is_openai_plain, is_openai_reasoning, reads_pdfs};
 use super::{ModelRequest, to_json};
 use store::model_settings::ReasoningEffort;
@@ -18,7 +19,7 @@ pub const CHAT_PATH: &str = "chat/completions";
 struct OpenAiRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
-    messages: Vec<CompletionMessage<'a>>,
+    messages: Vec<SentMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ChatTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +52,9 @@ pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
         true => CompletionDialect::OpenAiWithPdfs,
         false => CompletionDialect::OpenAi,
     };
-    to_json(&OpenAiRequest {
+    let caller = request.caller_of(ProviderApi::ChatCompletions);
+    let stream = caller.map_or(stream, |caller| caller.is_streamed);
+    let body = to_json(&OpenAiRequest {
         model: Some(model),
         temperature: request.temperature.filter(|_| !takes_new_name),
         reasoning_effort: effort.map(ReasoningEffort::name),
@@ -62,8 +65,13 @@ pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
         stream_options: stream.then_some(StreamOptions {
             include_usage: true,
         }),
+        tools: tools(request.tools, caller),
         ..body(request)
-    })
+    });
+    match caller {
+        Some(caller) => caller.merge_into(&body),
+        None => body,
+    }
 }
 
 /// The body for the model of a class that extends this one. The class knows what its model
@@ -86,7 +94,7 @@ fn body<'a>(request: &ModelRequest<'a>) -> OpenAiRequest<'a> {
     OpenAiRequest {
         model: None,
         messages: messages(request, CompletionDialect::OpenAi),
-        tools: tools(request.tools),
+        tools: tools(request.tools, None),
         max_tokens: request.max_output_tokens,
         max_completion_tokens: None,
         temperature: request.temperature,

@@ -1,6 +1,7 @@
 //! Sends a request to a provider. Sends it again only if the provider is overloaded, a
 //! limited number of times and after limited pauses.
 
+use super::caller_fields::CallerFields;
 use super::choice::Provider;
 use super::decode::MAX_ANSWER_BYTES;
 use super::http_error::{MAX_BODY_BYTES, ProviderError, read_problem, to_error};
@@ -27,12 +28,20 @@ const MAX_ANSWER_MS: i64 = 30 * 60_000;
 /// How long a request may wait in line before it is sent.
 const WAIT_MS: i64 = 5 * 60_000;
 
-const LIMITS: CallLimits = CallLimits {
+pub const LIMITS: CallLimits = CallLimits {
     wait_ms: WAIT_MS,
     silence_ms: SILENCE_MS,
     mute_ms: Some(MUTE_MS),
     total_ms: MAX_ANSWER_MS,
     max_bytes: MAX_ANSWER_BYTES,
+};
+
+/// The limits of an answer that comes whole: nothing is heard while the model writes it. The
+/// official clients wait as long.
+pub const WHOLE_LIMITS: CallLimits = CallLimits {
+    silence_ms: 10 * 60_000,
+    mute_ms: None,
+    ..LIMITS
 };
 
 /// Times that a request is sent at most, the first included.
@@ -94,7 +103,10 @@ pub fn openai_endpoint<'a>(outbound: &dyn Outbound, path: &str) -> Result<ModelE
     })
 }
 
-pub fn anthropic_endpoint<'a>(outbound: &dyn Outbound) -> Result<ModelEndpoint<'a>> {
+pub fn anthropic_endpoint<'a>(
+    outbound: &dyn Outbound,
+    caller: Option<&CallerFields>,
+) -> Result<ModelEndpoint<'a>> {
     let key = outbound.find_setting(Setting::AnthropicApiKey).ok_or_else(|| {
         missing_setting(
             Setting::AnthropicApiKey,
@@ -104,7 +116,7 @@ pub fn anthropic_endpoint<'a>(outbound: &dyn Outbound) -> Result<ModelEndpoint<'
     let base_url = outbound.find_setting(Setting::AnthropicBaseUrl);
     Ok(ModelEndpoint::Http {
         url: anthropic::url(base_url.as_deref()),
-        headers: anthropic::headers(&key),
+        headers: anthropic::headers(&key, caller.and_then(|caller| caller.beta.as_deref())),
     })
 }
 
@@ -118,15 +130,16 @@ pub async fn attempt<'a>(
     provider: Provider,
     endpoint: &ModelEndpoint<'a>,
     body: &str,
+    limits: CallLimits,
 ) -> Result<OutboundResponse<'a>, Refusal> {
     let sent = match endpoint {
-        ModelEndpoint::Ai(model) => outbound.run_ai(model, body.to_owned(), LIMITS),
+        ModelEndpoint::Ai(model) => outbound.run_ai(model, body.to_owned(), limits),
         ModelEndpoint::Http { url, headers } => outbound.send(OutboundRequest {
             purpose: CallPurpose::Model,
             place: Endpoint::Url(url.clone()),
             headers: headers.clone(),
             body: body.to_owned(),
-            limits: LIMITS,
+            limits,
         }),
         ModelEndpoint::Own(path) => outbound.send(OutboundRequest {
             purpose: CallPurpose::Model,
@@ -136,7 +149,7 @@ pub async fn attempt<'a>(
             },
             headers: Vec::new(),
             body: body.to_owned(),
-            limits: LIMITS,
+            limits,
         }),
     };
     let mut answer = sent
@@ -242,7 +255,7 @@ pub async fn send<'a>(
 ) -> Result<OutboundResponse<'a>> {
     let mut backoff = Backoff::default();
     loop {
-        match attempt(outbound, provider, endpoint, body).await {
+        match attempt(outbound, provider, endpoint, body, LIMITS).await {
             Ok(answer) => return Ok(answer),
             Err(refusal) => backoff.wait(outbound, refusal).await?,
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::answer::AnswerBuilder;
 use super::chat_answer::{self, finish_reason, read_calls, read_usage};
-use super::chat_messages::{ChatTool, CompletionDialect, CompletionMessage, messages, tools};
+use super::chat_messages::{ChatTool, CompletionDialect, SentMessage, messages, tools};
 use super::reasoning::three_words;
 use super::{ModelRequest, to_json};
 use base::json;
@@ -17,7 +17,7 @@ pub const DEFAULT_MAX_TOKENS: i64 = 4096;
 
 #[derive(Serialize)]
 struct WorkersAiRequest<'a> {
-    messages: Vec<CompletionMessage<'a>>,
+    messages: Vec<SentMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ChatTool<'a>>,
     max_tokens: i64,
@@ -45,7 +45,7 @@ pub fn encode_input(request: &ModelRequest<'_>) -> String {
 fn body<'a>(request: &ModelRequest<'a>) -> WorkersAiRequest<'a> {
     WorkersAiRequest {
         messages: messages(request, CompletionDialect::WorkersAi),
-        tools: tools(request.tools),
+        tools: tools(request.tools, None),
         max_tokens: request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
         temperature: request.temperature,
         reasoning_effort: request.reasoning_effort.and_then(three_words),

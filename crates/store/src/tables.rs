@@ -234,6 +234,16 @@ pub const TABLES: &[SessionTable] = &[
         agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {
+        name: "cf_agents_path_digests",
+        purge: InPurge::Nothing("digests of paths"),
+        owner: RowOwner::Session("session_id"),
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: InFork::Nothing("a history goes on in the session where it was said"),
+        file: InFile::Nothing("a history goes on in the session where it was said"),
+        agent_file: InAgentFile::AsInSessions,
+    },
+    SessionTable {
         name: "cf_agents_imports",
         purge: InPurge::Nothing("tokens of imports"),
         owner: RowOwner::Session("session_id"),

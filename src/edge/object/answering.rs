@@ -20,14 +20,17 @@ use api::dispatch::dispatch;
 use api::door::{admit, check_room, find_way, may_be_repeated};
 use api::operation::{Agent, Reply};
 use api::operations::message_reads::get_messages;
+use api::provider::{self, ProviderAnswer};
 use api::route::{self, Route};
 use base::budget::Reservation;
+use base::database::SqlText;
 use base::error::{Error, Result};
 use base::host::Host as _;
 use base::trace::{self, TRACEPARENT, TRACESTATE};
 use chat::run::listener::TurnListener;
 use chat::stream::chunks::HEADERS;
 use memory::homes::agent::VIA_HEADER;
+use provider_api::calls::{ApiCall, ApiHeaders};
 
 pub enum ObjectAnswer {
     /// The reservation counts the reply's memory until the reply is sent.
@@ -35,6 +38,8 @@ pub enum ObjectAnswer {
     /// A body that is produced while it is sent.
     Stream(JsValue),
     Turn(BegunTurn),
+    /// An answer in the API of a provider.
+    Provider(ProviderAnswer),
     /// An answer of the Model Context Protocol.
     Mcp(mcp::McpReply),
     Nothing,
@@ -44,7 +49,7 @@ pub enum ObjectAnswer {
 impl ObjectAnswer {
     fn status(&self) -> u16 {
         match self {
-            Self::Reply(..) | Self::Stream(_) | Self::Turn(_) => 200,
+            Self::Reply(..) | Self::Stream(_) | Self::Turn(_) | Self::Provider(_) => 200,
             Self::Mcp(message) => message.answer.status,
             Self::Nothing => 204,
             Self::Response(response) => response.as_ref().map_or(500, web_sys::Response::status),
@@ -59,6 +64,25 @@ fn answer_turn(listener: TurnListener, db: &Sqlite<'_>) -> Result<web_sys::Respo
     }
 }
 
+/// A whole answer in the API of a provider.
+fn answer_whole(
+    body: String,
+    db: &Sqlite<'_>,
+    headers: &[(&str, &str)],
+) -> Result<web_sys::Response, JsValue> {
+    let body = Sent::of(SqlText::from(body));
+    let reservation = match http::reserve_answer(&body, false) {
+        Ok(reservation) => reservation,
+        Err(error) => return http::refuse(&error, Some(&db.statements)),
+    };
+    http::answer(200, &body, &db.statements, reservation, headers)
+}
+
+/// Whether a header can hold this text.
+fn is_header(text: &str) -> bool {
+    text.bytes().all(|byte| (0x20..0x7F).contains(&byte))
+}
+
 impl Object {
     pub(super) async fn answer(
         self: &Rc<Self>,
@@ -69,6 +93,7 @@ impl Object {
     ) -> Result<web_sys::Response, JsValue> {
         let db = Sqlite::new(&self.storage);
         let note = RequestNote::begin(&self.log);
+        let url = request.url();
         let handled = self
             .handle(request, body, granted, &db, &note, traced)
             .await;
@@ -96,14 +121,59 @@ impl Object {
                 }
                 answer_turn(begun.listener, &db)
             }
+            Ok(ObjectAnswer::Provider(answer)) => self.answer_provider(&url, answer, &db).await,
             Ok(ObjectAnswer::Mcp(message)) => {
                 self.follow_answer(None, None, message.answer.indexing_goes_on);
                 message.respond(&db.statements)
             }
             Ok(ObjectAnswer::Nothing) => http::nothing(&db.statements),
             Ok(ObjectAnswer::Response(response)) => response,
-            Err(error) => http::refuse(&error, Some(&db.statements)),
+            Err(error) => http::refuse_at(&url, &error, Some(&db.statements)),
         }
+    }
+
+    /// Begins the turn, and answers when its answer begins, or when it is whole: until then an
+    /// error has a status of its own. The turn goes on if the client goes away.
+    async fn answer_provider(
+        self: &Rc<Self>,
+        url: &str,
+        answer: ProviderAnswer,
+        db: &Sqlite<'_>,
+    ) -> Result<web_sys::Response, JsValue> {
+        let begun = match answer {
+            ProviderAnswer::Whole(body) => return answer_whole(body, db, &[]),
+            ProviderAnswer::Turn(begun) => *begun,
+        };
+        if let Some(work) = begun.work {
+            self.begin(work);
+        }
+        let session = [("x-session-id", begun.session_id.as_str())];
+        let named = is_header(begun.session_id.as_str());
+        let session = if named { &session[..] } else { &[] };
+        let mut listener = begun.listener;
+        let failed = match begun.is_streamed {
+            true => match listener.begins().await {
+                Ok(()) => {
+                    let mut headers = vec![
+                        ("content-type", "text/event-stream"),
+                        ("cache-control", "no-cache"),
+                        // Without this header nginx would buffer the events.
+                        ("x-accel-buffering", "no"),
+                    ];
+                    headers.extend(session);
+                    return match stream::of_events(listener) {
+                        Ok(body) => http::stream(&body, &db.statements, &headers),
+                        Err(error) => http::refuse_at(url, &error, Some(&db.statements)),
+                    };
+                }
+                Err(error) => error,
+            },
+            false => match listener.whole().await {
+                Ok(body) => return answer_whole(body, db, session),
+                Err(error) => error,
+            },
+        };
+        http::refuse_at(url, &failed, Some(&db.statements))
     }
 
     async fn handle(
@@ -169,6 +239,10 @@ impl Object {
             }
         };
         let may_be_repeated = may_be_repeated(&route);
+        let api_headers = match route {
+            Route::Provider { .. } => ApiHeaders::read(|name| http::find_header(&request, name))?,
+            _ => ApiHeaders::default(),
+        };
         let via = find_way(caller, http::find_header(&request, VIA_HEADER).as_deref());
         if let Route::Socket { session_id, .. } = route {
             self.open_tables(db)?;
@@ -193,7 +267,13 @@ impl Object {
         let http::ReceivedBody { bytes, reservation } = body;
         check_room(&route)?;
         match route {
-            Route::Chat { .. } | Route::Import { .. } | Route::ImportAgent { .. } => {
+            Route::Chat { .. }
+            | Route::Import { .. }
+            | Route::ImportAgent { .. }
+            | Route::Provider {
+                call: ApiCall::Turn(_),
+                ..
+            } => {
                 self.get_ready(db)?;
             }
             // These may only look.
@@ -223,6 +303,14 @@ impl Object {
             Route::Resume { session_id, .. } => {
                 let begun = resume_chat(&agent, &session_id)?;
                 return Ok(begun.map_or(ObjectAnswer::Nothing, ObjectAnswer::Turn));
+            }
+            Route::Provider {
+                session_id, call, ..
+            } => {
+                let address = session_id.as_deref();
+                return provider::answer(&agent, &call, address, &api_headers, bytes)
+                    .await
+                    .map(ObjectAnswer::Provider);
             }
             Route::Mcp { session_id, .. } => {
                 let mut trace = traced.get();

@@ -238,6 +238,7 @@ enum HeaderUse {
 const HEADERS: &[(&str, HeaderUse)] = &[
     ("authorization", HeaderUse::Credential),
     ("sec-websocket-protocol", HeaderUse::Credential),
+    ("x-api-key", HeaderUse::Credential),
     ("host", HeaderUse::Shape),
     ("origin", HeaderUse::Shape),
     ("sec-fetch-site", HeaderUse::Shape),

@@ -72,6 +72,7 @@ pub async fn render_next_request(
         max_output_tokens: window.answer_tokens,
         temperature: config.temperature.map(|temperature| temperature.0),
         reasoning_effort: config.reasoning_effort,
+        caller: None,
     };
     let body = match (format, choice.name.served()) {
         (Some(format), served) if served.is_none_or(|(own, _)| own != format) => {

@@ -83,6 +83,8 @@ pub enum Preset {
     Chat,
     /// All operations that only read and don't require the secret.
     Read,
+    /// Turns alone: for a client of a provider's API, whose base URL leads here.
+    Model,
 }
 
 /// Beginning, resuming and cancelling a turn, and reading the conversation. The preset
@@ -107,6 +109,7 @@ impl Preset {
     pub fn operations(self, rules: &[AccessRule]) -> Vec<&'static str> {
         match self {
             Preset::Chat => CHAT_PRESET.to_vec(),
+            Preset::Model => vec![chat::run::agent::CHAT],
             Preset::Read => rules
                 .iter()
                 .filter(|rule| rule.effect == Effect::Nothing && rule.needs != Needs::Secret)

@@ -92,7 +92,8 @@ pub fn load_newest(db: &dyn Database, session_id: &Id) -> Result<Vec<KnownMessag
         .collect()
 }
 
-fn load_message(
+/// The message that has this event.
+pub fn load_message(
     db: &dyn Database,
     session_id: &Id,
     seq: i64,
@@ -176,6 +177,7 @@ fn find_last_seq(db: &dyn Database, session_id: &Id, message_id: &str) -> Result
         .transpose()
 }
 
-fn event_id(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Id> {
+/// The id of an event.
+pub fn event_id(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Id> {
     Id::parse(get_run_event(db, session_id, seq)?.id).map_err(Error::storage)
 }

@@ -5,10 +5,12 @@
 //! ours. [`crate::request::plan`] decides which messages go into the log.
 
 pub mod answers;
+pub mod api_turn;
 pub mod client_tools;
 pub mod delivery;
 pub mod known_messages;
 pub mod open_calls;
+pub mod path_digest;
 pub mod plan;
 pub mod waiting;
 

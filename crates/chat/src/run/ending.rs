@@ -2,6 +2,7 @@
 
 use crate::record::ended::{EndedRecord, ToldWithRecord};
 use crate::record::{RecordedFailure, TurnFinish, TurnRecord};
+use crate::request::api_turn::ApiTurn;
 use crate::run::callbacks;
 use crate::run::whole_outputs::{forget, restore};
 use crate::turn::Turn;
@@ -17,6 +18,7 @@ use store::config::load_config;
 use store::kept_turns::{self, KeptFor, KeptTurn};
 use store::last_turns::{LastTurn, end_open_turn, find_open_turn};
 use store::learn_due::{NEVER_MS, Occasion, due_at, mark_due};
+use store::path_digests;
 use store::spending::TurnSpending;
 use store::usage_days::{DayUsage, count_for_agent};
 
@@ -95,6 +97,9 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
         if let (Some(first), true) = (appended.events.first(), place.has_moved) {
             message_id.clone_from(&first.id);
         }
+        if let (Some(api), Some(last)) = (&turn.api, appended.events.last()) {
+            note_path(db, turn, api, last.seq, report)?;
+        }
         answer = appended.events.first().map(|first| first.seq);
         ends_by_itself = ends_by_its_answer(&open, &appended);
     }
@@ -106,6 +111,23 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     let answer = answer.map(|seq| (seq, message_id.as_str()));
     keep_record(memory, turn, report, (ended_at, answer))?;
     callbacks::insert(memory, turn, &message_id, report)
+}
+
+/// Notes where the path ends that a client of a provider's API has with this answer. Part of a
+/// transaction.
+fn note_path(
+    db: &dyn Database,
+    turn: &Turn,
+    api: &ApiTurn,
+    seq: i64,
+    report: &TurnReport,
+) -> Result<()> {
+    let path = turn.told_path(api);
+    path_digests::note(db, &turn.session_id, path.as_str(), seq, true)?;
+    if api.has_key && !report.spent.has_failed {
+        path_digests::note(db, &turn.session_id, &api.request, seq, true)?;
+    }
+    Ok(())
 }
 
 /// If the agent learns, what was said in the turn is looked at soon. A turn that answers a

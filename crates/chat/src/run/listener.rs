@@ -22,6 +22,18 @@ pub struct TurnListener {
     is_over: bool,
 }
 
+/// A stream of server-sent events to one client.
+pub trait EventSource {
+    /// The next events; `None` after the last.
+    fn next_events(&mut self) -> impl Future<Output = Option<String>>;
+}
+
+impl EventSource for TurnListener {
+    async fn next_events(&mut self) -> Option<String> {
+        self.next().await
+    }
+}
+
 impl TurnListener {
     pub fn to(running: Rc<RunningTurn>) -> Self {
         Self {

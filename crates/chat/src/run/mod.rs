@@ -3,6 +3,8 @@
 
 pub mod agent;
 mod answer_log;
+pub mod api_writer;
+pub mod audience;
 pub mod callbacks;
 pub mod context;
 pub mod cycle;

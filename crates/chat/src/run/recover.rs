@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::run::context::TurnContext;
 use crate::run::ending::{keep_unreadable, write};
-use crate::run::retell::retell;
+use crate::run::retell::{retell, retell_events};
 use crate::run::running_turns::RunningTurn;
 use crate::run::whole_outputs::restore;
 use crate::stream::chunk_writer::ChunkWriter;
@@ -53,6 +53,9 @@ pub fn take_up(context: TurnContext<'_>, session_id: &Id) -> Result<Option<Recov
     let (writer, chunks) = retell(restore(context.memory.db, &turn)?.as_ref());
     for chunk in &chunks {
         running.push(chunk.json().into());
+    }
+    for event in retell_events(&turn) {
+        running.push_event(event);
     }
     Ok(Some(RecoveredTurn {
         running,

@@ -181,7 +181,7 @@ impl RequestWriter<'_> {
         })
     }
 
-    fn asked_by(&self) -> Option<AskedBy> {
+    pub(super) fn asked_by(&self) -> Option<AskedBy> {
         let limits = self.asker.limits.as_ref();
         self.asker.kind.map(|kind| AskedBy {
             kind,
@@ -190,12 +190,12 @@ impl RequestWriter<'_> {
     }
 
     /// The turn is a span below its request.
-    fn begin_trace(&self) -> Option<StoredTrace> {
+    pub(super) fn begin_trace(&self) -> Option<StoredTrace> {
         let asked = self.asker.trace.as_ref()?.find_trace()?;
         Some(StoredTrace::of(&asked.child(self.host)))
     }
 
-    fn create_session(&self) -> Result<()> {
+    pub(super) fn create_session(&self) -> Result<()> {
         let new = NewSession {
             id: Some(self.session_id.clone()),
             ..NewSession::default()
@@ -304,6 +304,7 @@ impl RequestWriter<'_> {
             estimated: 0,
             is_run: options.is_run,
             calls_nobody_back: options.calls_nobody_back,
+            api: None,
             room: TurnRoom::default(),
             untrusted: None,
             limits: self.asker.limits.clone(),
@@ -360,7 +361,7 @@ impl RequestWriter<'_> {
     }
 
     /// The reach of the caller who wrote a stored message that the turn answers.
-    fn reach_of(&self, event_id: &Id) -> Result<ModelReach> {
+    pub(super) fn reach_of(&self, event_id: &Id) -> Result<ModelReach> {
         let found = find_seqs(self.db, self.session_id, std::iter::once(event_id))?;
         let seq = found.get(event_id.as_str()).copied();
         seq.map_or(Ok(ModelReach::Agent), |seq| {

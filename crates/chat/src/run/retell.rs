@@ -2,6 +2,7 @@
 //! cut off as a whole, and its chunks need no rows while it runs. The step that was under
 //! way is not stored and begins anew.
 
+use crate::stream::answer_events::AnswerEvent;
 use crate::stream::chunk_writer::ChunkWriter;
 use crate::stream::chunks::Chunk;
 use crate::turn::{CallState, Turn, TurnCall, TurnStep};
@@ -20,6 +21,16 @@ pub fn retell(turn: &Turn) -> (ChunkWriter, Vec<Chunk>) {
         chunks.extend(retell_step(&mut writer, step));
     }
     (writer, chunks)
+}
+
+/// What the model said so far, for listeners that speak a provider's API.
+pub fn retell_events(turn: &Turn) -> Vec<AnswerEvent> {
+    let mut events = Vec::new();
+    for step in turn.steps.iter().filter(|step| !step.is_logged) {
+        events.push(AnswerEvent::Step { is_native: false });
+        events.extend(parts(step).into_iter().map(AnswerEvent::Part));
+    }
+    events
 }
 
 fn retell_step(writer: &mut ChunkWriter, step: &TurnStep) -> Vec<Chunk> {

@@ -10,24 +10,20 @@ use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 
-use serde::{Deserialize, Serialize};
-
 use crate::frames::outgoing::{FrameHeader, TurnOutcome};
-use crate::request::answers::CallAnswer;
+use crate::request::api_turn::ApiTurn;
+pub use crate::run::audience::{Audience, ClientReply};
 use crate::run::callbacks::CallbacksUnderWay;
+use crate::stream::answer_events::AnswerEvent;
 use crate::turn::Turn;
 use crate::turn::report::TurnReport;
-use access::{Asker, AskerKind, ModelReach};
 use base::budget::{Reservation, TURNS};
 use base::error::{Code, Error, Result};
 use base::ids::Id;
-use base::trace::StoredTrace;
 use learning::tracker::LearningTracker;
 use lifecycle::restores::RestoreTracker;
 use memory::pending_vectors::PendingVectors;
-use models::ToolDefinition;
 use store::clearing::PageClearing;
-use store::limits::HolderLimits;
 
 /// The number of turns of one agent that may run at the same time.
 pub const MAX_TURNS: usize = 256;
@@ -42,6 +38,9 @@ const MIN_TURN_BYTES: usize = 32 << 10;
 
 /// The bytes that a chunk takes besides its text: a pointer to the text, and its counts.
 const CHUNK_BYTES: usize = 32;
+
+/// The bytes that an event takes besides its texts.
+const EVENT_BYTES: usize = 96;
 
 /// The listeners of a finished turn are cut off after this many looks in a row at which
 /// they had read no further. The object looks every ten seconds, and at its first look it
@@ -72,6 +71,15 @@ pub struct RunningTurns {
 impl RunningTurns {
     pub fn find(&self, session_id: &Id) -> Option<Rc<RunningTurn>> {
         self.running.borrow().get(session_id.as_str()).cloned()
+    }
+
+    /// The running turn that this very request began.
+    pub fn find_of_request(&self, request: &str) -> Option<Rc<RunningTurn>> {
+        let running = self.running.borrow();
+        running
+            .values()
+            .find(|turn| turn.is_of_request(request))
+            .cloned()
     }
 
     /// Stops the turn of a session, if one runs.
@@ -215,6 +223,8 @@ impl RunningTurns {
             is_continuation: turn.is_continuation,
             question_id: turn.parent_id.clone(),
             report: RefCell::default(),
+            api: turn.api.clone(),
+            events: RefCell::default(),
             chunks: RefCell::default(),
             chunk_bytes: Cell::new(0),
             turn_bytes: Cell::new(0),
@@ -267,37 +277,6 @@ impl RunningTurns {
             turn.session_id == *session_id && turn.request_id == request_id
         };
         offered.iter().find(is_it).cloned()
-    }
-}
-
-/// A socket's answer to a call. It may come before the turn that asked has ended, since
-/// a client runs its tools as soon as it receives their calls.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ClientReply {
-    pub answer: CallAnswer,
-    pub continues: bool,
-    pub client_tools: Vec<ToolDefinition>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_by: Option<AskerKind>,
-    /// The memory that the model may read and write for the caller.
-    pub reach: ModelReach,
-    /// The limits of the caller's token.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limits: Option<HolderLimits>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<StoredTrace>,
-}
-
-impl ClientReply {
-    /// The caller that answered.
-    pub fn asker(&self) -> Asker {
-        Asker {
-            kind: self.asked_by,
-            reach: self.reach,
-            limits: self.limits.clone(),
-            trace: self.trace.clone(),
-        }
     }
 }
 
@@ -358,6 +337,10 @@ pub struct RunningTurn {
     pub question_id: Option<Id>,
     /// The report of a turn that is over. An error: the turn's end could not be written.
     report: RefCell<Option<Result<TurnReport>>>,
+    /// If a request in a provider's API began the turn.
+    pub api: Option<Rc<ApiTurn>>,
+    /// What the model said, for listeners that speak that API.
+    events: RefCell<Vec<AnswerEvent>>,
     chunks: RefCell<Vec<Rc<str>>>,
     chunk_bytes: Cell<usize>,
     /// Bytes that the turn keeps besides its chunks.
@@ -385,6 +368,11 @@ pub struct RunningTurn {
 }
 
 impl RunningTurn {
+    /// Whether this request in a provider's API began the turn.
+    pub fn is_of_request(&self, request: &str) -> bool {
+        self.api.as_ref().is_some_and(|api| api.request == request)
+    }
+
     pub fn frame_header(&self, is_replay: bool) -> FrameHeader<'_> {
         FrameHeader {
             id: &self.request_id,
@@ -404,6 +392,37 @@ impl RunningTurn {
         drop(chunks);
         self.wake();
         number
+    }
+
+    /// Adds what the model said, for listeners that speak a provider's API.
+    pub fn push_event(&self, event: AnswerEvent) {
+        if self.api.is_none() {
+            return;
+        }
+        self.chunk_bytes
+            .set(self.chunk_bytes.get() + event.bytes() + EVENT_BYTES);
+        self.measure();
+        self.events.borrow_mut().push(event);
+        self.wake();
+    }
+
+    pub fn event(&self, index: usize) -> Option<AnswerEvent> {
+        self.events.borrow().get(index).cloned()
+    }
+
+    /// Waits for the event of this number; `None`: the turn ended before this event.
+    pub async fn listen_event(&self, index: usize) -> Option<AnswerEvent> {
+        poll_fn(|context| {
+            if let Some(event) = self.event(index) {
+                return Poll::Ready(Some(event));
+            }
+            if self.outcome.get().is_some() {
+                return Poll::Ready(None);
+            }
+            self.wakers.borrow_mut().push(context.waker().clone());
+            Poll::Pending
+        })
+        .await
     }
 
     /// Sets the bytes that the turn now keeps besides its chunks.
@@ -497,6 +516,7 @@ impl RunningTurn {
         }
         self.is_cut_short.set(true);
         self.chunks.take();
+        self.events.take();
         self.retold.take();
         self.reservation.resize(0);
         true
@@ -551,17 +571,4 @@ impl RunningTurn {
             waker.wake();
         }
     }
-}
-
-/// The clients that watch a session through a socket.
-pub trait Audience {
-    /// Sends a frame to every client that isn't waiting for a replay. `except` is the
-    /// id of a request whose client is left out.
-    fn tell(&self, session_id: &Id, frame: &str, except: Option<&str>);
-
-    /// Whether any client watches the session.
-    fn is_there(&self, session_id: &Id) -> bool;
-
-    /// Whether any client waits for a replay of the session's turn.
-    fn is_held(&self, session_id: &Id) -> bool;
 }

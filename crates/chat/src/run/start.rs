@@ -11,8 +11,8 @@ use crate::run::request_writer::RequestWriter;
 use crate::run::running_turns::AwaitedTurn;
 use crate::run::watchers::show_if_watched;
 use crate::run::work::TurnWork;
-use access::{Caller, permit};
-use base::error::{Code, Error, Result};
+use access::{Caller, needs_allowance, permit};
+use base::error::Result;
 use base::ids::Id;
 use models::ToolDefinition;
 use models::choice::ModelName;
@@ -76,11 +76,11 @@ fn check_wishes(caller: &Caller, request: &ChatRequest) -> Result<()> {
     if let Some(model) = &request.model {
         ModelName::parse("model", model.as_str())?;
         if !caller.may_choose_model(model.as_str()) {
-            return Err(not_allowed("model", "models"));
+            return Err(needs_allowance("model", "models"));
         }
     }
     if !request.system_instructions.is_empty() && !caller.may_set_system_instructions() {
-        return Err(not_allowed("systemInstructions", "systemInstructions"));
+        return Err(needs_allowance("systemInstructions", "systemInstructions"));
     }
     check_client_tools(caller, &request.client_tools, request.tools_field)
 }
@@ -90,16 +90,5 @@ pub fn check_client_tools(caller: &Caller, tools: &[ToolDefinition], field: &str
     if tools.is_empty() || caller.may_bring_client_tools() {
         return Ok(());
     }
-    Err(not_allowed(field, "clientTools"))
-}
-
-fn not_allowed(field: &str, allowance: &str) -> Error {
-    Error::new(
-        Code::Forbidden,
-        format!(
-            "This token does not allow `{field}`: omit it, or use a token whose \
-                 `allow.{allowance}` permits it."
-        ),
-    )
-    .with_field(field)
+    Err(needs_allowance(field, "clientTools"))
 }

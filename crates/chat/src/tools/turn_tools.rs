@@ -5,6 +5,7 @@
 use sha2::{Digest as _, Sha256};
 
 use crate::record::ToolKind;
+use crate::request::api_turn::MemoryUse;
 use crate::tools::mcp::refresh::refresh_servers;
 use crate::tools::mcp::server::ToolServer;
 use crate::tools::registered::{DeployedTools, RegisteredTool};
@@ -35,17 +36,28 @@ pub struct TurnTools<'a> {
     pub definitions: Vec<ToolDefinition>,
     /// The names of the client's tools.
     clients: Vec<String>,
+    /// Whether the client speaks a provider's API.
+    is_of_api: bool,
 }
 
 impl<'a> TurnTools<'a> {
     pub fn load(toolbox: Toolbox<'a>, deployed: &'a DeployedTools, turn: &Turn) -> Result<Self> {
         let mut definitions = tools::load_tools(&toolbox)?;
+        let api = turn.api.as_deref();
+        definitions.retain(|tool| match api.map(|api| (api.runs_tools, api.memory)) {
+            None | Some((true, MemoryUse::On)) => true,
+            Some((true, MemoryUse::Read)) => !tools::is_write(&tool.name),
+            Some((false, _) | (true, MemoryUse::Off)) => false,
+        });
         let AgentTools {
             tools: registered,
             servers,
             ..
         } = load_agent_tools(toolbox.memory.db, deployed)?;
-        for tool in &registered {
+        // Such a client has no way to approve a call.
+        let is_offered =
+            |tool: &&RegisteredTool| api.is_none_or(|api| api.runs_tools && !tool.needs_approval);
+        for tool in registered.iter().filter(is_offered) {
             push_new(&mut definitions, tool.definition.clone());
         }
         let mut clients = Vec::new();
@@ -61,6 +73,7 @@ impl<'a> TurnTools<'a> {
             servers,
             definitions,
             clients,
+            is_of_api: api.is_some(),
         })
     }
 
@@ -103,7 +116,10 @@ impl<'a> TurnTools<'a> {
             });
         }
         if self.clients.iter().any(|client| client == name) {
-            return ToolRunner::Client;
+            return match self.is_of_api {
+                true => ToolRunner::ApiClient,
+                false => ToolRunner::Client,
+            };
         }
         let registered = self.find_registered(name);
         match registered {

@@ -155,6 +155,8 @@ pub enum ToolRunner {
         asked_of: String,
     },
     Client,
+    /// The client runs it, and reads its arguments by itself, whatever they are.
+    ApiClient,
     /// Nobody runs the tool: the sentence names the tools that exist.
     Nobody(String),
 }
@@ -270,12 +272,15 @@ pub fn decide(
         None => (empty()?, Some(asked.arguments)),
     };
     let mut seen = None;
-    let state = if bad_arguments.is_some() {
+    let runner = runner(name.as_str());
+    let state = if runner == ToolRunner::ApiClient {
+        CallState::LeftToClient
+    } else if bad_arguments.is_some() {
         CallState::failed(BAD_ARGUMENTS)
     } else if index >= MAX_CALLS {
         CallState::failed(TOO_MANY)
     } else {
-        match runner(name.as_str()) {
+        match runner {
             ToolRunner::Server { asked_of } => {
                 seen = asked_of;
                 CallState::Waiting
@@ -288,7 +293,7 @@ pub fn decide(
                 approval_id: mint(),
                 asked_of,
             },
-            ToolRunner::Client => CallState::LeftToClient,
+            ToolRunner::Client | ToolRunner::ApiClient => CallState::LeftToClient,
             ToolRunner::Nobody(sentence) => CallState::failed(sentence),
         }
     };

@@ -20,9 +20,13 @@ mod room;
 pub mod store;
 pub mod window;
 
+use std::rc::Rc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::record::TurnRecord;
+use crate::request::api_turn::{self, ApiTurn};
+use crate::request::path_digest::{PathDigest, PathMessage};
 pub use crate::turn::call::{
     AskedCall, CallState, MAX_CALLS, ToolRunner, TurnCall, WholeOutput, result_event,
 };
@@ -104,6 +108,13 @@ pub struct Turn {
     pub limits: Option<HolderLimits>,
     #[serde(default)]
     pub record: TurnRecord,
+    /// If a request in a provider's API began the turn.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "api_turn::shared"
+    )]
+    pub api: Option<Rc<ApiTurn>>,
 }
 
 /// One answer of the model, and the outcomes of its calls.
@@ -417,6 +428,21 @@ impl Turn {
         messages
     }
 
+    /// The path that the client has with this turn's answer: without the calls that ran here.
+    pub fn told_path(&self, api: &ApiTurn) -> PathDigest {
+        let steps = self.steps.iter().filter(|step| !step.is_logged);
+        let texts: Vec<&str> = steps.clone().map(|step| step.text.as_str()).collect();
+        let calls = steps.flat_map(|step| &step.calls);
+        let calls = calls.filter(|call| call.state == CallState::LeftToClient);
+        let calls: Vec<(&str, &str)> = calls
+            .map(|call| (call.id.as_str(), call.name.as_str()))
+            .collect();
+        PathDigest::from_text(api.path.clone()).then(&PathMessage::Assistant {
+            text: &texts.join("\n"),
+            calls: &calls,
+        })
+    }
+
     /// The turn's events for the log, in order. The first event has the message's id,
     /// unless the turn continues a message.
     pub fn events(&self) -> Result<Vec<NewEvent>> {
@@ -536,6 +562,7 @@ mod tests {
             estimated: 0,
             is_run: false,
             calls_nobody_back: false,
+            api: None,
             room: TurnRoom::default(),
             untrusted: None,
             limits: None,

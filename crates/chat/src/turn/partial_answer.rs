@@ -87,7 +87,7 @@ impl PartialAnswer {
             AnswerPart::Usage(usage) => self.usage = usage,
             AnswerPart::Finish(reason) => self.finish_reason = reason,
             AnswerPart::CallDelta { text, .. } => self.argument_bytes += text.len(),
-            AnswerPart::CallStart { .. } | AnswerPart::Failed(_) => {}
+            AnswerPart::CallStart { .. } | AnswerPart::Failed(_) | AnswerPart::Event(_) => {}
         }
     }
 }

@@ -128,6 +128,11 @@ pub fn is_ours(name: &str) -> bool {
     TOOLS.iter().any(|tool| tool.name == name)
 }
 
+/// Whether this tool changes the memory.
+pub fn is_write(name: &str) -> bool {
+    name == set_context::TOOL.name || name == forget::TOOL.name
+}
+
 /// Whether the model can search earlier conversations.
 pub fn has_search(tools: &[ToolDefinition]) -> bool {
     let name = session_search::TOOL.name;

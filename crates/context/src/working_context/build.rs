@@ -82,7 +82,12 @@ impl WorkingContext {
         for message in self.messages.iter_mut().rev() {
             message.kept = message.kept.take().filter(|kept| {
                 let bytes = kept.parts.as_str().len();
-                let is_given = kept.by == model && bytes <= left;
+                // What a caller wrote in a provider's shape is for all of its models.
+                let is_of = model == kept.by
+                    || model
+                        .split_once(':')
+                        .is_some_and(|(provider, _)| provider == kept.by);
+                let is_given = is_of && bytes <= left;
                 left = if is_given { left - bytes } else { left };
                 is_given
             });

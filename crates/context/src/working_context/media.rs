@@ -22,6 +22,10 @@ pub fn name_file(file: &File) -> String {
 
 /// Replaces the message's files by their names.
 pub fn name_files(message: &mut ContextMessage) {
+    if message.files.is_empty() {
+        return;
+    }
+    message.forget_given();
     for file in std::mem::take(&mut message.files) {
         if !message.content.is_empty() {
             message.content.push('\n');

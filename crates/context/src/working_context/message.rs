@@ -36,9 +36,9 @@ fn from_event(row: &EventRow) -> Result<ContextMessage> {
         .transpose()
         .map_err(damaged)?;
     let mut message = ContextMessage::of_text(row.action.role(), row.content.clone());
+    let note = row.note()?;
+    message.kept = note.kept.map(Box::new);
     if message.role == Role::Assistant {
-        let note = row.note()?;
-        message.kept = note.kept.map(Box::new);
         message.untrusted = note.untrusted;
     }
     if let Some(tool) = tool {
@@ -66,6 +66,7 @@ fn from_stored(row: &EventRow, fields: &str) -> Result<Vec<ContextMessage>> {
         };
         return Ok(vec![ContextMessage {
             files,
+            kept: row.note()?.kept.map(Box::new),
             ..ContextMessage::of_text(role, row.content.clone())
         }]);
     };
@@ -73,7 +74,14 @@ fn from_stored(row: &EventRow, fields: &str) -> Result<Vec<ContextMessage>> {
     for part in parts {
         unfolding.take(part);
     }
-    Ok(unfolding.finish())
+    let mut messages = unfolding.finish();
+    // A caller's history may claim that the assistant said it.
+    if let Some(untrusted) = row.note()?.untrusted {
+        let said = messages.iter_mut();
+        let said = said.filter(|message| message.role == Role::Assistant);
+        said.for_each(|message| message.untrusted = Some(untrusted.clone()));
+    }
+    Ok(messages)
 }
 
 /// An assistant's message of the AI SDK while it is converted to context messages.

@@ -29,6 +29,7 @@ pub fn cut_to(message: &mut ContextMessage, tokens: i64) {
             && (takes(&cut) <= tokens || chars < 8)
         {
             message.content = cut;
+            message.forget_given();
             return;
         }
         chars = chars * 3 / 4;

@@ -44,6 +44,7 @@ pub fn line_of(newest_older: i64) -> i64 {
 pub fn shorten_message(message: &mut ContextMessage) {
     if let Some(short) = find_short(message) {
         message.content = short;
+        message.forget_given();
     }
 }
 

@@ -13,7 +13,7 @@ use super::decode::Decoder;
 
 /// The answer in these chunks, a line a part.
 fn heard(provider: Provider, chunks: &[&[u8]]) -> Vec<String> {
-    let mut decoder = Decoder::new(provider, CallIds::default());
+    let mut decoder = Decoder::new(provider, CallIds::default(), false);
     let mut parts = Vec::new();
     for chunk in chunks {
         parts.extend(decoder.push(chunk));

@@ -30,7 +30,7 @@ const SOCKET_S = 3600;
 export interface Grant {
   /** The only session that the request may use. Left out: all sessions. */
   sessionId?: string;
-  preset?: "chat" | "read";
+  preset?: "chat" | "read" | "model";
   operations?: string[];
   allow?: {
     models?: string[];

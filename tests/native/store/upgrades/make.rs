@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::Alice;
 use crate::chat::turns::{calls, define, said, user};
 use crate::messages::random_play::{Dice, Naive, Rules};
+use crate::provider_api::in_session;
 use crate::store::carry_over::DOCUMENTS_DDL;
 use access::{Asker, AskerKind, ModelReach};
 use api::transfer::begin_import;
@@ -105,6 +106,7 @@ pub fn make(is_searched: bool) -> Alice {
     fill_session(&alice);
     talk(&alice);
     fail(&alice);
+    speak(&alice);
     alice.ok(
         "forkSession",
         json!({"sessionId": "talked", "name": "a fork"}),
@@ -396,6 +398,14 @@ fn fill_session(alice: &Alice) {
 }
 
 /// Whole turns, with a tool, a write to the memory, and the model's reasoning.
+/// A turn that a request in a provider's API began.
+fn speak(alice: &Alice) {
+    alice.outbound.answers.borrow_mut().clear();
+    alice.outbound.answer(said("You spoke another API."));
+    let body = json!({"model": "default", "messages": [{"role": "user", "content": "spoken"}]});
+    alice.complete(&in_session("spoken"), body);
+}
+
 fn talk(alice: &Alice) {
     alice.outbound.answer(calls(&[
         ("c1", "echo", json!({"text": "hi"})),

@@ -2,8 +2,10 @@
 
 use super::recording::{AskedStep, parts_of};
 use super::{Broken, TurnDriver};
+use crate::request::api_turn::MemoryUse;
 use crate::run::retell::tell_outcome;
 use crate::run::tracing::{chat_part, part_of};
+use crate::stream::answer_events::AnswerEvent;
 use crate::tools::turn_tools::TurnTools;
 use crate::turn::Turn;
 use crate::turn::partial_answer::PartialAnswer;
@@ -163,16 +165,23 @@ impl TurnDriver<'_> {
         let scope = BlockScope::Session(&turn.session_id);
         let mut instructions = Vec::new();
         // The user's message is stored already, so a home that is slow loses nothing.
-        let frozen = match config.refresh_prompt {
-            PromptRefresh::Turn if turn.asked() == 0 => refresh(memory, scope).await?,
-            _ => freeze(memory, scope).await?,
-        };
-        if !frozen.prompt.is_empty() {
-            instructions.push(frozen.prompt);
+        let api = turn.api.as_deref();
+        let has_memory = api.is_none_or(|api| api.memory != MemoryUse::Off);
+        if has_memory {
+            let frozen = match config.refresh_prompt {
+                PromptRefresh::Turn if turn.asked() == 0 => refresh(memory, scope).await?,
+                _ => freeze(memory, scope).await?,
+            };
+            if !frozen.prompt.is_empty() {
+                instructions.push(frozen.prompt);
+            }
         }
         instructions.extend(config.system_instructions.0.iter().cloned());
         instructions.extend(turn.system_instructions.iter().cloned());
-        let reminder = find_reminder(memory, scope).await?;
+        let reminder = match has_memory {
+            true => find_reminder(memory, scope).await?,
+            false => None,
+        };
         let leaf_seq = find_place(memory.db, turn)?.seq;
         let choice = self.choice(config, turn)?;
         let window = TurnWindow::load(memory.db, memory.host, &turn.session_id, config, &choice)?;
@@ -201,9 +210,14 @@ impl TurnDriver<'_> {
                 earlier_calls: &turn.call_ids(),
                 tools: &turn_tools.definitions,
                 reminder: reminder.as_deref(),
-                max_output_tokens: window.answer_tokens,
-                temperature: config.temperature.map(|temperature| temperature.0),
+                max_output_tokens: api
+                    .and_then(|api| api.caller.max_tokens)
+                    .or(window.answer_tokens),
+                temperature: api
+                    .and_then(|api| api.caller.temperature)
+                    .or(config.temperature.map(|temperature| temperature.0)),
                 reasoning_effort: config.reasoning_effort,
+                caller: api.map(|api| &api.caller),
             };
             heard.untrusted = find_untrusted(&context, reminder.as_deref());
             let tools = tools_tokens(&turn_tools.definitions);
@@ -221,11 +235,16 @@ impl TurnDriver<'_> {
             heard.sent_at = Some(self.now());
             open(memory.outbound, &choice, &request, true).await?
         };
+        let is_native = api.is_some_and(|api| stream.is_in(api.caller.api));
+        self.running.push_event(AnswerEvent::Step { is_native });
         // The demo may have stood in for the chosen model.
         heard.model = Some(stream.model.clone());
         while let Some(part) = stream.next().await? {
             if let AnswerPart::Failed(sentence) = part {
                 return Err(Error::new(Code::ModelFailed, sentence));
+            }
+            if api.is_some() && AnswerEvent::is_told(&part) {
+                self.running.push_event(AnswerEvent::Part(part.clone()));
             }
             let chunks = self.writer.borrow_mut().say(&part);
             self.tell(chunks);

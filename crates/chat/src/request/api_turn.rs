@@ -1,0 +1,56 @@
+//! A turn that a request in a provider's API began: what such a turn keeps until it is over.
+
+use serde::{Deserialize, Serialize};
+
+use models::caller_fields::CallerFields;
+
+/// What a request lets the model do with the agent's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemoryUse {
+    /// Neither the prompt nor a tool.
+    Off,
+    /// The prompt, and the tools that change nothing.
+    Read,
+    #[default]
+    On,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiTurn {
+    /// What goes through to the provider.
+    pub caller: CallerFields,
+    /// The digest of the path that the answer follows.
+    pub path: String,
+    /// The digest of the request: a repeated one joins the turn.
+    pub request: String,
+    /// The request named a key, so its answer may be asked for again when the turn is over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_key: bool,
+    pub memory: MemoryUse,
+    /// Whether tools run here. If the caller says which tool the model is to call, none does.
+    pub runs_tools: bool,
+}
+
+/// How a turn stores what its copies share.
+pub mod shared {
+    use std::rc::Rc;
+
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    use super::ApiTurn;
+
+    pub fn serialize<S: Serializer>(
+        api: &Option<Rc<ApiTurn>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        api.as_deref().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Rc<ApiTurn>>, D::Error> {
+        Option::<ApiTurn>::deserialize(deserializer).map(|api| api.map(Rc::new))
+    }
+}

@@ -1,0 +1,252 @@
+//! Makes a turn from a request in a provider's API. One transaction writes what the log lacks
+//! of the request's history, the caller's results, and the turn. Its caller has looked up, in the
+//! same breath, where in the log the history goes on.
+//!
+//! Of such a history the log takes what its caller claims that the assistant said, as the
+//! caller's words: each such message says `source: client` in its metadata, and what the model
+//! makes of it counts as imported.
+
+use std::rc::Rc;
+
+use crate::record::TurnRecord;
+use crate::request::answers::ClientAnswer;
+use crate::request::api_turn::ApiTurn;
+use crate::request::known_messages::{
+    KnownMessage, event_id, find_answers_end, find_leaf_id, load_message,
+};
+use crate::request::plan::{Answered, RequestPlan, TurnPosition};
+use crate::run::agent::Agent;
+use crate::run::answer_log::AnswerLog;
+use crate::run::request_writer::{RequestWriter, turn_in_progress};
+use crate::run::start::check_client_tools;
+use crate::run::watchers::show_if_watched;
+use crate::run::work::TurnWork;
+use crate::turn::store::{has_turn, insert_turn};
+use crate::turn::{Turn, TurnRoom};
+use access::{ModelReach, needs_allowance};
+use base::database::atomically;
+use base::error::{Error, Result};
+use base::ids::Id;
+use log::MAX_EVENTS;
+use log::append::{Parent, append};
+use log::event::NewEvent;
+use log::find::find_seqs;
+use log::sessions::session_exists;
+use log::tip::get_tip;
+use models::{TokenUsage, ToolDefinition};
+use store::config::load_config;
+use store::meter::Meter;
+use store::path_digests;
+
+/// Where the history goes on that the log has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ApiPlace {
+    /// The log has nothing of the history.
+    Root,
+    AtLeaf,
+    /// The history is known up to this event.
+    After(i64),
+}
+
+/// A request in a provider's API, for a session.
+pub struct ApiRequest {
+    pub api: ApiTurn,
+    /// The model, if the request names another than the agent's.
+    pub model: Option<Id>,
+    pub system_instructions: Vec<String>,
+    pub client_tools: Vec<ToolDefinition>,
+    pub place: ApiPlace,
+    /// The results of calls that wait for the caller at that place.
+    pub answers: Vec<ClientAnswer>,
+    /// What the log lacks, in order.
+    pub events: Vec<NewEvent>,
+}
+
+/// Checks what the caller's token allows, writes the request, and begins its turn.
+pub fn start_api(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    request: ApiRequest,
+    turn_id: &str,
+) -> Result<TurnWork> {
+    let caller = agent.caller;
+    if let Some(model) = &request.model
+        && !caller.may_choose_model(model.as_str())
+    {
+        return Err(needs_allowance("model", "models"));
+    }
+    if !request.system_instructions.is_empty() && !caller.may_set_system_instructions() {
+        return Err(needs_allowance("system", "systemInstructions"));
+    }
+    check_client_tools(caller, &request.client_tools, "tools")?;
+    if agent.turns.find(session_id).is_some() || has_turn(agent.db, session_id)? {
+        return Err(turn_in_progress());
+    }
+    let kept = kept_bytes(&request);
+    let reservation = agent.turns.reserve(kept)?;
+    let writer = RequestWriter::of(agent, session_id, agent.caller.asker());
+    let turn = atomically(agent.db, || writer.write_api(&request, turn_id))?;
+    // The turn is stored now: nothing below may keep it from beginning.
+    let work = agent.begin(turn, reservation);
+    show_if_watched(agent, session_id, Some(turn_id));
+    Ok(work)
+}
+
+/// Bytes of the request that its turn keeps.
+fn kept_bytes(request: &ApiRequest) -> usize {
+    let texts = request.system_instructions.iter().map(String::len);
+    let tools = request.client_tools.iter();
+    let tools = tools.map(|tool| tool.description.len() + tool.parameters.get().len());
+    let given = request
+        .api
+        .caller
+        .tools
+        .values()
+        .map(|tool| tool.get().len());
+    let system = request
+        .api
+        .caller
+        .system
+        .iter()
+        .map(|block| block.get().len());
+    texts.chain(tools).chain(given).chain(system).sum::<usize>()
+        + request.api.caller.fields.as_str().len()
+}
+
+impl RequestWriter<'_> {
+    /// Part of a transaction.
+    fn write_api(&self, request: &ApiRequest, turn_id: &str) -> Result<Turn> {
+        let (db, host) = (self.db, self.host);
+        if !session_exists(db, self.session_id)? {
+            self.create_session()?;
+        }
+        let config = load_config(db, self.deployed)?;
+        let known = match request.place {
+            ApiPlace::After(seq) => {
+                let copied_seq = get_tip(db, self.session_id)?.copied_seq;
+                load_message(db, self.session_id, seq, copied_seq)?
+            }
+            ApiPlace::Root | ApiPlace::AtLeaf => None,
+        };
+        let mut parent = match request.place {
+            ApiPlace::Root => None,
+            ApiPlace::AtLeaf => find_leaf_id(db, self.session_id)?,
+            ApiPlace::After(seq) => Some(event_id(db, self.session_id, seq)?),
+        };
+        let mut reach = self.asker.reach;
+        let mut continued: Option<&KnownMessage> = None;
+        if let (Some(known), false) = (&known, request.answers.is_empty()) {
+            self.write_answers(request, known)?;
+            reach = reach.min(known.reach()?);
+            parent = find_answers_end(db, self.session_id, &known.stored.id)?;
+            continued = Some(known).filter(|_| request.events.is_empty());
+        }
+        if request.events.is_empty()
+            && let Some(asked) = &parent
+        {
+            reach = reach.min(self.reach_of(asked)?);
+        }
+        for some in request.events.chunks(MAX_EVENTS) {
+            let place = parent.map_or(Parent::Root, Parent::After);
+            let appended = append(db, host, self.session_id, some, &place, None)?;
+            let last = appended.events.into_iter().next_back();
+            parent = last
+                .map(|last| Id::parse(last.id))
+                .transpose()
+                .map_err(Error::storage)?;
+        }
+        let Some(asked) = parent else {
+            return Err(nothing_to_answer());
+        };
+        let seqs = find_seqs(db, self.session_id, std::iter::once(&asked))?;
+        let asked_seq = seqs.get(asked.as_str()).copied().unwrap_or_default();
+        path_digests::note(db, self.session_id, &request.api.path, asked_seq, false)?;
+        let meter = Meter {
+            db,
+            host,
+            config: &config,
+            token: self.asker.limits.as_ref(),
+            budget: None,
+        };
+        // A turn that goes on after the caller's results is the same turn.
+        meter.admit(continued.is_none())?;
+        let answer_seq = get_tip(db, self.session_id)?.last_seq() + 1;
+        let message_id = match continued {
+            Some(known) => known.stored.id.clone(),
+            None => Id::mint_event(host, answer_seq).as_str().to_owned(),
+        };
+        let mut turn = Turn {
+            id: turn_id.to_owned(),
+            session_id: self.session_id.clone(),
+            message_id,
+            is_continuation: continued.is_some(),
+            parent_id: Some(asked),
+            answer_seq,
+            max_steps: usize::try_from(config.max_steps.0).unwrap_or(1),
+            model: request
+                .model
+                .as_ref()
+                .map(|model| model.as_str().to_owned()),
+            system_instructions: request.system_instructions.clone(),
+            client_tools: request.client_tools.clone(),
+            only_session: (!reach.is_agent()).then(|| self.session_id.clone()),
+            agent_memory: reach == ModelReach::SessionAndMemory,
+            declined: Vec::new(),
+            steps: Vec::new(),
+            usage: TokenUsage::default(),
+            cost: 0.0,
+            asked_model: None,
+            estimated: 0,
+            is_run: false,
+            calls_nobody_back: false,
+            room: TurnRoom::default(),
+            untrusted: None,
+            limits: self.asker.limits.clone(),
+            record: TurnRecord {
+                started_at: host.now_ms(),
+                asked_by: self.asked_by(),
+                trace: self.begin_trace(),
+                ..TurnRecord::default()
+            },
+            api: Some(Rc::new(request.api.clone())),
+        };
+        insert_turn(db, &mut turn, answer_seq)?;
+        Ok(turn)
+    }
+
+    fn write_answers(&self, request: &ApiRequest, known: &KnownMessage) -> Result<()> {
+        let authority = self.asker.authority();
+        let answers = AnswerLog {
+            db: self.db,
+            host: self.host,
+            session_id: self.session_id,
+            authority: &authority,
+        };
+        let message_id = &known.stored.id;
+        let planned = RequestPlan {
+            place: TurnPosition::Within(message_id.clone()),
+            new_user_messages: Vec::new(),
+            edited: None,
+            answers: request
+                .answers
+                .iter()
+                .map(|answer| Answered {
+                    message_id: message_id.clone(),
+                    answer: answer.clone(),
+                })
+                .collect(),
+            approvals: Vec::new(),
+            still_open: Vec::new(),
+        };
+        answers
+            .take_answers(&planned, std::slice::from_ref(known))
+            .map(drop)
+    }
+}
+
+fn nothing_to_answer() -> Error {
+    Error::invalid(
+        "messages",
+        "`messages` holds nothing to answer: send a user's message.",
+    )
+}

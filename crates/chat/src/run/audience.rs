@@ -1,0 +1,54 @@
+//! The clients that watch a session through a socket, and what they answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::request::answers::CallAnswer;
+use access::{Asker, AskerKind, ModelReach};
+use base::ids::Id;
+use base::trace::StoredTrace;
+use models::ToolDefinition;
+use store::limits::HolderLimits;
+
+/// The clients that watch a session through a socket.
+pub trait Audience {
+    /// Sends a frame to every client that isn't waiting for a replay. `except` is the
+    /// id of a request whose client is left out.
+    fn tell(&self, session_id: &Id, frame: &str, except: Option<&str>);
+
+    /// Whether any client watches the session.
+    fn is_there(&self, session_id: &Id) -> bool;
+
+    /// Whether any client waits for a replay of the session's turn.
+    fn is_held(&self, session_id: &Id) -> bool;
+}
+
+/// A socket's answer to a call. It may come before the turn that asked has ended, since
+/// a client runs its tools as soon as it receives their calls.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientReply {
+    pub answer: CallAnswer,
+    pub continues: bool,
+    pub client_tools: Vec<ToolDefinition>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<AskerKind>,
+    /// The memory that the model may read and write for the caller.
+    pub reach: ModelReach,
+    /// The limits of the caller's token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<HolderLimits>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<StoredTrace>,
+}
+
+impl ClientReply {
+    /// The caller that answered.
+    pub fn asker(&self) -> Asker {
+        Asker {
+            kind: self.asked_by,
+            reach: self.reach,
+            limits: self.limits.clone(),
+            trace: self.trace.clone(),
+        }
+    }
+}

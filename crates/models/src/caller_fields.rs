@@ -1,0 +1,154 @@
+//! What a request in a provider's own API asks for beside the conversation. If the model is the
+//! provider's, its fields, its tools and its system blocks go through as the caller wrote them.
+//!
+//! The rule this file protects: the caller's fields go before ours, and never in place of the
+//! conversation, the model, or the tools that run here.
+
+use std::collections::BTreeMap;
+
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::choice::Provider;
+use base::json::{self, JsonObject, RawValue};
+
+/// An API of a provider, which clients may speak here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProviderApi {
+    /// OpenAI's Chat Completions.
+    ChatCompletions,
+    /// Anthropic's Messages.
+    Messages,
+}
+
+impl ProviderApi {
+    /// The provider whose API it is.
+    pub fn provider(self) -> Provider {
+        match self {
+            Self::ChatCompletions => Provider::OpenAi,
+            Self::Messages => Provider::Anthropic,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallerFields {
+    pub api: ProviderApi,
+    /// Whether the caller wants its answer in events.
+    pub is_streamed: bool,
+    /// The fields that go through.
+    pub fields: JsonObject,
+    /// The caller's tools as it wrote them, by name.
+    pub tools: BTreeMap<String, Box<RawValue>>,
+    /// The caller's system prompt in blocks. They stand for the last [`Self::system_texts`] texts of
+    /// the system prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub system: Vec<Box<RawValue>>,
+    #[serde(default)]
+    pub system_texts: usize,
+    /// The marks for the provider's cache in the caller's system prompt and tools.
+    #[serde(default)]
+    pub cache_marks: usize,
+    /// The most tokens of the answer, and the temperature, for a model of another provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The header `anthropic-beta`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beta: Option<String>,
+}
+
+/// The data of a message that was written in a provider's shape, as
+/// [`Kept`](log::note::Kept): the message, or its blocks, as the caller wrote them.
+#[derive(Deserialize)]
+struct Given<'a> {
+    #[serde(borrow)]
+    given: &'a RawValue,
+}
+
+/// The data under which a message in a provider's shape is kept. `json` is a value.
+pub fn kept_as_given(json: &str) -> Option<JsonObject> {
+    json::decode(&format!(r#"{{"given":{json}}}"#)).ok()
+}
+
+/// What the caller wrote, in the data that is kept with a message.
+pub fn find_given(parts: &JsonObject) -> Option<&RawValue> {
+    json::decode::<Given<'_>>(parts.as_str())
+        .ok()
+        .map(|it| it.given)
+}
+
+/// The most fields of an object that is read here.
+const MAX_FIELDS: usize = 1_000;
+
+/// The fields of an object, in the order in which they stand.
+struct ObjectFields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = ObjectFields<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    if fields.len() == MAX_FIELDS {
+                        return Err(A::Error::custom("too many fields"));
+                    }
+                    fields.push(field);
+                }
+                Ok(ObjectFields(fields))
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+/// The fields of an object's text; none if it is no object, or has more than a thousand.
+pub fn fields_of(object: &str) -> Vec<(String, &RawValue)> {
+    json::decode::<ObjectFields<'_>>(object).map_or_else(|_| Vec::new(), |fields| fields.0)
+}
+
+/// Our fields that make no sense beside one of the caller's.
+const REPLACED: &[(&str, &[&str])] = &[
+    ("max_tokens", &["max_completion_tokens"]),
+    ("max_completion_tokens", &["max_tokens"]),
+    ("thinking", &["temperature", "output_config"]),
+    ("output_config", &["thinking"]),
+];
+
+impl CallerFields {
+    /// A request's body with the caller's fields in place of ours.
+    pub(crate) fn merge_into(&self, body: &str) -> String {
+        let given = fields_of(self.fields.as_str());
+        let is_given = |name: &str| given.iter().any(|(given, _)| given == name);
+        let is_replaced = |name: &str| {
+            is_given(name)
+                || REPLACED
+                    .iter()
+                    .any(|(theirs, ours)| is_given(theirs) && ours.contains(&name))
+        };
+        let ours = fields_of(body);
+        let kept = ours.iter().filter(|(name, _)| !is_replaced(name));
+        let mut merged = String::with_capacity(body.len() + self.fields.as_str().len() + 2);
+        for (name, value) in kept.chain(&given) {
+            merged.push(if merged.is_empty() { '{' } else { ',' });
+            json::push_quoted(&mut merged, name);
+            merged.push(':');
+            merged.push_str(value.get());
+        }
+        merged.push('}');
+        merged
+    }
+
+    /// The tool as the caller wrote it, if it is the caller's.
+    pub(crate) fn find_tool(&self, name: &str) -> Option<&RawValue> {
+        self.tools.get(name).map(AsRef::as_ref)
+    }
+}

@@ -1,0 +1,434 @@
+//! Writes a turn's answer as Messages does: in events, or whole.
+//!
+//! If the model speaks this API, its own events go through, so that nothing of them is lost. The
+//! calls that run here are left out of them, the blocks of several requests to the model make one
+//! answer, and what they used is added up.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use crate::events::Calls;
+use crate::numbers::{add, messages_usage, renew};
+use base::json::{self, json};
+use chat::stream::answer_events::AnswerEvent;
+use models::{AnswerPart, FinishReason, TokenUsage};
+
+pub struct MessagesAnswer {
+    is_streamed: bool,
+    id: String,
+    model: String,
+    calls: Calls,
+    is_native: bool,
+    has_begun: bool,
+    /// The blocks so far, of all requests to the model.
+    blocks: usize,
+    /// The number of each of the provider's blocks in the answer. `None`: its call runs here.
+    numbers: HashMap<u64, Option<usize>>,
+    /// The block that is open, and its kind, where events are made of parts.
+    open: Option<&'static str>,
+    /// What earlier requests to the model used, and what the present one does.
+    earlier: Map<String, Value>,
+    usage: Map<String, Value>,
+    /// An event that begins a call, until its id is known.
+    pending: Option<Value>,
+    /// The end of a request to the model that goes on by itself.
+    is_held: bool,
+    has_stopped: bool,
+    stop: Option<&'static str>,
+    /// The newest whole answer of the provider, and the blocks of all.
+    native: Option<Value>,
+    content: Vec<Value>,
+    out: Vec<String>,
+}
+
+impl MessagesAnswer {
+    pub fn new(
+        (id, model): (String, String),
+        tools: impl Iterator<Item = String>,
+        is_streamed: bool,
+    ) -> Self {
+        Self {
+            is_streamed,
+            id,
+            model,
+            calls: Calls::new(tools),
+            is_native: false,
+            has_begun: false,
+            blocks: 0,
+            numbers: HashMap::new(),
+            open: None,
+            earlier: Map::new(),
+            usage: Map::new(),
+            pending: None,
+            is_held: false,
+            has_stopped: false,
+            stop: None,
+            native: None,
+            content: Vec::new(),
+            out: Vec::new(),
+        }
+    }
+
+    /// Takes what the model said. Returns the events that are to be sent, as JSON.
+    pub fn take(&mut self, event: AnswerEvent) -> Vec<String> {
+        match event {
+            AnswerEvent::Step { is_native } => {
+                self.flush();
+                self.close();
+                self.is_native = is_native;
+                self.is_held = false;
+                self.calls.begin_step();
+                self.numbers.clear();
+                let used = std::mem::take(&mut self.usage);
+                add(&mut self.earlier, &used);
+            }
+            AnswerEvent::Part(AnswerPart::Event(json)) => {
+                self.flush();
+                if let Ok(value) = json::decode_tree(&json) {
+                    self.take_native(value);
+                }
+            }
+            AnswerEvent::Part(part) => self.take_part(part),
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    fn take_native(&mut self, event: Value) {
+        let kind = event
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        match (self.is_streamed, kind) {
+            (false, "message") => self.native = Some(event),
+            (true, "message") | (false, _) => self.is_native = false,
+            (true, "content_block_start") if is_call(&event) => self.pending = Some(event),
+            (true, _) => self.tell_native(event),
+        }
+    }
+
+    /// Sends the event that waits for the id of its call.
+    fn flush(&mut self) {
+        if let Some(event) = self.pending.take() {
+            self.tell_native(event);
+        }
+    }
+
+    fn tell_native(&mut self, mut event: Value) {
+        let kind = event
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let index = event.get("index").and_then(Value::as_u64);
+        match kind.as_str() {
+            "message_start" => {
+                let usage = event
+                    .get("message")
+                    .and_then(|message| message.get("usage"));
+                if let Some(Value::Object(usage)) = usage {
+                    renew(&mut self.usage, usage);
+                }
+                if self.has_begun {
+                    return;
+                }
+                self.has_begun = true;
+            }
+            "content_block_start" => {
+                let mut number = Some(self.blocks);
+                if is_call(&event) {
+                    let newest = self.calls.begun.last();
+                    let newest = newest.filter(|call| call.number.is_some());
+                    match (newest, event.get_mut("content_block")) {
+                        (Some(call), Some(block)) => set(block, "id", call.id.clone().into()),
+                        _ => number = None,
+                    }
+                }
+                self.blocks += usize::from(number.is_some());
+                if let Some(index) = index {
+                    self.numbers.insert(index, number);
+                }
+            }
+            "message_delta" => {
+                if let Some(Value::Object(usage)) = event.get("usage") {
+                    renew(&mut self.usage, usage);
+                }
+                self.is_held = self.calls.are_all_ours();
+                let mut usage = self.earlier.clone();
+                add(&mut usage, &self.usage);
+                if let Some(Value::Object(told)) = event.get_mut("usage") {
+                    for (name, value) in told.iter_mut() {
+                        if let Some(sum) = usage.get(name) {
+                            value.clone_from(sum);
+                        }
+                    }
+                }
+                if self.is_held {
+                    return;
+                }
+            }
+            "message_stop" => {
+                if self.is_held {
+                    return;
+                }
+                self.has_stopped = true;
+            }
+            _ => {}
+        }
+        if let Some(index) = index {
+            match self.numbers.get(&index) {
+                Some(Some(number)) => set(&mut event, "index", (*number).into()),
+                Some(None) => return,
+                None => {}
+            }
+        }
+        // A `ping` may come before the message begins, here as there.
+        self.out.push(json::text(&event));
+    }
+
+    fn take_part(&mut self, part: AnswerPart) {
+        match part {
+            AnswerPart::Text(text) if self.tells_parts() => {
+                self.open_block("text", json!({"type": "text", "text": ""}));
+                self.tell_delta(json!({"type": "text_delta", "text": text}));
+            }
+            AnswerPart::Text(text) if !self.is_streamed => self.collect_text(&text),
+            AnswerPart::CallStart { index, id, name } => {
+                let call = self.calls.begin(index, id.clone(), &name);
+                let is_clients = call.number.is_some();
+                if is_clients && self.tells_parts() {
+                    self.close();
+                    let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
+                    self.open_block("tool_use", block);
+                }
+            }
+            AnswerPart::CallDelta { index, text } => {
+                let call = self.calls.find_mut(index);
+                let is_clients = call.is_some_and(|call| {
+                    call.has_pieces = true;
+                    call.number.is_some()
+                });
+                if is_clients && self.tells_parts() {
+                    self.tell_delta(json!({"type": "input_json_delta", "partial_json": text}));
+                }
+            }
+            AnswerPart::Call {
+                index,
+                id,
+                name,
+                arguments,
+            } => {
+                let call = self.calls.find_mut(index);
+                let told = call.map(|call| (call.number, call.has_pieces));
+                let Some((Some(_), has_pieces)) = told else {
+                    return;
+                };
+                if self.tells_parts() {
+                    if !has_pieces {
+                        self.tell_delta(
+                            json!({"type": "input_json_delta", "partial_json": arguments}),
+                        );
+                    }
+                    self.close();
+                } else if !self.is_streamed && !self.is_native {
+                    let input = json::decode_tree(&arguments).unwrap_or_else(|_| json!({}));
+                    self.content
+                        .push(json!({"type": "tool_use", "id": id, "name": name, "input": input}));
+                }
+            }
+            AnswerPart::Usage(usage) => self.take_usage(usage),
+            AnswerPart::Finish(reason) => {
+                self.flush();
+                self.close();
+                if self.native.is_some() && self.is_native {
+                    self.collect_native();
+                }
+                if !self.calls.are_all_ours() {
+                    self.stop = Some(name_of(reason));
+                }
+            }
+            AnswerPart::Text(_)
+            | AnswerPart::Reasoning(_)
+            | AnswerPart::Kept(_)
+            | AnswerPart::Event(_)
+            | AnswerPart::Failed(_) => {}
+        }
+    }
+
+    fn take_usage(&mut self, usage: TokenUsage) {
+        let native = self.native.as_ref().filter(|_| self.is_native);
+        match native.and_then(|native| native.get("usage")?.as_object()) {
+            Some(usage) => self.usage = usage.clone(),
+            // The events of this API have said it.
+            None if self.is_native => {}
+            None => self.usage = messages_usage(usage),
+        }
+    }
+
+    /// Whether the events are made of parts.
+    fn tells_parts(&self) -> bool {
+        self.is_streamed && !self.is_native
+    }
+
+    fn begin(&mut self) {
+        if self.has_begun {
+            return;
+        }
+        self.has_begun = true;
+        let message = self.bare(json!({"input_tokens": 0, "output_tokens": 0}));
+        self.push(json!({"type": "message_start", "message": message}));
+    }
+
+    /// The message without content.
+    fn bare(&self, usage: Value) -> Value {
+        json!({
+            "id": self.id,
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": [],
+            "stop_reason": null,
+            "stop_sequence": null,
+            "usage": usage
+        })
+    }
+
+    fn open_block(&mut self, kind: &'static str, block: Value) {
+        if self.open == Some(kind) {
+            return;
+        }
+        self.begin();
+        self.close();
+        self.open = Some(kind);
+        let index = self.blocks;
+        self.push(json!({"type": "content_block_start", "index": index, "content_block": block}));
+    }
+
+    fn tell_delta(&mut self, delta: Value) {
+        let index = self.blocks;
+        self.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+    }
+
+    fn close(&mut self) {
+        if self.open.take().is_some() {
+            let index = self.blocks;
+            self.blocks += 1;
+            self.push(json!({"type": "content_block_stop", "index": index}));
+        }
+    }
+
+    fn push(&mut self, event: Value) {
+        self.out.push(json::text(&event));
+    }
+
+    fn collect_text(&mut self, text: &str) {
+        if self.is_native {
+            // The whole answer has it in its blocks.
+            return;
+        }
+        let last = self
+            .content
+            .last_mut()
+            .filter(|block| block.get("type") == Some(&"text".into()));
+        match last.and_then(|block| block.get_mut("text")) {
+            Some(Value::String(so_far)) => so_far.push_str(text),
+            _ => self.content.push(json!({"type": "text", "text": text})),
+        }
+    }
+
+    /// The blocks of a whole answer, without the calls that run here.
+    fn collect_native(&mut self) {
+        let content = self
+            .native
+            .as_mut()
+            .and_then(|native| native.get_mut("content"));
+        let Some(Value::Array(blocks)) = content.map(Value::take) else {
+            return;
+        };
+        let mut begun = self.calls.begun.iter();
+        for mut block in blocks {
+            if block.get("type") == Some(&"tool_use".into()) {
+                let known = begun.next().filter(|call| call.number.is_some());
+                let Some(call) = known else {
+                    continue;
+                };
+                set(&mut block, "id", call.id.clone().into());
+            }
+            self.content.push(block);
+        }
+    }
+
+    fn total(&self) -> Map<String, Value> {
+        let mut usage = self.earlier.clone();
+        add(&mut usage, &self.usage);
+        usage
+    }
+
+    /// The last events of a turn that is over.
+    pub fn end(&mut self) -> Vec<String> {
+        self.flush();
+        if !self.has_stopped {
+            self.has_stopped = true;
+            self.begin();
+            self.close();
+            let stop = self.stop.unwrap_or("end_turn");
+            let usage = Value::Object(self.total());
+            self.push(json!({
+                "type": "message_delta",
+                "delta": {"stop_reason": stop, "stop_sequence": null},
+                "usage": usage
+            }));
+            self.push(json!({"type": "message_stop"}));
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// The whole answer.
+    pub fn whole(&mut self) -> Value {
+        let usage = Value::Object(self.total());
+        let native = self.native.take().filter(|_| self.is_native);
+        let is_native = native.is_some();
+        let mut answer = native.unwrap_or_else(|| self.bare(json!({})));
+        set(&mut answer, "usage", usage);
+        set(
+            &mut answer,
+            "content",
+            Value::Array(std::mem::take(&mut self.content)),
+        );
+        if !is_native {
+            set(
+                &mut answer,
+                "stop_reason",
+                self.stop.unwrap_or("end_turn").into(),
+            );
+        }
+        answer
+    }
+}
+
+fn is_call(event: &Value) -> bool {
+    let block = event.get("content_block");
+    block.is_some_and(|block| block.get("type") == Some(&"tool_use".into()))
+}
+
+fn set(value: &mut Value, name: &str, to: Value) {
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert(name.to_owned(), to);
+    }
+}
+
+fn name_of(reason: FinishReason) -> &'static str {
+    match reason {
+        FinishReason::Length => "max_tokens",
+        FinishReason::ContentFilter => "refusal",
+        FinishReason::ToolCalls => "tool_use",
+        FinishReason::Stop | FinishReason::Error | FinishReason::Other => "end_turn",
+    }
+}
+
+/// The headers' name of an event.
+pub fn event_name(event: &str) -> String {
+    let kind = json::decode_tree(event).ok();
+    let kind = kind.as_ref().and_then(|event| event.get("type")?.as_str());
+    kind.unwrap_or("message").to_owned()
+}

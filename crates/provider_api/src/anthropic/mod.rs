@@ -1,0 +1,5 @@
+//! Anthropic's Messages.
+
+pub mod answer;
+pub mod count;
+pub mod request;

@@ -1,0 +1,349 @@
+//! Reads a request of Messages.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::openai::request::arguments_of;
+use crate::request::{
+    GivenTools, Item, ItemCall, MAX_GIVEN_BYTES, MAX_ITEMS, MAX_PARTS, MAX_TOOLS, MAX_TOOLS_BYTES,
+    ParsedRequest, RequestFields, check_tool_names, count_marks, digest_of_part, file_part,
+    find_in, find_text, flag_in, has_others, id_in, keep_given, object_of, text_in, text_part,
+    values,
+};
+use base::action::Action;
+use base::error::{Error, Result};
+use base::json::{self, JsonObject, RawValue};
+use chat::request::client_tools::check_name;
+use models::ToolDefinition;
+use models::caller_fields::fields_of;
+
+/// The schema of a tool whose definition the provider has.
+const ANY_OBJECT: &str = r#"{"type":"object"}"#;
+
+/// The text that stands for a block in the provider's own form.
+const IN_OWN_FORM: &str = "(A block of this message is in a form that only its provider reads.)";
+
+pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
+    let body: JsonObject = json::parse(body)?;
+    let mut fields = RequestFields::of("body", body.as_str())?;
+    let model = match fields.take("model") {
+        Some(model) => text_in("model", model)?,
+        None => return Err(Error::invalid("model", "`model` is missing.")),
+    };
+    let is_streamed = flag_in("stream", fields.take("stream"))?;
+    let choice = fields.find("tool_choice");
+    let is_choice_free =
+        choice.is_none_or(|choice| choice.get() == "null" || find_text(choice, "type") == "auto");
+    let (tools, given_tools) = match fields.take("tools") {
+        Some(tools) => parse_tools(tools)?,
+        None => (Vec::new(), BTreeMap::new()),
+    };
+    let (system, system_blocks) = match fields.take("system") {
+        Some(system) => parse_system(system)?,
+        None => (Vec::new(), Vec::new()),
+    };
+    let messages = fields
+        .take("messages")
+        .ok_or_else(|| Error::invalid("messages", "`messages` is missing."))?;
+    let items = parse_messages(messages)?;
+    // The marks in messages move with each request. Ours take their place.
+    fields.take("cache_control");
+    let given = given_tools.values().map(|tool: &Box<RawValue>| tool.get());
+    let marks = given.chain(
+        system_blocks
+            .iter()
+            .map(|block: &Box<RawValue>| block.get()),
+    );
+    let cache_marks = marks.map(count_marks).sum();
+    let number = |name: &str| fields.find(name).map(RawValue::get);
+    Ok(ParsedRequest {
+        model,
+        is_streamed,
+        wants_usage: true,
+        system,
+        cache_marks,
+        system_blocks,
+        items,
+        tools,
+        given_tools,
+        is_choice_free,
+        max_tokens: number("max_tokens").and_then(|text| json::decode(text).ok()),
+        temperature: number("temperature").and_then(|text| json::decode(text).ok()),
+        fields: fields.into_object()?,
+    })
+}
+
+fn parse_tools(tools: &RawValue) -> Result<GivenTools> {
+    if tools.get().len() > MAX_TOOLS_BYTES {
+        let actual = tools.get().len();
+        return Err(
+            Error::payload_too_large("`tools`", MAX_TOOLS_BYTES, actual).with_field("tools")
+        );
+    }
+    let mut parsed = Vec::new();
+    let mut given = BTreeMap::new();
+    for (index, tool) in values::<MAX_TOOLS>("tools", tools)?.into_iter().enumerate() {
+        let field = format!("tools[{index}]");
+        RequestFields::of(&field, tool.get())?;
+        let name = find_text(tool, "name");
+        check_name(&format!("{field}.name"), &name)?;
+        let schema = find_in(tool, "input_schema").filter(|it| it.get().starts_with('{'));
+        parsed.push(ToolDefinition {
+            description: find_text(tool, "description"),
+            parameters: match schema {
+                Some(schema) => schema.to_owned(),
+                None => json::raw(ANY_OBJECT.to_owned())?,
+            },
+            name: name.clone(),
+        });
+        given.insert(name, tool.to_owned());
+    }
+    check_tool_names(&parsed)?;
+    Ok((parsed, given))
+}
+
+/// The system prompt's text, and its blocks if it has more than text.
+fn parse_system(system: &RawValue) -> Result<(Vec<String>, Vec<Box<RawValue>>)> {
+    if system.get().starts_with('"') {
+        let text = text_in("system", system)?;
+        return Ok((
+            Some(text)
+                .filter(|text| !text.is_empty())
+                .into_iter()
+                .collect(),
+            Vec::new(),
+        ));
+    }
+    let blocks = values::<MAX_PARTS>("system", system)?;
+    let texts = blocks.iter().map(|block| find_text(block, "text"));
+    let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+    let is_plain = blocks
+        .iter()
+        .all(|block| !has_others(block, &["type", "text"]));
+    let given = match is_plain {
+        true => Vec::new(),
+        false => blocks.into_iter().map(ToOwned::to_owned).collect(),
+    };
+    // One text, so that the blocks stand for exactly one.
+    let text = texts.join("\n\n");
+    Ok((
+        Some(text)
+            .filter(|text| !text.is_empty())
+            .into_iter()
+            .collect(),
+        given,
+    ))
+}
+
+fn parse_messages(messages: &RawValue) -> Result<Vec<Item>> {
+    let mut items = Vec::new();
+    for (index, message) in values::<MAX_ITEMS>("messages", messages)?
+        .into_iter()
+        .enumerate()
+    {
+        let field = format!("messages[{index}]");
+        let parts = RequestFields::of(&field, message.get())?;
+        let content = parts.find("content").ok_or_else(|| {
+            let field = format!("{field}.content");
+            Error::invalid(&field, format!("`{field}` is missing."))
+        })?;
+        match find_text(message, "role").as_str() {
+            "user" => parse_user(&format!("{field}.content"), content, &mut items)?,
+            "assistant" => items.push(parse_assistant(&format!("{field}.content"), content)?),
+            _ => {
+                let field = format!("{field}.role");
+                let message = format!("`{field}` must be `user` or `assistant`.");
+                return Err(Error::invalid(&field, message));
+            }
+        }
+    }
+    Ok(items)
+}
+
+/// The results of a user's message, then what the user says.
+fn parse_user(field: &str, content: &RawValue, items: &mut Vec<Item>) -> Result<()> {
+    if content.get().starts_with('"') {
+        let text = text_in(field, content)?;
+        items.push(Item::User {
+            parts: vec![text_part(&text)],
+            text,
+            others: Vec::new(),
+            given: None,
+        });
+        return Ok(());
+    }
+    let mut said = SaidBlocks::default();
+    for (index, block) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
+        let field = format!("{field}[{index}]");
+        match find_text(block, "type").as_str() {
+            kind if kind == Action::ToolResult.name() => items.push(parse_result(&field, block)?),
+            kind => said.add(field, kind, block)?,
+        }
+    }
+    items.extend(said.into_item()?);
+    Ok(())
+}
+
+/// The blocks of a user's message beside results.
+#[derive(Default)]
+struct SaidBlocks {
+    texts: Vec<String>,
+    parts: Vec<Value>,
+    others: Vec<String>,
+    given: Vec<String>,
+    is_unplain: bool,
+    is_lost: Option<String>,
+}
+
+impl SaidBlocks {
+    fn add(&mut self, field: String, kind: &str, block: &RawValue) -> Result<()> {
+        self.given.push(without_mark(block)?);
+        if kind == "text" {
+            let text = find_text(block, "text");
+            self.is_unplain |= has_others(block, &["type", "text", "cache_control"]);
+            self.parts.push(text_part(&text));
+            self.texts.push(text);
+            return Ok(());
+        }
+        self.others.push(digest_of_part(block));
+        match file_of(kind, block) {
+            Some((file, is_whole)) => {
+                self.is_unplain |= !is_whole;
+                self.parts.push(file);
+            }
+            None => {
+                self.is_unplain = true;
+                self.is_lost = Some(field);
+                self.parts.push(text_part(IN_OWN_FORM));
+            }
+        }
+        Ok(())
+    }
+
+    fn into_item(self) -> Result<Option<Item>> {
+        if self.parts.is_empty() {
+            return Ok(None);
+        }
+        let given = match self.is_unplain {
+            true => keep_given(&format!("[{}]", self.given.join(","))),
+            false => None,
+        };
+        if let (Some(field), None) = (self.is_lost, &given) {
+            return Err(Error::invalid(
+                &field,
+                format!("`{field}` is of a kind that is kept up to {MAX_GIVEN_BYTES} bytes only."),
+            ));
+        }
+        Ok(Some(Item::User {
+            text: self.texts.join("\n"),
+            parts: self.parts,
+            others: self.others,
+            given,
+        }))
+    }
+}
+
+/// A block without its mark for the cache.
+fn without_mark(block: &RawValue) -> Result<String> {
+    if !block.get().contains("cache_control") {
+        return Ok(block.get().to_owned());
+    }
+    let mut fields = fields_of(block.get());
+    fields.retain(|(name, _)| name != "cache_control");
+    object_of(&fields).map(|object| object.as_str().to_owned())
+}
+
+/// An image or a document as the AI SDK writes it, and whether that says all of the block.
+fn file_of(kind: &str, block: &RawValue) -> Option<(Value, bool)> {
+    let source = find_in(block, "source")?;
+    let url = match find_text(source, "type").as_str() {
+        "base64" => {
+            let (media_type, data) = (find_text(source, "media_type"), find_text(source, "data"));
+            format!("data:{media_type};base64,{data}")
+        }
+        "url" => find_text(source, "url"),
+        _ => return None,
+    };
+    match kind {
+        "image" => {
+            let is_whole = !has_others(block, &["type", "source", "cache_control"]);
+            Some((file_part("image/*", &url, None), is_whole))
+        }
+        "document" => {
+            let title = find_text(block, "title");
+            let title = (!title.is_empty()).then_some(title);
+            let is_whole = !has_others(block, &["type", "source", "title", "cache_control"]);
+            Some((
+                file_part("application/pdf", &url, title.as_deref()),
+                is_whole,
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn parse_result(field: &str, block: &RawValue) -> Result<Item> {
+    let content = find_in(block, "content");
+    let known = [
+        "type",
+        "tool_use_id",
+        "content",
+        "is_error",
+        "cache_control",
+    ];
+    let mut is_plain = !has_others(block, &known);
+    let text = match content {
+        None => String::new(),
+        Some(content) if content.get().starts_with('"') => text_in(field, content)?,
+        Some(content) => {
+            let blocks = values::<MAX_PARTS>(&format!("{field}.content"), content)?;
+            let is_text = |block: &&RawValue| find_text(block, "type") == "text";
+            is_plain &= blocks.iter().all(is_text);
+            let texts = blocks.into_iter().filter(is_text);
+            let texts: Vec<String> = texts.map(|block| find_text(block, "text")).collect();
+            texts.join("\n")
+        }
+    };
+    let given = match is_plain {
+        true => None,
+        false => keep_given(&format!("[{}]", without_mark(block)?)),
+    };
+    Ok(Item::Result {
+        call_id: id_in(
+            &format!("{field}.tool_use_id"),
+            find_in(block, "tool_use_id"),
+        )?,
+        text,
+        is_error: flag_in(&format!("{field}.is_error"), find_in(block, "is_error"))?,
+        given,
+    })
+}
+
+/// What the assistant said. Its thoughts don't count: the log has those that are its own.
+fn parse_assistant(field: &str, content: &RawValue) -> Result<Item> {
+    if content.get().starts_with('"') {
+        return Ok(Item::Assistant {
+            text: text_in(field, content)?,
+            calls: Vec::new(),
+        });
+    }
+    let mut texts = Vec::new();
+    let mut calls = Vec::new();
+    for (index, block) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
+        let field = format!("{field}[{index}]");
+        match find_text(block, "type").as_str() {
+            "text" => texts.push(find_text(block, "text")),
+            "tool_use" => calls.push(ItemCall {
+                id: id_in(&format!("{field}.id"), find_in(block, "id"))?,
+                name: id_in(&format!("{field}.name"), find_in(block, "name"))?,
+                arguments: arguments_of(find_in(block, "input").map_or("", RawValue::get))?,
+            }),
+            _ => {}
+        }
+    }
+    Ok(Item::Assistant {
+        text: texts.join("\n"),
+        calls,
+    })
+}

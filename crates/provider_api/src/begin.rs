@@ -1,0 +1,546 @@
+//! Begins the turn of a request, or joins the turn that the same request began.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::calls::ApiHeaders;
+use crate::listener::{ApiListener, Head, Source};
+use crate::place::{HistoryPlace, find_place, named_session};
+use crate::request::{Item, ItemCall, ParsedRequest, text_part};
+use crate::stored_answer::find_stored;
+use crate::{anthropic, openai};
+use access::{permit, permit_by_name};
+use base::action::{Action, Role};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, JsonObject, RawValue, json};
+use base::part::field::{CALL_ID, INPUT, KIND, TOOL_NAME};
+use base::part::{ToolState, field, kind};
+use chat::request::answers::{ClientAnswer, ClientOutcome};
+use chat::request::api_turn::ApiTurn;
+use chat::request::known_messages::load_message;
+use chat::request::path_digest::digest_of;
+use chat::request::plan::AwaitedAnswer;
+use chat::run::agent::{Agent, CHAT_RULE};
+use chat::run::api_writer::{ApiPlace, ApiRequest, start_api};
+use chat::run::running_turns::RunningTurn;
+use chat::run::take_up::take_up;
+use chat::run::work::TurnWork;
+use chat::turn::store::find_turn;
+use log::event::NewEvent;
+use log::note::{Kept, Note};
+use log::tip::get_tip;
+use memory::origin::Origin;
+use messages::append::to_event;
+use messages::parse::{MessageSource, parse_message};
+use models::call::choose_model;
+use models::caller_fields::{CallerFields, ProviderApi, fields_of};
+use models::choice::{ModelName, Provider};
+use store::config::{Config, check_instructions, load_config};
+use store::path_digests::find_longest;
+
+/// Names by which a request asks for the agent's own model.
+const OWN_MODEL: &[&str] = &["default", "session-agent"];
+
+pub struct BegunAnswer {
+    pub session_id: Id,
+    pub is_streamed: bool,
+    pub listener: ApiListener,
+    /// The turn to run. `None`: it runs already, or is over.
+    pub work: Option<TurnWork>,
+}
+
+/// Begins a turn. `address`: the session that the address names.
+pub fn begin(
+    agent: &Agent<'_>,
+    api: ProviderApi,
+    address: Option<&Id>,
+    headers: &ApiHeaders,
+    body: &[u8],
+) -> Result<BegunAnswer> {
+    permit_by_name(agent.caller, CHAT_RULE)?;
+    let named = named_session(agent, address, headers)?;
+    let parsed = match api {
+        ProviderApi::ChatCompletions => openai::request::parse(body)?,
+        ProviderApi::Messages => anthropic::request::parse(body)?,
+    };
+    check_end(&parsed.items)?;
+    let request = digest_of_request(named.as_ref(), headers, body);
+    let head = Head {
+        api,
+        is_streamed: parsed.is_streamed,
+        wants_usage: parsed.wants_usage,
+        model: parsed.model.clone(),
+        tools: parsed.given_tools.keys().cloned().collect(),
+        created_s: agent.host.now_ms() / 1000,
+    };
+    // A turn that was cut off goes on before it is joined.
+    agent.starter.recover();
+    if let Some(joined) = join(agent, &head, named.as_ref(), headers, &request)? {
+        return Ok(joined);
+    }
+    let found = find_place(agent, named, headers.is_stored, &parsed.items)?;
+    if let Some(joined) = take_up_same(agent, &head, &found.session_id, &request)? {
+        return Ok(joined);
+    }
+    let session_id = found.session_id.clone();
+    let request = to_request(agent, api, headers, parsed, found, request)?;
+    let turn_id = Id::mint_turn(agent.host);
+    let work = start_api(agent, &session_id, request, turn_id.as_str())?;
+    let running = Rc::clone(work.running());
+    Ok(follow(head, running, Some(work)))
+}
+
+fn follow(head: Head, running: Rc<RunningTurn>, work: Option<TurnWork>) -> BegunAnswer {
+    BegunAnswer {
+        session_id: running.session_id.clone(),
+        is_streamed: head.is_streamed,
+        listener: ApiListener::new(head, Source::Running(running)),
+        work,
+    }
+}
+
+/// The turn of the very same request, if it runs, or if it is over and the request has a key.
+fn join(
+    agent: &Agent<'_>,
+    head: &Head,
+    named: Option<&Id>,
+    headers: &ApiHeaders,
+    request: &str,
+) -> Result<Option<BegunAnswer>> {
+    if let Some(running) = agent.turns.find_of_request(request) {
+        permit(agent.caller, CHAT_RULE, Some(&running.session_id))?;
+        return Ok(Some(follow(head.clone(), running, None)));
+    }
+    if headers.key.is_none() {
+        return Ok(None);
+    }
+    let ends = find_longest(agent.db, named, &[request.to_owned()], true)?;
+    let Some(end) = ends.into_iter().next_back() else {
+        return Ok(None);
+    };
+    let session_id = Id::parse(end.session_id).map_err(Error::storage)?;
+    permit(agent.caller, CHAT_RULE, Some(&session_id))?;
+    let stored = find_stored(agent.db, &session_id, end.seq)?;
+    Ok(Some(BegunAnswer {
+        session_id,
+        is_streamed: head.is_streamed,
+        listener: ApiListener::new(head.clone(), Source::Stored(stored)),
+        work: None,
+    }))
+}
+
+/// The turn of the same request that was cut off when the object died.
+fn take_up_same(
+    agent: &Agent<'_>,
+    head: &Head,
+    session_id: &Id,
+    request: &str,
+) -> Result<Option<BegunAnswer>> {
+    if agent.turns.find(session_id).is_some() {
+        return Ok(None);
+    }
+    let is_same = |api: Option<&ApiTurn>| api.is_some_and(|api| api.request == request);
+    let found = find_turn(agent.db, session_id)?;
+    if !found.is_some_and(|turn| is_same(turn.api.as_deref())) {
+        return Ok(None);
+    }
+    let work = take_up(agent, session_id)?;
+    let Some(running) = agent.turns.find(session_id) else {
+        return Ok(None);
+    };
+    Ok(Some(follow(head.clone(), running, work)))
+}
+
+/// Two requests are the same if they say the same, of the same session. With a key, a request is
+/// the same as long as its answer is kept.
+fn digest_of_request(named: Option<&Id>, headers: &ApiHeaders, body: &[u8]) -> String {
+    let key = headers.key.as_deref().unwrap_or_default();
+    let ours = format!("{:?} {}", headers.memory, headers.is_stored);
+    let session = named.map_or("", Id::as_str);
+    digest_of(&[
+        b"request",
+        session.as_bytes(),
+        key.as_bytes(),
+        ours.as_bytes(),
+        body,
+    ])
+}
+
+/// A turn answers what a user or a tool says.
+fn check_end(items: &[Item]) -> Result<()> {
+    match items.last() {
+        Some(Item::User { .. } | Item::Result { .. }) => Ok(()),
+        Some(Item::Assistant { .. }) => Err(Error::invalid(
+            "messages",
+            "The last message is the assistant's. A turn answers a user's message or a tool's result; the beginning of an answer can't be given here.",
+        )),
+        None => Err(Error::invalid(
+            "messages",
+            "`messages` holds nothing to answer: send a user's message.",
+        )),
+    }
+}
+
+fn to_request(
+    agent: &Agent<'_>,
+    api: ProviderApi,
+    headers: &ApiHeaders,
+    parsed: ParsedRequest,
+    found: HistoryPlace,
+    request: String,
+) -> Result<ApiRequest> {
+    let config = load_config(agent.db, &agent.deployed.memory.config)?;
+    let (model, provider) = choose(agent, &config, api, &parsed.model)?;
+    if provider != Some(api.provider()) {
+        check_translated(&parsed.fields, provider)?;
+    }
+    check_instructions(&parsed.system)?;
+    let asks_servers = fields_of(parsed.fields.as_str())
+        .into_iter()
+        .find(|(name, _)| SERVERS.contains(&name.as_str()));
+    if let Some((name, _)) = asks_servers
+        && !agent.caller.may_bring_client_tools()
+    {
+        return Err(access::needs_allowance(&name, "clientTools"));
+    }
+    let history = History {
+        agent,
+        provider: api.provider(),
+        names: names_of_calls(&parsed.items),
+        reserved: &config.reserved_metadata_keys.0,
+    };
+    let mut rest = parsed.items;
+    let rest = rest.split_off(found.known.min(rest.len()));
+    let (answers, rest) = history.take_answers(&found, rest)?;
+    let events = history.to_events(rest)?;
+    Ok(ApiRequest {
+        api: ApiTurn {
+            caller: CallerFields {
+                api,
+                is_streamed: parsed.is_streamed,
+                fields: parsed.fields,
+                tools: parsed.given_tools,
+                system_texts: parsed.system.len(),
+                system: parsed.system_blocks,
+                cache_marks: parsed.cache_marks,
+                max_tokens: parsed.max_tokens.filter(|tokens| *tokens > 0),
+                temperature: parsed.temperature,
+                beta: headers.beta.clone(),
+            },
+            path: found.path.as_str().to_owned(),
+            request,
+            has_key: headers.key.is_some(),
+            memory: headers.memory,
+            runs_tools: parsed.is_choice_free,
+        },
+        model,
+        system_instructions: parsed.system,
+        client_tools: parsed.tools,
+        place: found.place,
+        answers,
+        events,
+    })
+}
+
+/// Fields by which a provider asks servers of the caller's choice.
+const SERVERS: &[&str] = &["mcp_servers", "web_search_options", "plugins", "container"];
+
+/// The model that the request asks for, if it is not the agent's own, and who serves it.
+fn choose(
+    agent: &Agent<'_>,
+    config: &Config,
+    api: ProviderApi,
+    name: &str,
+) -> Result<(Option<Id>, Option<Provider>)> {
+    let own = choose_model(agent.outbound, config.model.as_ref().map(Id::as_str))?.name;
+    let asked = match name {
+        _ if OWN_MODEL.contains(&name) => own.clone(),
+        _ => parse_model(api, name)?,
+    };
+    let provider = asked.served().map(|(provider, _)| provider);
+    if asked == own {
+        return Ok((None, provider));
+    }
+    let id = Id::parse(asked.to_string())
+        .map_err(|reason| Error::invalid("model", format!("`model` {reason}.")))?;
+    Ok((Some(id), provider))
+}
+
+/// A model by the name that the API's clients know, or by the agent's.
+fn parse_model(api: ProviderApi, name: &str) -> Result<ModelName> {
+    let has_provider = name
+        .split_once(':')
+        .is_some_and(|(provider, _)| Provider::ALL.iter().any(|known| known.name() == provider));
+    match name == "demo" || has_provider {
+        true => ModelName::parse("model", name),
+        false => ModelName::parse("model", &format!("{}:{name}", api.provider().name())),
+    }
+}
+
+/// Fields that say nothing to a model of another provider, or that every model keeps to.
+const TRANSLATED: &[&str] = &[
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "metadata",
+    "user",
+    "store",
+    "stream_options",
+    "parallel_tool_calls",
+    "safety_identifier",
+    "prompt_cache_key",
+    "service_tier",
+];
+
+/// Refuses what can't be said to a model of another provider. The demo takes everything, so that
+/// each client can be tried.
+fn check_translated(fields: &JsonObject, provider: Option<Provider>) -> Result<()> {
+    let Some(provider) = provider else {
+        return Ok(());
+    };
+    let is_nothing = |name: &str, value: &RawValue| {
+        let value = value.get();
+        value == "null"
+            || TRANSLATED.contains(&name)
+            || (name == "tool_choice" && (value == r#""auto""# || value.contains(r#""auto""#)))
+            || (name == "response_format" && value.contains(r#""text""#))
+            || (name == "top_p" && matches!(value, "1" | "1.0"))
+    };
+    let fields = fields_of(fields.as_str());
+    match fields.iter().find(|(name, value)| !is_nothing(name, value)) {
+        None => Ok(()),
+        Some((name, _)) => Err(Error::invalid(
+            name,
+            format!(
+                "`{name}` can't be said to this model: {} serves it, whose API is another. Leave `{name}` out, or name a model of the API that you speak.",
+                provider.title()
+            ),
+        )),
+    }
+}
+
+fn names_of_calls(items: &[Item]) -> HashMap<String, Id> {
+    let calls = items.iter().flat_map(|item| match item {
+        Item::Assistant { calls, .. } => calls.as_slice(),
+        _ => &[],
+    });
+    calls
+        .map(|call| (call.id.as_str().to_owned(), call.name.clone()))
+        .collect()
+}
+
+/// What is written of a history.
+struct History<'a> {
+    agent: &'a Agent<'a>,
+    provider: Provider,
+    /// The names of the tools that the history's calls call.
+    names: HashMap<String, Id>,
+    reserved: &'a [Id],
+}
+
+impl History<'_> {
+    /// The results of calls that wait at this place, and the items after them.
+    fn take_answers(
+        &self,
+        found: &HistoryPlace,
+        rest: Vec<Item>,
+    ) -> Result<(Vec<ClientAnswer>, Vec<Item>)> {
+        let ApiPlace::After(seq) = found.place else {
+            return Ok((Vec::new(), rest));
+        };
+        let db = self.agent.db;
+        let copied_seq = get_tip(db, &found.session_id)?.copied_seq;
+        let known = load_message(db, &found.session_id, seq, copied_seq)?;
+        let open = known.map(|known| known.stored.open).unwrap_or_default();
+        let mut open: Vec<String> = open
+            .into_iter()
+            .filter(|open| open.awaits == AwaitedAnswer::Output)
+            .map(|open| open.tool_call_id)
+            .collect();
+        let mut answers = Vec::new();
+        let mut others = Vec::new();
+        for item in rest {
+            match item {
+                Item::Result {
+                    call_id,
+                    text,
+                    is_error,
+                    ..
+                } if others.is_empty() && open.iter().any(|id| id == call_id.as_str()) => {
+                    open.retain(|id| id != call_id.as_str());
+                    answers.push(ClientAnswer {
+                        outcome: match is_error {
+                            true => ClientOutcome::error(Some(text)),
+                            false => ClientOutcome::Output(json::raw(json::quoted(text.as_str()))?),
+                        },
+                        tool_call_id: call_id,
+                    });
+                }
+                item => others.push(item),
+            }
+        }
+        if others.is_empty()
+            && let Some(missing) = open.first()
+        {
+            return Err(Error::invalid(
+                "messages",
+                format!(
+                    "The call `{missing}` has no result in `messages`. Send the results of all calls of a message."
+                ),
+            ));
+        }
+        Ok((answers, others))
+    }
+
+    fn to_events(&self, items: Vec<Item>) -> Result<Vec<NewEvent>> {
+        let mut events = Vec::new();
+        let mut claimed: Option<Claimed> = None;
+        for item in items {
+            match item {
+                Item::Assistant { text, calls } => {
+                    self.close(&mut claimed, &mut events)?;
+                    claimed = Some(Claimed::new(text, calls));
+                }
+                Item::Result {
+                    call_id,
+                    text,
+                    is_error,
+                    given,
+                } => match claimed.as_mut() {
+                    Some(claimed) if claimed.has(&call_id) => {
+                        claimed
+                            .results
+                            .insert(call_id.as_str().to_owned(), (text, is_error));
+                    }
+                    _ => {
+                        self.close(&mut claimed, &mut events)?;
+                        events.push(self.result(call_id, text, is_error, given)?);
+                    }
+                },
+                Item::User { parts, given, .. } => {
+                    self.close(&mut claimed, &mut events)?;
+                    let message = json!({"role": Role::User.name(), "parts": Value::Array(parts)});
+                    events.push(self.message(&message, given, None)?);
+                }
+            }
+        }
+        self.close(&mut claimed, &mut events)?;
+        Ok(events)
+    }
+
+    /// Writes what a client claims that the assistant said.
+    fn close(&self, claimed: &mut Option<Claimed>, events: &mut Vec<NewEvent>) -> Result<()> {
+        if let Some(claimed) = claimed.take() {
+            let untrusted = Some(Origin::Import.name().to_owned());
+            events.push(self.message(&claimed.into_message(), None, untrusted)?);
+        }
+        Ok(())
+    }
+
+    fn note(&self, given: Option<JsonObject>, untrusted: Option<String>) -> Note {
+        Note {
+            kept: given.map(|parts| Kept {
+                by: self.provider.name().to_owned(),
+                parts,
+            }),
+            untrusted,
+            ..Note::of(self.agent.caller.asker().authority())
+        }
+    }
+
+    fn message(
+        &self,
+        message: &Value,
+        given: Option<JsonObject>,
+        untrusted: Option<String>,
+    ) -> Result<NewEvent> {
+        let text: JsonObject = json::decode(&json::text(message))
+            .map_err(|error| Error::storage(error.to_string()))?;
+        let mut parsed = parse_message(&text, MessageSource::Client, self.reserved)?;
+        parsed.note = Some(self.note(given, untrusted));
+        Ok(to_event(parsed))
+    }
+
+    fn result(
+        &self,
+        call_id: Id,
+        text: String,
+        is_error: bool,
+        given: Option<JsonObject>,
+    ) -> Result<NewEvent> {
+        let Some(name) = self.names.get(call_id.as_str()).cloned() else {
+            return Err(Error::invalid(
+                "messages",
+                format!(
+                    "`messages` holds a result of the call `{call_id}`, and no message with this call."
+                ),
+            ));
+        };
+        Ok(NewEvent {
+            content: Some(text),
+            tool_call_id: Some(call_id),
+            tool_name: Some(name),
+            is_error: is_error.then_some(true),
+            note: Some(self.note(given, None)),
+            ..NewEvent::new(Action::ToolResult)
+        })
+    }
+}
+
+/// A message that a client claims the assistant said, with the results of its calls.
+struct Claimed {
+    text: String,
+    calls: Vec<ItemCall>,
+    results: HashMap<String, (String, bool)>,
+}
+
+impl Claimed {
+    fn new(text: String, calls: Vec<ItemCall>) -> Self {
+        Self {
+            text,
+            calls,
+            results: HashMap::new(),
+        }
+    }
+
+    fn has(&self, call_id: &Id) -> bool {
+        self.calls.iter().any(|call| call.id == *call_id)
+    }
+
+    /// The message as the AI SDK writes it.
+    fn into_message(mut self) -> Value {
+        let mut parts = Vec::new();
+        if !self.text.is_empty() || self.calls.is_empty() {
+            parts.push(text_part(&self.text));
+        }
+        for call in self.calls {
+            let input = json::decode_tree(call.arguments.as_str()).unwrap_or_default();
+            let mut part = json!({
+                KIND: kind::DYNAMIC_TOOL,
+                TOOL_NAME: call.name.as_str(),
+                CALL_ID: call.id.as_str(),
+                INPUT: input
+            });
+            let (state, result) = match self.results.remove(call.id.as_str()) {
+                None => (ToolState::InputAvailable, None),
+                Some((text, false)) => (ToolState::OutputAvailable, Some((field::OUTPUT, text))),
+                Some((text, true)) => (ToolState::OutputError, Some((field::ERROR_TEXT, text))),
+            };
+            if let Some(part) = part.as_object_mut() {
+                part.insert(field::STATE.to_owned(), state.name().into());
+                if let Some((name, text)) = result {
+                    part.insert(name.to_owned(), text.into());
+                }
+            }
+            parts.push(part);
+        }
+        json!({
+            "role": Role::Assistant.name(),
+            "parts": Value::Array(parts),
+            "metadata": {"source": "client"}
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! The addresses of the APIs below an agent or a session, and the headers that are ours.
+
+use base::error::{Error, Result};
+use base::ids::Id;
+use chat::request::api_turn::MemoryUse;
+use models::caller_fields::ProviderApi;
+
+/// The longest value of `anthropic-beta`: some twenty names.
+const MAX_BETA_BYTES: usize = 1_024;
+
+/// The longest key of a request that may be repeated.
+const MAX_KEY_BYTES: usize = 255;
+
+/// A family of addresses, which says the shape of errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApiFamily {
+    OpenAi,
+    Anthropic,
+}
+
+/// A request of an API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApiCall {
+    /// `POST chat/completions` and `POST messages`.
+    Turn(ProviderApi),
+    CountTokens,
+    /// The list of models, or the model of this name.
+    Models(ApiFamily, Option<String>),
+}
+
+impl ApiCall {
+    /// The call at this address below `openai/` or `anthropic/`, and the method that it takes.
+    /// `model`: the last part of the address, decoded.
+    pub fn find(family: &str, rest: &str) -> Option<(Self, &'static str)> {
+        let models = |family| match rest.strip_prefix("models/") {
+            Some(name) if !name.is_empty() => Some(Self::Models(family, Some(name.to_owned()))),
+            _ => (rest == "models").then_some(Self::Models(family, None)),
+        };
+        match (family, rest) {
+            ("openai", "chat/completions") => {
+                Some((Self::Turn(ProviderApi::ChatCompletions), "POST"))
+            }
+            ("anthropic", "messages") => Some((Self::Turn(ProviderApi::Messages), "POST")),
+            ("anthropic", "messages/count_tokens") => Some((Self::CountTokens, "POST")),
+            ("openai", _) => models(ApiFamily::OpenAi).map(|call| (call, "GET")),
+            ("anthropic", _) => models(ApiFamily::Anthropic).map(|call| (call, "GET")),
+            _ => None,
+        }
+    }
+
+    /// The name of a request in the log and in traces.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Turn(ProviderApi::ChatCompletions) => "chatCompletions",
+            Self::Turn(ProviderApi::Messages) => "messages",
+            Self::CountTokens => "countTokens",
+            Self::Models(..) => "models",
+        }
+    }
+
+    pub fn family(&self) -> ApiFamily {
+        match self {
+            Self::Turn(ProviderApi::ChatCompletions) => ApiFamily::OpenAi,
+            Self::Turn(ProviderApi::Messages) | Self::CountTokens => ApiFamily::Anthropic,
+            Self::Models(family, _) => *family,
+        }
+    }
+}
+
+/// What the headers of a request say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ApiHeaders {
+    /// `x-session-id`
+    pub session_id: Option<Id>,
+    /// `x-session-history: stored`: the log's own messages go before the request's.
+    pub is_stored: bool,
+    /// `x-session-memory`
+    pub memory: MemoryUse,
+    /// `idempotency-key`
+    pub key: Option<String>,
+    /// `anthropic-beta`
+    pub beta: Option<String>,
+}
+
+impl ApiHeaders {
+    /// `find`: the value of a header.
+    pub fn read(find: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let session_id = find("x-session-id").map(|id| {
+            Id::parse(id).map_err(|reason| {
+                Error::invalid("x-session-id", format!("`x-session-id` {reason}."))
+            })
+        });
+        let is_stored = match find("x-session-history").as_deref() {
+            None | Some("request") => false,
+            Some("stored") => true,
+            Some(_) => {
+                return Err(Error::invalid(
+                    "x-session-history",
+                    "`x-session-history` must be `stored` or `request`.",
+                ));
+            }
+        };
+        let memory = match find("x-session-memory").as_deref() {
+            None | Some("on") => MemoryUse::On,
+            Some("read") => MemoryUse::Read,
+            Some("off") => MemoryUse::Off,
+            Some(_) => {
+                return Err(Error::invalid(
+                    "x-session-memory",
+                    "`x-session-memory` must be `on`, `read` or `off`.",
+                ));
+            }
+        };
+        let within = |name: &str, most: usize| match find(name) {
+            Some(value) if value.len() > most => Err(Error::invalid(
+                name,
+                format!("`{name}` must have at most {most} bytes."),
+            )),
+            value => Ok(value.filter(|value| !value.is_empty())),
+        };
+        Ok(Self {
+            session_id: session_id.transpose()?,
+            is_stored,
+            memory,
+            key: within("idempotency-key", MAX_KEY_BYTES)?,
+            beta: within("anthropic-beta", MAX_BETA_BYTES)?,
+        })
+    }
+}

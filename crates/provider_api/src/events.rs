@@ -1,0 +1,67 @@
+//! The calls of one request to the model, as a client may see them: the calls of its own tools.
+//! The others run here.
+
+use std::collections::HashSet;
+
+/// A call that the model has begun.
+pub struct BegunCall {
+    /// The model's number for it.
+    pub index: usize,
+    /// The id in the log: the provider's own, unless another call of the conversation has it.
+    pub id: String,
+    /// The call's number in the answer. `None`: the call runs here.
+    pub number: Option<usize>,
+    /// Whether its arguments came in pieces.
+    pub has_pieces: bool,
+}
+
+/// The tools of the client, and the calls of the present request to the model.
+pub struct Calls {
+    tools: HashSet<String>,
+    /// The calls of the client's tools so far, in all requests.
+    told: usize,
+    pub begun: Vec<BegunCall>,
+}
+
+impl Calls {
+    pub fn new(tools: impl Iterator<Item = String>) -> Self {
+        Self {
+            tools: tools.collect(),
+            told: 0,
+            begun: Vec::new(),
+        }
+    }
+
+    /// The next request to the model begins.
+    pub fn begin_step(&mut self) {
+        self.begun.clear();
+    }
+
+    pub fn is_clients(&self, name: &str) -> bool {
+        self.tools.contains(name)
+    }
+
+    pub fn begin(&mut self, index: usize, id: String, name: &str) -> &BegunCall {
+        let number = self.is_clients(name).then_some(self.told);
+        self.told += usize::from(number.is_some());
+        self.begun.push(BegunCall {
+            index,
+            id,
+            number,
+            has_pieces: false,
+        });
+        // The call that was pushed.
+        let last = self.begun.len() - 1;
+        #[expect(clippy::indexing_slicing, reason = "the list is not empty")]
+        &self.begun[last]
+    }
+
+    pub fn find_mut(&mut self, index: usize) -> Option<&mut BegunCall> {
+        self.begun.iter_mut().find(|call| call.index == index)
+    }
+
+    /// Whether the turn goes on by itself: the model called tools, and none of the client's.
+    pub fn are_all_ours(&self) -> bool {
+        !self.begun.is_empty() && self.begun.iter().all(|call| call.number.is_none())
+    }
+}

@@ -1,0 +1,64 @@
+//! Sums of what a provider says was used, over the requests of one turn.
+
+use serde_json::{Map, Value};
+
+use base::json::json;
+use models::TokenUsage;
+
+/// Adds the numbers of `more` to those of `sum`, in objects within objects, too. Of anything
+/// else, the newest counts.
+pub fn add(sum: &mut Map<String, Value>, more: &Map<String, Value>) {
+    for (name, value) in more {
+        let total = match (sum.get_mut(name), value) {
+            (Some(Value::Object(inner)), Value::Object(more)) => {
+                add(inner, more);
+                continue;
+            }
+            (Some(Value::Number(so_far)), Value::Number(more)) => {
+                match (so_far.as_i64(), more.as_i64()) {
+                    (Some(so_far), Some(more)) => Value::from(so_far.saturating_add(more)),
+                    _ => value.clone(),
+                }
+            }
+            (Some(so_far), Value::Null) => so_far.clone(),
+            _ => value.clone(),
+        };
+        sum.insert(name.clone(), total);
+    }
+}
+
+/// Puts the fields of `newer` in place of those of `usage`: providers send running totals.
+pub fn renew(usage: &mut Map<String, Value>, newer: &Map<String, Value>) {
+    for (name, value) in newer {
+        if !value.is_null() || !usage.contains_key(name) {
+            usage.insert(name.clone(), value.clone());
+        }
+    }
+}
+
+/// Usage in the words of Chat Completions.
+pub fn chat_usage(usage: TokenUsage) -> Map<String, Value> {
+    object(json!({
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens.saturating_add(usage.output_tokens),
+        "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens}
+    }))
+}
+
+/// Usage in the words of Messages, which counts what came from the cache by itself.
+pub fn messages_usage(usage: TokenUsage) -> Map<String, Value> {
+    object(json!({
+        "input_tokens": usage.input_tokens - usage.cached_input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read_input_tokens": usage.cached_input_tokens,
+        "cache_creation_input_tokens": 0
+    }))
+}
+
+pub fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,4 @@
+//! OpenAI's Chat Completions.
+
+pub mod answer;
+pub mod request;

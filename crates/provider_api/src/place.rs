@@ -1,0 +1,111 @@
+//! Finds where a request's history goes on: in the session that the request names, or in the one
+//! that gave the newest answer of the history. No session is scanned: each answer has left the
+//! digest of its path.
+
+use crate::calls::ApiHeaders;
+use crate::request::Item;
+use access::permit;
+use base::error::{Error, Result};
+use base::ids::Id;
+use chat::request::path_digest::PathDigest;
+use chat::run::agent::{Agent, CHAT_RULE};
+use chat::run::api_writer::ApiPlace;
+use log::sessions::session_exists;
+use log::tip::get_tip;
+use store::path_digests::{PathEnd, find_longest};
+
+pub struct HistoryPlace {
+    pub session_id: Id,
+    pub place: ApiPlace,
+    /// How many items of the history the log has.
+    pub known: usize,
+    /// The digest of the whole history.
+    pub path: PathDigest,
+}
+
+/// The session that the request names: by its address, by a header, or by its token.
+pub fn named_session(
+    agent: &Agent<'_>,
+    address: Option<&Id>,
+    headers: &ApiHeaders,
+) -> Result<Option<Id>> {
+    if let (Some(address), Some(header)) = (address, &headers.session_id)
+        && address != header
+    {
+        return Err(Error::invalid(
+            "x-session-id",
+            "`x-session-id` names another session than the address. Name one of them.",
+        ));
+    }
+    let named = address.or(headers.session_id.as_ref());
+    if let Some(named) = named {
+        permit(agent.caller, CHAT_RULE, Some(named))?;
+    }
+    Ok(named.or(agent.caller.only_session()).cloned())
+}
+
+/// `named`: the session that the request names.
+pub fn find_place(
+    agent: &Agent<'_>,
+    named: Option<Id>,
+    is_stored: bool,
+    items: &[Item],
+) -> Result<HistoryPlace> {
+    let mut paths = Vec::with_capacity(items.len());
+    let mut path = PathDigest::default();
+    for item in items {
+        path = item.after(&path);
+        paths.push(path.as_str().to_owned());
+    }
+    let end = match &named {
+        Some(id) => find_longest(agent.db, Some(id), &paths, false)?.pop(),
+        None => find_unnamed(agent, &paths)?,
+    };
+    let found = end.and_then(|end| {
+        let known = paths.iter().rposition(|path| *path == end.digest)? + 1;
+        Some((known, end))
+    });
+    let Some((known, end)) = found else {
+        let place = match &named {
+            Some(id) if is_stored && session_exists(agent.db, id)? => ApiPlace::AtLeaf,
+            _ => ApiPlace::Root,
+        };
+        return Ok(HistoryPlace {
+            session_id: named.unwrap_or_else(|| Id::mint_session(agent.host)),
+            place,
+            known: 0,
+            path,
+        });
+    };
+    Ok(HistoryPlace {
+        session_id: Id::parse(end.session_id).map_err(Error::storage)?,
+        place: ApiPlace::After(end.seq),
+        known,
+        path,
+    })
+}
+
+/// Of the sessions whose agent said the newest known answer of the history, the one that
+/// stands there still; else the newest. A question alone is no history: many conversations begin
+/// with the same words.
+fn find_unnamed(agent: &Agent<'_>, paths: &[String]) -> Result<Option<PathEnd>> {
+    let answers = find_longest(agent.db, None, paths, true)?;
+    let mut best: Option<PathEnd> = None;
+    for end in answers {
+        let id = Id::parse(end.session_id.clone()).map_err(Error::storage)?;
+        let leaf = get_tip(agent.db, &id)?.leaf.map(|leaf| leaf.seq);
+        let is_at_leaf = leaf == Some(end.seq);
+        best = Some(end);
+        if is_at_leaf {
+            break;
+        }
+    }
+    let Some(best) = best else {
+        return Ok(None);
+    };
+    // The same session may know more of the history: a question that was asked again.
+    let id = Id::parse(best.session_id.clone()).map_err(Error::storage)?;
+    Ok(find_longest(agent.db, Some(&id), paths, false)?
+        .pop()
+        .or(Some(best)))
+}

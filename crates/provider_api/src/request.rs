@@ -1,0 +1,302 @@
+//! What a request in any of the APIs says: a history of items, and what the caller asks for.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, JsonObject, RawValue, list};
+use base::part::field::{KIND, TEXT};
+use base::part::kind;
+use chat::request::path_digest::{PathDigest, PathMessage, digest_of};
+use models::ToolDefinition;
+use models::caller_fields::fields_of;
+use models::file::File;
+
+/// The most items of a request's history.
+pub const MAX_ITEMS: usize = 10_000;
+
+/// The most parts of one message.
+pub const MAX_PARTS: usize = 1_000;
+
+/// The most tools of a request: a coding agent with many servers has some two hundred.
+pub const MAX_TOOLS: usize = 256;
+
+/// The most bytes of all tools: 256 of 2 KiB.
+pub const MAX_TOOLS_BYTES: usize = 512 << 10;
+
+/// The most bytes of the fields that go through: a schema of an answer is the longest of them.
+const MAX_FIELDS_BYTES: usize = 256 << 10;
+
+/// The most bytes of a message that is kept as its caller wrote it, less what is around it in the
+/// note.
+pub const MAX_GIVEN_BYTES: usize = log::note::MAX_KEPT_BYTES - 1_024;
+
+/// One message of a history, or a part of one.
+#[derive(Debug)]
+pub enum Item {
+    User {
+        text: String,
+        /// The message's parts as the AI SDK writes them.
+        parts: Vec<Value>,
+        /// Digests of what it holds beside its text.
+        others: Vec<String>,
+        /// The message, or its blocks, as the caller wrote them, if the parts don't say all.
+        given: Option<JsonObject>,
+    },
+    Assistant {
+        text: String,
+        calls: Vec<ItemCall>,
+    },
+    Result {
+        call_id: Id,
+        text: String,
+        is_error: bool,
+        given: Option<JsonObject>,
+    },
+}
+
+#[derive(Debug)]
+pub struct ItemCall {
+    pub id: Id,
+    pub name: Id,
+    pub arguments: JsonObject,
+}
+
+impl Item {
+    /// The path that goes on with this item.
+    pub fn after(&self, path: &PathDigest) -> PathDigest {
+        match self {
+            Self::User { text, others, .. } => path.then(&PathMessage::User { text, others }),
+            Self::Assistant { text, calls } => {
+                let calls: Vec<(&str, &str)> = calls
+                    .iter()
+                    .map(|call| (call.id.as_str(), call.name.as_str()))
+                    .collect();
+                path.then(&PathMessage::Assistant {
+                    text,
+                    calls: &calls,
+                })
+            }
+            Self::Result { call_id, text, .. } => path.then(&PathMessage::Result {
+                call_id: call_id.as_str(),
+                text,
+            }),
+        }
+    }
+}
+
+/// A request, once it is read.
+#[derive(Debug)]
+pub struct ParsedRequest {
+    /// As the caller names it.
+    pub model: String,
+    pub is_streamed: bool,
+    /// Whether the stream ends with what was used.
+    pub wants_usage: bool,
+    pub system: Vec<String>,
+    /// The system prompt in blocks, as the caller wrote them.
+    pub system_blocks: Vec<Box<RawValue>>,
+    /// Marks for the cache in the system prompt and the tools.
+    pub cache_marks: usize,
+    pub items: Vec<Item>,
+    pub tools: Vec<ToolDefinition>,
+    pub given_tools: BTreeMap<String, Box<RawValue>>,
+    /// Whether the caller leaves it to the model which tool it calls.
+    pub is_choice_free: bool,
+    /// The fields that go through.
+    pub fields: JsonObject,
+    pub max_tokens: Option<i64>,
+    pub temperature: Option<f64>,
+}
+
+/// A request's tools: as models take them, and as the caller wrote them.
+pub type GivenTools = (Vec<ToolDefinition>, BTreeMap<String, Box<RawValue>>);
+
+/// The fields of a request's body.
+pub struct RequestFields<'a>(pub Vec<(String, &'a RawValue)>);
+
+impl<'a> RequestFields<'a> {
+    /// Of a field that stands twice, we would read one and the provider the other.
+    pub fn of(field: &str, object: &'a str) -> Result<Self> {
+        let fields = fields_of(object);
+        let mut names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        if fields.is_empty() || names.windows(2).any(|pair| pair.first() == pair.last()) {
+            return Err(Error::invalid(
+                field,
+                format!("`{field}` must be a JSON object with the API's fields, each once."),
+            ));
+        }
+        Ok(Self(fields))
+    }
+
+    /// Takes a field out. `null` counts as left out.
+    pub fn take(&mut self, name: &str) -> Option<&'a RawValue> {
+        let at = self.0.iter().position(|(given, _)| given == name)?;
+        let (_, value) = self.0.remove(at);
+        Some(value).filter(|value| value.get() != "null")
+    }
+
+    pub fn find(&self, name: &str) -> Option<&'a RawValue> {
+        let found = self.0.iter().find(|(given, _)| given == name);
+        found.map(|(_, value)| *value)
+    }
+
+    /// The fields that are left.
+    pub fn into_object(self) -> Result<JsonObject> {
+        let bytes: usize = self
+            .0
+            .iter()
+            .map(|(name, value)| name.len() + value.get().len())
+            .sum();
+        if bytes > MAX_FIELDS_BYTES {
+            let what = "The fields beside the messages and the tools";
+            return Err(Error::payload_too_large(what, MAX_FIELDS_BYTES, bytes));
+        }
+        object_of(&self.0)
+    }
+}
+
+/// An object of these fields.
+pub fn object_of(fields: &[(String, &RawValue)]) -> Result<JsonObject> {
+    let mut object = String::from("{");
+    for (name, value) in fields {
+        if object.len() > 1 {
+            object.push(',');
+        }
+        json::push_quoted(&mut object, name);
+        object.push(':');
+        object.push_str(value.get());
+    }
+    object.push('}');
+    json::decode(&object).map_err(|error| Error::storage(error.to_string()))
+}
+
+/// The values of a list, of which there are at most `MAX`.
+pub fn values<'a, const MAX: usize>(field: &str, value: &'a RawValue) -> Result<Vec<&'a RawValue>> {
+    let mut reader = json::Reader::new(value.get());
+    list::<_, &RawValue, 0, MAX>(&mut reader).map_err(|_| {
+        Error::invalid(
+            field,
+            format!("`{field}` must be a list of at most {MAX} values."),
+        )
+    })
+}
+
+pub fn text_in(field: &str, value: &RawValue) -> Result<String> {
+    json::decode(value.get())
+        .map_err(|_| Error::invalid(field, format!("`{field}` must be a string.")))
+}
+
+pub fn id_in(field: &str, value: Option<&RawValue>) -> Result<Id> {
+    let Some(value) = value else {
+        return Err(Error::invalid(field, format!("`{field}` is missing.")));
+    };
+    json::decode::<Id>(value.get()).map_err(|_| {
+        Error::invalid(
+            field,
+            format!("`{field}` must be a string of 1 to 200 characters."),
+        )
+    })
+}
+
+pub fn flag_in(field: &str, value: Option<&RawValue>) -> Result<bool> {
+    match value {
+        None => Ok(false),
+        Some(value) => json::decode(value.get())
+            .map_err(|_| Error::invalid(field, format!("`{field}` must be `true` or `false`."))),
+    }
+}
+
+/// The field of an object that is written in a request.
+pub fn find_in<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
+    let found = fields_of(object.get())
+        .into_iter()
+        .find(|(given, _)| given == name);
+    found
+        .map(|(_, value)| value)
+        .filter(|value| value.get() != "null")
+}
+
+/// A string field of an object; empty if it is left out or is no string.
+pub fn find_text(object: &RawValue, name: &str) -> String {
+    let text = find_in(object, name).map(RawValue::get);
+    text.and_then(|text| json::decode(text).ok())
+        .unwrap_or_default()
+}
+
+/// Whether the object has other fields than these.
+pub fn has_others(object: &RawValue, known: &[&str]) -> bool {
+    let fields = fields_of(object.get());
+    fields
+        .iter()
+        .any(|(name, _)| !known.contains(&name.as_str()))
+}
+
+/// What counts of a part beside a message's text. Marks for a cache move from request to request.
+pub fn digest_of_part(part: &RawValue) -> String {
+    let fields = fields_of(part.get());
+    let counted = fields.iter().filter(|(name, _)| name != "cache_control");
+    let pieces: Vec<&[u8]> = counted
+        .flat_map(|(name, value)| [name.as_bytes(), value.get().as_bytes()])
+        .collect();
+    digest_of(&pieces)
+}
+
+/// The media type and the address of a file as a part of the AI SDK. `kind`: what the API says
+/// that it is.
+pub fn file_part(kind: &str, url: &str, filename: Option<&str>) -> Value {
+    let named = url
+        .strip_prefix("data:")
+        .and_then(|rest| rest.split([';', ',']).next());
+    let media_type = named.filter(|named| !named.is_empty()).unwrap_or(kind);
+    let file = File {
+        media_type: media_type.to_owned(),
+        url: url.to_owned(),
+        filename: filename.map(str::to_owned),
+    };
+    file.to_part()
+}
+
+/// A part of text.
+pub fn text_part(text: &str) -> Value {
+    json::json!({KIND: kind::TEXT, TEXT: text})
+}
+
+/// A tool of the caller, under a name that nobody else's tool has.
+pub fn check_tool_names(tools: &[ToolDefinition]) -> Result<()> {
+    let mut names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    names.sort_unstable();
+    let twice = names.windows(2).find(|pair| pair.first() == pair.last());
+    let taken = tools
+        .iter()
+        .position(|tool| context::tools::is_ours(&tool.name));
+    match (twice.and_then(|pair| pair.first()), taken) {
+        (Some(name), _) => Err(Error::invalid(
+            "tools",
+            format!("`tools` names `{name}` twice."),
+        )),
+        (_, Some(index)) => Err(Error::invalid(
+            &format!("tools[{index}].name"),
+            format!(
+                "`tools[{index}].name` is the name of a tool of the agent's memory. Give the tool another name."
+            ),
+        )),
+        (None, None) => Ok(()),
+    }
+}
+
+/// The number of marks for a cache in a text of JSON.
+pub fn count_marks(json: &str) -> usize {
+    json.matches(r#""cache_control""#).count()
+}
+
+/// The data with which a message is kept as its caller wrote it, unless it is too long.
+pub fn keep_given(json: &str) -> Option<JsonObject> {
+    match json.len() > MAX_GIVEN_BYTES {
+        true => None,
+        false => models::caller_fields::kept_as_given(json),
+    }
+}

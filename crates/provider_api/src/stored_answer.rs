@@ -1,0 +1,103 @@
+//! The answer of a turn that is over, as the log has it, for a request that is repeated with its
+//! key.
+
+use base::action::{Action, StoredAction};
+use base::database::Database;
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json;
+use chat::stream::answer_events::AnswerEvent;
+use chat::turn::report::find_report;
+use log::row::get_event_row;
+use log::tool::CheckedTool;
+use models::{AnswerPart, FinishReason, TokenUsage};
+
+/// The most events of one turn that are read: 64 calls of 16 requests, each with a result.
+const MAX_EVENTS: usize = 2_048;
+
+/// `seq`: the last event of the turn's answer.
+pub fn find_stored(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<AnswerEvent>> {
+    let mut steps = Vec::new();
+    let mut seq = seq;
+    let mut has_calls = None;
+    let mut report = None;
+    for _ in 0..MAX_EVENTS {
+        let row = get_event_row(db, session_id, seq)?;
+        if matches!(
+            row.action,
+            StoredAction::Known(Action::AgentMessage | Action::ToolCallRequest)
+        ) {
+            let mut parts = Vec::new();
+            if !row.content.is_empty() {
+                parts.push(AnswerPart::Text(row.content.clone()));
+            }
+            let calls = parts_of_calls(row.tool.as_deref(), &row.id)?;
+            has_calls.get_or_insert(!calls.is_empty());
+            parts.extend(calls);
+            steps.push(parts);
+        }
+        if ends_turn(db, session_id, seq)? {
+            report = Some(find_report(db, session_id, seq)?);
+            break;
+        }
+        if row.parent_seq == 0 {
+            break;
+        }
+        seq = row.parent_seq;
+    }
+    let mut events = Vec::new();
+    for parts in steps.into_iter().rev() {
+        events.push(AnswerEvent::Step { is_native: false });
+        events.extend(parts.into_iter().map(AnswerEvent::Part));
+    }
+    if let Some(report) = report {
+        let usage = TokenUsage {
+            input_tokens: report.spent.input_tokens,
+            output_tokens: report.spent.output_tokens,
+            cached_input_tokens: report.spent.cached_input_tokens,
+        };
+        events.push(AnswerEvent::Part(AnswerPart::Usage(usage)));
+    }
+    let reason = match has_calls {
+        Some(true) => FinishReason::ToolCalls,
+        _ => FinishReason::Stop,
+    };
+    events.push(AnswerEvent::Part(AnswerPart::Finish(reason)));
+    Ok(events)
+}
+
+/// Whether a turn's answer begins with this event: its first event says that the turn is over.
+fn ends_turn(db: &dyn Database, session_id: &Id, seq: i64) -> Result<bool> {
+    let sql = "SELECT ends_turn IS NOT NULL
+                 FROM cf_agents_events
+                WHERE session_id = ?1
+                  AND seq = ?2";
+    let params = [session_id.as_str().into(), seq.into()];
+    Ok(base::columns::find_value::<i64>(db, sql, &params)? == Some(1))
+}
+
+fn parts_of_calls(tool: Option<&str>, id: &str) -> Result<Vec<AnswerPart>> {
+    let Some(tool) = tool else {
+        return Ok(Vec::new());
+    };
+    let called: CheckedTool =
+        json::decode(tool).map_err(|_| Error::corrupt_row(id, "tool call"))?;
+    let calls = called.tool_calls.into_iter().flatten().enumerate();
+    let parts = calls.flat_map(|(index, call)| {
+        let (id, name) = (call.id.as_str().to_owned(), call.name.as_str().to_owned());
+        [
+            AnswerPart::CallStart {
+                index,
+                id: id.clone(),
+                name: name.clone(),
+            },
+            AnswerPart::Call {
+                index,
+                id,
+                name,
+                arguments: call.arguments.as_str().to_owned(),
+            },
+        ]
+    });
+    Ok(parts.collect())
+}

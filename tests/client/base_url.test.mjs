@@ -1,0 +1,352 @@
+// The base URL under the official clients of OpenAI and Anthropic, unmodified, in the newest version and
+// in one that is a year old. Each client is run against a provider directly and through an agent: it
+// gets the same events and the same fields.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import Anthropic from "@anthropic-ai/sdk";
+import OldAnthropic from "anthropic-a-year-old";
+import OpenAI from "openai";
+import OldOpenAI from "openai-a-year-old";
+import { documents } from "../workerd/documents.mjs";
+import { startServer } from "../workerd/harness.mjs";
+import { startProvider } from "./provider_server.mjs";
+
+const SECRET = "the secret of these tests, long enough";
+
+const provider = await startProvider();
+after(() => provider.stop());
+
+const server = await startServer({
+  vars: {
+    AUTH: "secret",
+    MODEL: "openai:gpt-test",
+    OPENAI_BASE_URL: provider.openai,
+    ANTHROPIC_BASE_URL: provider.openai,
+    ALLOWED_ORIGINS: "https://app.example",
+  },
+  secrets: { SESSION_AGENT_TOKEN: SECRET, OPENAI_API_KEY: "openai's key", ANTHROPIC_API_KEY: "anthropic's key" },
+});
+after(() => server.stop());
+
+const owner = { headers: { authorization: `Bearer ${SECRET}` } };
+
+async function run(agent, operation, input) {
+  const { status, body } = await server.call(agent, operation, input, owner);
+  assert.equal(status, 200, JSON.stringify(body));
+  return body;
+}
+
+/** A token for a client of a provider's API. */
+async function tokenOf(agent, more = {}) {
+  const allow = { models: ["anthropic:claude-test"], systemInstructions: true, clientTools: true };
+  const minted = await run(agent, "mintToken", { preset: "model", allow, expiresIn: 600, ...more });
+  return minted.token;
+}
+
+const baseOf = (agent) => new URL(`/agents/session-agent/${agent}`, server.url).href;
+
+let agents = 0;
+
+/** The same program with a client of the provider, and with one of a new agent. */
+async function compare(make, program) {
+  const direct = await program(make(provider, "a key"));
+  agents += 1;
+  const agent = `compared-${agents}`;
+  const url = baseOf(agent);
+  const ours = { openai: `${url}/openai/v1`, anthropic: `${url}/anthropic` };
+  assert.deepEqual(await program(make(ours, await tokenOf(agent))), direct);
+  return direct;
+}
+
+const openais = { newest: OpenAI, "a year old": OldOpenAI };
+const anthropics = { newest: Anthropic, "a year old": OldAnthropic };
+
+const openai = (Client) => (urls, apiKey) => new Client({ baseURL: urls.openai, apiKey, maxRetries: 0 });
+const claude = (Client) => (urls, apiKey) => new Client({ baseURL: urls.anthropic, apiKey, maxRetries: 0 });
+
+const plain = (value) => JSON.parse(JSON.stringify(value));
+
+async function all(stream) {
+  const events = [];
+  for await (const event of stream) events.push(plain(event));
+  return events;
+}
+
+const WEATHER = {
+  type: "function",
+  function: {
+    name: "get_weather",
+    description: "The weather of a city.",
+    strict: true,
+    parameters: {
+      type: "object",
+      properties: { city: { type: "string" } },
+      required: ["city"],
+      additionalProperties: false,
+    },
+  },
+};
+
+const SCHEMA = {
+  type: "json_schema",
+  json_schema: {
+    name: "answer",
+    strict: true,
+    schema: { type: "object", properties: { answer: { type: "number" } }, required: ["answer"] },
+  },
+};
+
+const chatOf = (content, more = {}) => ({
+  model: "gpt-test",
+  messages: [
+    { role: "system", content: "Be kind." },
+    { role: "user", content },
+  ],
+  ...more,
+});
+
+for (const [version, Client] of Object.entries(openais)) {
+  const make = openai(Client);
+
+  test(`openai_${version}_whole_completions_are_the_providers`, async () => {
+    const said = await compare(make, async (client) => plain(await client.chat.completions.create(chatOf("hi"))));
+    assert.equal(said.choices[0].message.content, "Hello, dear friend.");
+    const more = { seed: 7, logit_bias: { 5: 1 }, max_completion_tokens: 50, metadata: { a: "b" } };
+    await compare(make, async (client) => plain(await client.chat.completions.create(chatOf("hi", more))));
+    const { body } = provider.requests.at(-1);
+    for (const [name, value] of Object.entries(more)) assert.deepEqual(body[name], value);
+    assert.equal(provider.requests.at(-1).headers.authorization, "Bearer openai's key");
+  });
+
+  test(`openai_${version}_streams_are_the_providers`, async () => {
+    const streamed = (more) => async (client) =>
+      all(await client.chat.completions.create(chatOf("hi", { stream: true, ...more })));
+    assert.ok((await compare(make, streamed({}))).length > 3);
+    await compare(make, streamed({ stream_options: { include_usage: true } }));
+    await compare(make, async (client) => {
+      const stream = client.chat.completions.stream(chatOf("weather", { tools: [WEATHER] }));
+      return plain(await stream.finalChatCompletion());
+    });
+  });
+
+  test(`openai_${version}_tools_run_in_the_client`, async () => {
+    const final = await compare(make, async (client) => {
+      const cities = [];
+      const runner = client.chat.completions.runTools(
+        chatOf("weather", {
+          stream: version === "newest",
+          tools: [
+            {
+              type: "function",
+              function: {
+                ...WEATHER.function,
+                parse: JSON.parse,
+                function: ({ city }) => {
+                  cities.push(city);
+                  return "sunny";
+                },
+              },
+            },
+          ],
+        }),
+      );
+      return [await runner.finalContent(), cities];
+    });
+    assert.deepEqual(final, ["It is sunny.", ["Rome"]]);
+  });
+
+  test(`openai_${version}_structured_answers_are_parsed`, async () => {
+    const parsed = await compare(make, async (client) => {
+      const said = await client.chat.completions.parse(chatOf("how much?", { response_format: SCHEMA }));
+      return said.choices[0].message.content;
+    });
+    assert.equal(parsed, '{"answer":42}');
+  });
+
+  test(`openai_${version}_errors_have_their_class`, async () => {
+    const refused = await compare(make, async (client) => {
+      const error = await client.chat.completions.create(chatOf("refuse")).catch((error) => error);
+      return [error instanceof Client.BadRequestError, error.status, error.type];
+    });
+    assert.deepEqual(refused, [true, 400, "invalid_request_error"]);
+    const url = `${baseOf("locked")}/openai/v1`;
+    const stranger = new Client({ baseURL: url, apiKey: "nobody's", maxRetries: 0 });
+    await assert.rejects(stranger.chat.completions.create(chatOf("hi")), Client.AuthenticationError);
+    await assert.rejects(stranger.models.list(), Client.AuthenticationError);
+    const known = new Client({ baseURL: url, apiKey: await tokenOf("locked"), maxRetries: 0 });
+    const asked = known.chat.completions.create(chatOf("hi", { model: "gpt-dear" }));
+    await assert.rejects(asked, Client.PermissionDeniedError);
+    const twice = known.chat.completions.create(chatOf("hi", { n: 2 }));
+    await assert.rejects(twice, (error) => error instanceof Client.BadRequestError && error.param === "n");
+    const listed = await all(await known.models.list());
+    assert.deepEqual(
+      listed.map(({ id }) => id),
+      ["gpt-test", "anthropic:claude-test"],
+    );
+    assert.equal((await known.models.retrieve("gpt-test")).id, "gpt-test");
+    await assert.rejects(known.models.retrieve("gpt-5"), Client.NotFoundError);
+  });
+}
+
+const claudeOf = (content, more = {}) => ({
+  model: "claude-test",
+  max_tokens: 100,
+  system: [{ type: "text", text: "Be kind.", cache_control: { type: "ephemeral" } }],
+  messages: [{ role: "user", content }],
+  ...more,
+});
+
+const CLAUDES_WEATHER = {
+  name: "get_weather",
+  description: "The weather of a city.",
+  input_schema: WEATHER.function.parameters,
+};
+
+for (const [version, Client] of Object.entries(anthropics)) {
+  const make = claude(Client);
+
+  test(`anthropic_${version}_whole_messages_are_the_providers`, async () => {
+    const said = await compare(make, async (client) => plain(await client.messages.create(claudeOf("hi"))));
+    assert.equal(said.content[0].text, "Hello, dear friend.");
+    const more = { top_k: 5, stop_sequences: ["END"], metadata: { user_id: "u" }, service_tier: "auto" };
+    await compare(make, async (client) => plain(await client.messages.create(claudeOf("hi", more))));
+    const { body, headers } = provider.requests.at(-1);
+    for (const [name, value] of Object.entries(more)) assert.deepEqual(body[name], value);
+    assert.deepEqual(body.system, claudeOf("hi").system);
+    assert.equal(headers["x-api-key"], "anthropic's key");
+    await compare(make, async (client) =>
+      plain(await client.beta.messages.create(claudeOf("hi", { betas: ["files-api-2025-04-14"] }))),
+    );
+    assert.equal(provider.requests.at(-1).headers["anthropic-beta"], "files-api-2025-04-14");
+  });
+
+  test(`anthropic_${version}_streams_are_the_providers`, async () => {
+    assert.ok(
+      (await compare(make, async (client) => all(await client.messages.create(claudeOf("hi", { stream: true })))))
+        .length > 5,
+    );
+    const final = await compare(make, async (client) =>
+      plain(await client.messages.stream(claudeOf("weather", { tools: [CLAUDES_WEATHER] })).finalMessage()),
+    );
+    assert.deepEqual(final.content[0].input, { city: "Rome" });
+  });
+
+  test(`anthropic_${version}_a_tools_result_goes_on`, async () => {
+    const said = await compare(make, async (client) => {
+      const asked = claudeOf("weather", { tools: [CLAUDES_WEATHER] });
+      const first = await client.messages.create(asked);
+      const result = { type: "tool_result", tool_use_id: first.content[0].id, content: "sunny" };
+      asked.messages.push({ role: "assistant", content: first.content }, { role: "user", content: [result] });
+      return plain(await client.messages.create(asked));
+    });
+    assert.equal(said.content[0].text, "It is sunny.");
+  });
+
+  test(`anthropic_${version}_errors_have_their_class_and_tokens_are_counted`, async () => {
+    const refused = await compare(make, async (client) => {
+      const error = await client.messages.create(claudeOf("refuse")).catch((error) => error);
+      return [error instanceof Client.BadRequestError, error.status, error.error.error.type];
+    });
+    assert.deepEqual(refused, [true, 400, "invalid_request_error"]);
+    const baseURL = `${baseOf("locked")}/anthropic`;
+    const stranger = new Client({ baseURL, apiKey: "nobody's", maxRetries: 0 });
+    await assert.rejects(stranger.messages.create(claudeOf("hi")), Client.AuthenticationError);
+    const known = new Client({ baseURL, apiKey: await tokenOf("locked"), maxRetries: 0 });
+    const { max_tokens: _, ...counted } = claudeOf("hi");
+    const { input_tokens: few } = await known.messages.countTokens(counted);
+    const { input_tokens: many } = await known.messages.countTokens({
+      ...counted,
+      messages: [{ role: "user", content: "hi ".repeat(1_000) }],
+    });
+    assert.ok(few > 0 && many > few + 500, `${few} ${many}`);
+    const [model] = await all(await known.models.list());
+    assert.equal(model.id, "openai:gpt-test");
+  });
+}
+
+test("a_client_that_knows_nothing_of_sessions_keeps_its_conversation_and_the_memory", async () => {
+  const agent = "remembers";
+  await run(agent, "defineBlock", { label: "memory", kind: "writable", description: "Facts" });
+  const client = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: await tokenOf(agent) });
+  const asked = chatOf("remember tea.");
+  for await (const chunk of await client.chat.completions.create({ ...asked, stream: true })) {
+    assert.ok(!JSON.stringify(chunk).includes("set_context"));
+  }
+  assert.equal((await run(agent, "getBlock", { label: "memory" })).content, "tea.");
+  const { data: first, response } = await client.chat.completions.create(chatOf("remember milk.")).withResponse();
+  const session = response.headers.get("x-session-id");
+  const history = chatOf("remember milk.");
+  history.messages.push(first.choices[0].message, { role: "user", content: "And now?" });
+  const { response: second } = await client.chat.completions.create(history).withResponse();
+  assert.equal(second.headers.get("x-session-id"), session);
+  assert.match(JSON.stringify(provider.requests.at(-1).body.messages), /remember milk/);
+  const { messages } = await run(agent, "getHistory", { sessionId: session });
+  assert.deepEqual(
+    messages.map(({ role }) => role),
+    ["user", "assistant", "user", "assistant"],
+  );
+  const off = { headers: { "x-session-memory": "off" } };
+  await client.chat.completions.create(chatOf("hi"), off);
+  assert.equal(provider.requests.at(-1).body.tools, undefined);
+});
+
+test("a_session_is_named_by_the_address_or_a_header_and_may_add_what_it_knows", async () => {
+  const agent = "named";
+  const apiKey = await tokenOf(agent);
+  const there = new OpenAI({ baseURL: `${baseOf(agent)}/sessions/trip/openai/v1`, apiKey });
+  await there.chat.completions.create(chatOf("one"));
+  const defaultHeaders = { "x-session-id": "trip", "x-session-history": "stored" };
+  const stored = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey, defaultHeaders });
+  await stored.chat.completions.create(chatOf("two"));
+  const said = provider.requests.at(-1).body.messages.map(({ content }) => content);
+  assert.deepEqual(said, ["Be kind.", "one", "Hello, dear friend.", "two"]);
+  const narrow = await tokenOf(agent, { sessionId: "mine" });
+  const other = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: narrow, defaultHeaders, maxRetries: 0 });
+  await assert.rejects(other.chat.completions.create(chatOf("two")), OpenAI.PermissionDeniedError);
+});
+
+test("a_client_that_goes_away_and_repeats_its_request_joins_the_turn", async () => {
+  const agent = "leaves";
+  const client = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: await tokenOf(agent) });
+  const before = provider.requests.length;
+  const asked = chatOf("wait", { stream: true });
+  const { data: stream, response } = await client.chat.completions.create(asked).withResponse();
+  for await (const chunk of stream) if (chunk.choices[0].delta.content) break;
+  const again = await client.chat.completions.create(asked);
+  setTimeout(() => provider.open(), 100);
+  const chunks = await all(again);
+  assert.equal(chunks.map(({ choices: [choice] }) => choice.delta.content ?? "").join(""), "Hello, dear friend.");
+  assert.equal(provider.requests.length, before + 1);
+  const { messages } = await run(agent, "getHistory", { sessionId: response.headers.get("x-session-id") });
+  assert.equal(messages.length, 2);
+});
+
+test("the_programs_of_the_documents_run", async () => {
+  const allow = { models: ["anthropic:claude-sonnet-4-5"], systemInstructions: true, clientTools: true };
+  const token = await tokenOf("printed", { allow });
+  const blocks = documents.flatMap(({ blocks }) => blocks).filter(({ language }) => language === "ts anthropic");
+  assert.equal(blocks.length, 2);
+  const AsyncFunction = (async () => {}).constructor;
+  for (const { text } of blocks) {
+    const program = `${text.replace(/^import .*$/m, "")}\nreturn client;`;
+    const client = await new AsyncFunction("Anthropic", "BASE", "TOKEN", program)(Anthropic, baseOf("printed"), token);
+    const said = await client.messages.create(claudeOf("hi", { model: "claude-sonnet-4-5" }));
+    assert.equal(said.content[0].text, "Hello, dear friend.");
+  }
+});
+
+test("pages_of_other_origins_may_use_the_clients", async () => {
+  const response = await fetch(`${baseOf("page")}/anthropic/v1/messages`, {
+    method: "OPTIONS",
+    headers: {
+      origin: "https://app.example",
+      "access-control-request-method": "POST",
+      "access-control-request-headers": "x-api-key,anthropic-version,x-session-id,x-stainless-lang",
+    },
+  });
+  assert.equal(response.status, 204);
+  const allowed = response.headers.get("access-control-allow-headers");
+  for (const name of ["x-api-key", "anthropic-version", "x-session-id", "x-stainless-lang"])
+    assert.ok(allowed.split(", ").includes(name), name);
+});

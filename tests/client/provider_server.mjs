@@ -1,0 +1,208 @@
+// A provider on this machine, which speaks OpenAI's Chat Completions and Anthropic's Messages, whole
+// and streamed. What it answers follows from the request alone, so that a client can be compared
+// that asks it directly and through an agent.
+//
+//   const provider = await startProvider();
+//   after(() => provider.stop());
+//   provider.openai       // the base URL for OpenAI's clients
+//   provider.anthropic    // the base URL for Anthropic's clients
+//   provider.requests     // { path, headers, body } of each request
+//
+// The last message says what is answered: "weather" calls the tool `get_weather`, a result is
+// repeated, "remember …" calls `set_context` if there is such a tool, "refuse" is refused, "wait"
+// stops in the middle until `provider.open()`. Anything else is greeted.
+
+import { once } from "node:events";
+import { createServer } from "node:http";
+
+export async function startProvider() {
+  const provider = new Provider();
+  await provider.start();
+  return provider;
+}
+
+class Provider {
+  #server = createServer((request, response) => {
+    this.#answer(request, response).catch((error) => response.destroy(error));
+  });
+  #gate = Promise.withResolvers();
+  requests = [];
+
+  async start() {
+    this.#server.listen(0, "127.0.0.1");
+    await once(this.#server, "listening");
+    const url = `http://127.0.0.1:${this.#server.address().port}`;
+    this.openai = `${url}/v1`;
+    this.anthropic = url;
+  }
+
+  async stop() {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  /** Lets the answers go on that wait. */
+  open() {
+    this.#gate.resolve();
+    this.#gate = Promise.withResolvers();
+  }
+
+  async #answer(request, response) {
+    let text = "";
+    for await (const piece of request) text += piece;
+    const path = request.url.split("?")[0];
+    const body = JSON.parse(text || "{}");
+    this.requests.push({ path, headers: request.headers, body });
+    const api = path.endsWith("/chat/completions") ? openai : path.endsWith("/messages") ? anthropic : undefined;
+    if (api === undefined) return json(response, 404, { error: { message: "There is nothing here." } });
+    const said = decide(api.read(body));
+    if (said.refused) return json(response, 400, api.refusal);
+    if (body.stream !== true) return json(response, 200, api.whole(said, body));
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    for (const [index, event] of api.events(said, body).entries()) {
+      if (said.waits && index === 3) await this.#gate.promise;
+      response.write(event);
+    }
+    response.end();
+  }
+}
+
+/** What is answered: a text, and perhaps a call. */
+function decide({ text, result, tools, wantsJson }) {
+  if (result !== undefined) return { text: `It is ${result}.` };
+  if (text.startsWith("refuse")) return { refused: true };
+  if (text.startsWith("weather")) return { text: "", call: { name: "get_weather", input: { city: "Rome" } } };
+  if (text.startsWith("remember") && tools.includes("set_context")) {
+    const input = { label: "memory", content: text.slice("remember ".length) };
+    return { text: "", call: { name: "set_context", input } };
+  }
+  if (wantsJson) return { text: '{"answer":42}' };
+  return { text: "Hello, dear friend.", waits: text.startsWith("wait") };
+}
+
+const USAGE = {
+  prompt_tokens: 11,
+  completion_tokens: 7,
+  total_tokens: 18,
+  prompt_tokens_details: { cached_tokens: 3 },
+};
+
+const openai = {
+  refusal: { error: { message: "No.", type: "invalid_request_error", param: "messages", code: "refused" } },
+  read({ messages, tools = [], response_format }) {
+    const last = messages.at(-1);
+    const text = typeof last.content === "string" ? last.content : last.content.map(({ text }) => text ?? "").join("");
+    return {
+      text,
+      result: last.role === "tool" ? text : undefined,
+      tools: tools.map((tool) => tool.function.name),
+      wantsJson: response_format?.type === "json_schema",
+    };
+  },
+  call: ({ name, input }) => ({ name, arguments: JSON.stringify(input) }),
+  whole({ text, call }, { model }) {
+    const message = { role: "assistant", content: text || null, refusal: null, annotations: [] };
+    if (call) message.tool_calls = [{ id: "call_a", type: "function", function: openai.call(call) }];
+    return {
+      id: "chatcmpl-a",
+      object: "chat.completion",
+      created: 1_700_000_000,
+      model: `${model}-2026`,
+      choices: [{ index: 0, message, logprobs: null, finish_reason: call ? "tool_calls" : "stop" }],
+      usage: USAGE,
+      service_tier: "default",
+      system_fingerprint: "fp_a",
+    };
+  },
+  events({ text, call }, { model, stream_options }) {
+    const wantsUsage = stream_options?.include_usage === true;
+    const chunk = (choices, usage = null) => ({
+      id: "chatcmpl-a",
+      object: "chat.completion.chunk",
+      created: 1_700_000_000,
+      model: `${model}-2026`,
+      service_tier: "default",
+      system_fingerprint: "fp_a",
+      choices,
+      ...(wantsUsage ? { usage } : {}),
+    });
+    const choice = (delta, finish_reason = null) => [{ index: 0, delta, logprobs: null, finish_reason }];
+    const deltas = [{ role: "assistant", content: call ? null : "", refusal: null }];
+    for (const word of text.match(/\S+\s*/g) ?? []) deltas.push({ content: word });
+    if (call) {
+      const { name, arguments: whole } = openai.call(call);
+      const head = { index: 0, id: "call_a", type: "function", function: { name, arguments: "" } };
+      deltas.push({ tool_calls: [head] });
+      for (const piece of [whole.slice(0, 5), whole.slice(5)])
+        deltas.push({ tool_calls: [{ index: 0, function: { arguments: piece } }] });
+    }
+    const chunks = deltas.map((delta) => chunk(choice(delta)));
+    chunks.push(chunk(choice({}, call ? "tool_calls" : "stop")));
+    if (wantsUsage) chunks.push(chunk([], USAGE));
+    return [...chunks.map((it) => `data: ${JSON.stringify(it)}\n\n`), "data: [DONE]\n\n"];
+  },
+};
+
+const anthropic = {
+  refusal: { type: "error", error: { type: "invalid_request_error", message: "No." } },
+  read({ messages, tools = [] }) {
+    const { content } = messages.at(-1);
+    const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
+    const result = blocks.find(({ type }) => type === "tool_result")?.content;
+    return {
+      text: blocks.map(({ text }) => text ?? "").join(""),
+      result: Array.isArray(result) ? result.map(({ text }) => text).join("") : result,
+      tools: tools.map(({ name }) => name),
+    };
+  },
+  blocks: ({ text, call }) => [
+    ...(text ? [{ type: "text", text, citations: null }] : []),
+    ...(call ? [{ type: "tool_use", id: "toolu_a", name: call.name, input: call.input }] : []),
+  ],
+  whole(said, { model }) {
+    return {
+      id: "msg_a",
+      type: "message",
+      role: "assistant",
+      model,
+      content: anthropic.blocks(said),
+      stop_reason: said.call ? "tool_use" : "end_turn",
+      stop_sequence: null,
+      container: null,
+      usage: { input_tokens: 11, output_tokens: 7, cache_read_input_tokens: 3, service_tier: "standard" },
+    };
+  },
+  events(said, { model }) {
+    const events = [
+      {
+        type: "message_start",
+        message: {
+          ...anthropic.whole({}, { model }),
+          content: [],
+          stop_reason: null,
+          usage: { input_tokens: 11, output_tokens: 1, cache_read_input_tokens: 3 },
+        },
+      },
+      { type: "ping" },
+    ];
+    for (const [index, block] of anthropic.blocks(said).entries()) {
+      const empty = block.type === "text" ? { ...block, text: "" } : { ...block, input: {} };
+      events.push({ type: "content_block_start", index, content_block: empty });
+      const pieces =
+        block.type === "text"
+          ? block.text.match(/\S+\s*/g).map((text) => ({ type: "text_delta", text }))
+          : [JSON.stringify(block.input)].map((partial_json) => ({ type: "input_json_delta", partial_json }));
+      for (const delta of pieces) events.push({ type: "content_block_delta", index, delta });
+      events.push({ type: "content_block_stop", index });
+    }
+    const stop_reason = said.call ? "tool_use" : "end_turn";
+    events.push({ type: "message_delta", delta: { stop_reason, stop_sequence: null }, usage: { output_tokens: 7 } });
+    events.push({ type: "message_stop" });
+    return events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  },
+};
+
+function json(response, status, body) {
+  response.writeHead(status, { "content-type": "application/json" });
+  response.end(JSON.stringify(body));
+}

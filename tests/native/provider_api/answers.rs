@@ -1,0 +1,436 @@
+//! What a client gets: the provider's answer, less what ran here.
+
+use serde_json::{Value, json};
+
+use super::{
+    anthropic_said, anthropic_whole, assistant, called_whole, chat, claude, completion, headers,
+    in_session, remember, said_whole, set_context, tool, user,
+};
+use crate::Alice;
+use crate::chat::turns::said;
+use base::testing::Said;
+use models::caller_fields::ProviderApi;
+
+fn events(events: &[Value]) -> Said {
+    let lines = events.iter().map(|event| format!("data: {event}\n\n"));
+    Said::stream(&lines.collect::<String>())
+}
+
+#[test]
+fn a_whole_completion_comes_back_with_all_of_its_fields() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said_whole("Hello!"));
+    let mut body = chat(json!([{"role": "system", "content": "Be kind."}, user("hi")]));
+    body["seed"] = json!(7);
+    body["response_format"] = json!({"type": "json_object"});
+    body["max_tokens"] = json!(50);
+    let (_, answer) = alice.complete(&headers(&[]), body);
+    assert_eq!(
+        answer,
+        json!({
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 7,
+            "model": "m-2",
+            "service_tier": "default",
+            "choices": [{
+                "index": 0,
+                "message": {"role": "assistant", "content": "Hello!", "refusal": null, "annotations": []},
+                "logprobs": null,
+                "finish_reason": "stop"
+            }],
+            "usage": {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+        })
+    );
+    assert_eq!(
+        alice.last_sent(),
+        json!({
+            "model": "m",
+            "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}],
+            "stream": false,
+            "seed": 7,
+            "response_format": {"type": "json_object"},
+            "max_tokens": 50
+        })
+    );
+}
+
+#[test]
+fn a_streamed_completion_comes_back_chunk_by_chunk() {
+    let alice = Alice::with_model();
+    let chunk = |choices: Value, usage: Value| {
+        json!({"id": "c-1", "object": "chat.completion.chunk",
+        "created": 7, "model": "m-2", "system_fingerprint": "fp", "choices": choices, "usage": usage})
+    };
+    let choice = |delta: Value, reason: Value| json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": reason}]);
+    let sent = [
+        chunk(
+            choice(
+                json!({"role": "assistant", "content": "", "refusal": null}),
+                Value::Null,
+            ),
+            Value::Null,
+        ),
+        chunk(choice(json!({"content": "Hel"}), Value::Null), Value::Null),
+        chunk(choice(json!({"content": "lo"}), Value::Null), Value::Null),
+        chunk(choice(json!({}), json!("stop")), Value::Null),
+        chunk(
+            json!([]),
+            json!({"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}),
+        ),
+    ];
+    alice.outbound.answer(Ok(events(&sent)));
+    let mut body = chat(json!([user("hi")]));
+    body["stream"] = json!(true);
+    body["stream_options"] = json!({"include_usage": true});
+    let heard = alice.stream_api(ProviderApi::ChatCompletions, &headers(&[]), &body);
+    assert_eq!(heard.len(), 6);
+    assert_eq!(heard[..4], sent[..4]);
+    assert_eq!(heard[4]["usage"], sent[4]["usage"]);
+    assert_eq!(heard[4]["choices"], json!([]));
+    assert_eq!(heard[5], "[DONE]");
+
+    alice.outbound.answer(Ok(events(&sent)));
+    body["stream_options"] = Value::Null;
+    let heard = alice.stream_api(ProviderApi::ChatCompletions, &headers(&[]), &body);
+    assert_eq!(heard.len(), 5);
+    assert!(heard[0].get("usage").is_none());
+    assert_eq!(
+        alice.last_sent()["stream_options"],
+        json!({"include_usage": true})
+    );
+}
+
+#[test]
+fn what_the_model_does_with_the_memory_is_not_shown() {
+    let alice = Alice::with_model();
+    remember(&alice);
+    let (id, name, arguments) = set_context("call_m", "Likes tea.");
+    alice
+        .outbound
+        .answer(called_whole(&[(&id, &name, arguments)]));
+    alice.outbound.answer(said_whole("Noted."));
+    let mut body = chat(json!([{"role": "system", "content": "Be kind."}, user("I like tea.")]));
+    body["tools"] = json!([tool("look")]);
+    let (session, answer) = alice.complete(&headers(&[]), body);
+    let choice = &answer["choices"][0];
+    assert_eq!(choice["message"]["content"], "Noted.");
+    assert_eq!(choice["finish_reason"], "stop");
+    assert!(choice["message"].get("tool_calls").is_none());
+    assert_eq!(answer["usage"]["total_tokens"], 24);
+    let block = alice.ok("getBlock", json!({"label": "memory"}));
+    assert_eq!(block["content"], "Likes tea.");
+    let asked = &alice.sent_bodies()[0];
+    let names: Vec<&str> = (asked["tools"].as_array().unwrap().iter())
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["set_context", "look"]);
+    assert_eq!(asked["tools"][1], tool("look"));
+    let system = asked["messages"][0]["content"].as_str().unwrap();
+    assert!(
+        system.contains("MEMORY") && system.ends_with("Be kind."),
+        "{system}"
+    );
+    assert_eq!(alice.shown_in(&session).len(), 2);
+}
+
+#[test]
+fn a_call_of_the_clients_tool_is_returned_and_its_result_goes_on() {
+    let alice = Alice::with_model();
+    remember(&alice);
+    let (id, name, arguments) = set_context("call_m", "Likes tea.");
+    alice.outbound.answer(called_whole(&[
+        ("call_1", "look", json!({"a": 1})),
+        (&id, &name, arguments),
+    ]));
+    let tools = json!([tool("look")]);
+    let mut body = chat(json!([user("Where?")]));
+    body["tools"] = tools.clone();
+    let (session, answer) = alice.complete(&headers(&[]), body);
+    let message = answer["choices"][0]["message"].clone();
+    assert_eq!(answer["choices"][0]["finish_reason"], "tool_calls");
+    assert_eq!(message["tool_calls"].as_array().unwrap().len(), 1);
+    assert_eq!(message["tool_calls"][0]["function"]["name"], "look");
+
+    alice.outbound.answer(said_whole("There."));
+    let result = json!({"role": "tool", "tool_call_id": "call_1", "content": "a lake"});
+    let mut body = chat(json!([user("Where?"), message, result]));
+    body["tools"] = tools;
+    let (again, answer) = alice.complete(&headers(&[]), body);
+    assert_eq!(again, session);
+    assert_eq!(answer["choices"][0]["message"]["content"], "There.");
+    let sent = alice.last_sent()["messages"].clone();
+    let roles: Vec<&str> = (sent.as_array().unwrap().iter())
+        .map(|message| message["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool", "tool"]);
+    assert_eq!(alice.shown_in(&session).len(), 2);
+}
+
+#[test]
+fn a_tool_that_the_caller_forces_leaves_ours_out() {
+    let alice = Alice::with_model();
+    remember(&alice);
+    alice
+        .outbound
+        .answer(called_whole(&[("call_1", "look", json!({}))]));
+    let mut body = chat(json!([user("Where?")]));
+    body["tools"] = json!([tool("look")]);
+    body["tool_choice"] = json!("required");
+    alice.complete(&headers(&[]), body);
+    assert_eq!(alice.last_sent()["tools"], json!([tool("look")]));
+}
+
+#[test]
+fn memory_is_off_on_or_for_reading() {
+    for (memory, prompt, tools) in [
+        ("off", false, false),
+        ("read", true, false),
+        ("on", true, true),
+    ] {
+        let alice = Alice::with_model();
+        remember(&alice);
+        alice.ok(
+            "setBlock",
+            json!({"label": "memory", "content": "Likes tea."}),
+        );
+        alice.outbound.answer(said_whole("Hello."));
+        alice.complete(
+            &headers(&[("x-session-memory", memory)]),
+            chat(json!([user("hi")])),
+        );
+        let asked = alice.last_sent();
+        assert_eq!(asked.to_string().contains("Likes tea."), prompt, "{memory}");
+        assert_eq!(asked.get("tools").is_some(), tools, "{memory}");
+    }
+}
+
+#[test]
+fn a_whole_message_comes_back_with_all_of_its_fields() {
+    let alice = Alice::with_anthropic();
+    remember(&alice);
+    alice.outbound.answer(anthropic_whole(
+        json!([
+            {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+            {"type": "text", "text": "Let me note it.", "citations": null},
+            {"type": "tool_use", "id": "toolu_m", "name": "set_context",
+             "input": {"label": "memory", "content": "Likes tea."}}
+        ]),
+        "tool_use",
+    ));
+    alice.outbound.answer(anthropic_said("Noted."));
+    let mut body = claude(json!([user("I like tea.")]));
+    body["system"] =
+        json!([{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}]);
+    body["top_k"] = json!(5);
+    body["metadata"] = json!({"user_id": "u"});
+    let (_, answer) = alice.message(&headers(&[]), body);
+    assert_eq!(
+        answer,
+        json!({
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-x",
+            "content": [
+                {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+                {"type": "text", "text": "Let me note it.", "citations": null},
+                {"type": "text", "text": "Noted.", "citations": null}
+            ],
+            "stop_reason": "end_turn",
+            "stop_sequence": null,
+            "container": null,
+            "usage": {"input_tokens": 20, "output_tokens": 4, "service_tier": "standard"}
+        })
+    );
+    let asked = &alice.sent_bodies()[0];
+    assert_eq!(asked["top_k"], 5);
+    assert_eq!(asked["max_tokens"], 100);
+    assert_eq!(asked["metadata"], json!({"user_id": "u"}));
+    let system = asked["system"].as_array().unwrap();
+    assert!(system[0]["text"].as_str().unwrap().contains("MEMORY"));
+    assert_eq!(
+        system[1],
+        json!({"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}})
+    );
+}
+
+#[test]
+fn a_streamed_message_is_one_message_whatever_ran_here() {
+    let alice = Alice::with_anthropic();
+    remember(&alice);
+    let start = |id: &str| {
+        json!({"type": "message_start", "message": {"id": id, "type": "message",
+        "role": "assistant", "model": "claude-x", "content": [], "stop_reason": null,
+        "stop_sequence": null, "usage": {"input_tokens": 10, "output_tokens": 1}}})
+    };
+    let block = |index: i64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+    let delta = |index: i64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+    let stop = |index: i64| json!({"type": "content_block_stop", "index": index});
+    let end = |reason: &str| {
+        json!({"type": "message_delta", "delta": {"stop_reason": reason,
+        "stop_sequence": null}, "usage": {"output_tokens": 5}})
+    };
+    alice.outbound.answer(Ok(events(&[
+        start("msg_1"),
+        json!({"type": "ping"}),
+        block(0, json!({"type": "text", "text": ""})),
+        delta(0, json!({"type": "text_delta", "text": "One moment."})),
+        stop(0),
+        block(1, json!({"type": "tool_use", "id": "toolu_m", "name": "set_context", "input": {}})),
+        delta(1, json!({"type": "input_json_delta", "partial_json": "{\"label\":\"memory\",\"content\":\"tea\"}"})),
+        stop(1),
+        end("tool_use"),
+        json!({"type": "message_stop"}),
+    ])));
+    alice.outbound.answer(Ok(events(&[
+        start("msg_2"),
+        block(0, json!({"type": "text", "text": ""})),
+        delta(0, json!({"type": "text_delta", "text": "Noted."})),
+        stop(0),
+        end("end_turn"),
+        json!({"type": "message_stop"}),
+    ])));
+    let mut body = claude(json!([user("I like tea.")]));
+    body["stream"] = json!(true);
+    let heard = alice.stream_api(ProviderApi::Messages, &headers(&[]), &body);
+    assert_eq!(
+        heard,
+        [
+            start("msg_1"),
+            json!({"type": "ping"}),
+            block(0, json!({"type": "text", "text": ""})),
+            delta(0, json!({"type": "text_delta", "text": "One moment."})),
+            stop(0),
+            block(1, json!({"type": "text", "text": ""})),
+            delta(1, json!({"type": "text_delta", "text": "Noted."})),
+            stop(1),
+            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn",
+                "stop_sequence": null}, "usage": {"output_tokens": 10}}),
+            json!({"type": "message_stop"}),
+        ]
+    );
+}
+
+#[test]
+fn a_model_of_another_provider_answers_in_the_api_that_was_spoken() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said("Hello!"));
+    let mut body = claude(json!([user("hi")]));
+    body["model"] = json!("default");
+    body["stream"] = json!(true);
+    let heard = alice.stream_api(ProviderApi::Messages, &headers(&[]), &body);
+    let kinds: Vec<&str> = heard
+        .iter()
+        .map(|event| event["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "message_start",
+            "content_block_start",
+            "content_block_delta",
+            "content_block_stop",
+            "message_delta",
+            "message_stop"
+        ]
+    );
+    assert_eq!(heard[2]["delta"]["text"], "Hello!");
+    assert_eq!(alice.last_sent()["max_tokens"], 100);
+
+    body["top_k"] = json!(5);
+    let refused = alice.begin_api(ProviderApi::Messages, &headers(&[]), &body);
+    let error = refused.err().unwrap();
+    assert_eq!(error.field.as_deref(), Some("top_k"));
+}
+
+#[test]
+fn calls_of_one_id_are_told_apart_also_for_the_client() {
+    let alice = Alice::with_model();
+    let tools = json!([tool("look")]);
+    let asks = |messages: Value| {
+        let mut body = chat(messages);
+        body["tools"] = tools.clone();
+        body
+    };
+    alice
+        .outbound
+        .answer(called_whole(&[("call_1", "look", json!({}))]));
+    let (_, first) = alice.complete(&in_session("s"), asks(json!([user("Where?")])));
+    let first = first["choices"][0]["message"].clone();
+    assert_eq!(first["tool_calls"][0]["id"], "call_1");
+    let result = json!({"role": "tool", "tool_call_id": "call_1", "content": "a lake"});
+    alice
+        .outbound
+        .answer(called_whole(&[("call_1", "look", json!({}))]));
+    let (_, second) = alice.complete(
+        &in_session("s"),
+        asks(json!([user("Where?"), first, result])),
+    );
+    let second = second["choices"][0]["message"].clone();
+    let id = second["tool_calls"][0]["id"].as_str().unwrap().to_owned();
+    assert_ne!(id, "call_1");
+    let other = json!({"role": "tool", "tool_call_id": id, "content": "a hill"});
+    alice.outbound.answer(said_whole("Both."));
+    let history = json!([user("Where?"), first, result, second, other]);
+    let (session, answer) = alice.complete(&headers(&[]), asks(history));
+    assert_eq!(session, "s");
+    assert_eq!(answer["choices"][0]["message"]["content"], "Both.");
+}
+
+#[test]
+fn arguments_that_are_no_json_reach_the_client_as_they_are() {
+    let alice = Alice::with_model();
+    let call = json!({"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{\"a\":"}});
+    alice.outbound.answer(completion(
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        "tool_calls",
+    ));
+    let mut body = chat(json!([user("Where?")]));
+    body["tools"] = json!([tool("look")]);
+    let (_, answer) = alice.complete(&headers(&[]), body);
+    assert_eq!(answer["choices"][0]["message"]["tool_calls"], json!([call]));
+}
+
+#[test]
+fn images_and_what_only_the_provider_reads_go_through() {
+    let alice = Alice::with_model();
+    let pixel = "data:image/png;base64,iVBORw0KGgo=";
+    let content = json!([
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": pixel, "detail": "low"}},
+        {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+    ]);
+    alice.outbound.answer(said_whole("A pixel."));
+    let question = json!({"role": "user", "name": "ann", "content": content});
+    alice.complete(&in_session("s"), chat(json!([question])));
+    assert_eq!(alice.last_sent()["messages"][0], question);
+    let parts = alice.shown_in("s")[0]["parts"].clone();
+    assert_eq!(parts[1]["mediaType"], "image/png");
+
+    alice.outbound.answer(said_whole("Small."));
+    alice.complete(
+        &in_session("s"),
+        chat(json!([question, assistant("A pixel."), user("How big?")])),
+    );
+    assert_eq!(alice.last_sent()["messages"][0], question);
+}
+
+#[test]
+fn a_refusal_of_the_provider_has_its_status() {
+    use provider_api::calls::ApiFamily;
+    use provider_api::refusal::render;
+    let alice = Alice::with_model();
+    let problem = json!({"error": {"message": "no", "type": "invalid_request_error", "code": "unsupported_value"}});
+    let mut refused = Said::json(&problem).unwrap();
+    refused.status = 400;
+    alice.outbound.answer(Ok(refused));
+    let body = chat(json!([user("hi")]));
+    let outcome = alice.complete_with(ProviderApi::ChatCompletions, &headers(&[]), &body);
+    let error = outcome.unwrap_err();
+    let refusal = render(ApiFamily::OpenAi, &error);
+    assert_eq!(refusal.status, 400);
+    let said: Value = serde_json::from_str(&refusal.body).unwrap();
+    assert_eq!(said["error"]["type"], "invalid_request_error");
+    assert_eq!(render(ApiFamily::Anthropic, &error).status, 400);
+}

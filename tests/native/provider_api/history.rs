@@ -1,0 +1,218 @@
+//! Where a request's history goes on: sessions that are recognised, branches, repeats.
+
+use serde_json::json;
+
+use super::{assistant, chat, headers, in_session, said_whole, user};
+use crate::Alice;
+use base::testing::wait_for;
+use models::caller_fields::ProviderApi;
+
+#[test]
+fn a_history_finds_the_session_that_it_goes_on() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said_whole("Hello!"));
+    let (first, _) = alice.complete(&headers(&[]), chat(json!([user("hi")])));
+    alice.outbound.answer(said_whole("Fine."));
+    let history = json!([user("hi"), assistant("Hello!"), user("How are you?")]);
+    let (second, _) = alice.complete(&headers(&[]), chat(history));
+    assert_eq!(first, second);
+    assert_eq!(alice.session_count(), 1);
+    assert_eq!(alice.shown_in(&first).len(), 4);
+    let sent = alice.last_sent()["messages"].clone();
+    assert_eq!(sent.as_array().unwrap().len(), 3);
+
+    // A question alone is no history.
+    alice.outbound.answer(said_whole("Hello again!"));
+    let (third, _) = alice.complete(&headers(&[]), chat(json!([user("hi")])));
+    assert_ne!(third, first);
+}
+
+#[test]
+fn blocks_and_white_space_make_no_other_history() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said_whole("Hello!\n"));
+    let (first, _) = alice.complete(&headers(&[]), chat(json!([user("hi ")])));
+    alice.outbound.answer(said_whole("Fine."));
+    let history = json!([
+        {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "Hello!"}]},
+        user("How are you?")
+    ]);
+    let (second, _) = alice.complete(&headers(&[]), chat(history));
+    assert_eq!(first, second);
+}
+
+#[test]
+fn a_history_that_departs_from_the_log_grows_a_branch() {
+    let alice = Alice::with_model();
+    for text in ["Hello!", "Fine."] {
+        alice.outbound.answer(said_whole(text));
+    }
+    alice.complete(&in_session("s"), chat(json!([user("hi")])));
+    let history = json!([user("hi"), assistant("Hello!"), user("How are you?")]);
+    alice.complete(&in_session("s"), chat(history));
+    alice.outbound.answer(said_whole("A lake."));
+    let other = json!([user("hi"), assistant("Hello!"), user("What is that?")]);
+    let (session, _) = alice.complete(&headers(&[]), chat(other));
+    assert_eq!(session, "s");
+    let texts: Vec<String> = (alice.shown_in("s").iter())
+        .map(|message| {
+            message["parts"][0]["text"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        })
+        .collect();
+    assert_eq!(texts[..3], ["hi", "Hello!", "What is that?"]);
+    let first = alice.shown_in("s")[1]["id"].clone();
+    let branches = alice.ok("getBranches", json!({"sessionId": "s", "messageId": first}));
+    assert_eq!(branches["messages"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_same_question_again_is_answered_beside_the_first_answer() {
+    let alice = Alice::with_model();
+    for text in ["Hello!", "Hi!"] {
+        alice.outbound.answer(said_whole(text));
+        alice.complete(&in_session("s"), chat(json!([user("hi")])));
+    }
+    let question = alice.shown_in("s")[0]["id"].clone();
+    let branches = alice.ok(
+        "getBranches",
+        json!({"sessionId": "s", "messageId": question}),
+    );
+    assert_eq!(branches["messages"].as_array().unwrap().len(), 2);
+    assert_eq!(alice.shown_in("s").len(), 2);
+}
+
+#[test]
+fn with_the_stored_history_the_newest_message_is_enough() {
+    let alice = Alice::with_model();
+    let stored = headers(&[("x-session-id", "s"), ("x-session-history", "stored")]);
+    for (text, sent) in [("one", 1), ("two", 3), ("three", 5)] {
+        alice.outbound.answer(said_whole("Yes."));
+        alice.complete(&stored, chat(json!([user(text)])));
+        let messages = alice.last_sent()["messages"].clone();
+        assert_eq!(messages.as_array().unwrap().len(), sent, "{text}");
+    }
+}
+
+#[test]
+fn a_first_history_is_taken_over_with_its_claims_marked() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said_whole("Welcome back."));
+    let call = json!({"role": "assistant", "content": "Looking.", "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{\"a\":1}"}}]});
+    let result = json!({"role": "tool", "tool_call_id": "c1", "content": "a lake"});
+    let history = json!([
+        user("hi"),
+        call,
+        result,
+        assistant("A lake."),
+        user("Thanks.")
+    ]);
+    let (session, _) = alice.complete(&headers(&[]), chat(history.clone()));
+    let shown = alice.shown_in(&session);
+    let roles: Vec<&str> = shown
+        .iter()
+        .map(|it| it["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        roles,
+        ["user", "assistant", "assistant", "user", "assistant"]
+    );
+    assert_eq!(shown[1]["metadata"]["source"], "client");
+    assert_eq!(shown[2]["metadata"]["source"], "client");
+    assert!(
+        shown[4]
+            .get("metadata")
+            .is_none_or(|it| it.get("source").is_none())
+    );
+    let sent = alice.last_sent()["messages"].clone();
+    assert_eq!(
+        sent[1]["tool_calls"][0]["function"]["arguments"],
+        "{\"a\":1}"
+    );
+    assert_eq!(sent[2]["content"], "a lake");
+    assert_eq!(sent.as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn a_request_that_is_repeated_while_its_turn_runs_joins_it() {
+    let alice = Alice::with_model();
+    let body = chat(json!([user("hi")]));
+    let api = ProviderApi::ChatCompletions;
+    let first = alice.begin_api(api, &headers(&[]), &body).unwrap();
+    let second = alice.begin_api(api, &headers(&[]), &body).unwrap();
+    assert!(second.work.is_none());
+    assert_eq!(first.session_id, second.session_id);
+    alice.outbound.answer(said_whole("Hello!"));
+    alice.run_work(first.work.unwrap());
+    let (one, other) = (
+        wait_for(first.listener.whole()),
+        wait_for(second.listener.whole()),
+    );
+    assert_eq!(one.unwrap(), other.unwrap());
+    assert_eq!(alice.sent_bodies().len(), 1);
+}
+
+#[test]
+fn another_request_of_a_session_whose_turn_runs_is_refused() {
+    let alice = Alice::with_model();
+    let api = ProviderApi::ChatCompletions;
+    let first = alice
+        .begin_api(api, &in_session("s"), &chat(json!([user("hi")])))
+        .unwrap();
+    let refused = alice.begin_api(api, &in_session("s"), &chat(json!([user("ho")])));
+    assert_eq!(refused.err().unwrap().code.name(), "turn_in_progress");
+    alice.outbound.answer(said_whole("Hello!"));
+    alice.run_work(first.work.unwrap());
+}
+
+#[test]
+fn a_turn_that_was_cut_off_is_joined_by_the_same_request() {
+    let mut alice = Alice::with_model();
+    let body = chat(json!([user("hi")]));
+    let api = ProviderApi::ChatCompletions;
+    let first = alice.begin_api(api, &in_session("s"), &body).unwrap();
+    drop(first.work);
+    alice.dies();
+    let again = alice.begin_api(api, &in_session("s"), &body).unwrap();
+    alice.outbound.answer(said_whole("Hello!"));
+    alice.run_work(again.work.unwrap());
+    let answer = wait_for(again.listener.whole()).unwrap();
+    assert!(answer.contains("Hello!"), "{answer}");
+    assert_eq!(alice.shown_in("s").len(), 2);
+}
+
+#[test]
+fn a_request_with_a_key_gets_its_answer_again() {
+    let alice = Alice::with_model();
+    let keyed = headers(&[("idempotency-key", "k-1")]);
+    let body = chat(json!([user("hi")]));
+    alice.outbound.answer(said_whole("Hello!"));
+    let (session, first) = alice.complete(&keyed, body.clone());
+    let (again, second) = alice.complete(&keyed, body.clone());
+    assert_eq!(session, again);
+    assert_eq!(
+        first["choices"][0]["message"]["content"],
+        second["choices"][0]["message"]["content"]
+    );
+    assert_eq!(second["usage"]["prompt_tokens"], 10);
+    assert_eq!(alice.sent_bodies().len(), 1);
+    alice.outbound.answer(said_whole("Hello anew!"));
+    let (other, _) = alice.complete(&headers(&[("idempotency-key", "k-2")]), body);
+    assert_ne!(other, session);
+}
+
+#[test]
+fn a_deleted_answer_leads_nowhere() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said_whole("Hello!"));
+    let (session, _) = alice.complete(&headers(&[]), chat(json!([user("hi")])));
+    alice.ok("deleteSession", json!({"sessionId": session}));
+    alice.outbound.answer(said_whole("Fine."));
+    let history = json!([user("hi"), assistant("Hello!"), user("How are you?")]);
+    let (other, _) = alice.complete(&headers(&[]), chat(history));
+    assert_ne!(other, session);
+}

@@ -1,0 +1,121 @@
+//! What a token's holder may do through a provider's API: no more than in a chat.
+
+use serde_json::{Value, json};
+
+use super::{assistant, chat, headers, in_session, said_whole, tool, user};
+use crate::Alice;
+use access::{Allow, Caller, TokenScope};
+use base::ids::Id;
+use models::caller_fields::ProviderApi;
+
+fn scoped(session: Option<&str>, allow: Allow) -> Caller {
+    Caller::Scoped(TokenScope {
+        session_id: session.map(|id| Id::parse(id.to_owned()).unwrap()),
+        operations: Some(vec!["chat".to_owned()]),
+        allow,
+        limits: None,
+        expires_at: i64::MAX,
+    })
+}
+
+fn refused(alice: &Alice, body: &Value) -> (&'static str, Option<String>) {
+    let api = ProviderApi::ChatCompletions;
+    let error = alice.begin_api(api, &headers(&[]), body).err().unwrap();
+    (error.code.name(), error.field.clone())
+}
+
+#[test]
+fn a_token_sets_neither_model_nor_prompt_nor_tools_unless_it_may() {
+    let mut alice = Alice::with_model();
+    alice.caller = scoped(None, Allow::default());
+    let plain = chat(json!([user("hi")]));
+    let with = |name: &str, value: Value| {
+        let mut body = plain.clone();
+        body[name] = value;
+        body
+    };
+    let cases = [
+        (with("model", json!("dear")), "model"),
+        (
+            chat(json!([{"role": "system", "content": "Obey."}, user("hi")])),
+            "system",
+        ),
+        (with("tools", json!([tool("look")])), "tools"),
+        (with("web_search_options", json!({})), "web_search_options"),
+    ];
+    for (body, field) in &cases {
+        let (code, named) = refused(&alice, body);
+        assert_eq!((code, named.as_deref()), ("forbidden", Some(*field)));
+    }
+    alice.outbound.answer(said_whole("Hello!"));
+    alice.complete(&headers(&[]), plain);
+
+    alice.caller = scoped(
+        None,
+        Allow {
+            models: vec![Id::parse("openai:dear".to_owned()).unwrap()],
+            system_instructions: true,
+            client_tools: true,
+            ..Allow::default()
+        },
+    );
+    for (body, _) in cases {
+        alice.outbound.answer(said_whole("Hello!"));
+        alice.complete(&headers(&[]), body);
+    }
+}
+
+#[test]
+fn a_token_of_one_session_stays_in_it() {
+    let mut alice = Alice::with_model();
+    alice.outbound.answer(said_whole("Secret."));
+    alice.complete(&in_session("other"), chat(json!([user("hi")])));
+    alice.caller = scoped(Some("mine"), Allow::default());
+    let api = ProviderApi::ChatCompletions;
+    let named = alice.begin_api(api, &in_session("other"), &chat(json!([user("hi")])));
+    assert_eq!(named.err().unwrap().code.name(), "forbidden");
+    // Who knows what was said elsewhere gets nowhere else by it.
+    alice.outbound.answer(said_whole("Mine."));
+    let history = json!([user("hi"), assistant("Secret."), user("More?")]);
+    let (session, _) = alice.complete(&headers(&[]), chat(history));
+    assert_eq!(session, "mine");
+    alice.caller = Caller::Owner;
+    assert_eq!(alice.shown_in("other").len(), 2);
+}
+
+#[test]
+fn a_token_without_chat_may_not_even_list_models() {
+    let mut alice = Alice::with_model();
+    alice.caller = Caller::Scoped(TokenScope {
+        operations: Some(vec!["getSession".to_owned()]),
+        expires_at: i64::MAX,
+        ..TokenScope::default()
+    });
+    assert_eq!(refused(&alice, &chat(json!([user("hi")]))).0, "forbidden");
+    let agent = alice.agent(&alice.db);
+    let family = provider_api::calls::ApiFamily::OpenAi;
+    let list = provider_api::models_list::answer(&agent, family, None);
+    assert_eq!(list.unwrap_err().code.name(), "forbidden");
+}
+
+#[test]
+fn models_are_the_agents_own_and_those_that_a_token_allows() {
+    let mut alice = Alice::with_model();
+    alice.caller = scoped(
+        None,
+        Allow {
+            models: vec![Id::parse("anthropic:claude-x".to_owned()).unwrap()],
+            ..Allow::default()
+        },
+    );
+    let agent = alice.agent(&alice.db);
+    let family = provider_api::calls::ApiFamily::OpenAi;
+    let list = provider_api::models_list::answer(&agent, family, None).unwrap();
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let ids: Vec<&str> = (list["data"].as_array().unwrap().iter())
+        .map(|model| model["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["m", "anthropic:claude-x"]);
+    assert!(provider_api::models_list::answer(&agent, family, Some("m")).is_ok());
+    assert!(provider_api::models_list::answer(&agent, family, Some("x")).is_err());
+}
