@@ -179,7 +179,7 @@ fn check_end(items: &[Item]) -> Result<()> {
         )),
         None => Err(Error::invalid(
             "messages",
-            "`messages` holds nothing to answer: send a user's message.",
+            "`messages` contains no message to answer: send a user's message.",
         )),
     }
 }
@@ -475,7 +475,7 @@ impl History<'_> {
             return Err(Error::invalid(
                 "messages",
                 format!(
-                    "`messages` holds a result of the call `{call_id}`, and no message with this call."
+                    "`messages` contains a result of the call `{call_id}`, but no message with this call."
                 ),
             ));
         };

@@ -152,7 +152,7 @@ impl<'a> RequestFields<'a> {
             .map(|(name, value)| name.len() + value.get().len())
             .sum();
         if bytes > MAX_FIELDS_BYTES {
-            let what = "The fields beside the messages and the tools";
+            let what = "The size of the fields other than messages and tools";
             return Err(Error::payload_too_large(what, MAX_FIELDS_BYTES, bytes));
         }
         object_of(&self.0)

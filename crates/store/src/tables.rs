@@ -239,8 +239,8 @@ pub const TABLES: &[SessionTable] = &[
         owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
-        fork: InFork::Nothing("a history goes on in the session where it was said"),
-        file: InFile::Nothing("a history goes on in the session where it was said"),
+        fork: InFork::Nothing("a history continues in its original session"),
+        file: InFile::Nothing("a history continues in its original session"),
         agent_file: InAgentFile::AsInSessions,
     },
     SessionTable {

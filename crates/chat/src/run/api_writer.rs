@@ -247,6 +247,6 @@ impl RequestWriter<'_> {
 fn nothing_to_answer() -> Error {
     Error::invalid(
         "messages",
-        "`messages` holds nothing to answer: send a user's message.",
+        "`messages` contains no message to answer: send a user's message.",
     )
 }

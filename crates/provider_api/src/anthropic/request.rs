@@ -232,7 +232,7 @@ impl SaidBlocks {
         if let (Some(field), None) = (self.is_lost, &given) {
             return Err(Error::invalid(
                 &field,
-                format!("`{field}` is of a kind that is kept up to {MAX_GIVEN_BYTES} bytes only."),
+                format!("`{field}` is too long: content of this type can have at most {MAX_GIVEN_BYTES} bytes."),
             ));
         }
         Ok(Some(Item::User {

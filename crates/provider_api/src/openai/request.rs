@@ -209,7 +209,7 @@ fn parse_user(field: &str, message: &RawValue, content: Option<&RawValue>) -> Re
     if let (Some(field), None) = (is_lost, &given) {
         return Err(Error::invalid(
             &field,
-            format!("`{field}` is of a kind that is kept up to {MAX_GIVEN_BYTES} bytes only."),
+            format!("`{field}` is too long: content of this type can have at most {MAX_GIVEN_BYTES} bytes."),
         ));
     }
     Ok(Item::User {
