@@ -41,7 +41,8 @@ impl Calls {
         self.tools.contains(name)
     }
 
-    pub fn begin(&mut self, index: usize, id: String, name: &str) -> &BegunCall {
+    /// The call's number in the answer. `None`: the call runs here.
+    pub fn begin(&mut self, index: usize, id: String, name: &str) -> Option<usize> {
         let number = self.is_clients(name).then_some(self.told);
         self.told += usize::from(number.is_some());
         self.begun.push(BegunCall {
@@ -50,10 +51,7 @@ impl Calls {
             number,
             has_pieces: false,
         });
-        // The call that was pushed.
-        let last = self.begun.len() - 1;
-        #[expect(clippy::indexing_slicing, reason = "the list is not empty")]
-        &self.begun[last]
+        number
     }
 
     pub fn find_mut(&mut self, index: usize) -> Option<&mut BegunCall> {

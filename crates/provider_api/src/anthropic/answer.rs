@@ -194,9 +194,8 @@ impl MessagesAnswer {
             }
             AnswerPart::Text(text) if !self.is_streamed => self.collect_text(&text),
             AnswerPart::CallStart { index, id, name } => {
-                let call = self.calls.begin(index, id.clone(), &name);
-                let is_clients = call.number.is_some();
-                if is_clients && self.tells_parts() {
+                let number = self.calls.begin(index, id.clone(), &name);
+                if number.is_some() && self.tells_parts() {
                     self.close();
                     let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
                     self.open_block("tool_use", block);

@@ -210,8 +210,7 @@ impl ChatAnswer {
         match part {
             AnswerPart::Text(text) => self.take_text(text),
             AnswerPart::CallStart { index, id, name } => {
-                let call = self.calls.begin(index, id.clone(), &name);
-                let number = call.number;
+                let number = self.calls.begin(index, id.clone(), &name);
                 if let (Some(number), true) = (number, self.tells_parts()) {
                     self.tell(json!({"tool_calls": [{
                         "index": number,
