@@ -219,7 +219,7 @@ test("class: the_placeholder_of_a_login_works_on_this_machine_alone", async () =
         assert.equal(asked.length, isHere ? 1 : 0, `${at} ${rest}`);
         if (!isHere) {
           assert.equal(response.status, 501);
-          assert.match((await response.json()).error.message, /Write your own login into `userOf` in src\/index\.ts/);
+          assert.match((await response.json()).error.message, /Write your own login in `userOf` in src\/index\.ts/);
         }
         // Whoever binds the object asks it directly.
         const granted = await object.authorize(request).catch(() => null);
