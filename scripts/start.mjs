@@ -75,7 +75,7 @@ async function findDoor(address) {
   const says =
     response?.status === 401
       ? "asks for a token: SESSION_AGENT_TOKEN is set, in .dev.vars or the environment"
-      : (error?.message ?? "does not say who gets in");
+      : (error?.message ?? "does not report who has access");
   return { says, header: ` -H "authorization: Bearer $SESSION_AGENT_TOKEN"` };
 }
 

@@ -7,7 +7,7 @@ export const RULES = [
   // Words that this project used in a sense of its own.
   rule(/\banew\b/i, "again"),
   rule(/\b(?:stands|stood|standing|stand)\b(?!-| alone| out\b)/i, "is, appears, is stored, represents"),
-  rule(/\bholds\b|\bheld\b/i, "contains, stores, applies, is true"),
+  rule(/\bholds?\b|\bheld\b/i, "contains, stores, applies, is true"),
   rule(/\bkept\b/i, "stored, retained, preserved"),
   rule(
     /(?<!\b(?:you|they|who|he|she|we|user|users|person|people|customer|speaker|somebody|someone|nobody) )\b(?:says|tells)\b/i,

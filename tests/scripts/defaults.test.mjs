@@ -30,8 +30,8 @@ test("the file's text reaches the module to the byte", async () => {
 test("a file that is not a JSON object, or is too long, stops the build", async () => {
   for (const [text, sentence] of [
     ["{", /^agent-defaults\.json is not JSON: /],
-    ["[]", /^agent-defaults\.json must hold a JSON object\.$/],
-    ["null", /^agent-defaults\.json must hold a JSON object\.$/],
+    ["[]", /^agent-defaults\.json must contain a JSON object\.$/],
+    ["null", /^agent-defaults\.json must contain a JSON object\.$/],
     [JSON.stringify({ x: "y".repeat(256 * 1024) }), /has 262152 bytes; at most 262144 are read/],
   ]) {
     await assert.rejects(built({ "agent-defaults.json": text }), { name: "Stop", message: sentence });

@@ -50,7 +50,7 @@ test("a_sound_agent_has_no_finding_and_a_damaged_row_is_named", async () => {
   assert.deepEqual([findings, cursor], [[], null]);
   const sound = await command("sound");
   assert.deepEqual([sound.lines, sound.code], [[], 0]);
-  assert.equal(sound.stderr, `sound: ${checked} rows hold together.`);
+  assert.equal(sound.stderr, `sound: ${checked} rows are consistent.`);
 
   await server.sql("sound", "UPDATE cf_agents_events SET parent_id = 'x' WHERE id = 'c'");
   await server.sql("sound", "DELETE FROM cf_agents_media_uses");

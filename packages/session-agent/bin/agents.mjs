@@ -104,7 +104,7 @@ async function verify(agent, name, print, say) {
     cursor = page.cursor;
   } while (cursor !== null);
   if (found > 0) return `${name}: ${found} findings in ${checked} rows.`;
-  say(`${name}: ${checked} rows hold together.`);
+  say(`${name}: ${checked} rows are consistent.`);
 }
 
 async function restore(agent, { from, "allow-sources": allowSources = false }, print) {

@@ -147,7 +147,7 @@ def chat_body(session_id: str, message: ChatMessage | NotGiven, more: Mapping[st
 
 
 class EventReader:
-    """Server-sent events, piece by piece. Only a line feed ends a line here: JSON may hold other breaks."""
+    """Server-sent events, piece by piece. Only a line feed ends a line here: JSON can contain other breaks."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")

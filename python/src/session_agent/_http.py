@@ -111,7 +111,7 @@ def refusal(status: int, location: str | None, body: bytes, operation: str) -> S
 
 
 def redirected(status: int, location: str | None, operation: str) -> NetworkError:
-    """Neither the token nor the input may go where a redirect leads. The address may hold a secret."""
+    """Neither the token nor the input may be sent to a redirect's target. The URL may contain a secret."""
     try:
         place = urlsplit(location or "")
         to = f" to {place.scheme}://{place.hostname}" if place.scheme and place.hostname else ""

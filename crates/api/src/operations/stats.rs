@@ -50,7 +50,7 @@ pub struct Stats {
     /// newest `seq` of each session, of up to 1,000 sessions.
     events_at_most: i64,
     memory: MemoryStats,
-    /// Memory that running turns hold.
+    /// Memory used by running turns.
     turns: Turns,
     /// Memory of large request bodies and answers.
     requests: ReservedBytes,

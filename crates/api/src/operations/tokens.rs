@@ -50,7 +50,7 @@ pub struct MintToken {
     operations: Option<Vec<String>>,
     #[serde(default)]
     allow: Allow,
-    /// The limits for the turns of the token's holder. The agent's own `limits` hold as well, so a
+    /// The limits for the turns of the token's holder. The agent's own `limits` apply, too, so a
     /// token's can only be tighter.
     #[serde(default, deserialize_with = "given")]
     #[cfg_attr(feature = "testing", schemars(with = "Limits"))]

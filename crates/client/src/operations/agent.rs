@@ -88,7 +88,7 @@ pub struct MintToken {
     /// share the counts of `limits`. If omitted, the token is counted separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// The limits for the turns of the token's holder. The agent's own `limits` hold as well, so a
+    /// The limits for the turns of the token's holder. The agent's own `limits` apply, too, so a
     /// token's can only be tighter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
@@ -428,7 +428,7 @@ pub struct Stats {
     /// newest `seq` of each session, of up to 1,000 sessions.
     pub events_at_most: i64,
     pub memory: MemoryStats,
-    /// Memory that running turns hold.
+    /// Memory used by running turns.
     pub turns: Turns,
     /// Memory of large request bodies and answers.
     pub requests: ReservedBytes,

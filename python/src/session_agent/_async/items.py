@@ -120,7 +120,7 @@ class AsyncItems:
             await self._set(fields)
 
     async def _set(self, fields: dict[str, Any]) -> None:
-        """Writes as the agent, because a graph stores what a model said, too. A token that may not say so
+        """Writes as the agent, because a graph also stores what a model said. A token that may not do so
         writes in its own name."""
         try:
             await self._agent.call("setEntry", {**fields, "source": "agent"})
