@@ -188,7 +188,12 @@ async function compile(folder, language, files) {
     module: "esnext",
     moduleResolution: "bundler",
     allowImportingTsExtensions: true,
-    paths: { "session-agent": [join(CLIENT, "dist/index.d.ts")] },
+    paths: {
+      "session-agent": [join(CLIENT, "dist/index.d.ts")],
+      "session-agent/react": [join(CLIENT, "dist/react.d.ts")],
+      // The client's own folder has no packages.
+      react: [join(PACKAGES, "@types/react/index.d.ts")],
+    },
     // Those of the packages, which are not ours to mend.
     skipLibCheck: true,
     ...PLACES[language],
