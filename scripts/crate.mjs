@@ -49,7 +49,7 @@ const SHARED_LATER = "later_shapes";
  * The crate has types of its own for errors, and of this shape only the codes. A message that is
  * sent is JSON.
  */
-const LEFT_OUT = new Set(["Error", "SentMessage"]);
+const LEFT_OUT = new Set(["ClientTool", "Error", "SentMessage", "SentUserMessage"]);
 
 /** Operations that may run twice, where the agent knows a repetition by an id of the caller's. */
 const REPEATABLE = {

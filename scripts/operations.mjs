@@ -362,6 +362,7 @@ function range(least, most, unit) {
   const isLimited = most !== undefined && most < Number.MAX_SAFE_INTEGER;
   if (least !== undefined && isLimited) return ` (${number(least)} to ${number(most)}${of})`;
   if (isLimited) return ` (at most ${number(most)}${of})`;
+  if (least === 1 && of) return " (not empty)";
   if (least !== undefined) return ` (at least ${number(least)}${of})`;
   return "";
 }

@@ -4,6 +4,7 @@
 
 mod files;
 mod provider;
+mod rules;
 mod truth;
 mod turns;
 
@@ -16,6 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::api::examples::examples;
 use access::{Effect, Needs};
 use api::OPENAPI_JSON;
+use api::door::MAX_MCP_BODY_BYTES;
 use api::operation::OperationEntry;
 use api::operations::message_reads::UiMessage;
 use api::operations::tokens::Preset;
@@ -294,7 +296,7 @@ fn agent_parameter() -> Value {
     json!({
         "name": "agent", "in": "path", "required": true,
         "description": "The agent's name, `%`-encoded.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": 200}
+        "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": rules::without_control_characters()}
     })
 }
 
@@ -319,9 +321,10 @@ fn mcp() -> Value {
             }
         ],
         "requestBody": {"content": {"application/json": {
-            "schema": {"type": "object"},
+            "schema": rpc_request(),
             "example": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         }}},
+        "x-max-body-bytes": MAX_MCP_BODY_BYTES,
         "responses": {
             "200": {
                 "description": "The answer as JSON, or as an event stream if the client requests \
@@ -343,6 +346,20 @@ fn mcp() -> Value {
                 ]}}}
             }
         }
+    })
+}
+
+fn rpc_request() -> Value {
+    json!({
+        "type": "object",
+        "required": ["jsonrpc", "method"],
+        "properties": {
+            "jsonrpc": {"const": "2.0"},
+            "id": {"type": ["string", "integer"], "description": "Left out: the message asks for no answer."},
+            "method": {"type": "string"},
+            "params": {"type": "object", "additionalProperties": true}
+        },
+        "additionalProperties": false
     })
 }
 

@@ -1,8 +1,10 @@
-//! What a generated client has to know beside the types: which bodies are needed, what a name may
-//! hold, and of which fields there is exactly one.
+//! What a generated client has to know beside the types: which bodies are needed, of which fields
+//! there is exactly one, and the shapes of messages. The other rules are in `rules.rs`.
 
 use log::message_text::MAX_PARTS;
 use serde_json::{Map, Value, json};
+
+use super::rules::{TOOL_NAME, rules};
 
 /// Fields of which a request has exactly one. Other values of them are `null`.
 pub struct OneOf {
@@ -20,19 +22,8 @@ pub const ONE_OF: &[OneOf] = &[
     one_of("defineTool", &["service", "url", "mcp"]),
     one_of("findMentions", &["query", "ids"]),
     one_of("search", &["query", "queries"]),
+    one_of("searchAgents", &["query", "queries"]),
     one_of("searchContext", &["query", "queries"]),
-];
-
-/// What a text holds, in the words of JSON Schema: the place of the text, and its pattern.
-const PATTERNS: &[(&str, &str)] = &[
-    (
-        "/components/schemas/Label",
-        "^[A-Za-z0-9_.-]([A-Za-z0-9_. -]{0,62}[A-Za-z0-9_.-])?$",
-    ),
-    (
-        "/paths/~1agents~1session-agent~1{agent}~1rpc~1defineTool/post/requestBody/content/application~1json/schema/properties/name",
-        "^[A-Za-z0-9_-]{1,64}$",
-    ),
 ];
 
 /// The shape of a message that is sent.
@@ -42,15 +33,16 @@ const OPERATIONS: &str = "/agents/session-agent/{agent}/rpc/";
 
 pub fn complete(document: &mut Value) {
     write_no_booleans(document);
-    for (place, pattern) in PATTERNS {
-        let schema = document.pointer_mut(place).unwrap();
-        schema["pattern"] = json!(pattern);
+    for (place, keywords) in rules() {
+        apply(find(document, place), keywords);
     }
     for rule in ONE_OF {
         add_rule(schema_of(document, rule.name), one_of_them(rule.fields));
     }
     let shapes = document["components"]["schemas"].as_object_mut().unwrap();
     shapes.insert(SENT.to_owned(), sent_message());
+    shapes.insert("SentUserMessage".to_owned(), sent_user_message());
+    shapes.insert("ClientTool".to_owned(), client_tool());
     let paths = document["paths"].as_object_mut().unwrap();
     for (path, methods) in paths {
         let Some(body) = methods.pointer_mut("/post/requestBody") else {
@@ -62,19 +54,56 @@ pub fn complete(document: &mut Value) {
             body["required"] = json!(true);
             continue;
         };
-        if path.starts_with(OPERATIONS)
-            && let Some(message) = schema.pointer_mut("/properties/message")
-        {
-            add_rule(
-                message,
-                json!({"$ref": format!("#/components/schemas/{SENT}")}),
-            );
-        }
         // An empty body is `{}`.
         let is_needed = !path.starts_with(OPERATIONS)
             || schema.get("required").is_some()
-            || schema.get("allOf").is_some();
+            || schema.get("$ref").is_some()
+            || schema
+                .get("allOf")
+                .is_some_and(|rules| !takes_nothing(rules));
         body["required"] = json!(is_needed);
+    }
+}
+
+/// Whether a rule has a case without required fields, so that an empty body follows it.
+fn takes_nothing(rules: &Value) -> bool {
+    let rules = rules.as_array().into_iter().flatten();
+    rules.into_iter().all(|rule| {
+        let cases = ["oneOf", "anyOf"]
+            .iter()
+            .filter_map(|key| rule[key].as_array());
+        cases.flatten().any(|case| case.get("required").is_none())
+    })
+}
+
+/// The schema that a place of [`rules`] names.
+fn find<'a>(document: &'a mut Value, place: &str) -> &'a mut Value {
+    let mut steps = place.split('.');
+    let mut schema = schema_of(document, steps.next().unwrap());
+    for step in steps {
+        let name = step.trim_end_matches("[]");
+        schema = &mut schema["properties"][name];
+        if step.ends_with("[]") {
+            schema = &mut schema["items"];
+        }
+    }
+    assert!(schema.is_object(), "there is no {place}");
+    schema
+}
+
+fn apply(schema: &mut Value, keywords: Value) {
+    let Value::Object(keywords) = keywords else {
+        return;
+    };
+    for (keyword, value) in keywords {
+        match (keyword.as_str(), value) {
+            ("allOf", Value::Array(rules)) => {
+                for rule in rules {
+                    add_rule(schema, rule);
+                }
+            }
+            (_, value) => schema[keyword] = value,
+        }
     }
 }
 
@@ -127,17 +156,16 @@ fn write_no_booleans(value: &mut Value) {
     }
 }
 
-/// The roles stand as a pattern: a program's own objects have a `role` that its compiler takes
-/// for any text.
-fn sent_message() -> Value {
+/// A message as it is sent. `roles` is a pattern, because a program's own objects have a `role` that
+/// its compiler takes for any text.
+fn message(description: &str, roles: &str) -> Value {
     json!({
         "type": "object",
-        "description": "A message of the AI SDK as it is sent. The application's own fields are \
-                        preserved.",
+        "description": description,
         "required": ["role", "parts"],
         "properties": {
-            "id": {"type": ["string", "null"], "minLength": 1, "maxLength": 200, "description": "If omitted, the agent generates one."},
-            "role": {"type": "string", "pattern": "^(user|assistant|system)$"},
+            "id": {"type": "string", "minLength": 1, "maxLength": 200, "description": "If omitted, the agent generates one."},
+            "role": {"type": "string", "pattern": roles},
             "parts": {
                 "type": "array",
                 "maxItems": MAX_PARTS,
@@ -152,6 +180,44 @@ fn sent_message() -> Value {
                 }
             },
             "metadata": any()
+        },
+        "additionalProperties": true
+    })
+}
+
+fn sent_message() -> Value {
+    message(
+        "A message of the AI SDK as it is sent. The application's own fields are kept.",
+        "^(user|assistant|system)$",
+    )
+}
+
+/// A message that a turn answers. Its `contains` says what a model can read.
+fn sent_user_message() -> Value {
+    let mut message = message(
+        "A user's message of the AI SDK, with a part that a model can read: a text that is not blank, or a file.",
+        "^user$",
+    );
+    message["properties"]["parts"]["contains"] = json!({"anyOf": [
+        {
+            "required": ["text"],
+            "properties": {"type": {"const": "text"}, "text": {"type": "string", "pattern": r"\S"}}
+        },
+        {"properties": {"type": {"pattern": "^(file$|data-|source-|tool-)"}}}
+    ]});
+    message
+}
+
+fn client_tool() -> Value {
+    json!({
+        "type": "object",
+        "description": "A tool that the client runs.",
+        "required": ["name"],
+        "properties": {
+            "name": {"type": "string", "pattern": TOOL_NAME},
+            "description": {"type": ["string", "null"]},
+            "parameters": {"type": ["object", "null"], "additionalProperties": true, "description": "JSON Schema of an object. Left out: any object."},
+            "inputSchema": {"type": ["object", "null"], "additionalProperties": true, "description": "Another name of `parameters`."}
         },
         "additionalProperties": true
     })

@@ -2,13 +2,19 @@
 
 use serde_json::{Value, json};
 
+use super::rules::model;
 use super::{agent_parameter, refusal};
-use chat::request::MAX_MESSAGES;
 use chat::request::client_tools::MAX_CLIENT_TOOLS;
+use chat::request::{MAX_CHAT_BODY_BYTES, MAX_MESSAGES};
 use store::config::MAX_INSTRUCTIONS;
 
 pub fn chat() -> Value {
     let message = json!({"$ref": "#/components/schemas/SentMessage"});
+    // A user's new message, or a message with the answers to calls of the client's tools.
+    let message_of_turn = json!({"anyOf": [
+        {"$ref": "#/components/schemas/SentUserMessage"},
+        {"type": "object", "properties": {"role": {"const": "assistant"}}}
+    ]});
     json!({
         "operationId": "chat",
         "summary": "A chat turn, as server-sent events.",
@@ -24,16 +30,31 @@ pub fn chat() -> Value {
                     "message": message,
                     "messages": {"type": "array", "maxItems": MAX_MESSAGES, "items": message, "description": "The conversation, with the new message last. Set this or `message`."},
                     "trigger": {"type": "string", "enum": ["submit-message", "regenerate-message"]},
-                    "messageId": {"type": "string", "description": "The message to answer once more, or to replace."},
-                    "model": {"type": "string"},
+                    "messageId": {"type": "string", "minLength": 1, "maxLength": 200, "description": "The message to answer once more, or to replace."},
+                    "model": {"type": "string", "pattern": model()},
                     "systemInstructions": {"type": ["string", "array"], "maxItems": MAX_INSTRUCTIONS, "items": {"type": "string"}},
-                    "tools": {"type": "array", "maxItems": MAX_CLIENT_TOOLS, "items": {"type": "object", "additionalProperties": true}, "description": "Tools that the client runs."},
+                    "tools": {"type": "array", "maxItems": MAX_CLIENT_TOOLS, "items": {"$ref": "#/components/schemas/ClientTool"}, "description": "Tools that the client runs."},
                     "whenBusy": {"type": "string", "enum": ["reject", "queue", "replace"]}
                 },
+                "allOf": [
+                    {"if": {"required": ["message"]}, "then": {"properties": {"message": message_of_turn}}},
+                    {
+                        "if": {"required": ["messages"]},
+                        "then": {
+                            "properties": {"messages": {"type": "array", "contains": message_of_turn}},
+                            "not": {"required": ["message"]}
+                        }
+                    },
+                    {
+                        "if": {"not": {"anyOf": [{"required": ["message"]}, {"required": ["messages"]}]}},
+                        "then": {"required": ["trigger"], "properties": {"trigger": {"const": "regenerate-message"}}}
+                    }
+                ],
                 "additionalProperties": true
             },
             "example": {"id": "trip", "message": {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}}
         }}},
+        "x-max-body-bytes": MAX_CHAT_BODY_BYTES,
         "responses": {"200": stream(), "default": refusal()}
     })
 }
