@@ -120,8 +120,10 @@ export function render(api, groups = GROUPS) {
   return text;
 }
 
+/** All operations but those of the providers' APIs, which the providers document. */
 function operationsOf({ paths }) {
-  const all = Object.entries(paths).flatMap(([path, methods]) =>
+  const own = Object.entries(paths).filter(([path]) => !/\/(openai|anthropic)\/v1\//.test(path));
+  const all = own.flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), ...operation })),
   );
   return new Map(all.map((operation) => [operation.operationId, operation]));
@@ -142,7 +144,8 @@ running Worker serves at \`/openapi.json\`.
 An operation is a request \`POST /agents/session-agent/{agent}/rpc/{operation}\`
 with one JSON object as its body. The answer is JSON. The headers \`x-rows-read\` and
 \`x-rows-written\` report the cost of the request. A body can have up to 1 MiB, unless the
-operation lists its own limit with its fields. The [list of errors](#errors) is at the end
+operation lists its own limit with its fields. Clients of OpenAI's and Anthropic's APIs use
+[other addresses](base-url.md). The [list of errors](#errors) is at the end
 of this page. Chat turns have their own addresses: see [Chat and clients](chat.md).
 
 | about | operations |

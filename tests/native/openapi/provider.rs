@@ -93,7 +93,7 @@ fn turn((name, api): (&str, &str), example: &Value, is_session: bool) -> Value {
     parameters.extend([
         header(
             "x-session-id",
-            "The session. Default: that of the address or of the token, else the one that the history goes on.",
+            "The session. Default: the session in the URL or of the token, otherwise the one whose history the request continues.",
             json!({"type": "string", "minLength": 1, "maxLength": 200}),
         ),
         header(

@@ -187,7 +187,7 @@ fn message(description: &str, roles: &str) -> Value {
 
 fn sent_message() -> Value {
     message(
-        "A message of the AI SDK as it is sent. The application's own fields are kept.",
+        "A message of the AI SDK as it is sent. The application's own fields are preserved.",
         "^(user|assistant|system)$",
     )
 }

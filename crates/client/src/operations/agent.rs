@@ -404,6 +404,8 @@ words! {
         Chat = "chat",
         /// All operations that only read and don't require the secret.
         Read = "read",
+        /// Turns only: for a client of OpenAI's or Anthropic's API with this agent as its base URL.
+        Model = "model",
     }
 }
 

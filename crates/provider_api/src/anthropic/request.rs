@@ -232,7 +232,9 @@ impl SaidBlocks {
         if let (Some(field), None) = (self.is_lost, &given) {
             return Err(Error::invalid(
                 &field,
-                format!("`{field}` is too long: content of this type can have at most {MAX_GIVEN_BYTES} bytes."),
+                format!(
+                    "`{field}` is too long: content of this type can have at most {MAX_GIVEN_BYTES} bytes."
+                ),
             ));
         }
         Ok(Some(Item::User {

@@ -209,7 +209,9 @@ fn parse_user(field: &str, message: &RawValue, content: Option<&RawValue>) -> Re
     if let (Some(field), None) = (is_lost, &given) {
         return Err(Error::invalid(
             &field,
-            format!("`{field}` is too long: content of this type can have at most {MAX_GIVEN_BYTES} bytes."),
+            format!(
+                "`{field}` is too long: content of this type can have at most {MAX_GIVEN_BYTES} bytes."
+            ),
         ));
     }
     Ok(Item::User {
