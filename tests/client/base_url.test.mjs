@@ -265,6 +265,53 @@ for (const [version, Client] of Object.entries(anthropics)) {
   });
 }
 
+for (const [version, Client] of Object.entries(openais)) {
+  test(`openai_${version}_responses_are_told_item_by_item_and_go_on`, async () => {
+    const agent = `responses-${version.replaceAll(" ", "-")}`;
+    const client = new Client({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: await tokenOf(agent), maxRetries: 0 });
+    const first = await client.responses.create({ model: "gpt-test", instructions: "Be kind.", input: "hi" });
+    assert.equal(first.output_text, "Hello, dear friend.");
+    assert.equal(first.usage.input_tokens, 11);
+    const stream = client.responses.stream({
+      model: "gpt-test",
+      input: "And now?",
+      previous_response_id: first.id,
+    });
+    const kinds = (await all(stream)).map(({ type }) => type);
+    assert.equal(kinds[0], "response.created");
+    assert.equal(kinds.at(-1), "response.completed");
+    const second = await stream.finalResponse();
+    assert.equal(second.output_text, "Hello, dear friend.");
+    assert.equal(provider.requests.at(-1).body.messages.length, 3);
+
+    const tools = [{ type: "function", ...WEATHER.function }];
+    const asked = await client.responses.create({ model: "gpt-test", input: "weather", tools });
+    const [call] = asked.output;
+    assert.deepEqual([call.type, call.name, call.arguments], ["function_call", "get_weather", '{"city":"Rome"}']);
+    const said = await client.responses.create({
+      model: "gpt-test",
+      previous_response_id: asked.id,
+      input: [{ type: "function_call_output", call_id: call.call_id, output: "sunny" }],
+      tools,
+    });
+    assert.equal(said.output_text, "It is sunny.");
+    const parsed = await client.responses.parse({
+      model: "gpt-test",
+      input: "how much?",
+      text: { format: { type: "json_schema", ...SCHEMA.json_schema } },
+    });
+    assert.equal(parsed.output_text, '{"answer":42}');
+
+    assert.equal((await client.responses.retrieve(first.id)).output_text, first.output_text);
+    await client.responses.delete(first.id);
+    await assert.rejects(client.responses.retrieve(first.id), Client.NotFoundError);
+    const named = { model: "gpt-test", input: "one" };
+    await client.responses.create({ ...named, conversation: { id: "trip" } });
+    await client.responses.create({ ...named, input: "two", conversation: { id: "trip" } });
+    assert.equal(provider.requests.at(-1).body.messages.length, 3);
+  });
+}
+
 test("a_client_that_knows_nothing_of_sessions_keeps_its_conversation_and_the_memory", async () => {
   const agent = "remembers";
   await run(agent, "defineBlock", { label: "memory", kind: "writable", description: "Facts" });

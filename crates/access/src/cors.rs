@@ -36,7 +36,7 @@ const EXPOSED: &str = "retry-after, traceparent, x-rows-read, x-rows-written, x-
 /// browsers let a page set this header and then ask for permission.
 const HEADERS: &str = "authorization, content-type, user-agent, mcp-protocol-version, mcp-method, mcp-name, traceparent, tracestate, x-api-key, x-session-id, x-session-history, x-session-memory, idempotency-key, anthropic-version, anthropic-beta, anthropic-dangerous-direct-browser-access, openai-organization, openai-project, openai-beta, x-stainless-arch, x-stainless-helper, x-stainless-helper-method, x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-poll-helper, x-stainless-retry-count, x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout";
 
-const METHODS: &str = "GET, HEAD, POST";
+const METHODS: &str = "GET, HEAD, POST, DELETE";
 
 /// Seconds for which a browser need not ask again: 2 hours, the longest that browsers
 /// accept.

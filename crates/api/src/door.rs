@@ -34,7 +34,7 @@ pub fn admit(caller: &Caller, route: &Route) -> Result<usize> {
             permit_by_name(caller, CHAT_RULE)?;
             Ok(match call {
                 ApiCall::Turn(_) | ApiCall::CountTokens => MAX_CHAT_BODY_BYTES,
-                ApiCall::Models(..) => 0,
+                ApiCall::Models(..) | ApiCall::Response(_) | ApiCall::DeleteResponse(_) => 0,
             })
         }
         // Each method of the protocol asks for its own rights, once the body is parsed.

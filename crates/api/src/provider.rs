@@ -9,6 +9,7 @@ use provider_api::anthropic::count::count;
 use provider_api::begin::{BegunAnswer, begin};
 use provider_api::calls::{ApiCall, ApiHeaders};
 use provider_api::models_list;
+use provider_api::openai::responses_stored;
 
 /// What a request of a provider's API gets.
 pub enum ProviderAnswer {
@@ -31,6 +32,15 @@ pub async fn answer(
         ApiCall::CountTokens => count(agent, headers, &body)
             .await
             .map(ProviderAnswer::Whole),
+        ApiCall::Response(id) => {
+            let address = address.map(parse_session_id).transpose()?;
+            let found = responses_stored::get(agent, address.as_ref(), id).await;
+            found.map(ProviderAnswer::Whole)
+        }
+        ApiCall::DeleteResponse(id) => {
+            let address = address.map(parse_session_id).transpose()?;
+            responses_stored::delete(agent, address.as_ref(), id).map(ProviderAnswer::Whole)
+        }
         ApiCall::Models(family, name) => {
             models_list::answer(agent, *family, name.as_deref()).map(ProviderAnswer::Whole)
         }

@@ -249,16 +249,13 @@ fn parse_provider(
 ) -> Result<Route> {
     let rest = rest.strip_prefix("v1/").ok_or_else(nothing_here)?;
     let rest = decode("model", rest)?;
-    let (call, takes) = ApiCall::find(family, &rest).ok_or_else(nothing_here)?;
+    let (call, takes) = ApiCall::find(method, family, &rest).ok_or_else(nothing_here)?;
     let route = Route::Provider {
         agent,
         session_id,
         call,
     };
-    match takes {
-        "GET" => allow(method, &["GET", "HEAD"], route),
-        _ => allow(method, &[takes], route),
-    }
+    allow(method, takes, route)
 }
 
 /// The API that a client speaks that sends a request to this address, also where nothing is.

@@ -85,7 +85,7 @@ pub async fn open<'a>(
                         decoder: Decoder::new(
                             provider,
                             CallIds::after(request.messages, request.earlier_calls),
-                            caller.is_some(),
+                            caller.is_some_and(|caller| caller.api == caller.api.asked_in()),
                         ),
                     }),
                 };
@@ -146,7 +146,7 @@ impl<'a> ModelStream<'a> {
 
     /// Whether the answer comes in this API.
     pub fn is_in(&self, api: ProviderApi) -> bool {
-        self.provider == Some(api.provider())
+        api == api.asked_in() && self.provider == Some(api.provider())
     }
 
     /// The next part. `None` follows the last part, which is [`AnswerPart::Finish`] or

@@ -20,14 +20,25 @@ pub enum ProviderApi {
     ChatCompletions,
     /// Anthropic's Messages.
     Messages,
+    /// OpenAI's Responses. No model is asked so: what a request says is said as Chat Completions
+    /// say it.
+    Responses,
 }
 
 impl ProviderApi {
     /// The provider whose API it is.
     pub fn provider(self) -> Provider {
         match self {
-            Self::ChatCompletions => Provider::OpenAi,
+            Self::ChatCompletions | Self::Responses => Provider::OpenAi,
             Self::Messages => Provider::Anthropic,
+        }
+    }
+
+    /// The API in which a model is asked.
+    pub fn asked_in(self) -> Self {
+        match self {
+            Self::ChatCompletions | Self::Responses => Self::ChatCompletions,
+            Self::Messages => Self::Messages,
         }
     }
 }

@@ -80,7 +80,7 @@ pub struct ModelRequest<'a> {
 impl<'a> ModelRequest<'a> {
     /// The caller's fields, if they are in this provider's words.
     fn caller_of(&self, api: ProviderApi) -> Option<&'a CallerFields> {
-        self.caller.filter(|caller| caller.api == api)
+        self.caller.filter(|caller| caller.api.asked_in() == api)
     }
 
     /// The index of the newest user message.

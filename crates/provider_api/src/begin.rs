@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::calls::ApiHeaders;
 use crate::listener::{ApiListener, Head, Source};
-use crate::place::{HistoryPlace, find_place, named_session};
+use crate::place::{HistoryPlace, find_place, find_previous, named_session};
 use crate::request::{Item, ItemCall, ParsedRequest, text_part};
 use crate::stored_answer::find_stored;
 use crate::{anthropic, openai};
@@ -61,10 +61,22 @@ pub fn begin(
     body: &[u8],
 ) -> Result<BegunAnswer> {
     permit_by_name(agent.caller, CHAT_RULE)?;
-    let named = named_session(agent, address, headers)?;
+    let mut named = named_session(agent, address, headers)?;
+    let mut is_stored = headers.is_stored;
+    let mut asked = None;
     let parsed = match api {
         ProviderApi::ChatCompletions => openai::request::parse(body)?,
         ProviderApi::Messages => anthropic::request::parse(body)?,
+        ProviderApi::Responses => {
+            let ask = openai::responses_request::parse(body)?;
+            if let Some(conversation) = &ask.conversation {
+                named = named_session(agent, Some(conversation), headers)?;
+                is_stored = true;
+            }
+            let (parsed, ask) = ask.split();
+            asked = Some(ask);
+            parsed
+        }
     };
     check_end(&parsed.items)?;
     let request = digest_of_request(named.as_ref(), headers, body);
@@ -75,19 +87,26 @@ pub fn begin(
         model: parsed.model.clone(),
         tools: parsed.given_tools.keys().cloned().collect(),
         created_s: agent.host.now_ms() / 1000,
+        echo: asked.as_ref().map(|ask| ask.echo.clone()),
     };
     // A turn that was cut off goes on before it is joined.
     agent.starter.recover();
     if let Some(joined) = join(agent, &head, named.as_ref(), headers, &request)? {
         return Ok(joined);
     }
-    let found = find_place(agent, named, headers.is_stored, &parsed.items)?;
+    let previous = asked.as_ref().and_then(|ask| ask.previous.as_ref());
+    let found = match previous {
+        Some(previous) => find_previous(agent, named.as_ref(), previous, &parsed.items)?,
+        None => find_place(agent, named, is_stored, &parsed.items)?,
+    };
     if let Some(joined) = take_up_same(agent, &head, &found.session_id, &request)? {
         return Ok(joined);
     }
     let session_id = found.session_id.clone();
-    let request = to_request(agent, api, headers, parsed, found, request)?;
     let turn_id = Id::mint_turn(agent.host);
+    let mut request = to_request(agent, api, headers, parsed, found, request)?;
+    let is_named = asked.is_some_and(|ask| ask.is_stored);
+    request.api.response_id = is_named.then(|| format!("resp_{turn_id}"));
     let work = start_api(agent, &session_id, request, turn_id.as_str())?;
     let running = Rc::clone(work.running());
     Ok(follow(head, running, Some(work)))
@@ -127,7 +146,10 @@ fn join(
     Ok(Some(BegunAnswer {
         session_id,
         is_streamed: head.is_streamed,
-        listener: ApiListener::new(head.clone(), Source::Stored(stored)),
+        listener: ApiListener::new(
+            head.clone(),
+            Source::Stored("stored".to_owned(), stored.events),
+        ),
         work: None,
     }))
 }
@@ -232,6 +254,7 @@ fn to_request(
             },
             path: found.path.as_str().to_owned(),
             request,
+            response_id: None,
             has_key: headers.key.is_some(),
             memory: headers.memory,
             runs_tools: parsed.is_choice_free,

@@ -24,26 +24,43 @@ pub enum ApiCall {
     /// `POST chat/completions` and `POST messages`.
     Turn(ProviderApi),
     CountTokens,
+    /// An answer of `Responses`, by its id.
+    Response(String),
+    /// The same: its id is forgotten.
+    DeleteResponse(String),
     /// The list of models, or the model of this name.
     Models(ApiFamily, Option<String>),
 }
 
 impl ApiCall {
-    /// The call at this address below `openai/` or `anthropic/`, and the method that it takes.
-    /// `model`: the last part of the address, decoded.
-    pub fn find(family: &str, rest: &str) -> Option<(Self, &'static str)> {
+    /// The call at this address below `openai/` or `anthropic/`, and the methods that it takes.
+    pub fn find(method: &str, family: &str, rest: &str) -> Option<(Self, &'static [&'static str])> {
+        const POST: &[&str] = &["POST"];
+        const GET: &[&str] = &["GET", "HEAD"];
+        const READ: &[&str] = &["GET", "HEAD", "DELETE"];
         let models = |family| match rest.strip_prefix("models/") {
             Some(name) if !name.is_empty() => Some(Self::Models(family, Some(name.to_owned()))),
             _ => (rest == "models").then_some(Self::Models(family, None)),
         };
         match (family, rest) {
             ("openai", "chat/completions") => {
-                Some((Self::Turn(ProviderApi::ChatCompletions), "POST"))
+                Some((Self::Turn(ProviderApi::ChatCompletions), POST))
             }
-            ("anthropic", "messages") => Some((Self::Turn(ProviderApi::Messages), "POST")),
-            ("anthropic", "messages/count_tokens") => Some((Self::CountTokens, "POST")),
-            ("openai", _) => models(ApiFamily::OpenAi).map(|call| (call, "GET")),
-            ("anthropic", _) => models(ApiFamily::Anthropic).map(|call| (call, "GET")),
+            ("anthropic", "messages") => Some((Self::Turn(ProviderApi::Messages), POST)),
+            ("anthropic", "messages/count_tokens") => Some((Self::CountTokens, POST)),
+            ("openai", "responses") => Some((Self::Turn(ProviderApi::Responses), POST)),
+            ("openai", _) if rest.starts_with("responses/") => {
+                let id = rest
+                    .strip_prefix("responses/")
+                    .unwrap_or_default()
+                    .to_owned();
+                Some(match method {
+                    "DELETE" => (Self::DeleteResponse(id), READ),
+                    _ => (Self::Response(id), READ),
+                })
+            }
+            ("openai", _) => models(ApiFamily::OpenAi).map(|call| (call, GET)),
+            ("anthropic", _) => models(ApiFamily::Anthropic).map(|call| (call, GET)),
             _ => None,
         }
     }
@@ -53,6 +70,9 @@ impl ApiCall {
         match self {
             Self::Turn(ProviderApi::ChatCompletions) => "chatCompletions",
             Self::Turn(ProviderApi::Messages) => "messages",
+            Self::Turn(ProviderApi::Responses) => "responses",
+            Self::Response(_) => "getResponse",
+            Self::DeleteResponse(_) => "deleteResponse",
             Self::CountTokens => "countTokens",
             Self::Models(..) => "models",
         }
@@ -60,7 +80,9 @@ impl ApiCall {
 
     pub fn family(&self) -> ApiFamily {
         match self {
-            Self::Turn(ProviderApi::ChatCompletions) => ApiFamily::OpenAi,
+            Self::Turn(ProviderApi::ChatCompletions | ProviderApi::Responses)
+            | Self::Response(_)
+            | Self::DeleteResponse(_) => ApiFamily::OpenAi,
             Self::Turn(ProviderApi::Messages) | Self::CountTokens => ApiFamily::Anthropic,
             Self::Models(family, _) => *family,
         }

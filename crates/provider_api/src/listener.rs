@@ -7,9 +7,10 @@ use std::rc::Rc;
 use crate::anthropic::answer::{MessagesAnswer, event_name};
 use crate::calls::ApiFamily;
 use crate::openai::answer::ChatAnswer;
+use crate::openai::responses_answer::ResponsesAnswer;
 use crate::refusal;
 use base::error::{Code, Error, Result};
-use base::json;
+use base::json::{self, JsonObject};
 use chat::run::listener::EventSource;
 use chat::run::running_turns::RunningTurn;
 use chat::stream::answer_events::AnswerEvent;
@@ -28,17 +29,20 @@ pub struct Head {
     /// The names of the client's tools.
     pub tools: Vec<String>,
     pub created_s: i64,
+    /// The fields that an answer of `Responses` repeats.
+    pub echo: Option<JsonObject>,
 }
 
 pub enum Source {
     Running(Rc<RunningTurn>),
-    /// An answer that the log has.
-    Stored(Vec<AnswerEvent>),
+    /// An answer that the log has, and its name.
+    Stored(String, Vec<AnswerEvent>),
 }
 
 enum AnswerWriter {
     Chat(Box<ChatAnswer>),
     Messages(Box<MessagesAnswer>),
+    Responses(Box<ResponsesAnswer>),
 }
 
 impl AnswerWriter {
@@ -50,6 +54,7 @@ impl AnswerWriter {
             model,
             tools,
             created_s,
+            echo,
         } = head;
         let tools = tools.into_iter();
         match api {
@@ -57,6 +62,11 @@ impl AnswerWriter {
                 (format!("chatcmpl-{name}"), created_s, model),
                 tools,
                 (is_streamed, wants_usage),
+            ))),
+            ProviderApi::Responses => Self::Responses(Box::new(ResponsesAnswer::new(
+                (name.to_owned(), created_s, model),
+                tools,
+                echo.as_ref(),
             ))),
             ProviderApi::Messages => Self::Messages(Box::new(MessagesAnswer::new(
                 (format!("msg_{name}"), model),
@@ -70,6 +80,7 @@ impl AnswerWriter {
         match self {
             Self::Chat(answer) => answer.take(event),
             Self::Messages(answer) => answer.take(event),
+            Self::Responses(answer) => answer.take(event),
         }
     }
 
@@ -77,6 +88,7 @@ impl AnswerWriter {
         match self {
             Self::Chat(answer) => answer.end(),
             Self::Messages(answer) => answer.end(),
+            Self::Responses(answer) => answer.end(),
         }
     }
 
@@ -84,12 +96,13 @@ impl AnswerWriter {
         json::text(&match self {
             Self::Chat(answer) => answer.whole(),
             Self::Messages(answer) => answer.whole(),
+            Self::Responses(answer) => answer.whole(),
         })
     }
 
     fn family(&self) -> ApiFamily {
         match self {
-            Self::Chat(_) => ApiFamily::OpenAi,
+            Self::Chat(_) | Self::Responses(_) => ApiFamily::OpenAi,
             Self::Messages(_) => ApiFamily::Anthropic,
         }
     }
@@ -98,7 +111,9 @@ impl AnswerWriter {
     fn frame(&self, event: &str) -> String {
         match self {
             Self::Chat(_) => format!("data: {event}\n\n"),
-            Self::Messages(_) => format!("event: {}\ndata: {event}\n\n", event_name(event)),
+            Self::Messages(_) | Self::Responses(_) => {
+                format!("event: {}\ndata: {event}\n\n", event_name(event))
+            }
         }
     }
 }
@@ -114,8 +129,8 @@ pub struct ApiListener {
 impl ApiListener {
     pub fn new(head: Head, source: Source) -> Self {
         let name = match &source {
-            Source::Running(running) => running.message_id.clone(),
-            Source::Stored(_) => "stored".to_owned(),
+            Source::Running(running) => running.request_id.clone(),
+            Source::Stored(name, _) => name.clone(),
         };
         Self {
             source,
@@ -135,7 +150,7 @@ impl ApiListener {
                 running.was_read();
                 event
             }
-            Source::Stored(events) => events.get(index).cloned(),
+            Source::Stored(_, events) => events.get(index).cloned(),
         }
     }
 

@@ -44,6 +44,35 @@ pub fn named_session(
     Ok(named.or(agent.caller.only_session()).cloned())
 }
 
+/// The place of an answer that a request names by its id. Its items are new.
+pub fn find_previous(
+    agent: &Agent<'_>,
+    named: Option<&Id>,
+    previous: &Id,
+    items: &[Item],
+) -> Result<HistoryPlace> {
+    let name = previous.as_str().to_owned();
+    let ends = find_longest(agent.db, named, std::slice::from_ref(&name), true)?;
+    let Some(end) = ends.into_iter().next_back() else {
+        return Err(Error::invalid(
+            "previous_response_id",
+            "There is no answer with the id in `previous_response_id`, or it was not stored.",
+        ));
+    };
+    let session_id = Id::parse(end.session_id).map_err(Error::storage)?;
+    permit(agent.caller, CHAT_RULE, Some(&session_id))?;
+    let mut path = PathDigest::from_text(name);
+    for item in items {
+        path = item.after(&path);
+    }
+    Ok(HistoryPlace {
+        session_id,
+        place: ApiPlace::After(end.seq),
+        known: 0,
+        path,
+    })
+}
+
 /// `named`: the session that the request names.
 pub fn find_place(
     agent: &Agent<'_>,

@@ -15,8 +15,15 @@ use models::{AnswerPart, FinishReason, TokenUsage};
 /// The most events of one turn that are read: 64 calls of 16 requests, each with a result.
 const MAX_EVENTS: usize = 2_048;
 
+/// An answer, and the model that gave it.
+pub struct StoredAnswer {
+    pub events: Vec<AnswerEvent>,
+    pub model: Option<String>,
+    pub tools: Vec<String>,
+}
+
 /// `seq`: the last event of the turn's answer.
-pub fn find_stored(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<AnswerEvent>> {
+pub fn find_stored(db: &dyn Database, session_id: &Id, seq: i64) -> Result<StoredAnswer> {
     let mut steps = Vec::new();
     let mut seq = seq;
     let mut has_calls = None;
@@ -45,11 +52,21 @@ pub fn find_stored(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<A
         }
         seq = row.parent_seq;
     }
+    let mut tools = Vec::new();
+    // The newest request's calls are the client's: a turn with others goes on.
+    for part in steps.first().into_iter().flatten() {
+        if let AnswerPart::CallStart { name, .. } = part {
+            tools.push(name.clone());
+        }
+    }
     let mut events = Vec::new();
     for parts in steps.into_iter().rev() {
         events.push(AnswerEvent::Step { is_native: false });
         events.extend(parts.into_iter().map(AnswerEvent::Part));
     }
+    let model = report
+        .as_ref()
+        .and_then(|report| report.spent.model.clone());
     if let Some(report) = report {
         let usage = TokenUsage {
             input_tokens: report.spent.input_tokens,
@@ -63,7 +80,11 @@ pub fn find_stored(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<A
         _ => FinishReason::Stop,
     };
     events.push(AnswerEvent::Part(AnswerPart::Finish(reason)));
-    Ok(events)
+    Ok(StoredAnswer {
+        events,
+        model,
+        tools,
+    })
 }
 
 /// Whether a turn's answer begins with this event: its first event says that the turn is over.

@@ -61,6 +61,16 @@ pub fn note(
     )
 }
 
+/// Forgets a name of an answer, in this session or in all of them.
+pub fn forget(db: &dyn Database, session_id: Option<&Id>, name: &str) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_path_digests
+          WHERE digest = ?1
+            AND (?2 IS NULL OR session_id = ?2)",
+        &[name.into(), session_id.map(Id::as_str).into()],
+    )
+}
+
 /// The ends of the longest of these paths that any session has, in this session or in all of
 /// them. `digests`: the shortest path first.
 pub fn find_longest(

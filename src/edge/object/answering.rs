@@ -79,7 +79,7 @@ fn answer_whole(
 }
 
 /// Whether a header can hold this text.
-fn is_header(text: &str) -> bool {
+fn is_visible_ascii(text: &str) -> bool {
     text.bytes().all(|byte| (0x20..0x7F).contains(&byte))
 }
 
@@ -148,7 +148,7 @@ impl Object {
             self.begin(work);
         }
         let session = [("x-session-id", begun.session_id.as_str())];
-        let named = is_header(begun.session_id.as_str());
+        let named = is_visible_ascii(begun.session_id.as_str());
         let session = if named { &session[..] } else { &[] };
         let mut listener = begun.listener;
         let failed = match begun.is_streamed {

@@ -4,18 +4,20 @@ use serde_json::{Map, Value, json};
 
 use super::agent_parameter;
 
-/// Adds each address, below an agent and below a session.
+/// Adds each address below an agent. Below a session there are the same.
 pub fn add(paths: &mut Map<String, Value>) {
-    let agent = "/agents/session-agent/{agent}";
-    let session = "/agents/session-agent/{agent}/sessions/{sessionId}";
-    for (base, is_session) in [(agent, false), (session, true)] {
-        for (path, method, operation) in operations(is_session) {
-            paths.insert(format!("{base}/{path}"), json!({method: operation}));
+    for (path, method, operation) in operations() {
+        let path = format!("/agents/session-agent/{{agent}}/{path}");
+        let mut methods = json!({method: operation});
+        if path.ends_with("{responseId}") {
+            let about = "Deletes the id of an answer. The session still has its messages.";
+            methods["delete"] = response(("deleteResponse", about));
         }
+        paths.insert(path, methods);
     }
 }
 
-fn operations(is_session: bool) -> Vec<(&'static str, &'static str, Value)> {
+fn operations() -> Vec<(&'static str, &'static str, Value)> {
     let openai = "OpenAI's API";
     let anthropic = "Anthropic's API";
     let user = json!([{"role": "user", "content": "Hi"}]);
@@ -26,18 +28,30 @@ fn operations(is_session: bool) -> Vec<(&'static str, &'static str, Value)> {
             turn(
                 ("chatCompletions", openai),
                 &json!({"model": "default", "messages": user}),
-                is_session,
             ),
+        ),
+        (
+            "openai/v1/responses",
+            "post",
+            turn(
+                ("responses", openai),
+                &json!({"model": "default", "input": "Hi"}),
+            ),
+        ),
+        (
+            "openai/v1/responses/{responseId}",
+            "get",
+            response(("getResponse", "A stored answer of `responses`.")),
         ),
         (
             "openai/v1/models",
             "get",
-            models(("openaiModels", openai), is_session, false),
+            models(("openaiModels", openai), false),
         ),
         (
             "openai/v1/models/{model}",
             "get",
-            models(("openaiModel", openai), is_session, true),
+            models(("openaiModel", openai), true),
         ),
         (
             "anthropic/v1/messages",
@@ -45,55 +59,36 @@ fn operations(is_session: bool) -> Vec<(&'static str, &'static str, Value)> {
             turn(
                 ("messages", anthropic),
                 &json!({"model": "default", "max_tokens": 100, "messages": user}),
-                is_session,
             ),
         ),
         (
             "anthropic/v1/messages/count_tokens",
             "post",
-            count(&json!({"model": "default", "messages": user}), is_session),
+            count(&json!({"model": "default", "messages": user})),
         ),
         (
             "anthropic/v1/models",
             "get",
-            models(("anthropicModels", anthropic), is_session, false),
+            models(("anthropicModels", anthropic), false),
         ),
         (
             "anthropic/v1/models/{model}",
             "get",
-            models(("anthropicModel", anthropic), is_session, true),
+            models(("anthropicModel", anthropic), true),
         ),
     ]
-}
-
-fn id_of(name: &str, is_session: bool) -> String {
-    match is_session {
-        true => format!("{name}InSession"),
-        false => name.to_owned(),
-    }
-}
-
-fn parameters(is_session: bool) -> Vec<Value> {
-    let session = json!({
-        "name": "sessionId", "in": "path", "required": true,
-        "description": "The session's id.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": 200}
-    });
-    let mut parameters = vec![agent_parameter()];
-    parameters.extend(is_session.then_some(session));
-    parameters
 }
 
 fn header(name: &str, description: &str, schema: Value) -> Value {
     json!({"name": name, "in": "header", "required": false, "description": description, "schema": schema})
 }
 
-fn turn((name, api): (&str, &str), example: &Value, is_session: bool) -> Value {
-    let mut parameters = parameters(is_session);
+fn turn((name, api): (&str, &str), example: &Value) -> Value {
+    let mut parameters = vec![agent_parameter()];
     parameters.extend([
         header(
             "x-session-id",
-            "The session. Default: the session in the URL or of the token, otherwise the one whose history the request continues.",
+            "The session. Default: that of the address or of the token, else the session that the history continues.",
             json!({"type": "string", "minLength": 1, "maxLength": 200}),
         ),
         header(
@@ -113,12 +108,12 @@ fn turn((name, api): (&str, &str), example: &Value, is_session: bool) -> Value {
         ),
     ]);
     json!({
-        "operationId": id_of(name, is_session),
+        "operationId": name,
         "summary": format!("A turn, in {api}."),
-        "description": format!("The body and the answer are those of {api}, whole or as server-sent events. Needs what a chat turn needs."),
+        "description": format!("The body and the answer are those of {api}, whole or as server-sent events. The same address exists below `/sessions/{{sessionId}}`. Needs what a chat turn needs."),
         "parameters": parameters,
         "requestBody": {"content": {"application/json": {
-            "schema": {"type": "object", "required": ["model", "messages"], "additionalProperties": true},
+            "schema": {"type": "object", "required": ["model"], "additionalProperties": true},
             "example": example
         }}},
         "responses": {
@@ -135,12 +130,34 @@ fn turn((name, api): (&str, &str), example: &Value, is_session: bool) -> Value {
     })
 }
 
-fn count(example: &Value, is_session: bool) -> Value {
+fn response((name, about): (&str, &str)) -> Value {
+    let mut parameters = vec![agent_parameter()];
+    parameters.push(json!({
+        "name": "responseId", "in": "path", "required": true,
+        "description": "The id of the answer.",
+        "schema": {"type": "string"}
+    }));
     json!({
-        "operationId": id_of("countTokens", is_session),
+        "operationId": name,
+        "summary": about,
+        "description": "Needs what a chat turn needs.",
+        "parameters": parameters,
+        "responses": {
+            "200": {
+                "description": "The answer.",
+                "content": {"application/json": {"schema": {"type": "object", "additionalProperties": true}}}
+            },
+            "default": refusal("OpenAI's API")
+        }
+    })
+}
+
+fn count(example: &Value) -> Value {
+    json!({
+        "operationId": "countTokens",
         "summary": "An estimate of a request's tokens, with the agent's prompt.",
         "description": "Writes nothing. Needs what a chat turn needs.",
-        "parameters": parameters(is_session),
+        "parameters": vec![agent_parameter()],
         "requestBody": {"content": {"application/json": {
             "schema": {"type": "object", "required": ["model", "messages"], "additionalProperties": true},
             "example": example
@@ -160,8 +177,8 @@ fn count(example: &Value, is_session: bool) -> Value {
     })
 }
 
-fn models((name, api): (&str, &str), is_session: bool, is_one: bool) -> Value {
-    let mut parameters = parameters(is_session);
+fn models((name, api): (&str, &str), is_one: bool) -> Value {
+    let mut parameters = vec![agent_parameter()];
     if is_one {
         parameters.push(json!({
             "name": "model", "in": "path", "required": true,
@@ -170,7 +187,7 @@ fn models((name, api): (&str, &str), is_session: bool, is_one: bool) -> Value {
         }));
     }
     json!({
-        "operationId": id_of(name, is_session),
+        "operationId": name,
         "summary": if is_one { "A model that the caller may name." } else { "The models that the caller may name." },
         "description": format!("The agent's own model, and those that the token allows, in the shape of {api}. Needs what a chat turn needs."),
         "parameters": parameters,

@@ -4,6 +4,7 @@
 mod answers;
 mod history;
 mod hostile;
+mod responses;
 mod rights;
 
 use serde_json::{Value, json};

@@ -28,6 +28,9 @@ pub struct ApiTurn {
     /// The request named a key, so its answer may be asked for again when the turn is over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_key: bool,
+    /// The id by which the answer may be asked for, and by which a request may name its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<String>,
     pub memory: MemoryUse,
     /// Whether tools run here. If the caller says which tool the model is to call, none does.
     pub runs_tools: bool,

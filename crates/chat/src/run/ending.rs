@@ -124,6 +124,9 @@ fn note_path(
 ) -> Result<()> {
     let path = turn.told_path(api);
     path_digests::note(db, &turn.session_id, path.as_str(), seq, true)?;
+    if let Some(id) = &api.response_id {
+        path_digests::note(db, &turn.session_id, id, seq, true)?;
+    }
     if api.has_key && !report.spent.has_failed {
         path_digests::note(db, &turn.session_id, &api.request, seq, true)?;
     }

@@ -1,4 +1,7 @@
-//! OpenAI's Chat Completions.
+//! OpenAI's Chat Completions and Responses.
 
 pub mod answer;
 pub mod request;
+pub mod responses_answer;
+pub mod responses_request;
+pub mod responses_stored;

@@ -1,0 +1,436 @@
+//! Reads a request of OpenAI's Responses. What it asks of the model is said as Chat Completions
+//! say it, since every model of OpenAI's and every compatible server is asked so.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::request::arguments_of;
+use crate::numbers::object;
+use crate::request::{
+    GivenTools, Item, ItemCall, MAX_ITEMS, MAX_PARTS, MAX_TOOLS, MAX_TOOLS_BYTES, ParsedRequest,
+    RequestFields, check_tool_names, digest_of_part, file_part, find_in, find_text, flag_in, id_in,
+    text_in, text_part, values,
+};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::{self, JsonObject, RawValue, json};
+use chat::request::client_tools::check_name;
+use models::ToolDefinition;
+
+/// Fields that say nothing to the model, and come back in the answer.
+const ECHOED: &[&str] = &[
+    "metadata",
+    "user",
+    "safety_identifier",
+    "prompt_cache_key",
+    "service_tier",
+    "truncation",
+    "max_tool_calls",
+    "top_logprobs",
+];
+
+/// The name of a field in Chat Completions.
+const SAME: &[(&str, &str)] = &[
+    ("temperature", "temperature"),
+    ("top_p", "top_p"),
+    ("parallel_tool_calls", "parallel_tool_calls"),
+    ("max_output_tokens", "max_completion_tokens"),
+    ("metadata", "metadata"),
+    ("user", "user"),
+    ("safety_identifier", "safety_identifier"),
+    ("prompt_cache_key", "prompt_cache_key"),
+    ("service_tier", "service_tier"),
+];
+
+/// A request, and what it says beside the turn.
+#[derive(Debug)]
+pub struct ResponsesAsk {
+    parsed: ParsedRequest,
+    pub conversation: Option<Id>,
+    beside: BesideTurn,
+}
+
+#[derive(Debug)]
+pub struct BesideTurn {
+    pub previous: Option<Id>,
+    /// Whether the answer can be asked for by its id.
+    pub is_stored: bool,
+    /// The fields that the answer repeats.
+    pub echo: JsonObject,
+}
+
+impl ResponsesAsk {
+    pub fn split(self) -> (ParsedRequest, BesideTurn) {
+        (self.parsed, self.beside)
+    }
+}
+
+pub fn parse(body: &[u8]) -> Result<ResponsesAsk> {
+    let body: JsonObject = json::parse(body)?;
+    let mut fields = RequestFields::of("body", body.as_str())?;
+    let model = match fields.take("model") {
+        Some(model) => text_in("model", model)?,
+        None => return Err(Error::invalid("model", "`model` is missing.")),
+    };
+    let is_streamed = flag_in("stream", fields.take("stream"))?;
+    let previous = fields.take("previous_response_id");
+    let previous = previous
+        .map(|id| id_in("previous_response_id", Some(id)))
+        .transpose()?;
+    let conversation = fields.take("conversation").map(|given| {
+        let id = match given.get().starts_with('{') {
+            true => find_in(given, "id"),
+            false => Some(given),
+        };
+        id_in("conversation", id)
+    });
+    let conversation = conversation.transpose()?;
+    if previous.is_some() && conversation.is_some() {
+        return Err(Error::invalid(
+            "conversation",
+            "Send `conversation` or `previous_response_id`, not both.",
+        ));
+    }
+    let is_stored = fields
+        .take("store")
+        .is_none_or(|store| store.get() != "false");
+    if flag_in("background", fields.take("background"))? {
+        return Err(Error::invalid(
+            "background",
+            "`background` is not taken here. A turn goes on when its client goes away.",
+        ));
+    }
+    fields.take("include");
+    fields.take("stream_options");
+    let instructions = fields.take("instructions");
+    let instructions = instructions
+        .map(|text| text_in("instructions", text))
+        .transpose()?;
+    let mut system: Vec<String> = instructions.iter().cloned().collect();
+    let mut echo = object(json!({
+        "instructions": instructions,
+        "previous_response_id": previous.as_ref().map(Id::as_str),
+        "store": is_stored
+    }));
+    let (tools, given_tools) = match fields.take("tools") {
+        Some(tools) => {
+            put(&mut echo, "tools", tools);
+            parse_tools(tools)?
+        }
+        None => (Vec::new(), BTreeMap::new()),
+    };
+    let mut said = serde_json::Map::new();
+    let choice = fields.take("tool_choice");
+    let is_choice_free = choice.is_none_or(|choice| choice.get() == r#""auto""#);
+    if let Some(choice) = choice {
+        put(&mut echo, "tool_choice", choice);
+        said.insert("tool_choice".to_owned(), choice_in_chat(choice)?);
+    }
+    if let Some(reasoning) = fields.take("reasoning") {
+        put(&mut echo, "reasoning", reasoning);
+        if let Some(effort) = find_in(reasoning, "effort") {
+            said.insert("reasoning_effort".to_owned(), tree(effort)?);
+        }
+    }
+    if let Some(text) = fields.take("text") {
+        put(&mut echo, "text", text);
+        if let Some(format) = find_in(text, "format") {
+            said.extend(format_in_chat(format)?.map(|it| ("response_format".to_owned(), it)));
+        }
+        if let Some(verbosity) = find_in(text, "verbosity") {
+            said.insert("verbosity".to_owned(), tree(verbosity)?);
+        }
+    }
+    let limit = fields.find("max_output_tokens").map(RawValue::get);
+    let max_tokens = limit.and_then(|text| json::decode(text).ok());
+    let temperature = fields.find("temperature").map(RawValue::get);
+    let temperature = temperature.and_then(|text| json::decode(text).ok());
+    for (name, in_chat) in SAME {
+        if let Some(value) = fields.take(name) {
+            put(&mut echo, name, value);
+            said.insert((*in_chat).to_owned(), tree(value)?);
+        }
+    }
+    for name in ECHOED {
+        if let Some(value) = fields.take(name) {
+            put(&mut echo, name, value);
+        }
+    }
+    let input = fields
+        .take("input")
+        .ok_or_else(|| Error::invalid("input", "`input` is missing."))?;
+    let items = parse_input(input, &mut system)?;
+    if let Some((name, _)) = fields.0.first() {
+        return Err(Error::invalid(
+            name,
+            format!(
+                "`{name}` is not taken here: the model is asked over Chat Completions, which have no such field."
+            ),
+        ));
+    }
+    let decoded = |object: &Value| -> Result<JsonObject> {
+        let json = json::text(object);
+        json::decode(&json).map_err(|error| Error::storage(error.to_string()))
+    };
+    Ok(ResponsesAsk {
+        parsed: ParsedRequest {
+            model,
+            is_streamed,
+            wants_usage: true,
+            system,
+            system_blocks: Vec::new(),
+            cache_marks: 0,
+            items,
+            tools,
+            given_tools,
+            is_choice_free,
+            fields: decoded(&Value::Object(said))?,
+            max_tokens,
+            temperature,
+        },
+        conversation,
+        beside: BesideTurn {
+            previous,
+            is_stored,
+            echo: decoded(&Value::Object(echo))?,
+        },
+    })
+}
+
+fn tree(value: &RawValue) -> Result<Value> {
+    json::decode_tree(value.get()).map_err(|error| Error::storage(error.to_string()))
+}
+
+fn put(echo: &mut serde_json::Map<String, Value>, name: &str, value: &RawValue) {
+    if let Ok(value) = json::decode_tree(value.get()) {
+        echo.insert(name.to_owned(), value);
+    }
+}
+
+fn choice_in_chat(choice: &RawValue) -> Result<Value> {
+    if choice.get().starts_with('"') {
+        return tree(choice);
+    }
+    match find_text(choice, "type").as_str() {
+        "function" => Ok(json!({
+            "type": "function",
+            "function": {"name": find_text(choice, "name")}
+        })),
+        _ => Err(Error::invalid(
+            "tool_choice",
+            "`tool_choice` must be `auto`, `none`, `required` or a function.",
+        )),
+    }
+}
+
+fn format_in_chat(format: &RawValue) -> Result<Option<Value>> {
+    match find_text(format, "type").as_str() {
+        "json_schema" => {
+            let mut schema = serde_json::Map::new();
+            for name in ["name", "schema", "strict", "description"] {
+                if let Some(value) = find_in(format, name) {
+                    schema.insert(name.to_owned(), tree(value)?);
+                }
+            }
+            Ok(Some(
+                json!({"type": "json_schema", "json_schema": Value::Object(schema)}),
+            ))
+        }
+        "json_object" => Ok(Some(json!({"type": "json_object"}))),
+        _ => Ok(None),
+    }
+}
+
+fn parse_tools(tools: &RawValue) -> Result<GivenTools> {
+    if tools.get().len() > MAX_TOOLS_BYTES {
+        let actual = tools.get().len();
+        return Err(
+            Error::payload_too_large("`tools`", MAX_TOOLS_BYTES, actual).with_field("tools")
+        );
+    }
+    let mut parsed = Vec::new();
+    let mut given = BTreeMap::new();
+    for (index, tool) in values::<MAX_TOOLS>("tools", tools)?.into_iter().enumerate() {
+        let field = format!("tools[{index}]");
+        RequestFields::of(&field, tool.get())?;
+        if find_text(tool, "type") != "function" {
+            let field = format!("{field}.type");
+            let message =
+                format!("`{field}` must be `function`: no other tool can be called here.");
+            return Err(Error::invalid(&field, message));
+        }
+        let name = find_text(tool, "name");
+        check_name(&format!("{field}.name"), &name)?;
+        let parameters = find_in(tool, "parameters").filter(|it| it.get().starts_with('{'));
+        let parameters = match parameters {
+            Some(parameters) => parameters.to_owned(),
+            None => json::raw(r#"{"type":"object","properties":{}}"#.to_owned())?,
+        };
+        let mut function = serde_json::Map::new();
+        for name in ["name", "description", "parameters", "strict"] {
+            if let Some(value) = find_in(tool, name) {
+                function.insert(name.to_owned(), tree(value)?);
+            }
+        }
+        let in_chat = json!({"type": "function", "function": Value::Object(function)});
+        given.insert(name.clone(), json::raw(json::text(&in_chat))?);
+        parsed.push(ToolDefinition {
+            description: find_text(tool, "description"),
+            parameters,
+            name,
+        });
+    }
+    check_tool_names(&parsed)?;
+    Ok((parsed, given))
+}
+
+fn parse_input(input: &RawValue, system: &mut Vec<String>) -> Result<Vec<Item>> {
+    if input.get().starts_with('"') {
+        let text = text_in("input", input)?;
+        return Ok(vec![Item::User {
+            parts: vec![text_part(&text)],
+            text,
+            others: Vec::new(),
+            given: None,
+        }]);
+    }
+    let mut items: Vec<Item> = Vec::new();
+    for (index, item) in values::<MAX_ITEMS>("input", input)?.into_iter().enumerate() {
+        let field = format!("input[{index}]");
+        RequestFields::of(&field, item.get())?;
+        match find_text(item, "type").as_str() {
+            "" | "message" => parse_message(&field, item, system, &mut items)?,
+            "function_call" => {
+                let call = ItemCall {
+                    id: id_in(&format!("{field}.call_id"), find_in(item, "call_id"))?,
+                    name: id_in(&format!("{field}.name"), find_in(item, "name"))?,
+                    arguments: arguments_of(&find_text(item, "arguments"))?,
+                };
+                // A text and the calls after it are one message of the assistant's.
+                match items.last_mut() {
+                    Some(Item::Assistant { calls, .. }) => calls.push(call),
+                    _ => items.push(Item::Assistant {
+                        text: String::new(),
+                        calls: vec![call],
+                    }),
+                }
+            }
+            "function_call_output" => items.push(Item::Result {
+                call_id: id_in(&format!("{field}.call_id"), find_in(item, "call_id"))?,
+                text: output_of(&field, item)?,
+                is_error: false,
+                given: None,
+            }),
+            // The log has the thoughts that are the agent's own.
+            "reasoning" => {}
+            kind => {
+                return Err(Error::invalid(
+                    &field,
+                    format!("`{field}` is of the type `{kind}`, which a turn has no place for."),
+                ));
+            }
+        }
+    }
+    Ok(items)
+}
+
+fn output_of(field: &str, item: &RawValue) -> Result<String> {
+    match find_in(item, "output") {
+        Some(output) if output.get().starts_with('[') => {
+            let parts = values::<MAX_PARTS>(&format!("{field}.output"), output)?;
+            let texts: Vec<String> = parts.iter().map(|part| find_text(part, "text")).collect();
+            Ok(texts.join("\n"))
+        }
+        Some(output) => text_in(&format!("{field}.output"), output),
+        None => Ok(String::new()),
+    }
+}
+
+fn parse_message(
+    field: &str,
+    item: &RawValue,
+    system: &mut Vec<String>,
+    items: &mut Vec<Item>,
+) -> Result<()> {
+    let content = find_in(item, "content").ok_or_else(|| {
+        let field = format!("{field}.content");
+        Error::invalid(&field, format!("`{field}` is missing."))
+    })?;
+    let field_of_content = format!("{field}.content");
+    let (text, parts, others) = match content.get().starts_with('"') {
+        true => {
+            let text = text_in(&field_of_content, content)?;
+            let parts = vec![text_part(&text)];
+            (text, parts, Vec::new())
+        }
+        false => parse_content(&field_of_content, content)?,
+    };
+    match find_text(item, "role").as_str() {
+        "system" | "developer" => system.push(text),
+        "user" => items.push(Item::User {
+            text,
+            parts,
+            others,
+            given: None,
+        }),
+        "assistant" => match items.last_mut() {
+            // Several texts of one answer.
+            Some(Item::Assistant {
+                text: so_far,
+                calls,
+            }) if calls.is_empty() => {
+                so_far.push('\n');
+                so_far.push_str(&text);
+            }
+            _ => items.push(Item::Assistant {
+                text,
+                calls: Vec::new(),
+            }),
+        },
+        _ => {
+            let field = format!("{field}.role");
+            let message =
+                format!("`{field}` must be `system`, `developer`, `user` or `assistant`.");
+            return Err(Error::invalid(&field, message));
+        }
+    }
+    Ok(())
+}
+
+type Content = (String, Vec<Value>, Vec<String>);
+
+fn parse_content(field: &str, content: &RawValue) -> Result<Content> {
+    let mut texts = Vec::new();
+    let mut parts = Vec::new();
+    let mut others = Vec::new();
+    for (index, part) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
+        match find_text(part, "type").as_str() {
+            "input_text" | "output_text" | "text" => {
+                let text = find_text(part, "text");
+                parts.push(text_part(&text));
+                texts.push(text);
+            }
+            "refusal" => texts.push(find_text(part, "refusal")),
+            "input_image" if find_in(part, "image_url").is_some() => {
+                others.push(digest_of_part(part));
+                parts.push(file_part("image/*", &find_text(part, "image_url"), None));
+            }
+            "input_file" if find_text(part, "file_data").starts_with("data:application/pdf") => {
+                others.push(digest_of_part(part));
+                let name = find_text(part, "filename");
+                let name = (!name.is_empty()).then_some(name);
+                let data = find_text(part, "file_data");
+                parts.push(file_part("application/pdf", &data, name.as_deref()));
+            }
+            kind => {
+                let field = format!("{field}[{index}]");
+                return Err(Error::invalid(
+                    &field,
+                    format!("`{field}` is of the type `{kind}`, which can't be said here."),
+                ));
+            }
+        }
+    }
+    Ok((texts.join("\n"), parts, others))
+}

@@ -1,0 +1,62 @@
+//! Answers of `Responses` that are asked for, or forgotten, by their ids.
+
+use crate::listener::{ApiListener, Head, Source};
+use crate::stored_answer::find_stored;
+use access::{permit, permit_by_name};
+use base::error::{Code, Error, Result};
+use base::ids::Id;
+use base::json::{self, json};
+use chat::run::agent::{Agent, CHAT_RULE};
+use models::caller_fields::ProviderApi;
+use store::path_digests::{PathEnd, find_longest, forget};
+
+/// The prefix of such ids. Other names of answers begin otherwise.
+const PREFIX: &str = "resp_";
+
+fn find(agent: &Agent<'_>, named: Option<&Id>, id: &str) -> Result<PathEnd> {
+    permit_by_name(agent.caller, CHAT_RULE)?;
+    let named = named.or(agent.caller.only_session());
+    let found = match id.strip_prefix(PREFIX) {
+        Some(_) => find_longest(agent.db, named, &[id.to_owned()], true)?.pop(),
+        None => None,
+    };
+    let end = found.ok_or_else(|| {
+        Error::new(
+            Code::MessageNotFound,
+            "There is no answer with this id, or it was not stored.",
+        )
+    })?;
+    let session_id = Id::parse(end.session_id.clone()).map_err(Error::storage)?;
+    permit(agent.caller, CHAT_RULE, Some(&session_id))?;
+    Ok(end)
+}
+
+/// The answer, whole.
+pub async fn get(agent: &Agent<'_>, named: Option<&Id>, id: &str) -> Result<String> {
+    let end = find(agent, named, id)?;
+    let session_id = Id::parse(end.session_id).map_err(Error::storage)?;
+    let stored = find_stored(agent.db, &session_id, end.seq)?;
+    let model = stored.model.unwrap_or_default();
+    let head = Head {
+        api: ProviderApi::Responses,
+        is_streamed: false,
+        wants_usage: true,
+        model: model.strip_prefix("openai:").unwrap_or(&model).to_owned(),
+        tools: stored.tools,
+        created_s: agent.host.now_ms() / 1000,
+        echo: None,
+    };
+    let name = id.strip_prefix(PREFIX).unwrap_or(id).to_owned();
+    ApiListener::new(head, Source::Stored(name, stored.events))
+        .whole()
+        .await
+}
+
+/// Forgets the id. The log keeps what was said.
+pub fn delete(agent: &Agent<'_>, named: Option<&Id>, id: &str) -> Result<String> {
+    let end = find(agent, named, id)?;
+    let session_id = Id::parse(end.session_id).map_err(Error::storage)?;
+    forget(agent.db, Some(&session_id), id)?;
+    let gone = json!({"id": id, "object": "response", "deleted": true});
+    Ok(json::text(&gone))
+}
