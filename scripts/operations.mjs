@@ -92,6 +92,18 @@ export const GROUPS = {
     "importAgent",
     "health",
   ],
+  "Base URL": [
+    "chatCompletions",
+    "openaiResponses",
+    "getResponse",
+    "deleteResponse",
+    "openaiModels",
+    "openaiModel",
+    "anthropicMessages",
+    "countTokens",
+    "anthropicModels",
+    "anthropicModel",
+  ],
 };
 
 /** The limit of a body that the reference's head names. */

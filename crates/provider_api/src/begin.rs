@@ -1,40 +1,26 @@
 //! Begins the turn of a request, or joins the turn that the same request began.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
-use serde_json::Value;
-
 use crate::calls::ApiHeaders;
+use crate::history::History;
 use crate::listener::{ApiListener, Head, Source};
 use crate::place::{HistoryPlace, find_place, find_previous, named_session};
-use crate::request::{Item, ItemCall, ParsedRequest, text_part};
+use crate::request::{Item, ParsedRequest};
 use crate::stored_answer::find_stored;
 use crate::{anthropic, openai};
 use access::{permit, permit_by_name};
-use base::action::{Action, Role};
 use base::error::{Error, Result};
 use base::ids::Id;
-use base::json::{self, JsonObject, RawValue, json};
-use base::part::field::{CALL_ID, INPUT, KIND, TOOL_NAME};
-use base::part::{ToolState, field, kind};
-use chat::request::answers::{ClientAnswer, ClientOutcome};
+use base::json::{JsonObject, RawValue};
 use chat::request::api_turn::ApiTurn;
-use chat::request::known_messages::load_message;
 use chat::request::path_digest::digest_of;
-use chat::request::plan::AwaitedAnswer;
 use chat::run::agent::{Agent, CHAT_RULE};
-use chat::run::api_writer::{ApiPlace, ApiRequest, start_api};
+use chat::run::api_writer::{ApiRequest, start_api};
 use chat::run::running_turns::RunningTurn;
 use chat::run::take_up::take_up;
 use chat::run::work::TurnWork;
 use chat::turn::store::find_turn;
-use log::event::NewEvent;
-use log::note::{Kept, Note};
-use log::tip::get_tip;
-use memory::origin::Origin;
-use messages::append::to_event;
-use messages::parse::{MessageSource, parse_message};
 use models::call::choose_model;
 use models::caller_fields::{CallerFields, ProviderApi, fields_of};
 use models::choice::{ModelName, Provider};
@@ -228,12 +214,7 @@ fn to_request(
     {
         return Err(access::needs_allowance(&name, "clientTools"));
     }
-    let history = History {
-        agent,
-        provider: api.provider(),
-        names: names_of_calls(&parsed.items),
-        reserved: &config.reserved_metadata_keys.0,
-    };
+    let history = History::new(agent, api, &config, &parsed.items);
     let mut rest = parsed.items;
     let rest = rest.split_off(found.known.min(rest.len()));
     let (answers, rest) = history.take_answers(&found, rest)?;
@@ -342,228 +323,5 @@ fn check_translated(fields: &JsonObject, provider: Option<Provider>) -> Result<(
                 provider.title()
             ),
         )),
-    }
-}
-
-fn names_of_calls(items: &[Item]) -> HashMap<String, Id> {
-    let calls = items.iter().flat_map(|item| match item {
-        Item::Assistant { calls, .. } => calls.as_slice(),
-        _ => &[],
-    });
-    calls
-        .map(|call| (call.id.as_str().to_owned(), call.name.clone()))
-        .collect()
-}
-
-/// What is written of a history.
-struct History<'a> {
-    agent: &'a Agent<'a>,
-    provider: Provider,
-    /// The names of the tools that the history's calls call.
-    names: HashMap<String, Id>,
-    reserved: &'a [Id],
-}
-
-impl History<'_> {
-    /// The results of calls that wait at this place, and the items after them.
-    fn take_answers(
-        &self,
-        found: &HistoryPlace,
-        rest: Vec<Item>,
-    ) -> Result<(Vec<ClientAnswer>, Vec<Item>)> {
-        let ApiPlace::After(seq) = found.place else {
-            return Ok((Vec::new(), rest));
-        };
-        let db = self.agent.db;
-        let copied_seq = get_tip(db, &found.session_id)?.copied_seq;
-        let known = load_message(db, &found.session_id, seq, copied_seq)?;
-        let open = known.map(|known| known.stored.open).unwrap_or_default();
-        let mut open: Vec<String> = open
-            .into_iter()
-            .filter(|open| open.awaits == AwaitedAnswer::Output)
-            .map(|open| open.tool_call_id)
-            .collect();
-        let mut answers = Vec::new();
-        let mut others = Vec::new();
-        for item in rest {
-            match item {
-                Item::Result {
-                    call_id,
-                    text,
-                    is_error,
-                    ..
-                } if others.is_empty() && open.iter().any(|id| id == call_id.as_str()) => {
-                    open.retain(|id| id != call_id.as_str());
-                    answers.push(ClientAnswer {
-                        outcome: match is_error {
-                            true => ClientOutcome::error(Some(text)),
-                            false => ClientOutcome::Output(json::raw(json::quoted(text.as_str()))?),
-                        },
-                        tool_call_id: call_id,
-                    });
-                }
-                item => others.push(item),
-            }
-        }
-        if others.is_empty()
-            && let Some(missing) = open.first()
-        {
-            return Err(Error::invalid(
-                "messages",
-                format!(
-                    "The call `{missing}` has no result in `messages`. Send the results of all calls of a message."
-                ),
-            ));
-        }
-        Ok((answers, others))
-    }
-
-    fn to_events(&self, items: Vec<Item>) -> Result<Vec<NewEvent>> {
-        let mut events = Vec::new();
-        let mut claimed: Option<Claimed> = None;
-        for item in items {
-            match item {
-                Item::Assistant { text, calls } => {
-                    self.close(&mut claimed, &mut events)?;
-                    claimed = Some(Claimed::new(text, calls));
-                }
-                Item::Result {
-                    call_id,
-                    text,
-                    is_error,
-                    given,
-                } => match claimed.as_mut() {
-                    Some(claimed) if claimed.has(&call_id) => {
-                        claimed
-                            .results
-                            .insert(call_id.as_str().to_owned(), (text, is_error));
-                    }
-                    _ => {
-                        self.close(&mut claimed, &mut events)?;
-                        events.push(self.result(call_id, text, is_error, given)?);
-                    }
-                },
-                Item::User { parts, given, .. } => {
-                    self.close(&mut claimed, &mut events)?;
-                    let message = json!({"role": Role::User.name(), "parts": Value::Array(parts)});
-                    events.push(self.message(&message, given, None)?);
-                }
-            }
-        }
-        self.close(&mut claimed, &mut events)?;
-        Ok(events)
-    }
-
-    /// Writes what a client claims that the assistant said.
-    fn close(&self, claimed: &mut Option<Claimed>, events: &mut Vec<NewEvent>) -> Result<()> {
-        if let Some(claimed) = claimed.take() {
-            let untrusted = Some(Origin::Import.name().to_owned());
-            events.push(self.message(&claimed.into_message(), None, untrusted)?);
-        }
-        Ok(())
-    }
-
-    fn note(&self, given: Option<JsonObject>, untrusted: Option<String>) -> Note {
-        Note {
-            kept: given.map(|parts| Kept {
-                by: self.provider.name().to_owned(),
-                parts,
-            }),
-            untrusted,
-            ..Note::of(self.agent.caller.asker().authority())
-        }
-    }
-
-    fn message(
-        &self,
-        message: &Value,
-        given: Option<JsonObject>,
-        untrusted: Option<String>,
-    ) -> Result<NewEvent> {
-        let text: JsonObject = json::decode(&json::text(message))
-            .map_err(|error| Error::storage(error.to_string()))?;
-        let mut parsed = parse_message(&text, MessageSource::Client, self.reserved)?;
-        parsed.note = Some(self.note(given, untrusted));
-        Ok(to_event(parsed))
-    }
-
-    fn result(
-        &self,
-        call_id: Id,
-        text: String,
-        is_error: bool,
-        given: Option<JsonObject>,
-    ) -> Result<NewEvent> {
-        let Some(name) = self.names.get(call_id.as_str()).cloned() else {
-            return Err(Error::invalid(
-                "messages",
-                format!(
-                    "`messages` contains a result of the call `{call_id}`, but no message with this call."
-                ),
-            ));
-        };
-        Ok(NewEvent {
-            content: Some(text),
-            tool_call_id: Some(call_id),
-            tool_name: Some(name),
-            is_error: is_error.then_some(true),
-            note: Some(self.note(given, None)),
-            ..NewEvent::new(Action::ToolResult)
-        })
-    }
-}
-
-/// A message that a client claims the assistant said, with the results of its calls.
-struct Claimed {
-    text: String,
-    calls: Vec<ItemCall>,
-    results: HashMap<String, (String, bool)>,
-}
-
-impl Claimed {
-    fn new(text: String, calls: Vec<ItemCall>) -> Self {
-        Self {
-            text,
-            calls,
-            results: HashMap::new(),
-        }
-    }
-
-    fn has(&self, call_id: &Id) -> bool {
-        self.calls.iter().any(|call| call.id == *call_id)
-    }
-
-    /// The message as the AI SDK writes it.
-    fn into_message(mut self) -> Value {
-        let mut parts = Vec::new();
-        if !self.text.is_empty() || self.calls.is_empty() {
-            parts.push(text_part(&self.text));
-        }
-        for call in self.calls {
-            let input = json::decode_tree(call.arguments.as_str()).unwrap_or_default();
-            let mut part = json!({
-                KIND: kind::DYNAMIC_TOOL,
-                TOOL_NAME: call.name.as_str(),
-                CALL_ID: call.id.as_str(),
-                INPUT: input
-            });
-            let (state, result) = match self.results.remove(call.id.as_str()) {
-                None => (ToolState::InputAvailable, None),
-                Some((text, false)) => (ToolState::OutputAvailable, Some((field::OUTPUT, text))),
-                Some((text, true)) => (ToolState::OutputError, Some((field::ERROR_TEXT, text))),
-            };
-            if let Some(part) = part.as_object_mut() {
-                part.insert(field::STATE.to_owned(), state.name().into());
-                if let Some((name, text)) = result {
-                    part.insert(name.to_owned(), text.into());
-                }
-            }
-            parts.push(part);
-        }
-        json!({
-            "role": Role::Assistant.name(),
-            "parts": Value::Array(parts),
-            "metadata": {"source": "client"}
-        })
     }
 }

@@ -14,6 +14,7 @@ pub mod anthropic;
 pub mod begin;
 pub mod calls;
 mod events;
+mod history;
 pub mod listener;
 pub mod models_list;
 mod numbers;

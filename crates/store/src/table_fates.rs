@@ -88,3 +88,51 @@ pub enum InAgentFile {
     /// Nothing, and an import writes no rows. The text says why.
     Nothing(&'static str),
 }
+
+/// A table of the agent: none of the operations on sessions touches it. `holds` says what is
+/// in its rows.
+pub(crate) const fn of_the_agent(
+    name: &'static str,
+    holds: &'static str,
+    agent_file: InAgentFile,
+) -> SessionTable {
+    SessionTable {
+        name,
+        purge: InPurge::Nothing(holds),
+        owner: RowOwner::Agent,
+        deletion: Deletion::Never("the rows are the agent's"),
+        block: None,
+        fork: InFork::Nothing("the rows are the agent's"),
+        file: InFile::Nothing("the rows are the agent's"),
+        agent_file,
+    }
+}
+
+/// A table of the word index, whose rows belong to events.
+pub(crate) const fn of_the_index(name: &'static str, purge: InPurge) -> SessionTable {
+    SessionTable {
+        name,
+        purge,
+        owner: RowOwner::Event,
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: InFork::Made("search/build.rs"),
+        file: InFile::Nothing("a session is indexed when its row is written"),
+        agent_file: InAgentFile::Nothing("the first search builds the index"),
+    }
+}
+
+/// A view, which has no rows.
+pub(crate) const fn view(name: &'static str) -> SessionTable {
+    SessionTable {
+        owner: RowOwner::View,
+        deletion: Deletion::Never("a view has no rows"),
+        fork: InFork::Nothing("a view has no rows"),
+        file: InFile::Nothing("a view has no rows"),
+        ..of_the_agent(
+            name,
+            "a view has no rows",
+            InAgentFile::Nothing("a view has no rows"),
+        )
+    }
+}

@@ -34,7 +34,7 @@ fn operations() -> Vec<(&'static str, &'static str, Value)> {
             "openai/v1/responses",
             "post",
             turn(
-                ("responses", openai),
+                ("openaiResponses", openai),
                 &json!({"model": "default", "input": "Hi"}),
             ),
         ),
@@ -57,7 +57,7 @@ fn operations() -> Vec<(&'static str, &'static str, Value)> {
             "anthropic/v1/messages",
             "post",
             turn(
-                ("messages", anthropic),
+                ("anthropicMessages", anthropic),
                 &json!({"model": "default", "max_tokens": 100, "messages": user}),
             ),
         ),
@@ -113,7 +113,7 @@ fn turn((name, api): (&str, &str), example: &Value) -> Value {
         "description": format!("The body and the answer are those of {api}, whole or as server-sent events. The same address exists below `/sessions/{{sessionId}}`. Needs what a chat turn needs."),
         "parameters": parameters,
         "requestBody": {"content": {"application/json": {
-            "schema": {"type": "object", "required": ["model"], "additionalProperties": true},
+            "schema": turn_schema(example),
             "example": example
         }}},
         "responses": {
@@ -128,6 +128,51 @@ fn turn((name, api): (&str, &str), example: &Value) -> Value {
             "default": refusal(api)
         }
     })
+}
+
+/// The schema of a body, by its example.
+fn schema(example: &Value) -> Value {
+    let object = json!({"type": "object", "additionalProperties": true});
+    let mut properties = json!({
+        "model": {
+            "type": "string",
+            "description": "The provider's name for a model, or `default`: the agent's own."
+        }
+    });
+    let content = match example.get("input") {
+        Some(_) => {
+            properties["input"] = json!({
+                "type": ["string", "array"],
+                "items": object,
+                "description": "The new items, or the conversation, as in the provider's API."
+            });
+            "input"
+        }
+        None => {
+            properties["messages"] = json!({
+                "type": "array",
+                "items": object,
+                "description": "The conversation, as in the provider's API."
+            });
+            "messages"
+        }
+    };
+    json!({
+        "type": "object",
+        "required": ["model", content],
+        "properties": properties,
+        "additionalProperties": true
+    })
+}
+
+/// The same of a turn, which may be streamed.
+fn turn_schema(example: &Value) -> Value {
+    let mut schema = schema(example);
+    schema["properties"]["stream"] = json!({
+        "type": "boolean",
+        "description": "Whether the answer comes as server-sent events."
+    });
+    schema
 }
 
 fn response((name, about): (&str, &str)) -> Value {
@@ -159,7 +204,7 @@ fn count(example: &Value) -> Value {
         "description": "Writes nothing. Needs what a chat turn needs.",
         "parameters": vec![agent_parameter()],
         "requestBody": {"content": {"application/json": {
-            "schema": {"type": "object", "required": ["model", "messages"], "additionalProperties": true},
+            "schema": schema(example),
             "example": example
         }}},
         "responses": {

@@ -83,7 +83,7 @@ pub enum Preset {
     Chat,
     /// All operations that only read and don't require the secret.
     Read,
-    /// Turns only: for a client of OpenAI's or Anthropic's API with this agent as its base URL.
+    /// Only chat turns: for a client of a provider's API that uses the base URL.
     Model,
 }
 

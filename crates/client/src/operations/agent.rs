@@ -404,7 +404,7 @@ words! {
         Chat = "chat",
         /// All operations that only read and don't require the secret.
         Read = "read",
-        /// Turns only: for a client of OpenAI's or Anthropic's API with this agent as its base URL.
+        /// Only chat turns: for a client of a provider's API that uses the base URL.
         Model = "model",
     }
 }

@@ -98,7 +98,7 @@ pub fn parse(body: &[u8]) -> Result<ResponsesAsk> {
     if flag_in("background", fields.take("background"))? {
         return Err(Error::invalid(
             "background",
-            "`background` is not taken here. A turn goes on when its client goes away.",
+            "`background` is not supported. A turn continues when its client disconnects.",
         ));
     }
     fields.take("include");
@@ -165,7 +165,7 @@ pub fn parse(body: &[u8]) -> Result<ResponsesAsk> {
         return Err(Error::invalid(
             name,
             format!(
-                "`{name}` is not taken here: the model is asked over Chat Completions, which have no such field."
+                "`{name}` is not supported: the model is called over Chat Completions, which have no such field."
             ),
         ));
     }
