@@ -355,7 +355,7 @@ fn rpc_request() -> Value {
         "required": ["jsonrpc", "method"],
         "properties": {
             "jsonrpc": {"const": "2.0"},
-            "id": {"type": ["string", "integer"], "description": "Left out: the message asks for no answer."},
+            "id": {"type": ["string", "integer"], "description": "If omitted, the message expects no answer."},
             "method": {"type": "string"},
             "params": {"type": "object", "additionalProperties": true}
         },

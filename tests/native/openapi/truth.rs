@@ -216,7 +216,7 @@ fn client_tool() -> Value {
         "properties": {
             "name": {"type": "string", "pattern": TOOL_NAME},
             "description": {"type": ["string", "null"]},
-            "parameters": {"type": ["object", "null"], "additionalProperties": true, "description": "JSON Schema of an object. Left out: any object."},
+            "parameters": {"type": ["object", "null"], "additionalProperties": true, "description": "JSON Schema of an object. Default: any object."},
             "inputSchema": {"type": ["object", "null"], "additionalProperties": true, "description": "Another name of `parameters`."}
         },
         "additionalProperties": true
