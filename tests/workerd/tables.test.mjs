@@ -191,7 +191,7 @@ test("what_needs_the_secret_is_what_the_api_says", () => {
   const { text } = documents.find(({ path }) => path === "docs/security.md");
   const [section] = text.split("\n## What needs the secret itself\n")[1].split("\n## ");
   const operations = Object.values(api.paths).flatMap((methods) => Object.values(methods));
-  const secret = operations.filter(({ description }) => /\n\nNeeds the secret\./.test(`\n\n${description}`));
+  const secret = operations.filter(({ description }) => /\n\nRequires the secret\./.test(`\n\n${description}`));
   assert.ok(secret.length >= 4);
   for (const { operationId } of secret) assert.ok(section.includes(`\`${operationId}\``), operationId);
 });
