@@ -499,7 +499,7 @@ fn an_export_that_breaks_says_so_at_its_end() {
     };
     assert_eq!(broken(vec![Ok("{\"type\":\"end\"}\n")]), None);
     let cut = broken(vec![Ok("{\"type\":\"session\"}\n{\"type\":\"en")]).unwrap();
-    assert!(cut.to_string().contains("cut off"), "{cut}");
+    assert!(cut.to_string().contains("truncated"), "{cut}");
     let lost = broken(vec![Ok("{\"type\":\"session\"}\n"), Err("gone")]).unwrap();
     assert!(lost.to_string().contains("gone"), "{lost}");
     let line = r#"{"type":"error","error":{"code":"corrupt_row","message":"A row is damaged."}}"#;
