@@ -90,7 +90,7 @@ test("a_response_is_held_when_it_is_read", async () => {
   await assert.rejects(read({ n: 1 }, 500), /must have required property 'error'/);
   // Another address has another answer, but the same errors.
   assert.deepEqual(await read({ x: 1 }, 200, "/health"), { x: 1 });
-  await assert.rejects(read({ x: 1 }, 500, "/health"), /^Error: \/health answered/);
+  await assert.rejects(read({ x: 1 }, 500, "/health"), /^Error: \/health returned/);
   const half = (...isCutOff) => {
     const response = new Response('{"n":', { headers: { "content-type": "application/json" } });
     return one.held(response, "POST", "/agents/session-agent/a/rpc/ask", ...isCutOff).text();
@@ -118,7 +118,7 @@ test("a_sockets_answers_and_messages_are_held_as_they_come", () => {
   socket.say({ type: "rpc", id: "3", success: false, error: "No." });
   assert.throws(
     () => socket.say({ type: "rpc", id: "1", success: true, result: {}, done: true }),
-    /getPathLength answered .* required property 'length'/,
+    /getPathLength returned .* required property 'length'/,
   );
   const message = { id: "m", role: "user", parts: [], createdAt: 5 };
   socket.say({ type: "cf_agent_chat_messages", messages: [message] });
@@ -138,7 +138,7 @@ test("the_document_in_the_tree_describes_answers", () => {
   answers.holdAnswer("getPathLength", { length: 1 });
   assert.throws(
     () => answers.holdAnswer("getPathLength", { size: 1 }),
-    /getPathLength answered .* required property 'length'/,
+    /getPathLength returned .* required property 'length'/,
   );
   assert.throws(() => answers.holdAnswer("nothing", {}), /no answer of `nothing`/);
   answers.holdError("getPathLength", { error: { code: "forbidden", message: "No.", details: {} } });
