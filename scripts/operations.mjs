@@ -132,10 +132,8 @@ export function render(api, groups = GROUPS) {
   return text;
 }
 
-/** All operations but those of the providers' APIs, which the providers document. */
 function operationsOf({ paths }) {
-  const own = Object.entries(paths).filter(([path]) => !/\/(openai|anthropic)\/v1\//.test(path));
-  const all = own.flatMap(([path, methods]) =>
+  const all = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), ...operation })),
   );
   return new Map(all.map((operation) => [operation.operationId, operation]));
