@@ -2,7 +2,10 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
+import Ajv from "ajv/dist/2020.js";
+import { OPENAPI } from "../../scripts/places.mjs";
 import { startServer } from "./harness.mjs";
 
 const server = await startServer();
@@ -360,4 +363,56 @@ test("two_hundred_appends_at_once_are_each_written_once", async () => {
   const read = await alice.ok("loadEvents", { limit: 1000 });
   assert.equal(new Set(read.map(({ content }) => content)).size, 200);
   assert.ok(read.every(({ parentId }, n) => parentId === (n === 0 ? null : read[n - 1].id)));
+});
+
+/** Of each rule beside the types: what breaks it, and what keeps it. */
+const RULES = [
+  ["upsertMessage", { sessionId: "s", message: {} }, { sessionId: "s", message: { role: "user", parts: [] } }],
+  ["updateMessage", { sessionId: "s", message: { role: "user", parts: [] } }],
+  ["appendMessages", { sessionId: "s", messages: [{}] }],
+  ["appendEvents", { sessionId: "s", events: [{ action: "compaction" }] }],
+  ["appendEvents", { sessionId: "s", events: [{ action: "tool_call_request", content: "" }] }],
+  [
+    "appendEvents",
+    { sessionId: "s", events: [{ action: "tool_result", content: "1", toolName: "t" }] },
+    { sessionId: "s", events: [{ action: "tool_result", content: "1", toolName: "t", toolCallId: "c" }] },
+  ],
+  ["persistWorkingContext", { sessionId: "s", messages: [{ role: "tool", content: "1" }] }],
+  ["decideProposal", { id: "p" }, { id: "p", approve: true }],
+  ["decideProposal", { id: "p", approve: true, reject: true }, { id: "p", reject: true }],
+  ["searchContext", { query: "tea" }, { query: "tea", labels: ["facts"] }],
+  ["addCompaction", { sessionId: "s", summary: "", fromId: "a", toId: "b" }],
+  ["createSession", { tags: ["a\nb"] }, { tags: ["a b"] }],
+  ["createSession", { tags: [" "] }],
+  ["eraseAgents", { prefix: "", confirm: "" }, { prefix: "user:", confirm: "user:" }],
+  ["defineTool", { name: "t", description: "", mcp: "tools" }],
+  ...["", "/a", "a\\b", "a\u0000", "..", "a/../b", "a/.", "./a"].map((key) => [
+    "setEntry",
+    { label: "facts", key, content: "x" },
+    { label: "facts", key: "a.b/..c//d", content: "x" },
+  ]),
+];
+
+test("what_the_document_rules_out_is_refused", async () => {
+  const { paths, components } = JSON.parse(await readFile(OPENAPI, "utf8"));
+  const ajv = new Ajv({ strict: false, validateFormats: false });
+  const checkOf = (operation) => {
+    const { requestBody, parameters } = paths[`/agents/session-agent/{agent}/rpc/${operation}`].post;
+    const { schema } = requestBody.content["application/json"];
+    assert.equal(requestBody.required, operation !== "createSession", operation);
+    assert.ok(!new RegExp(parameters[0].schema.pattern, "u").test("a\u0007"));
+    return ajv.compile({ allOf: [schema], components });
+  };
+  await ok("rules", "createSession", { id: "s" });
+  await ok("rules", "defineBlock", { label: "facts", kind: "searchable" });
+  for (const [operation, wrong, right] of RULES) {
+    const check = checkOf(operation);
+    const what = `${operation} ${JSON.stringify(wrong)}`;
+    assert.equal(check(wrong), false, what);
+    const { body } = await server.call("rules", operation, wrong);
+    assert.equal(body.error?.code, "invalid_request", what);
+    if (right !== undefined) assert.ok(check(right), JSON.stringify([right, check.errors]));
+  }
+  for (const name of ["a\u0007", "\u0085"])
+    assert.equal((await server.call(name, "getStats")).body.error.details.field, "agent");
 });
