@@ -18,7 +18,8 @@ export function findTextFault(source, text, api) {
   } catch (error) {
     return `${source} is not JSON: ${error.message}`;
   }
-  if (value === null || typeof value !== "object" || Array.isArray(value)) return `${source} must contain a JSON object.`;
+  if (value === null || typeof value !== "object" || Array.isArray(value))
+    return `${source} must contain a JSON object.`;
   const fault = findDefaultsFault(value, api);
   return fault && `${source}: ${fault}`;
 }
