@@ -19,8 +19,11 @@ const HELD = ["append 10 events", "newest 50 events", "newest 500 events"];
 const SHARE = 0.5;
 
 const KIB = 1 << 10;
-/** A little above what is built today. Whoever adds a feature and needs more raises them. */
-const MAX_WASM = { raw: 3_560 * KIB, gzipped: 1_500 * KIB };
+/**
+ * A little above what is built today. Whoever adds a feature and needs more raises them. The last raise is
+ * for the base URL, which reads and writes three APIs of providers: about 180 KiB, 70 KiB gzipped.
+ */
+const MAX_WASM = { raw: 3_800 * KIB, gzipped: 1_600 * KIB };
 
 /** The most rows read and written in a session of 1,000 events, by the contract. */
 const MAX_ROWS = {

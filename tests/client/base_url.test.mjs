@@ -281,7 +281,7 @@ for (const [version, Client] of Object.entries(openais)) {
     assert.equal(kinds[0], "response.created");
     assert.equal(kinds.at(-1), "response.completed");
     const second = await stream.finalResponse();
-    assert.equal(second.output_text, "Hello, dear friend.");
+    assert.equal(second.output[0].content[0].text, "Hello, dear friend.");
     assert.equal(provider.requests.at(-1).body.messages.length, 3);
 
     const tools = [{ type: "function", ...WEATHER.function }];

@@ -398,9 +398,9 @@ fn parse_message(
     Ok(())
 }
 
-type Content = (String, Vec<Value>, Vec<String>);
+type SaidContent = (String, Vec<Value>, Vec<String>);
 
-fn parse_content(field: &str, content: &RawValue) -> Result<Content> {
+fn parse_content(field: &str, content: &RawValue) -> Result<SaidContent> {
     let mut texts = Vec::new();
     let mut parts = Vec::new();
     let mut others = Vec::new();
