@@ -35,6 +35,7 @@ test("a_dry_run_writes_nothing_and_says_what_the_import_then_writes", async () =
     { id: "3", role: "tool", parts: [] },
     { id: "4", role: "user", content: "of version 4" },
     { role: "user", parts: [] },
+    { id: "blank", role: "user", parts: [{ type: "text", text: " " }] },
     message("2", "again"),
     null,
   ];
@@ -44,7 +45,7 @@ test("a_dry_run_writes_nothing_and_says_what_the_import_then_writes", async () =
   assert.deepEqual([planned.dryRun, counts], [true, expected]);
   assert.deepEqual(
     skipped.map(({ id }) => id),
-    ["3", null, "2", null],
+    ["3", null, "blank", "2", null],
   );
   assert.match(skipped[0].reason, /role is "tool"/);
   assert.equal(await agent.session("s").getSession(), null);

@@ -132,7 +132,7 @@ def test_each_code_has_a_class(api: dict[str, Any]) -> None:
 
 def test_an_error_says_code_status_details_and_operation(agent: SessionAgent) -> None:
     with pytest.raises(session_agent.SessionNotFoundError) as caught:
-        agent.append_message(session_id="none", message={"id": "m", "role": "user", "parts": []})
+        agent.append_message(session_id="none", message={"id": "m", "role": "user", "parts": [{"type": "text", "text": "Hi"}]})
     error = caught.value
     assert (error.code, error.status, error.operation) == ("session_not_found", 404, "appendMessage")
     assert error.message == str(error) and "createSession" in error.message
@@ -205,9 +205,9 @@ def test_half_of_a_surrogate_pair_and_what_json_lacks_are_refused(agent: Session
             session.append_events(events=[{"action": "user_message", "content": text}])
     for value in (float("nan"), float("inf")):
         with pytest.raises(ValueError):
-            session.append_message(message={"role": "user", "parts": [], "metadata": value})
+            session.append_message(message={"role": "user", "parts": [{"type": "text", "text": "Hi"}], "metadata": value})
     with pytest.raises(TypeError):
-        session.append_message(message={"role": "user", "parts": [], "metadata": b"bytes"})
+        session.append_message(message={"role": "user", "parts": [{"type": "text", "text": "Hi"}], "metadata": b"bytes"})
     assert list(session.events()) == []
 
 

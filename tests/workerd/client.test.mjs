@@ -519,7 +519,7 @@ test("what_is_not_safe_to_repeat_is_sent_once", async () => {
   await sessionOf("careful", 0);
   for (const write of [
     (session) => session.appendEvents({ events: [{ action: "user_message", content: "a" }] }),
-    (session) => session.appendMessage({ message: { role: "user", parts: [] } }),
+    (session) => session.appendMessage({ message: { role: "user", parts: [{ type: "text", text: "Hi" }] } }),
     (session) => session.clearMessages(),
     (session) => session.addUsage({ inputTokens: 1 }),
     (session) => session.importSession("{}"),

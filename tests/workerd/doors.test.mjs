@@ -202,6 +202,26 @@ test("no_answer_is_sniffed_for_another_type", async () => {
     server.fetch(`${RPC}/none`, { method: "POST", body: "{}" }),
     server.fetch("/agents/session-agent/doors/export"),
     server.fetch("/agents/session-agent/doors/get-messages"),
+    server.fetch("/agents/session-agent/doors/sessions/none/export"),
+    server.fetch("/agents/session-agent/doors/chat", {
+      method: "POST",
+      body: JSON.stringify({ message: { role: "user", parts: [{ type: "text", text: "Hi" }] } }),
+    }),
+    server.fetch("/agents/session-agent/doors/chat", { method: "POST", body: "{}" }),
+    server.fetch("/agents/session-agent/doors/chat/none/stream"),
+    server.fetch("/agents/session-agent/doors/mcp", {
+      method: "POST",
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }),
+    }),
+    server.fetch("/agents/session-agent/doors/mcp", { method: "POST", body: "nonsense" }),
+    server.fetch(`${RPC}/listSessions`, { method: "OPTIONS" }),
+    server.fetch(`${RPC}/listSessions`),
+    server.fetch(`${RPC}/listSessions`, { method: "POST", body: "{}", headers: { "content-encoding": "gzip" } }),
+    server.fetch("/nothing/here"),
+    deployed.fetch("/"),
+    deployed.fetch("/nothing/here"),
+    deployed.fetch("/openapi.json", { method: "POST", body: "{}" }),
+    deployed.fetch(`${RPC}/listSessions`, { method: "POST", body: "{}", headers: { authorization: "Bearer wrong" } }),
   ]);
   assert.deepEqual(
     answers.map(({ headers }) => headers.get("x-content-type-options")),

@@ -24,7 +24,7 @@ export const REFUSALS = [
   ["appendEvents", append({ expectedLeafId: "gone" }), "LeafMovedError", 409, { expectedLeafId: "gone" }],
   [
     "appendMessage",
-    { sessionId: "s", message: { role: "user", parts: [] }, expectedLeafId: null },
+    { sessionId: "s", message: { role: "user", parts: [{ type: "text", text: "Hi" }] }, expectedLeafId: null },
     "LeafMovedError",
     409,
     { expectedLeafId: null },

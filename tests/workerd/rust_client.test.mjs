@@ -105,7 +105,7 @@ for (const way of WAYS) {
     await asked("defineBlock", { label: "soul", kind: "readonly", defaultContent: "You are kind." });
     await asked("defineBlock", { label: "memory", kind: "writable", maxTokens: 20 });
     const { answer: read } = await asked("mintToken", { preset: "read", expiresIn: 600 });
-    const user = { role: "user", parts: [] };
+    const user = { role: "user", parts: [{ type: "text", text: "Hi" }] };
     const refusals = [
       ["loadEvents", { sesionId: "s" }, "invalid_request", 400, { field: "sesionId" }],
       ["listSessions", {}, "unauthorized", 401, {}, "not a token"],

@@ -4,6 +4,7 @@ use super::limits::check_length;
 use super::operation::{Agent, OperationRun, Reply};
 use super::operations::compaction::after_append;
 use super::table::find_entry;
+use super::tracing::note_memory;
 use access::permit_by_name;
 use base::error::Result;
 use base::ids::Id;
@@ -22,6 +23,7 @@ async fn run(agent: &Agent<'_>, name: &str, body: Vec<u8>) -> Result<Reply> {
     let entry = find_entry(name)?;
     permit_by_name(agent.caller, entry.rule)?;
     check_length(entry.max_body_bytes, body.len())?;
+    note_memory(agent, name, &body);
     let answer = match entry.run {
         OperationRun::AtOnce(run) => run(agent, body),
         OperationRun::Waiting(run) => run(agent, body).await,

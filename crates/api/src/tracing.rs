@@ -1,12 +1,18 @@
 //! The span of a request: an operation, or what another route does. Operations on memory have
 //! the names of OpenTelemetry's conventions for generative AI.
 
+use std::rc::Rc;
+
+use serde::Deserialize;
+
+use super::operation::Agent;
 use super::route::Route;
 use access::Caller;
 use base::error::Error;
-use base::trace::Trace;
+use base::json;
 use base::trace::header::{CallerSpan, parse_parent};
-use base::trace::span::{Span, SpanKind};
+use base::trace::span::{AttributeValue, Span, SpanKind, SpanQueue};
+use base::trace::{Trace, current};
 
 /// The caller's span, by `traceparent` and `tracestate`. It decides whether the request's trace is
 /// recorded, and into which trace it goes, here and at every service that is called. So it counts
@@ -20,6 +26,61 @@ pub fn find_parent(
         Caller::Owner => parse_parent(traceparent, tracestate),
         Caller::Scoped(_) => None,
     }
+}
+
+/// Notes the block and the entry or document that an operation on memory is about, for the span of
+/// its request. Nothing of the content is noted.
+pub fn note_memory(agent: &Agent<'_>, operation: &str, body: &[u8]) {
+    #[derive(Deserialize)]
+    struct Named {
+        label: Option<String>,
+        key: Option<String>,
+    }
+    let Some(name) = memory_operation(operation) else {
+        return;
+    };
+    let Some((spans, trace)) = recorded(agent) else {
+        return;
+    };
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    let Ok(Named { label, key }) = json::decode::<Named>(text) else {
+        return;
+    };
+    if let Some(label) = label {
+        spans.note(
+            trace.span,
+            "gen_ai.memory.store.id",
+            AttributeValue::Text(label),
+        );
+    }
+    if let Some(key) = key {
+        spans.note(
+            trace.span,
+            "gen_ai.memory.record.id",
+            AttributeValue::Text(key),
+        );
+    }
+    if matches!(name, "upsert_memory" | "update_memory" | "delete_memory")
+        && operation != "clearBlocks"
+    {
+        spans.note(trace.span, RECORD_COUNT, AttributeValue::Number(1));
+    }
+}
+
+/// Notes how many results a search gives, for the span of its request.
+pub fn note_found(agent: &Agent<'_>, count: usize) {
+    if let Some((spans, trace)) = recorded(agent) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        spans.note(trace.span, RECORD_COUNT, AttributeValue::Number(count));
+    }
+}
+
+const RECORD_COUNT: &str = "gen_ai.memory.record.count";
+
+/// The queue and the trace of the running request, if its span is recorded.
+fn recorded<'a>(agent: &Agent<'a>) -> Option<(&'a SpanQueue, Rc<Trace>)> {
+    let trace = current().filter(|trace| trace.is_sampled)?;
+    Some((agent.outbound.spans()?, trace))
 }
 
 /// The conventions' name of an operation on memory.

@@ -132,6 +132,21 @@ pub fn conceal_url(url: &str) -> String {
     format!("{scheme}{host}")
 }
 
+/// The host and the port of an address. The port is the scheme's, unless the address names one.
+pub fn host_and_port(url: &str) -> (String, i64) {
+    let origin = conceal_url(url);
+    let (scheme, authority) = origin.split_once("://").unwrap_or(("https", &origin));
+    let usual = match scheme.eq_ignore_ascii_case("http") {
+        true => 80,
+        false => 443,
+    };
+    let named = authority.rsplit_once(':').and_then(|(host, port)| {
+        let port = port.parse::<u16>().ok()?;
+        Some((host.to_owned(), i64::from(port)))
+    });
+    named.unwrap_or_else(|| (authority.to_owned(), usual))
+}
+
 /// The receiver of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Endpoint {

@@ -17,7 +17,7 @@ use super::send::{
 };
 use super::{AnswerPart, ModelRequest, TokenUsage, demo, encode_request, openai, send};
 use base::error::{Code, Error, Result};
-use base::outbound::{ByteChunks, Outbound};
+use base::outbound::{ByteChunks, Outbound, host_and_port};
 use base::settings::Setting;
 
 /// An answer that is arriving.
@@ -26,6 +26,8 @@ pub struct ModelStream<'a> {
     pub model: String,
     /// `None`: the demo.
     provider: Option<Provider>,
+    /// The model that answers, once the provider has named it: often a dated version of `model`.
+    pub answered_by: Option<String>,
     ready: VecDeque<AnswerPart>,
     /// `None`: every part is in `ready`.
     rest: Option<UnreadAnswer<'a>>,
@@ -45,6 +47,22 @@ pub fn choose_model(outbound: &dyn Outbound, agent_model: Option<&str>) -> Resul
         setting.as_deref(),
         outbound.is_bound(Setting::Ai.name()),
     )
+}
+
+/// The host and the port of the server that serves a model, by the model's full name. `None`: the
+/// model is behind a binding, in this Worker, or not configured.
+pub fn find_server(outbound: &dyn Outbound, model: &str) -> Option<(String, i64)> {
+    let name = ModelName::parse("model", model).ok()?;
+    let (provider, _) = name.served()?;
+    let endpoint = match provider {
+        Provider::OpenAi => openai_endpoint(outbound, openai::CHAT_PATH).ok()?,
+        Provider::Anthropic => anthropic_endpoint(outbound).ok()?,
+        Provider::WorkersAi | Provider::Own => return None,
+    };
+    match endpoint {
+        ModelEndpoint::Http { url, .. } => Some(host_and_port(&url)),
+        ModelEndpoint::Ai(_) | ModelEndpoint::Own(_) => None,
+    }
 }
 
 /// Sends the request. Returns when the first part has arrived.
@@ -78,6 +96,7 @@ pub async fn open<'a>(
                 let mut stream = ModelStream {
                     model: choice.name.to_string(),
                     provider: Some(provider),
+                    answered_by: None,
                     ready: VecDeque::new(),
                     rest: Some(UnreadAnswer {
                         provider,
@@ -139,6 +158,7 @@ impl<'a> ModelStream<'a> {
         Self {
             model: ModelName::Demo.to_string(),
             provider: None,
+            answered_by: None,
             ready: demo::answer(request).into(),
             rest: None,
         }
@@ -194,6 +214,9 @@ impl<'a> ModelStream<'a> {
                 return Err(error);
             }
         };
+        if self.answered_by.is_none() {
+            self.answered_by = rest.decoder.model().map(str::to_owned);
+        }
         if let Some(problem) = rest.decoder.too_long() {
             let error = to_error(rest.provider, 200, problem, None);
             self.rest = None;

@@ -25,7 +25,12 @@ pub struct Decoder {
     too_long: Option<ProviderError>,
     /// Whether the events themselves are parts, too.
     tells_events: bool,
+    /// The model that answers, as the provider names it.
+    model: Option<String>,
 }
+
+/// The longest name of a model that is taken from an answer.
+const MAX_MODEL_BYTES: usize = 200;
 
 enum BodyFormat {
     /// Nothing but blanks so far.
@@ -42,6 +47,7 @@ impl Decoder {
             body: BodyFormat::Unknown,
             too_long: None,
             tells_events,
+            model: None,
         }
     }
 
@@ -117,6 +123,11 @@ impl Decoder {
         self.too_long.as_ref()
     }
 
+    /// The model that answers, once the provider has named it.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
     /// Whether the answer failed because the provider is overloaded.
     pub fn is_overload(&self) -> bool {
         self.answer.is_overload()
@@ -158,6 +169,9 @@ impl Decoder {
         if self.tells_events {
             self.answer.add_event(json::text(value));
         }
+        if self.model.is_none() {
+            self.model = find_model(value);
+        }
         match self.provider {
             Provider::WorkersAi => workers_ai::read(value, &mut self.answer),
             Provider::OpenAi => openai::read(value, &mut self.answer),
@@ -177,6 +191,19 @@ impl Decoder {
 }
 
 const DONE: &str = "[DONE]";
+
+/// The model that an event names: by itself, in its message or in the result of a binding.
+fn find_model(value: &Value) -> Option<String> {
+    let places = [Some(value), value.get("message"), value.get("result")];
+    let named = places
+        .into_iter()
+        .flatten()
+        .find_map(|place| place.get("model")?.as_str());
+    let named = named.filter(|name| !name.is_empty())?;
+    named
+        .get(..named.floor_char_boundary(MAX_MODEL_BYTES))
+        .map(str::to_owned)
+}
 
 fn parse(json: &str) -> Option<Value> {
     let parsed = json::decode_tree(json);

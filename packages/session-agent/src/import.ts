@@ -287,10 +287,18 @@ function check(message: any): Checked {
     return { reason: `Its role is ${JSON.stringify(rest.role ?? null)}, not user, assistant or system.` };
   if (typeof rest.id !== "string" || rest.id === "") return { reason: "It has no id." };
   if (rest.createdAt instanceof Date) rest.createdAt = rest.createdAt.getTime();
-  if (Array.isArray(rest.parts)) return { checked: content === undefined ? rest : { ...rest, content } };
   // Before version 5 of the AI SDK, a message was its content.
-  if (typeof content === "string") return { checked: { ...rest, parts: [{ type: "text", text: content }] } };
-  return { reason: "It has no parts." };
+  const isOlder = !Array.isArray(rest.parts) && typeof content === "string";
+  const parts = isOlder ? [{ type: "text", text: content }] : rest.parts;
+  if (!Array.isArray(parts)) return { reason: "It has no parts." };
+  if (rest.role === "user" && !parts.some(isReadable)) return { reason: "It is empty." };
+  return { checked: isOlder || content === undefined ? { ...rest, parts } : { ...rest, content } };
+}
+
+/** Whether a model can read the part. A user's message without such a part is refused. */
+function isReadable(part: any): boolean {
+  if (typeof part?.type !== "string") return false;
+  return part.type === "text" ? typeof part.text === "string" && part.text.trim() !== "" : part.type !== "step-start";
 }
 
 async function writeSession(

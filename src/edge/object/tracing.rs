@@ -76,7 +76,7 @@ impl Object {
         if let Some(spans) = self.spans_of(trace) {
             let times = (began_at, Runtime.now_ms());
             let span = request_span(trace, self.name.get(), route, times, failure);
-            spans.push(span);
+            spans.push(span.with(spans.take_noted(trace.span)));
         }
     }
 

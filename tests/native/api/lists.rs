@@ -26,9 +26,14 @@ impl Document {
         if let Some(pointer) = schema["$ref"].as_str() {
             return self.resolve(self.0.pointer(&pointer[1..]).unwrap());
         }
+        // Other options are rules about a shape, which say nothing of lists.
+        let is_shape = |option: &&Value| {
+            let keys = ["$ref", "type", "const", "enum"];
+            option["type"] != "null" && keys.iter().any(|key| option.get(key).is_some())
+        };
         for key in ["anyOf", "oneOf", "allOf"] {
             let mut options = schema[key].as_array().into_iter().flatten();
-            if let Some(option) = options.find(|option| option["type"] != "null") {
+            if let Some(option) = options.find(is_shape) {
                 return self.resolve(option);
             }
         }

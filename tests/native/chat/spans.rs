@@ -146,6 +146,80 @@ fn a_turn_is_in_its_callers_trace_and_so_are_its_calls() {
 }
 
 #[test]
+fn a_request_to_a_model_says_which_model_answered_and_where() {
+    let alice = Alice::with_receiver();
+    alice.set(Setting::OpenAiBaseUrl, "https://models.example:8443/v1");
+    let chunk = json!({"model": "m-2026-01-01", "choices": [{"delta": {"content": "Yes."}}]});
+    let end =
+        json!({"model": "m-2026-01-01", "choices": [{"delta": {}, "finish_reason": "length"}]});
+    let answer = format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n");
+    alice.outbound.answer(Ok(Said::stream(&answer)));
+    alice.says_in(&alice.trace_of("01"), "hi");
+    let spans = alice.spans().take_batch();
+    for name in ["chat m", "invoke_agent alice"] {
+        let span = find(&spans, name);
+        let told = |attribute_name| attribute(span, attribute_name);
+        assert_eq!(told("gen_ai.request.model"), "Some(Text(\"m\"))");
+        assert_eq!(
+            told("gen_ai.response.model"),
+            "Some(Text(\"m-2026-01-01\"))"
+        );
+        assert_eq!(
+            told("gen_ai.response.finish_reasons"),
+            "Some(Texts([\"length\"]))"
+        );
+    }
+    let chat = find(&spans, "chat m");
+    assert_eq!(
+        attribute(chat, "server.address"),
+        "Some(Text(\"models.example\"))"
+    );
+    assert_eq!(attribute(chat, "server.port"), "Some(Number(8443))");
+    assert_eq!(
+        alice.turns("s")[0]["steps"][0]["answeredBy"],
+        "m-2026-01-01"
+    );
+}
+
+#[test]
+fn an_operation_on_memory_names_its_block_and_its_entry_and_counts_them() {
+    let alice = Alice::with_receiver();
+    let trace = alice.trace_of("01");
+    let noted = |operation: &str, body: Value| {
+        let asking = async { alice.ok(operation, body) };
+        wait_for(run_in(Some(Rc::clone(&trace)), asking));
+        let noted = alice.spans().take_noted(trace.span);
+        let named = noted.iter().map(|(name, value)| {
+            let name = name.strip_prefix("gen_ai.memory.").unwrap();
+            format!("{name}={value:?}")
+        });
+        named.collect::<Vec<_>>().join(" ")
+    };
+    let told = noted(
+        "defineBlock",
+        json!({"label": "facts", "kind": "searchable"}),
+    );
+    assert_eq!(told, "store.id=Text(\"facts\")");
+    let entry = json!({"label": "facts", "key": "tea", "content": "Alice likes tea."});
+    let one = "store.id=Text(\"facts\") record.id=Text(\"tea\") record.count=Number(1)";
+    assert_eq!(noted("setEntry", entry), one);
+    let told = noted("searchContext", json!({"label": "facts", "query": "tea"}));
+    assert_eq!(told, "store.id=Text(\"facts\") record.count=Number(1)");
+    assert_eq!(
+        noted("search", json!({"query": "tea"})),
+        "record.count=Number(0)"
+    );
+    assert_eq!(
+        noted("deleteEntry", json!({"label": "facts", "key": "tea"})),
+        one
+    );
+    assert_eq!(noted("listSessions", json!({})), "");
+    // Without a trace that is recorded, nothing is noted.
+    alice.ok("removeBlock", json!({"label": "facts"}));
+    assert!(alice.spans().take_noted(trace.span).is_empty());
+}
+
+#[test]
 fn a_message_to_a_server_of_tools_names_the_calls_span_in_itself() {
     let alice = Alice::with_receiver();
     let tools = json!([{"name": "a", "description": "A.", "inputSchema": {"type": "object"}}]);

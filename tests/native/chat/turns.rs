@@ -996,7 +996,7 @@ fn a_turn_begins_also_where_onlookers_can_be_shown_nothing() {
     alice.ok("createSession", json!({"id": "s"}));
     alice.ok(
         "appendMessage",
-        json!({"sessionId": "s", "message": {"id": "m", "role": "user", "parts": []}}),
+        json!({"sessionId": "s", "message": {"id": "m", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}}),
     );
     let damage = "UPDATE cf_agents_events SET message = '{' WHERE id = 'm'";
     base::database::Database::run(&alice.db, damage, &[]).unwrap();

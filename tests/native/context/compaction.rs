@@ -344,7 +344,7 @@ fn an_overlay_needs_a_path_and_words() {
     let alice = numbered(6);
     alice.ok(
         "appendMessage",
-        json!({"sessionId": "s", "parentId": "2", "message": {"id": "b", "role": "user", "parts": []}}),
+        json!({"sessionId": "s", "parentId": "2", "message": {"id": "b", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}}),
     );
     let refused = |from: &str, to: &str, summary: &str| {
         alice.refused(

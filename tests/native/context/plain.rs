@@ -147,8 +147,9 @@ fn messages_of_every_form_are_read_alike() {
     ] {
         let alice = Alice::with_session();
         alice.say(&["before"]);
-        let append = json!({"sessionId": "s", "message": message});
-        alice.ok("appendMessage", append);
+        // `appendMessage` refuses an empty message of a user, which older logs have.
+        let append = json!({"sessionId": "s", "messages": [message]});
+        alice.ok("appendMessages", append);
         alice.say(&["after"]);
         for max_tokens in [None, Some(100_000)] {
             let found = compare(&alice, 50, max_tokens, &message.to_string());
@@ -170,9 +171,9 @@ fn a_text_alone_is_read_alike() {
             let alice = Alice::with_session();
             let text = Value::from(text);
             let body = format!(
-                r#"{{"sessionId":"s","message":{{"id":"m","role":"{role}","parts":[{{"type":"text","text":{text}}}]}}}}"#
+                r#"{{"sessionId":"s","messages":[{{"id":"m","role":"{role}","parts":[{{"type":"text","text":{text}}}]}}]}}"#
             );
-            let appended = alice.send(&alice.db, "appendMessage", body.as_bytes());
+            let appended = alice.send(&alice.db, "appendMessages", body.as_bytes());
             appended.unwrap();
             let is_plain = compare(&alice, 50, None, &body);
             assert_eq!(is_plain, role != "assistant" || text != "", "{body}");
@@ -195,7 +196,7 @@ fn an_escape_hides_no_file() {
 #[test]
 fn a_damaged_message_is_named() {
     let alice = Alice::with_session();
-    let message = json!({"id": "m1", "role": "user", "parts": []});
+    let message = json!({"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]});
     let append = json!({"sessionId": "s", "message": message});
     alice.ok("appendMessage", append);
     for damage in [

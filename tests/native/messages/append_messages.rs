@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
+use base::error::Code;
 
 fn message(id: &str, role: &str) -> Value {
     json!({"id": id, "role": role, "parts": [{"type": "text", "text": format!("says {id}")}]})
@@ -95,4 +96,41 @@ fn one_wrong_message_or_another_leaf_leaves_nothing_written() {
         refused(json!({"messages": many})).code.name(),
         "invalid_request"
     );
+}
+
+#[test]
+fn an_empty_message_of_a_user_is_refused_with_its_reason() {
+    let alice = Alice::with_session();
+    let empty = [
+        json!([]),
+        json!([{"type": "text", "text": ""}]),
+        json!([{"type": "text", "text": " \n"}, {"type": "step-start"}]),
+    ];
+    for parts in empty {
+        let message = json!({"id": "m", "role": "user", "parts": parts});
+        for operation in ["appendMessage", "upsertMessage", "runTurn"] {
+            let body = json!({"sessionId": "s", "message": message});
+            let error = alice.call(operation, body).expect_err(operation);
+            assert_eq!(error.code, Code::InvalidRequest);
+            assert_eq!(error.details()["field"], "message.parts");
+            assert!(
+                error.message.starts_with("The message is empty."),
+                "{}",
+                error.message
+            );
+        }
+    }
+    let file =
+        json!([{"type": "file", "mediaType": "image/png", "url": "https://a.example/a.png"}]);
+    for (role, parts) in [
+        ("user", file),
+        ("assistant", json!([])),
+        ("system", json!([])),
+    ] {
+        let message = json!({"role": role, "parts": parts});
+        alice.ok(
+            "appendMessage",
+            json!({"sessionId": "s", "message": message}),
+        );
+    }
 }

@@ -34,8 +34,9 @@ pub fn append(alice: &Alice, dice: &mut Dice, number: usize, kinds: usize) {
     };
     let message = |message: Value| {
         alice.ok(
-            "appendMessage",
-            json!({"sessionId": "s", "message": message}),
+            // `appendMessage` refuses an empty message of a user, which older logs have.
+            "appendMessages",
+            json!({"sessionId": "s", "messages": [message]}),
         );
     };
     let parts = json!([{"type": "text", "text": text}]);
@@ -207,7 +208,7 @@ fn a_long_session_comes_in_several_pieces() {
 fn a_damaged_message_is_named_and_spares_the_others() {
     let alice = Alice::with_session();
     for number in 1..=3 {
-        let message = json!({"id": format!("m{number}"), "role": "user", "parts": []});
+        let message = json!({"id": format!("m{number}"), "role": "user", "parts": [{"type": "text", "text": "Hi"}]});
         alice.ok(
             "appendMessage",
             json!({"sessionId": "s", "message": message}),

@@ -60,8 +60,7 @@ fn a_message_of_any_shape_reads_back_exactly() {
 #[test]
 fn dates_are_kept_or_given() {
     let alice = Alice::with_session();
-    let with =
-        |id: &str, date: Value| json!({"id": id, "role": "user", "parts": [], "createdAt": date});
+    let with = |id: &str, date: Value| json!({"id": id, "role": "user", "parts": [{"type": "text", "text": "Hi"}], "createdAt": date});
     assert_eq!(
         alice.send_message(with("a", json!(7)))["message"]["createdAt"],
         7

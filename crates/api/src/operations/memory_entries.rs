@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::operations::receipts::{ItemGone, admit_purge};
 use crate::operations::writers::{told_by, writer_of};
+use crate::tracing::note_found;
 use access::{Effect, Needs};
 use base::error::{Error, Result};
 use base::filter::Filter;
@@ -351,6 +352,7 @@ impl RunWaiting for SearchContext {
             filter: filter.as_ref(),
         };
         let found = search(&memory, &blocks, &asked).await?;
+        note_found(agent, found.results.len());
         Reply::json(&FoundEntries {
             results: found.results,
             past: found.past,

@@ -14,6 +14,7 @@ use base::action::Action;
 use base::error::Result;
 use base::ids::Id;
 use base::json::{JsonObject, list, nullable};
+use chat::request::check_said;
 use lifecycle::clear::clear_messages;
 use lifecycle::purge::purge_messages;
 use lifecycle::receipt::Receipt;
@@ -70,6 +71,9 @@ impl AppendMessage {
     /// that a long message is in memory once.
     fn split(self, agent: &Agent<'_>) -> Result<(MessagePlacement, NewMessage)> {
         let message = Speaker::of(agent, self.source)?.parse(agent, &self.message)?;
+        if message.action == Action::UserMessage && message.content.trim().is_empty() {
+            check_said(&self.message)?;
+        }
         let place = MessagePlacement {
             session_id: self.session_id,
             parent_id: self.parent_id,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
+use crate::tracing::note_found;
 use access::{Effect, Needs};
 use base::action::Role;
 use base::error::{Code, Error, Result};
@@ -116,6 +117,7 @@ impl RunWaiting for Search {
             filter: filter.as_ref(),
         };
         let found = search(&agent.memory(), &wanted).await?;
+        note_found(agent, found.hits.len());
         let mut reply = Reply::json(&Results {
             results: found.hits,
             pending: progress.is_pending,

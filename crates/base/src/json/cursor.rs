@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::de::Visitor;
 
+use super::fields::MAX_INTEGER;
 use super::problem::{ReadError, ReadResult};
 use super::scan::count_plain;
 use super::string::unescape;
@@ -282,6 +283,17 @@ impl Number {
             Self::Natural(number) => visitor.visit_u64(number),
             Self::Negative(number) => visitor.visit_i64(number),
             Self::Real(number) => visitor.visit_f64(number),
+        }
+    }
+
+    /// For a field that is an integer: `5.0` and `5e0` are the integer 5 in JSON, and some
+    /// writers of JSON write it so.
+    pub fn visit_integer<'de, V: Visitor<'de>>(self, visitor: V) -> ReadResult<V::Value> {
+        match self {
+            Self::Real(number) if number.fract() == 0.0 && number.abs() <= MAX_INTEGER as f64 => {
+                visitor.visit_i64(number as i64)
+            }
+            number => number.visit(visitor),
         }
     }
 }

@@ -180,10 +180,10 @@ impl<'de> Reader<'de> {
 }
 
 macro_rules! numbers {
-    ($($method:ident)*) => {$(
+    ($visit:ident: $($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> ReadResult<V::Value> {
             match self.cursor.next_byte() {
-                b'-' | b'0'..=b'9' => self.cursor.number()?.visit(visitor),
+                b'-' | b'0'..=b'9' => self.cursor.number()?.$visit(visitor),
                 _ => Err(self.wrong_type(&visitor)),
             }
         }
@@ -204,11 +204,12 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         }
     }
 
-    numbers! {
+    numbers! { visit_integer:
         deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
         deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
-        deserialize_f32 deserialize_f64
     }
+
+    numbers! { visit: deserialize_f32 deserialize_f64 }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> ReadResult<V::Value> {
         let value = self.boolean(&visitor)?;

@@ -2,7 +2,7 @@
 
 use super::Trace;
 use super::span::{Span, SpanKind, SpanQueue};
-use crate::outbound::{CallFailure, Endpoint, conceal_url};
+use crate::outbound::{CallFailure, Endpoint, conceal_url, host_and_port};
 
 /// Notes a call whose answer has begun, or that failed. `outcome`: the answer's status.
 pub fn note_call(
@@ -15,23 +15,24 @@ pub fn note_call(
     let (Some(queue), Some(call)) = (queue, call.filter(|call| call.is_sampled)) else {
         return;
     };
-    let span = |name: String| {
-        let span = Span::new(call, name, SpanKind::Client, times);
-        span.text("http.request.method", "POST")
+    let span = |name: String, url: &str| {
+        let (host, port) = host_and_port(url);
+        Span::new(call, name, SpanKind::Client, times)
+            .text("http.request.method", "POST")
+            .text("server.address", &host)
+            .number("server.port", port)
+            .text("url.full", &without_secrets(url))
     };
     let span = match place {
-        Endpoint::Url(url) => {
-            let origin = conceal_url(url);
-            let host = origin.split_once("://").map_or(&*origin, |(_, host)| host);
-            span("POST".to_owned()).text("server.address", host)
-        }
-        Endpoint::Service { binding, .. } => {
-            span(format!("POST {binding}")).text("server.address", binding)
-        }
-        Endpoint::Agent { name, operation } => span(operation.clone())
+        Endpoint::Url(url) => span("POST".to_owned(), url),
+        Endpoint::Service { binding, path } => span(
+            format!("POST {binding}"),
+            &format!("https://{binding}/{path}"),
+        ),
+        Endpoint::Agent { name, operation } => span(operation.clone(), AGENT_URL)
             .text("session_agent.operation", operation)
             .text("session_agent.called_agent", name),
-        Endpoint::Directory { .. } => span("POST directory".to_owned()),
+        Endpoint::Directory { .. } => span("POST directory".to_owned(), DIRECTORY_URL),
     };
     queue.push(match outcome {
         Ok(status) => {
@@ -45,10 +46,29 @@ pub fn note_call(
     });
 }
 
+/// The addresses of calls within this Worker, whose paths are not shown.
+const AGENT_URL: &str = "https://agent/";
+const DIRECTORY_URL: &str = "https://directory/";
+
+/// What stands in `url.full` for a path or a query, as the conventions write what was removed.
+const REMOVED: &str = "REDACTED";
+
+/// The address without anything that may be a credential: many services put one into the path.
+fn without_secrets(url: &str) -> String {
+    let origin = conceal_url(url);
+    let after = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let path = after.find(['/', '?', '#']).and_then(|at| after.get(at..));
+    match path.is_none_or(|path| path == "/") {
+        true => format!("{origin}/"),
+        false => format!("{origin}/{REMOVED}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::trace::ids::{SpanId, TraceId};
+    use crate::trace::span::AttributeValue;
 
     fn trace(is_sampled: bool) -> Trace {
         Trace {
@@ -75,5 +95,64 @@ mod tests {
             "{told}"
         );
         assert_eq!(spans[0].failure.as_ref().unwrap().0, "503");
+    }
+
+    #[test]
+    fn each_call_has_the_attributes_that_the_conventions_require_of_an_http_client() {
+        let queue = SpanQueue::default();
+        let service = |path: &str| Endpoint::Service {
+            binding: "TOOLS".to_owned(),
+            path: path.to_owned(),
+        };
+        let agent = Endpoint::Agent {
+            name: "bob".to_owned(),
+            operation: "setBlock".to_owned(),
+        };
+        let url = |url: &str| Endpoint::Url(url.to_owned());
+        for (place, host, port, full) in [
+            (
+                url("https://a.example"),
+                "a.example",
+                443,
+                "https://a.example/",
+            ),
+            (
+                url("https://u:p@a.example:8443/v1?k=1"),
+                "a.example",
+                8443,
+                "https://a.example:8443/REDACTED",
+            ),
+            (
+                url("http://127.0.0.1/"),
+                "127.0.0.1",
+                80,
+                "http://127.0.0.1/",
+            ),
+            (
+                url("http://[::1]:8080/x"),
+                "[::1]",
+                8080,
+                "http://[::1]:8080/REDACTED",
+            ),
+            (service(""), "TOOLS", 443, "https://TOOLS/"),
+            (service("mcp"), "TOOLS", 443, "https://TOOLS/REDACTED"),
+            (agent, "agent", 443, "https://agent/"),
+        ] {
+            note_call(Some(&queue), Some(&trace(true)), &place, (1, 2), Ok(200));
+            let span = queue.take_batch().remove(0);
+            let text = |text: &str| AttributeValue::Text(text.to_owned());
+            for expected in [
+                ("http.request.method", text("POST")),
+                ("server.address", text(host)),
+                ("server.port", AttributeValue::Number(port)),
+                ("url.full", text(full)),
+                ("http.response.status_code", AttributeValue::Number(200)),
+            ] {
+                assert!(
+                    span.attributes.contains(&expected),
+                    "{expected:?} in {span:?}"
+                );
+            }
+        }
     }
 }

@@ -15,6 +15,9 @@ pub const MAX_BATCH: usize = 256;
 /// The most bytes of one attribute's text.
 const MAX_TEXT_BYTES: usize = 1 << 10;
 
+/// The most attributes that wait for the ends of their spans.
+const MAX_NOTED: usize = 256;
+
 /// The most attributes of one span.
 const MAX_ATTRIBUTES: usize = 32;
 
@@ -35,6 +38,8 @@ pub enum AttributeValue {
     Texts(Vec<String>),
 }
 
+pub type Attribute = (&'static str, AttributeValue);
+
 /// A span that is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
@@ -45,7 +50,7 @@ pub struct Span {
     pub kind: SpanKind,
     pub started_at_ms: i64,
     pub ended_at_ms: i64,
-    pub attributes: Vec<(&'static str, AttributeValue)>,
+    pub attributes: Vec<Attribute>,
     /// The code of a failure, and its sentence.
     pub failure: Option<(String, String)>,
 }
@@ -111,6 +116,14 @@ impl Span {
         }
     }
 
+    /// The same, with attributes that were noted before the span was over.
+    pub fn with(mut self, noted: Vec<Attribute>) -> Self {
+        for (name, value) in noted {
+            self.push(name, value);
+        }
+        self
+    }
+
     pub fn failed(mut self, code: &str, sentence: &str) -> Self {
         let (mut code, mut sentence) = (code.to_owned(), sentence.to_owned());
         cut(&mut code);
@@ -137,6 +150,8 @@ pub struct SpanQueue {
     pub sampler: Sampler,
     waiting: RefCell<VecDeque<Span>>,
     dropped: Cell<u64>,
+    /// Attributes of spans that are not over yet, oldest first.
+    noted: RefCell<VecDeque<(SpanId, Attribute)>>,
     /// Whether somebody sends them now.
     is_sending: Cell<bool>,
     /// No request to the receiver before this time: it failed.
@@ -159,6 +174,33 @@ impl SpanQueue {
         } else {
             self.dropped.set(self.dropped.get() + 1);
         }
+    }
+
+    /// Notes an attribute of a span that is not over yet.
+    pub fn note(&self, span: SpanId, name: &'static str, mut value: AttributeValue) {
+        if let AttributeValue::Text(text) = &mut value {
+            cut(text);
+        }
+        let mut noted = self.noted.borrow_mut();
+        // The span of a request that died never takes its own.
+        if noted.len() == MAX_NOTED {
+            noted.pop_front();
+        }
+        noted.push_back((span, (name, value)));
+    }
+
+    /// Takes the attributes that were noted for a span.
+    pub fn take_noted(&self, span: SpanId) -> Vec<Attribute> {
+        let mut noted = self.noted.borrow_mut();
+        let mut taken = Vec::new();
+        noted.retain(|(id, attribute)| {
+            let is_of_span = *id == span;
+            if is_of_span {
+                taken.push(attribute.clone());
+            }
+            !is_of_span
+        });
+        taken
     }
 
     pub fn is_empty(&self) -> bool {

@@ -143,6 +143,10 @@ pub struct StepRecord {
     pub duration_ms: i64,
     /// `null`: no request was sent.
     pub model: Option<String>,
+    /// The model that answered, as the provider names it: often a dated version of `model`. Absent:
+    /// the provider did not name one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
     pub input_tokens: i64,
     pub output_tokens: i64,
     pub cached_input_tokens: i64,

@@ -97,32 +97,8 @@ pub struct ClientMessage {
 }
 
 impl ClientMessage {
-    /// Refuses a message without anything that a model could read: providers refuse it, and a
-    /// session that has it gets no further answer.
     pub fn check_said(&self) -> Result<()> {
-        #[derive(Deserialize)]
-        struct Parts<'a> {
-            #[serde(borrow, default)]
-            parts: Vec<&'a RawValue>,
-        }
-        // What is no message is refused where it is written.
-        let Ok(Parts { parts }) = json::decode(self.text.as_str()) else {
-            return Ok(());
-        };
-        let says = |part: &RawValue| match Part::parse(part) {
-            Some(part) if matches!(part.kind(), PartKind::Text) => {
-                part.text().is_some_and(|text| !text.trim().is_empty())
-            }
-            Some(part) => !matches!(part.kind(), PartKind::StepStart),
-            None => false,
-        };
-        if parts.into_iter().any(says) {
-            return Ok(());
-        }
-        Err(Error::invalid(
-            "message.parts",
-            "The message is empty. Give it a part with a text, or a file.",
-        ))
+        check_said(&self.text)
     }
 
     /// The message's answers to calls that may have been left to the client.
@@ -141,6 +117,34 @@ impl ClientMessage {
             .map(answers_in)
             .unwrap_or_default()
     }
+}
+
+/// Refuses a user's message without anything that a model could read: providers refuse it, and a
+/// session that has it gets no further answer.
+pub fn check_said(message: &JsonObject) -> Result<()> {
+    #[derive(Deserialize)]
+    struct Parts<'a> {
+        #[serde(borrow, default)]
+        parts: Vec<&'a RawValue>,
+    }
+    // What is no message is refused where it is written.
+    let Ok(Parts { parts }) = json::decode(message.as_str()) else {
+        return Ok(());
+    };
+    let says = |part: &RawValue| match Part::parse(part) {
+        Some(part) if matches!(part.kind(), PartKind::Text) => {
+            part.text().is_some_and(|text| !text.trim().is_empty())
+        }
+        Some(part) => !matches!(part.kind(), PartKind::StepStart),
+        None => false,
+    };
+    if parts.into_iter().any(says) {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "message.parts",
+        "The message is empty. Give it a part with a text, or a file.",
+    ))
 }
 
 impl ChatRequest {

@@ -11,10 +11,12 @@ use crate::turn::report::TurnReport;
 use crate::turn::{CallState, Turn, TurnCall};
 use base::action::Role;
 use base::json::{self, json};
+use base::outbound::Outbound;
 use base::trace::export::{MAX_CONTENT_BYTES, shows_content};
 use base::trace::span::{Span, SpanKind, SpanQueue};
 use base::trace::{Trace, current};
 use memory::Memory;
+use models::call::find_server;
 
 /// The names of a turn's parts, from which the ids of their spans follow.
 pub fn chat_part(step: usize) -> String {
@@ -44,6 +46,7 @@ pub fn trace_turn(memory: &Memory<'_>, turn: &Turn, report: &TurnReport, record:
     }
     TurnSpans {
         queue,
+        outbound: memory.outbound,
         agent: memory.agent,
         turn,
         trace,
@@ -54,6 +57,7 @@ pub fn trace_turn(memory: &Memory<'_>, turn: &Turn, report: &TurnReport, record:
 
 struct TurnSpans<'a> {
     queue: &'a SpanQueue,
+    outbound: &'a dyn Outbound,
     agent: &'a str,
     turn: &'a Turn,
     trace: Trace,
@@ -78,6 +82,10 @@ impl TurnSpans<'_> {
             .text("gen_ai.operation.name", "invoke_agent")
             .maybe("gen_ai.request.model", spent.model.as_deref().map(bare))
             .text("gen_ai.provider.name", provider(spent.model.as_deref()))
+            .maybe(
+                "gen_ai.response.model",
+                steps.last().and_then(|step| step.answered_by.as_deref()),
+            )
             .number("gen_ai.usage.input_tokens", spent.input_tokens)
             .number("gen_ai.usage.output_tokens", spent.output_tokens)
             .number(
@@ -114,6 +122,7 @@ impl TurnSpans<'_> {
             .text("gen_ai.operation.name", "chat")
             .text("gen_ai.provider.name", provider(Some(model)))
             .text("gen_ai.request.model", bare(model))
+            .maybe("gen_ai.response.model", step.answered_by.as_deref())
             .flag("gen_ai.request.stream", true)
             .number("gen_ai.usage.input_tokens", step.input_tokens)
             .number("gen_ai.usage.output_tokens", step.output_tokens)
@@ -122,6 +131,11 @@ impl TurnSpans<'_> {
                 step.cached_input_tokens,
             )
             .number("session_agent.step.prepared_ms", step.prepared_ms);
+        if let Some((host, port)) = find_server(self.outbound, model) {
+            span = span
+                .text("server.address", &host)
+                .number("server.port", port);
+        }
         if let Some(reason) = step.finish_reason {
             let reason = json::encode(&reason).unwrap_or_default();
             span = span.texts(

@@ -28,6 +28,8 @@ pub struct PartialAnswer {
     pub untrusted: Option<Origin>,
     /// The model that is asked.
     pub model: Option<String>,
+    /// The model that answers, as the provider names it.
+    pub answered_by: Option<String>,
     pub finish_reason: FinishReason,
     /// Bytes of arguments that came so far, of calls that may never be whole.
     pub argument_bytes: usize,

@@ -227,6 +227,10 @@ pub struct StepRecord {
     pub tools: Vec<ToolRecord>,
     /// The number of calls that have no entry.
     pub omitted_tools: i64,
+    /// The model that answered, as the provider names it: often a dated version of `model`. Absent:
+    /// the provider did not name one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
 }
 
 words! {

@@ -199,3 +199,14 @@ fn texts_are_borrowed_if_they_can_be() {
     assert!(matches!(escaped.text, Cow::Owned(_)));
     assert!(escaped.raw.is_none());
 }
+
+#[test]
+fn a_whole_number_with_a_point_is_an_integer() {
+    assert_eq!(decode::<i64>("147334231.0").unwrap(), 147_334_231);
+    assert_eq!(decode::<u32>("5e0").unwrap(), 5);
+    assert_eq!(decode::<Option<i64>>("-2.0").unwrap(), Some(-2));
+    for text in ["5.5", "1e300", "9007199254740993.0"] {
+        assert!(decode::<i64>(text).is_err(), "{text}");
+    }
+    assert!(decode::<u32>("-2.0").is_err());
+}

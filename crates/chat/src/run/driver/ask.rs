@@ -240,6 +240,9 @@ impl TurnDriver<'_> {
         // The demo may have stood in for the chosen model.
         heard.model = Some(stream.model.clone());
         while let Some(part) = stream.next().await? {
+            if heard.answered_by.is_none() {
+                heard.answered_by.clone_from(&stream.answered_by);
+            }
             if let AnswerPart::Failed(sentence) = part {
                 return Err(Error::new(Code::ModelFailed, sentence));
             }

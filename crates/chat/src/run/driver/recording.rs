@@ -70,6 +70,7 @@ impl TurnDriver<'_> {
             time_to_first_token_ms: heard.first_at.map(|first_at| first_at - sent_at),
             duration_ms: now - started_at,
             model: model.map(str::to_owned),
+            answered_by: heard.answered_by.clone(),
             input_tokens: spent.input_tokens,
             output_tokens: spent.output_tokens,
             cached_input_tokens: spent.cached_input_tokens,
