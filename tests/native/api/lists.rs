@@ -134,8 +134,9 @@ fn lists_of_inputs() -> Vec<Found> {
         }
         let operation = post["operationId"].as_str().unwrap();
         // The parts of a message are held where messages are read.
+        let is_parts = |field: &str| matches!(field, "message.parts" | "messages[0].parts");
         let lists = document.lists(input).into_iter();
-        for (field, max, body) in lists.filter(|(field, ..)| field != "message.parts") {
+        for (field, max, body) in lists.filter(|(field, ..)| !is_parts(field)) {
             found.push(Found {
                 max: max.unwrap_or_else(|| panic!("{operation}: `{field}` has no maxItems")),
                 operation: operation.to_owned(),

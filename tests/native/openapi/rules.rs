@@ -52,6 +52,17 @@ fn key(placeholders: bool) -> String {
     format!("^{step}(/{step}?)*$")
 }
 
+/// A part that a model can read: a text that is not blank, a file, or another part with content.
+pub fn readable() -> Value {
+    json!({"anyOf": [
+        {
+            "required": ["text"],
+            "properties": {"type": {"const": "text"}, "text": {"type": "string", "pattern": r"\S"}}
+        },
+        {"properties": {"type": {"pattern": "^(file$|data-|source-|tool-)"}}}
+    ]})
+}
+
 /// If `field` is this text, these fields are there and those are not. A field that is `null` is not
 /// there. Generators of clients read no `if`, and see the shape as one.
 fn of(field: &str, text: &str, with: &[&str], without: &[&str]) -> Value {
@@ -212,13 +223,20 @@ fn messages() -> Vec<(&'static str, Value)> {
         role["then"]["properties"]["files"] = json!({"type": "array", "maxItems": 0});
     }
     let message = json!({"allOf": [{"$ref": "#/components/schemas/SentMessage"}]});
+    let appended = json!({"allOf": [
+        {"$ref": "#/components/schemas/SentMessage"},
+        {
+            "if": {"required": ["role"], "properties": {"role": {"const": "user"}}},
+            "then": {"properties": {"parts": {"contains": readable()}}}
+        }
+    ]});
     let updated =
         json!({"allOf": [{"$ref": "#/components/schemas/SentMessage"}], "required": ["id"]});
     vec![
         ("NewEvent", json!({"allOf": events})),
         ("ContextMessageInput", json!({"allOf": roles})),
-        ("AppendMessage.message", message.clone()),
-        ("appendMessage.message", message.clone()),
+        ("AppendMessage.message", appended.clone()),
+        ("appendMessage.message", appended),
         ("appendMessages.messages[]", message),
         ("updateMessage.message", updated),
         (
@@ -322,9 +340,10 @@ fn choices() -> Vec<(&'static str, Value)> {
         ),
         (
             "mintToken.limits",
-            json!({"allOf": [{"anyOf": [
-                limit("turnsPerMinute"), limit("tokensPerDay"), limit("costPerDay")
-            ]}]}),
+            json!({"allOf": [
+                {"anyOf": [limit("turnsPerMinute"), limit("tokensPerDay"), limit("costPerDay")]},
+                {"properties": {"turnsPerMinute": given, "tokensPerDay": given, "costPerDay": given}}
+            ]}),
         ),
         (
             "Filter.metadata",

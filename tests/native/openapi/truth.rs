@@ -4,7 +4,7 @@
 use log::message_text::MAX_PARTS;
 use serde_json::{Map, Value, json};
 
-use super::rules::{TOOL_NAME, rules};
+use super::rules::{TOOL_NAME, readable, rules};
 
 /// Fields of which a request has exactly one. Other values of them are `null`.
 pub struct OneOf {
@@ -198,13 +198,7 @@ fn sent_user_message() -> Value {
         "A user's message of the AI SDK, with a part that a model can read: a text that is not blank, or a file.",
         "^user$",
     );
-    message["properties"]["parts"]["contains"] = json!({"anyOf": [
-        {
-            "required": ["text"],
-            "properties": {"type": {"const": "text"}, "text": {"type": "string", "pattern": r"\S"}}
-        },
-        {"properties": {"type": {"pattern": "^(file$|data-|source-|tool-)"}}}
-    ]});
+    message["properties"]["parts"]["contains"] = readable();
     message
 }
 

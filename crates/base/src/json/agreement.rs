@@ -10,8 +10,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::cursor::find_fault;
-use super::fields::MAX_INTEGER;
+use super::cursor::{MAX_INTEGER, find_fault};
 use super::{count_values, decode, decode_tree, encode, text, written_bytes};
 use crate::json::RawValue;
 use crate::testing::Dice;

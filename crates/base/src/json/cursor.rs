@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use serde::de::Visitor;
 
-use super::fields::MAX_INTEGER;
 use super::problem::{ReadError, ReadResult};
 use super::scan::count_plain;
 use super::string::unescape;
+
+/// The largest integer that JavaScript, and with it the engine's binding, holds exactly.
+pub const MAX_INTEGER: i64 = (1 << 53) - 1;
 
 pub struct Cursor<'de> {
     text: &'de str,

@@ -2,11 +2,9 @@
 
 use std::ops::RangeInclusive;
 
+use super::cursor::MAX_INTEGER;
 use super::raw::RawValue;
 use serde::{Deserialize, Deserializer, Serialize, de};
-
-/// The largest integer that JavaScript, and with it the engine's binding, holds exactly.
-pub const MAX_INTEGER: i64 = (1 << 53) - 1;
 
 /// For fields that are left out while they count nothing.
 pub fn is_zero(count: &i64) -> bool {

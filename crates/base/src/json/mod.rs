@@ -25,7 +25,8 @@ mod writer;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 pub use checks::{check_text, check_values};
-pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, bounded, given, is_zero, nullable};
+pub use cursor::MAX_INTEGER;
+pub use fields::{Count, JsonObject, Limit, bounded, given, is_zero, nullable};
 pub use list::{List, MAX_NAMES, list, optional_list};
 pub use near::find_nearest;
 
