@@ -56,7 +56,7 @@ pub fn find_server(outbound: &dyn Outbound, model: &str) -> Option<(String, i64)
     let (provider, _) = name.served()?;
     let endpoint = match provider {
         Provider::OpenAi => openai_endpoint(outbound, openai::CHAT_PATH).ok()?,
-        Provider::Anthropic => anthropic_endpoint(outbound).ok()?,
+        Provider::Anthropic => anthropic_endpoint(outbound, None).ok()?,
         Provider::WorkersAi | Provider::Own => return None,
     };
     match endpoint {
