@@ -66,7 +66,6 @@ pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
             include_usage: true,
         }),
         tools: tools(request.tools, caller),
-        ..body(request)
     });
     match caller {
         Some(caller) => caller.merge_into(&body),
