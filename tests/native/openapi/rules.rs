@@ -329,10 +329,13 @@ fn choices() -> Vec<(&'static str, Value)> {
         ),
         (
             "mintToken",
-            json!({"allOf": [{
-                "if": {"required": ["preset"], "properties": {"preset": {"const": "chat"}}},
-                "then": {"required": ["sessionId"]}
-            }]}),
+            json!({"allOf": [
+                {
+                    "if": {"required": ["preset"], "properties": {"preset": {"const": "chat"}}},
+                    "then": {"required": ["sessionId"]}
+                },
+                {"if": {"required": ["holder"]}, "then": {"required": ["limits"]}}
+            ]}),
         ),
         (
             "mintToken.operations",
