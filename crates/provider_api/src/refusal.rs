@@ -36,10 +36,10 @@ fn status_of(family: ApiFamily, error: &Error) -> u16 {
     if error.code == Code::ModelFailed {
         // What the provider refused, its own client would be refused, too.
         let said = error.details().get("status").and_then(Value::as_u64);
-        return match said.and_then(|status| u16::try_from(status).ok()) {
-            Some(status @ (400 | 404 | 413 | 422)) => status,
-            _ => 502,
-        };
+        return said
+            .and_then(|status| u16::try_from(status).ok())
+            .filter(|status| matches!(status, 400 | 404 | 413 | 422))
+            .unwrap_or(502);
     }
     match (error.code, family) {
         (Code::ModelOverloaded, ApiFamily::Anthropic) => 529,

@@ -304,11 +304,15 @@ fn addresses_and_headers() {
         [("authorization".to_owned(), "Bearer k".to_owned())]
     );
     assert_eq!(
-        anthropic::headers("k"),
+        anthropic::headers("k", None),
         [
             ("x-api-key".to_owned(), "k".to_owned()),
             ("anthropic-version".to_owned(), "2023-06-01".to_owned())
         ]
+    );
+    assert_eq!(
+        anthropic::headers("k", Some("files-api")).last(),
+        Some(&("anthropic-beta".to_owned(), "files-api".to_owned()))
     );
 }
 

@@ -45,6 +45,7 @@ fn line(part: &AnswerPart) -> String {
                 usage.input_tokens, usage.output_tokens
             )
         }
+        AnswerPart::Event(event) => format!("event {event}"),
         AnswerPart::Finish(reason) => format!("finish {reason:?}"),
         AnswerPart::Failed(sentence) => format!("failed {sentence}"),
     }

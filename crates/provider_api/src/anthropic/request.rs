@@ -49,12 +49,8 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     let items = parse_messages(messages)?;
     // The marks in messages move with each request. Ours take their place.
     fields.take("cache_control");
-    let given = given_tools.values().map(|tool: &Box<RawValue>| tool.get());
-    let marks = given.chain(
-        system_blocks
-            .iter()
-            .map(|block: &Box<RawValue>| block.get()),
-    );
+    let given = given_tools.values().map(|tool| tool.get());
+    let marks = given.chain(system_blocks.iter().map(|block| block.get()));
     let cache_marks = marks.map(count_marks).sum();
     let number = |name: &str| fields.find(name).map(RawValue::get);
     Ok(ParsedRequest {
