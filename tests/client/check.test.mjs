@@ -46,7 +46,7 @@ test("a_file_that_no_build_reads_and_a_missing_wrangler_are_said", async () => {
   await put("agent-defaults.json", '{"retention": {"eventsDays": 30}}');
   const unread = await check("check");
   assert.equal(unread.code, 1);
-  assert.match(unread.said, /^agent-defaults\.json is read by the build of a clone .* AGENT_DEFAULTS\.$/);
+  assert.match(unread.said, /^agent-defaults\.json is only read by the build in a clone .* AGENT_DEFAULTS\.$/);
   await rm(join(made.folder, "agent-defaults.json"));
 
   const other = await mkdtemp(join(tmpdir(), "session-agent-check-"));

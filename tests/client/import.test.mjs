@@ -155,7 +155,7 @@ test("what_is_no_item_of_openais_api_is_refused_by_what_it_is_and_nothing_is_wri
     [[{ id: "m", memory: "Likes tea." }], /it is a memory of mem0's, which `importMem0` takes/],
     [[message("u", "Hi")], /it is a message of the AI SDK, which `importUIMessages` takes/],
     [[fine, { role: "user" }], /^Item 2 is empty: a message has a `content`/],
-    [[fine, { role: "assistant", content: null }], /^Item 2 says nothing/],
+    [[fine, { role: "assistant", content: null }], /^Item 2 is empty/],
     [[fine, 42], /it is a number/],
     [[fine, null], /it is null/],
     [[fine, [fine]], /it is a list/],

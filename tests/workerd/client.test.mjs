@@ -699,7 +699,7 @@ test("a_redirect_is_refused_and_neither_token_nor_input_follows_it", async () =>
     ]) {
       await assert.rejects(ask(), (error) => {
         assert.deepEqual([error.name, error.status], ["NetworkError", status]);
-        assert.match(error.message, /returned a redirect to http:\/\/127\.0\.0\.1:\d+\. It is not followed/);
+        assert.match(error.message, /was answered with a redirect to http:\/\/127\.0\.0\.1:\d+\. It is not followed/);
         assert.doesNotMatch(error.message, /secret|stolen/);
         return true;
       });

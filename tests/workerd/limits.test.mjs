@@ -44,7 +44,7 @@ const REQUESTS = {
   ],
   "parts of a message": (n) => [
     "appendMessage",
-    { sessionId: "s", message: { role: "user", parts: list(n, () => ({ type: "step-start" })) } },
+    { sessionId: "s", message: { role: "user", parts: list(n, () => ({ type: "text", text: "a" })) } },
   ],
   "an event or a message": (n) => ["appendEvents", { sessionId: "s", events: [user(text(n))] }],
 };

@@ -200,7 +200,7 @@ test("a_page_of_a_named_origin_asks_first_and_reads_the_answer_errors_too", asyn
     assert.equal(headers.vary, "Origin");
     assert.match(
       headers["access-control-expose-headers"],
-      /x-rows-read, x-rows-written, x-vercel-ai-ui-message-stream/,
+      /x-rows-read, x-rows-written, x-session-id, x-vercel-ai-ui-message-stream/,
     );
   }
 });

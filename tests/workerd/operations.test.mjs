@@ -367,7 +367,8 @@ test("two_hundred_appends_at_once_are_each_written_once", async () => {
 
 /** Of each rule beside the types: what breaks it, and what keeps it. */
 const RULES = [
-  ["upsertMessage", { sessionId: "s", message: {} }, { sessionId: "s", message: { role: "user", parts: [] } }],
+  ["upsertMessage", { sessionId: "s", message: {} }, { sessionId: "s", message: { role: "assistant", parts: [] } }],
+  ["upsertMessage", { sessionId: "s", message: { role: "user", parts: [] } }],
   ["updateMessage", { sessionId: "s", message: { role: "user", parts: [] } }],
   ["appendMessages", { sessionId: "s", messages: [{}] }],
   ["appendEvents", { sessionId: "s", events: [{ action: "compaction" }] }],

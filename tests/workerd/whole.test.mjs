@@ -171,7 +171,7 @@ test("the_command_line_takes_an_agent_out_and_in_and_goes_on_after_a_break", asy
   try {
     const file = join(folder, "cli.ndjson");
     const { stderr } = await run(process.execPath, [CLI, "export", "cli", file, "--url", front.url]);
-    assert.equal(stderr.match(/Going on\./g)?.length, 2, stderr);
+    assert.equal(stderr.match(/Retrying\./g)?.length, 2, stderr);
     assert.ok(readFileSync(file, "utf8") === whole);
     assert.ok(!existsSync(`${file}.part`));
 

@@ -64,21 +64,32 @@ pub fn insert(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result
                         when the turn has ended)";
             return Err(Error::payload_too_large(what, MAX_ANSWER_BYTES, total));
         }
-        for (part, piece) in cut(&text).into_iter().enumerate() {
-            db.run(
-                "INSERT INTO cf_agents_early_answers (session_id, number, part, tool_call_id, text)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
-                &[
-                    session_id.as_str().into(),
-                    (newest + 1).into(),
-                    (part as i64 + 1).into(),
-                    call_id.into(),
-                    piece.into(),
-                ],
-            )?;
-        }
-        Ok(())
+        insert_parts(db, session_id, newest + 1, call_id, &text)
     })
+}
+
+/// Writes a text under a number, in as many rows as it needs.
+pub fn insert_parts(
+    db: &dyn Database,
+    session_id: &Id,
+    number: i64,
+    call_id: &str,
+    text: &str,
+) -> Result<()> {
+    for (part, piece) in cut(text).into_iter().enumerate() {
+        db.run(
+            "INSERT INTO cf_agents_early_answers (session_id, number, part, tool_call_id, text)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            &[
+                session_id.as_str().into(),
+                number.into(),
+                (part as i64 + 1).into(),
+                call_id.into(),
+                piece.into(),
+            ],
+        )?;
+    }
+    Ok(())
 }
 
 /// The oldest stored answer of the session.

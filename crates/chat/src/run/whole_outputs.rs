@@ -11,8 +11,8 @@ use base::error::Result;
 use base::ids::Id;
 use base::json;
 use context::working_context::truncate::cut_middle;
-use log::slices::cut;
 
+use crate::run::early::insert_parts;
 use crate::turn::{CallState, Turn, WholeOutput};
 
 /// The most bytes of all whole outputs of a turn. The end of the turn writes them in one
@@ -41,19 +41,7 @@ pub fn store(
                      FROM cf_agents_early_answers
                     WHERE session_id = ?1";
         let number: i64 = find_value(db, sql, &[session_id.as_str().into()])?.unwrap_or(-1);
-        for (part, piece) in cut(&text).into_iter().enumerate() {
-            db.run(
-                "INSERT INTO cf_agents_early_answers (session_id, number, part, tool_call_id, text)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
-                &[
-                    session_id.as_str().into(),
-                    number.into(),
-                    (part as i64 + 1).into(),
-                    call_id.as_str().into(),
-                    piece.into(),
-                ],
-            )?;
-        }
+        insert_parts(db, session_id, number, call_id.as_str(), &text)?;
         Ok(number)
     })?;
     Ok(Some(CallState::Done {

@@ -35,7 +35,7 @@ test("a_deployed_worker_lets_nobody_in_until_it_has_a_login", async () => {
     const address = `https://my-agent.example/agents/session-agent/ann/rpc/${operation}`;
     const answer = await server.fetch(address, { method: "POST", headers, body: '{"sessionId": "chat"}' });
     assert.equal(answer.status, 501);
-    assert.match((await answer.json()).error.message, /Write your own login into `userOf`/);
+    assert.match((await answer.json()).error.message, /Write your own login in `userOf`/);
   }
 });
 
