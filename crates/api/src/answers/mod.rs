@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the field `length` stands there twice")]
+    #[should_panic(expected = "the field `length` appears twice")]
     fn an_answer_with_a_field_twice_fails_its_test() {
         let answer = r#"{"length":1,"length":1}"#.to_owned();
         hold("getPathLength", &Ok(Reply::text(answer)));

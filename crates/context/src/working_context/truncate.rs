@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(cut_middle(&text, 108), None);
         let text = cut_middle(&text, 40).unwrap();
         assert!(text.starts_with("BEGINé") && text.ends_with("éEND"));
-        assert!(text.contains("[… 68 characters, left out here"));
+        assert!(text.contains("[… 68 characters, omitted here"));
         assert_eq!(text.matches('é').count(), 40 - 8);
     }
 

@@ -164,7 +164,7 @@ fn it_loads_a_document_by_its_key_and_by_label_and_key() {
         call["arguments"],
         json!({"label": "notes", "key": "code-review"})
     );
-    assert!(text.ends_with("It says:\nRead it twice."));
+    assert!(text.ends_with("It contains:\nRead it twice."));
     let (call, _) = talk.ask("load memory code-review", "", false);
     assert_eq!(
         call["arguments"],

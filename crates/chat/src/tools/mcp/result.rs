@@ -171,17 +171,15 @@ mod tests {
             ),
             (
                 json!({"isError": true}),
-                CallState::failed("`gh_a` failed and did not say why."),
+                CallState::failed("`gh_a` failed without giving a reason."),
             ),
             (
                 json!({"content": "a"}),
-                CallState::failed(
-                    "`gh_a` failed: it answered with something else than a tool's result.",
-                ),
+                CallState::failed("`gh_a` failed: its answer was not a tool result."),
             ),
             (
                 json!({"resultType": "input_required", "inputRequests": {}}),
-                CallState::failed("`gh_a` failed: it asks for input, which is not offered here."),
+                CallState::failed("`gh_a` failed: it requested input, which is not supported."),
             ),
         ] {
             assert_eq!(read(&result), expected, "{result}");
