@@ -26,6 +26,7 @@ use base::budget::Reservation;
 use base::database::SqlText;
 use base::error::{Error, Result};
 use base::host::Host as _;
+use base::outbound::LocalBoxFuture;
 use base::trace::{self, TRACEPARENT, TRACESTATE};
 use chat::run::listener::TurnListener;
 use chat::stream::chunks::HEADERS;
@@ -121,7 +122,11 @@ impl Object {
                 }
                 answer_turn(begun.listener, &db)
             }
-            Ok(ObjectAnswer::Provider(answer)) => self.answer_provider(&url, answer, &db).await,
+            Ok(ObjectAnswer::Provider(answer)) => {
+                let answer: LocalBoxFuture<'_, _> =
+                    Box::pin(self.answer_provider(&url, answer, &db));
+                answer.await
+            }
             Ok(ObjectAnswer::Mcp(message)) => {
                 self.follow_answer(None, None, message.answer.indexing_goes_on);
                 message.respond(&db.statements)
@@ -308,9 +313,15 @@ impl Object {
                 session_id, call, ..
             } => {
                 let address = session_id.as_deref();
-                return provider::answer(&agent, &call, address, &api_headers, bytes)
-                    .await
-                    .map(ObjectAnswer::Provider);
+                // A future of its own: as a part of this function's it makes every request larger.
+                let answer: LocalBoxFuture<'_, _> = Box::pin(provider::answer(
+                    &agent,
+                    &call,
+                    address,
+                    &api_headers,
+                    bytes,
+                ));
+                return answer.await.map(ObjectAnswer::Provider);
             }
             Route::Mcp { session_id, .. } => {
                 let mut trace = traced.get();
