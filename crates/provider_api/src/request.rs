@@ -9,6 +9,7 @@ use base::ids::Id;
 use base::json::{self, JsonObject, RawValue, list};
 use base::part::field::{KIND, TEXT};
 use base::part::kind;
+use chat::request::client_tools::check_name;
 use chat::request::path_digest::{PathDigest, PathMessage, digest_of};
 use models::ToolDefinition;
 use models::caller_fields::fields_of;
@@ -21,17 +22,17 @@ pub const MAX_ITEMS: usize = 10_000;
 pub const MAX_PARTS: usize = 1_000;
 
 /// The most tools of a request: a coding agent with many servers has some two hundred.
-pub const MAX_TOOLS: usize = 256;
+const MAX_TOOLS: usize = 256;
 
 /// The most bytes of all tools: 256 of 2 KiB.
-pub const MAX_TOOLS_BYTES: usize = 512 << 10;
+const MAX_TOOLS_BYTES: usize = 512 << 10;
 
 /// The most bytes of the fields that go through: a schema of an answer is the longest of them.
 const MAX_FIELDS_BYTES: usize = 256 << 10;
 
 /// The most bytes of a message that is kept as its caller wrote it, less what is around it in the
 /// note.
-pub const MAX_GIVEN_BYTES: usize = log::note::MAX_KEPT_BYTES - 1_024;
+const MAX_GIVEN_BYTES: usize = log::note::MAX_KEPT_BYTES - 1_024;
 
 /// One message of a history, or a part of one.
 #[derive(Debug)]
@@ -142,6 +143,14 @@ impl<'a> RequestFields<'a> {
     pub fn find(&self, name: &str) -> Option<&'a RawValue> {
         let found = self.0.iter().find(|(given, _)| given == name);
         found.map(|(_, value)| *value)
+    }
+
+    /// Takes out the name of the model, which every request must have.
+    pub fn take_model(&mut self) -> Result<String> {
+        match self.take("model") {
+            Some(model) => text_in("model", model),
+            None => Err(Error::invalid("model", "`model` is missing.")),
+        }
     }
 
     /// The fields that are left.
@@ -265,8 +274,52 @@ pub fn text_part(text: &str) -> Value {
     json::json!({KIND: kind::TEXT, TEXT: text})
 }
 
-/// A tool of the caller, under a name that nobody else's tool has.
-pub fn check_tool_names(tools: &[ToolDefinition]) -> Result<()> {
+/// Reads the list `tools`. `read` gives a tool's definition, and the tool as the provider takes it.
+pub fn parse_tools(
+    tools: &RawValue,
+    read: impl Fn(&str, &RawValue) -> Result<(ToolDefinition, Box<RawValue>)>,
+) -> Result<GivenTools> {
+    if tools.get().len() > MAX_TOOLS_BYTES {
+        let actual = tools.get().len();
+        return Err(
+            Error::payload_too_large("`tools`", MAX_TOOLS_BYTES, actual).with_field("tools")
+        );
+    }
+    let mut parsed = Vec::new();
+    let mut given = BTreeMap::new();
+    for (index, tool) in values::<MAX_TOOLS>("tools", tools)?.into_iter().enumerate() {
+        let field = format!("tools[{index}]");
+        RequestFields::of(&field, tool.get())?;
+        let (definition, as_given) = read(&field, tool)?;
+        given.insert(definition.name.clone(), as_given);
+        parsed.push(definition);
+    }
+    check_tool_names(&parsed)?;
+    Ok((parsed, given))
+}
+
+/// The definition of a tool. `field`: where the object is. `schema`: the field with the tool's
+/// parameters, and the schema of a tool that has none.
+pub fn parse_definition(
+    field: &str,
+    object: &RawValue,
+    (schema, default_schema): (&str, &str),
+) -> Result<ToolDefinition> {
+    let name = find_text(object, "name");
+    check_name(&format!("{field}.name"), &name)?;
+    let parameters = find_in(object, schema).filter(|it| it.get().starts_with('{'));
+    Ok(ToolDefinition {
+        description: find_text(object, "description"),
+        parameters: match parameters {
+            Some(parameters) => parameters.to_owned(),
+            None => json::raw(default_schema.to_owned())?,
+        },
+        name,
+    })
+}
+
+/// Each tool of the caller has a name of its own, which no tool of the agent's memory has.
+fn check_tool_names(tools: &[ToolDefinition]) -> Result<()> {
     let mut names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     names.sort_unstable();
     let twice = names.windows(2).find(|pair| pair.first() == pair.last());
@@ -299,4 +352,18 @@ pub fn keep_given(json: &str) -> Option<JsonObject> {
         true => None,
         false => models::caller_fields::kept_as_given(json),
     }
+}
+
+/// Refuses a message whose part at `lost` only its provider reads, if the message is too long to
+/// be stored as given.
+pub fn check_given(lost: Option<String>, given: Option<&JsonObject>) -> Result<()> {
+    let (Some(field), None) = (lost, given) else {
+        return Ok(());
+    };
+    Err(Error::invalid(
+        &field,
+        format!(
+            "`{field}` is too long: content of this type can have at most {MAX_GIVEN_BYTES} bytes."
+        ),
+    ))
 }

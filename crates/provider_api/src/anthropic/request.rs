@@ -6,15 +6,13 @@ use serde_json::Value;
 
 use crate::openai::request::arguments_of;
 use crate::request::{
-    GivenTools, Item, ItemCall, MAX_GIVEN_BYTES, MAX_ITEMS, MAX_PARTS, MAX_TOOLS, MAX_TOOLS_BYTES,
-    ParsedRequest, RequestFields, check_tool_names, count_marks, digest_of_part, file_part,
-    find_in, find_text, flag_in, has_others, id_in, keep_given, object_of, text_in, text_part,
-    values,
+    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_given, count_marks,
+    digest_of_part, file_part, find_in, find_text, flag_in, has_others, id_in, keep_given,
+    object_of, parse_definition, parse_tools, text_in, text_part, values,
 };
 use base::action::Action;
 use base::error::{Error, Result};
 use base::json::{self, JsonObject, RawValue};
-use chat::request::client_tools::check_name;
 use models::ToolDefinition;
 use models::caller_fields::fields_of;
 
@@ -27,16 +25,13 @@ const IN_OWN_FORM: &str = "(A block of this message is in a form that only its p
 pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     let body: JsonObject = json::parse(body)?;
     let mut fields = RequestFields::of("body", body.as_str())?;
-    let model = match fields.take("model") {
-        Some(model) => text_in("model", model)?,
-        None => return Err(Error::invalid("model", "`model` is missing.")),
-    };
+    let model = fields.take_model()?;
     let is_streamed = flag_in("stream", fields.take("stream"))?;
     let choice = fields.find("tool_choice");
     let is_choice_free =
         choice.is_none_or(|choice| choice.get() == "null" || find_text(choice, "type") == "auto");
     let (tools, given_tools) = match fields.take("tools") {
-        Some(tools) => parse_tools(tools)?,
+        Some(tools) => parse_tools(tools, parse_tool)?,
         None => (Vec::new(), BTreeMap::new()),
     };
     let (system, system_blocks) = match fields.take("system") {
@@ -70,33 +65,9 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     })
 }
 
-fn parse_tools(tools: &RawValue) -> Result<GivenTools> {
-    if tools.get().len() > MAX_TOOLS_BYTES {
-        let actual = tools.get().len();
-        return Err(
-            Error::payload_too_large("`tools`", MAX_TOOLS_BYTES, actual).with_field("tools")
-        );
-    }
-    let mut parsed = Vec::new();
-    let mut given = BTreeMap::new();
-    for (index, tool) in values::<MAX_TOOLS>("tools", tools)?.into_iter().enumerate() {
-        let field = format!("tools[{index}]");
-        RequestFields::of(&field, tool.get())?;
-        let name = find_text(tool, "name");
-        check_name(&format!("{field}.name"), &name)?;
-        let schema = find_in(tool, "input_schema").filter(|it| it.get().starts_with('{'));
-        parsed.push(ToolDefinition {
-            description: find_text(tool, "description"),
-            parameters: match schema {
-                Some(schema) => schema.to_owned(),
-                None => json::raw(ANY_OBJECT.to_owned())?,
-            },
-            name: name.clone(),
-        });
-        given.insert(name, tool.to_owned());
-    }
-    check_tool_names(&parsed)?;
-    Ok((parsed, given))
+fn parse_tool(field: &str, tool: &RawValue) -> Result<(ToolDefinition, Box<RawValue>)> {
+    let definition = parse_definition(field, tool, ("input_schema", ANY_OBJECT))?;
+    Ok((definition, tool.to_owned()))
 }
 
 /// The system prompt's text, and its blocks if it has more than text.
@@ -189,7 +160,7 @@ struct SaidBlocks {
     others: Vec<String>,
     given: Vec<String>,
     is_unplain: bool,
-    is_lost: Option<String>,
+    lost: Option<String>,
 }
 
 impl SaidBlocks {
@@ -210,7 +181,7 @@ impl SaidBlocks {
             }
             None => {
                 self.is_unplain = true;
-                self.is_lost = Some(field);
+                self.lost = Some(field);
                 self.parts.push(text_part(IN_OWN_FORM));
             }
         }
@@ -225,14 +196,7 @@ impl SaidBlocks {
             true => keep_given(&format!("[{}]", self.given.join(","))),
             false => None,
         };
-        if let (Some(field), None) = (self.is_lost, &given) {
-            return Err(Error::invalid(
-                &field,
-                format!(
-                    "`{field}` is too long: content of this type can have at most {MAX_GIVEN_BYTES} bytes."
-                ),
-            ));
-        }
+        check_given(self.lost, given.as_ref())?;
         Ok(Some(Item::User {
             text: self.texts.join("\n"),
             parts: self.parts,

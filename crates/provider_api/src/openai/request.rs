@@ -5,16 +5,15 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::request::{
-    GivenTools, Item, ItemCall, MAX_GIVEN_BYTES, MAX_ITEMS, MAX_PARTS, MAX_TOOLS, MAX_TOOLS_BYTES,
-    ParsedRequest, RequestFields, check_tool_names, digest_of_part, file_part, find_in, find_text,
-    flag_in, has_others, id_in, text_in, text_part, values,
+    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_given,
+    digest_of_part, file_part, find_in, find_text, flag_in, has_others, id_in, keep_given,
+    parse_definition, parse_tools, text_in, text_part, values,
 };
 use base::error::{Error, Result};
 use base::json::{self, JsonObject, RawValue};
-use chat::request::client_tools::check_name;
 use models::ToolDefinition;
 
-/// RequestFields that a turn has no place for, and what to do instead.
+/// Fields that a turn has no place for, and what to do instead.
 const REFUSED: &[(&str, &str)] = &[
     ("functions", "Send `tools`."),
     ("function_call", "Send `tool_choice`."),
@@ -24,7 +23,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 /// Parameters of a tool that has none.
-const ANY_OBJECT: &str = r#"{"type":"object","properties":{}}"#;
+pub const ANY_OBJECT: &str = r#"{"type":"object","properties":{}}"#;
 
 /// The text that stands for a message in the provider's own form.
 const IN_OWN_FORM: &str = "(A part of this message is in a form that only its provider reads.)";
@@ -38,10 +37,7 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
             return Err(Error::invalid(name, message));
         }
     }
-    let model = match fields.take("model") {
-        Some(model) => text_in("model", model)?,
-        None => return Err(Error::invalid("model", "`model` is missing.")),
-    };
+    let model = fields.take_model()?;
     if fields.take("n").is_some_and(|n| n.get() != "1") {
         return Err(Error::invalid("n", "`n` must be 1: a turn has one answer."));
     }
@@ -52,7 +48,7 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     let choice = fields.find("tool_choice").map(RawValue::get);
     let is_choice_free = matches!(choice, None | Some("null" | r#""auto""#));
     let (tools, given_tools) = match fields.take("tools") {
-        Some(tools) => parse_tools(tools)?,
+        Some(tools) => parse_tools(tools, parse_tool)?,
         None => (Vec::new(), BTreeMap::new()),
     };
     let messages = fields
@@ -78,44 +74,23 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     })
 }
 
-fn parse_tools(tools: &RawValue) -> Result<GivenTools> {
-    if tools.get().len() > MAX_TOOLS_BYTES {
-        let actual = tools.get().len();
-        return Err(
-            Error::payload_too_large("`tools`", MAX_TOOLS_BYTES, actual).with_field("tools")
-        );
+fn parse_tool(field: &str, tool: &RawValue) -> Result<(ToolDefinition, Box<RawValue>)> {
+    check_is_function(field, tool)?;
+    let field = format!("{field}.function");
+    let function = find_in(tool, "function")
+        .ok_or_else(|| Error::invalid(&field, format!("`{field}` is missing.")))?;
+    RequestFields::of(&field, function.get())?;
+    let definition = parse_definition(&field, function, ("parameters", ANY_OBJECT))?;
+    Ok((definition, tool.to_owned()))
+}
+
+pub fn check_is_function(field: &str, tool: &RawValue) -> Result<()> {
+    if find_text(tool, "type") == "function" {
+        return Ok(());
     }
-    let mut parsed = Vec::new();
-    let mut given = BTreeMap::new();
-    for (index, tool) in values::<MAX_TOOLS>("tools", tools)?.into_iter().enumerate() {
-        let field = format!("tools[{index}]");
-        RequestFields::of(&field, tool.get())?;
-        if find_text(tool, "type") != "function" {
-            let field = format!("{field}.type");
-            let message =
-                format!("`{field}` must be `function`: no other tool can be called here.");
-            return Err(Error::invalid(&field, message));
-        }
-        let function = find_in(tool, "function").ok_or_else(|| {
-            let field = format!("{field}.function");
-            Error::invalid(&field, format!("`{field}` is missing."))
-        })?;
-        RequestFields::of(&format!("{field}.function"), function.get())?;
-        let name = find_text(function, "name");
-        check_name(&format!("{field}.function.name"), &name)?;
-        let parameters = find_in(function, "parameters").filter(|it| it.get().starts_with('{'));
-        parsed.push(ToolDefinition {
-            description: find_text(function, "description"),
-            parameters: match parameters {
-                Some(parameters) => parameters.to_owned(),
-                None => json::raw(ANY_OBJECT.to_owned())?,
-            },
-            name: name.clone(),
-        });
-        given.insert(name, tool.to_owned());
-    }
-    check_tool_names(&parsed)?;
-    Ok((parsed, given))
+    let field = format!("{field}.type");
+    let message = format!("`{field}` must be `function`: no other tool can be called here.");
+    Err(Error::invalid(&field, message))
 }
 
 fn parse_messages(messages: &RawValue) -> Result<(Vec<String>, Vec<Item>)> {
@@ -172,7 +147,7 @@ fn parse_user(field: &str, message: &RawValue, content: Option<&RawValue>) -> Re
     let mut parts = Vec::new();
     let mut others = Vec::new();
     let mut is_plain = !has_others(message, &["role", "content"]);
-    let mut is_lost = None;
+    let mut lost = None;
     match content {
         Some(content) if !content.get().starts_with('"') => {
             let field = format!("{field}.content");
@@ -194,7 +169,7 @@ fn parse_user(field: &str, message: &RawValue, content: Option<&RawValue>) -> Re
                     }
                     None => {
                         is_plain = false;
-                        is_lost = Some(format!("{field}[{index}]"));
+                        lost = Some(format!("{field}[{index}]"));
                         parts.push(text_part(IN_OWN_FORM));
                     }
                 }
@@ -204,16 +179,9 @@ fn parse_user(field: &str, message: &RawValue, content: Option<&RawValue>) -> Re
     }
     let given = match is_plain {
         true => None,
-        false => crate::request::keep_given(message.get()),
+        false => keep_given(message.get()),
     };
-    if let (Some(field), None) = (is_lost, &given) {
-        return Err(Error::invalid(
-            &field,
-            format!(
-                "`{field}` is too long: content of this type can have at most {MAX_GIVEN_BYTES} bytes."
-            ),
-        ));
-    }
+    check_given(lost, given.as_ref())?;
     Ok(Item::User {
         text,
         parts,
@@ -280,7 +248,7 @@ fn parse_result(field: &str, message: &RawValue, content: Option<&RawValue>) -> 
         is_error: false,
         given: match is_text && !has_others(message, &["role", "content", "tool_call_id"]) {
             true => None,
-            false => crate::request::keep_given(message.get()),
+            false => keep_given(message.get()),
         },
     })
 }

@@ -5,17 +5,15 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::request::arguments_of;
+use super::request::{ANY_OBJECT, arguments_of, check_is_function};
 use crate::numbers::object;
 use crate::request::{
-    GivenTools, Item, ItemCall, MAX_ITEMS, MAX_PARTS, MAX_TOOLS, MAX_TOOLS_BYTES, ParsedRequest,
-    RequestFields, check_tool_names, digest_of_part, file_part, find_in, find_text, flag_in, id_in,
-    text_in, text_part, values,
+    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, digest_of_part, file_part,
+    find_in, find_text, flag_in, id_in, parse_definition, parse_tools, text_in, text_part, values,
 };
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject, RawValue, json};
-use chat::request::client_tools::check_name;
 use models::ToolDefinition;
 
 /// Fields that say nothing to the model, and come back in the answer.
@@ -69,10 +67,7 @@ impl ResponsesAsk {
 pub fn parse(body: &[u8]) -> Result<ResponsesAsk> {
     let body: JsonObject = json::parse(body)?;
     let mut fields = RequestFields::of("body", body.as_str())?;
-    let model = match fields.take("model") {
-        Some(model) => text_in("model", model)?,
-        None => return Err(Error::invalid("model", "`model` is missing.")),
-    };
+    let model = fields.take_model()?;
     let is_streamed = flag_in("stream", fields.take("stream"))?;
     let previous = fields.take("previous_response_id");
     let previous = previous
@@ -116,7 +111,7 @@ pub fn parse(body: &[u8]) -> Result<ResponsesAsk> {
     let (tools, given_tools) = match fields.take("tools") {
         Some(tools) => {
             put(&mut echo, "tools", tools);
-            parse_tools(tools)?
+            parse_tools(tools, parse_tool)?
         }
         None => (Vec::new(), BTreeMap::new()),
     };
@@ -242,47 +237,17 @@ fn format_in_chat(format: &RawValue) -> Result<Option<Value>> {
     }
 }
 
-fn parse_tools(tools: &RawValue) -> Result<GivenTools> {
-    if tools.get().len() > MAX_TOOLS_BYTES {
-        let actual = tools.get().len();
-        return Err(
-            Error::payload_too_large("`tools`", MAX_TOOLS_BYTES, actual).with_field("tools")
-        );
-    }
-    let mut parsed = Vec::new();
-    let mut given = BTreeMap::new();
-    for (index, tool) in values::<MAX_TOOLS>("tools", tools)?.into_iter().enumerate() {
-        let field = format!("tools[{index}]");
-        RequestFields::of(&field, tool.get())?;
-        if find_text(tool, "type") != "function" {
-            let field = format!("{field}.type");
-            let message =
-                format!("`{field}` must be `function`: no other tool can be called here.");
-            return Err(Error::invalid(&field, message));
+fn parse_tool(field: &str, tool: &RawValue) -> Result<(ToolDefinition, Box<RawValue>)> {
+    check_is_function(field, tool)?;
+    let definition = parse_definition(field, tool, ("parameters", ANY_OBJECT))?;
+    let mut function = serde_json::Map::new();
+    for name in ["name", "description", "parameters", "strict"] {
+        if let Some(value) = find_in(tool, name) {
+            function.insert(name.to_owned(), tree(value)?);
         }
-        let name = find_text(tool, "name");
-        check_name(&format!("{field}.name"), &name)?;
-        let parameters = find_in(tool, "parameters").filter(|it| it.get().starts_with('{'));
-        let parameters = match parameters {
-            Some(parameters) => parameters.to_owned(),
-            None => json::raw(r#"{"type":"object","properties":{}}"#.to_owned())?,
-        };
-        let mut function = serde_json::Map::new();
-        for name in ["name", "description", "parameters", "strict"] {
-            if let Some(value) = find_in(tool, name) {
-                function.insert(name.to_owned(), tree(value)?);
-            }
-        }
-        let in_chat = json!({"type": "function", "function": Value::Object(function)});
-        given.insert(name.clone(), json::raw(json::text(&in_chat))?);
-        parsed.push(ToolDefinition {
-            description: find_text(tool, "description"),
-            parameters,
-            name,
-        });
     }
-    check_tool_names(&parsed)?;
-    Ok((parsed, given))
+    let in_chat = json!({"type": "function", "function": Value::Object(function)});
+    Ok((definition, json::raw(json::text(&in_chat))?))
 }
 
 fn parse_input(input: &RawValue, system: &mut Vec<String>) -> Result<Vec<Item>> {
