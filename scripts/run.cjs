@@ -1,11 +1,11 @@
-// The door of every npm script: `node scripts/run.cjs start|test|build|lint|bench|example|create`.
+// The entry point of every npm script: `node scripts/run.cjs start|test|build|lint|bench|example|create|release`.
 //
 // An old Node must get through this file to be told that it is old, so it and
 // node_version.cjs keep to syntax that Node 12 reads. All the rest is in the
 // modules that are loaded once that is settled.
 "use strict";
 
-var TASKS = ["start", "test", "build", "lint", "bench", "example", "create"];
+var TASKS = ["start", "test", "build", "lint", "bench", "example", "create", "release"];
 
 // What somebody reads who runs `npx wrangler dev` in the clone.
 var INSTEAD =
