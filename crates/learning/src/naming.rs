@@ -69,6 +69,9 @@ const TOPICS: &[&str] = &[
     "work",
 ];
 
+/// What a key such as `my-cat-s-name` contains beside the words of "my cat's name".
+const POSSESSIVE: &str = "s";
+
 /// Whether a name says no more than the text that it names, or than one sentence of what was said.
 /// It stands beside the text wherever that is shown, and the model chose it.
 pub fn is_supported<'a>(
@@ -80,7 +83,30 @@ pub fn is_supported<'a>(
     for topic in TOPICS {
         name.stems.remove(&stem(topic));
     }
+    name.stems.remove(POSSESSIVE);
     let text = Gist::of(content);
     let says_no_more = name.stems.is_subset(&text.stems) && (text.denies || !name.denies);
     !name.hides && (says_no_more || is_borne_out(&name, said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_supported;
+
+    #[test]
+    fn a_key_may_spell_a_possessive_in_its_own_way() {
+        let content = "For your information, my grandmother's name is Ada.";
+        for key in [
+            "my-grandmother-s-name",
+            "my_grandmother_s_name",
+            "grandmothers-name",
+            "grandmother's name",
+            "grandmother’s name",
+        ] {
+            assert!(is_supported(key, content, []), "{key}");
+        }
+        for key in ["my-grandfather-s-name", "grandmother-x-name", "grandmother-is-a-thief"] {
+            assert!(!is_supported(key, content, []), "{key}");
+        }
+    }
 }
