@@ -107,7 +107,7 @@ impl Gist {
             hides: !is_plain(text),
             ..Self::default()
         };
-        let text = unfolded(text);
+        let text = without_possessives(&unfolded(text));
         for word in words(&text) {
             let says_nothing = |word: &str| is_stop_word(word) || REPORTING.contains(&word);
             if denies(&word) {
@@ -138,6 +138,30 @@ impl Gist {
     pub fn shares_a_word(&self, other: &Self) -> bool {
         !self.stems.is_disjoint(&other.stems)
     }
+}
+
+/// A text with "boss" for "boss's", since one word is the other's possessive.
+fn without_possessives(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(place) = rest.find(['\'', '’']) {
+        let (before, from) = rest.split_at(place);
+        result.push_str(before);
+        let mut after = from.chars();
+        let apostrophe = after.next();
+        let is_possessive = before.ends_with(char::is_alphanumeric)
+            && matches!(after.next(), Some('s' | 'S'))
+            && !after.next().is_some_and(char::is_alphanumeric);
+        let taken = apostrophe.map_or(0, char::len_utf8);
+        if is_possessive {
+            rest = from.get(taken + 1..).unwrap_or_default();
+        } else {
+            result.extend(apostrophe);
+            rest = from.get(taken..).unwrap_or_default();
+        }
+    }
+    result.push_str(rest);
+    result
 }
 
 /// The words of which [`words`] gives only the beginning.
