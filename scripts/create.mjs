@@ -43,7 +43,7 @@ export async function createProject(folder, template) {
   const packages = join(folder, PACKAGES);
   mkdirSync(packages);
   const packed = await run("npm", ["pack", CLIENT, "--silent", "--pack-destination", packages], { env: quietly() });
-  if (packed !== 0) throw new Stop("The package could not be packed: the reason is above.");
+  if (packed !== 0) throw new Stop("The package could not be packed: see the reason above.");
   const [archive] = readdirSync(packages);
   const manifest = join(folder, "package.json");
   const project = JSON.parse(readFileSync(manifest, "utf8"));

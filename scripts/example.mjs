@@ -59,7 +59,7 @@ export async function main([name]) {
 async function buildPage(folder) {
   if (JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).scripts.build === undefined) return;
   const code = await run("npm", ["run", "--silent", "build"], { cwd: folder, env: quietly() });
-  if (code !== 0) throw new Stop("The example's page could not be built: the reason is above.");
+  if (code !== 0) throw new Stop("The example's page could not be built: see the reason above.");
 }
 
 /** Session Agent's configuration for this run: the production one's bindings, a secret, and the example's tools. */

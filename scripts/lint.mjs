@@ -49,7 +49,7 @@ const CHECKS = [
 
 export async function main([what]) {
   if (![undefined, "web", "prose", "write"].includes(what))
-    throw new Stop("`npm run lint` takes `web`, `prose` or `write`, or nothing.");
+    throw new Stop("`npm run lint` takes `web`, `prose`, `write` or no argument.");
   if (what === "prose") return close([await proseChecked()]);
   await setUpOnly(lintPackages);
   if (what === "web") return close(await checked(BIOME, WEB));

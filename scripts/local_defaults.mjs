@@ -11,7 +11,7 @@ const DEFAULTS = {
       kind: "writable",
       description: "What matters in every conversation",
       maxTokens: 1100,
-      // Other conversations know of a change in their next turn.
+      // After a change, other conversations see the new text in their next turn.
       whenChanged: "remind",
     },
     { label: "facts", kind: "searchable", description: "Learned facts about the user" },

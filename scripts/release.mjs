@@ -78,7 +78,7 @@ export function sharedVersion() {
 
 function mustBeReady(version) {
   const changes = outputOf("git", ["-C", ROOT, "status", "--porcelain"]);
-  if (changes !== "") throw new Stop("There are changes that are not committed. Commit them, then release.");
+  if (changes !== "") throw new Stop("There are uncommitted changes. Commit them, then release.");
   const problem = problemWithChangelog(readFileSync(join(ROOT, "CHANGELOG.md"), "utf8"), version);
   if (problem !== null) throw new Stop(problem);
 }

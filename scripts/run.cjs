@@ -9,7 +9,7 @@ var TASKS = ["start", "test", "build", "lint", "bench", "example", "create", "re
 
 // What somebody reads who runs `npx wrangler dev` in the clone.
 var INSTEAD =
-  "\nTo try Session Agent on this machine, run `npm start`: it needs no account, and serves the console at http://localhost:8787. `wrangler dev` serves the configuration of production: it needs a Cloudflare login for Workers AI, and a secret SESSION_AGENT_TOKEN in .dev.vars, without which every request is answered 401.\n";
+  "\nTo try Session Agent on this machine, run `npm start`: it needs no account, and serves the console at http://localhost:8787. `wrangler dev` uses the production configuration: it needs a Cloudflare login for Workers AI, and a secret SESSION_AGENT_TOKEN in .dev.vars, without which every request is answered 401.\n";
 
 var problem = require("./node_version.cjs").problemWithNode(process.versions.node);
 if (problem === null && TASKS.indexOf(process.argv[2]) === -1) {

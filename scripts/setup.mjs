@@ -33,7 +33,7 @@ async function inOrder(steps) {
   for (const step of steps) {
     await withLock(
       step.lock(),
-      () => console.error(`${step.title()}: another process is at it, waiting.`),
+      () => console.error(`${step.title()}: another process is already doing this; waiting for it.`),
       async () => {
         if (!step.isDone()) await announced(step.title(), () => step.run());
       },
@@ -47,7 +47,7 @@ async function announced(title, run) {
   const started = Date.now();
   const elapsed = () => `${Math.round((Date.now() - started) / 1000)} s`;
   const stillAtIt = setInterval(() => {
-    if (!process.stderr.isTTY) console.error(`    ${title}: still at it, ${elapsed()} so far`);
+    if (!process.stderr.isTTY) console.error(`    ${title}: still running after ${elapsed()}`);
   }, STILL_AT_IT_MS);
   try {
     await run();

@@ -74,14 +74,14 @@ async function findDoor(address) {
   if (error?.code === "unknown_operation") return { says: "open to everyone on this machine", header: "" };
   const says =
     response?.status === 401
-      ? "asks for a token: SESSION_AGENT_TOKEN is set, in .dev.vars or the environment"
+      ? "requires a token, because SESSION_AGENT_TOKEN is set in .dev.vars or the environment"
       : (error?.message ?? "does not report who has access");
   return { says, header: ` -H "authorization: Bearer $SESSION_AGENT_TOKEN"` };
 }
 
 function welcome(address, { says, header }) {
   return `
-Session Agent answers at ${address}
+Session Agent is running at ${address}
 
   ${says}, state stored in ${relative(ROOT, STATE)}, Ctrl-C stops it
 
@@ -95,7 +95,7 @@ export function portFrom(text) {
   if (!text) return FIRST_PORT;
   const port = Number(text);
   if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-    throw new Stop(`PORT is a number from 1 to 65535, not \`${text}\`.`);
+    throw new Stop(`PORT must be a number from 1 to 65535, not \`${text}\`.`);
   }
   return port;
 }
@@ -105,7 +105,7 @@ async function freePort(wanted) {
   for (let port = wanted; port < wanted + PORTS_TRIED && port <= 65_535; port++) {
     if (await isFree(port)) return port;
   }
-  throw new Stop(`No port from ${wanted} on is free: set PORT to one that is.`);
+  throw new Stop(`No free port was found, starting at ${wanted}. Set PORT to a free one.`);
 }
 
 function isFree(port) {

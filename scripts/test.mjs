@@ -68,7 +68,7 @@ export function partsOf(args) {
   if (args.length === 0) return { parts: PARTS, rest: [] };
   const other = args.findIndex((name) => !PARTS.includes(name));
   const [parts, rest] = other < 0 ? [args, []] : [args.slice(0, other), args.slice(other)];
-  if (parts.length === 0) throw new Stop(`There is no part \`${args[0]}\`: ${PARTS.join(", ")}.`);
+  if (parts.length === 0) throw new Stop(`There is no part \`${args[0]}\`. The parts are: ${PARTS.join(", ")}.`);
   if (parts.length > 1 && rest.length > 0) throw new Stop(`There is no part \`${rest[0]}\`: ${PARTS.join(", ")}.`);
   return { parts, rest };
 }

@@ -80,7 +80,8 @@ function Example({ isFirst }: { isFirst: boolean }) {
       <div>
         <h2>{isFirst ? "New here?" : "Explore an example"}</h2>
         <p>
-          Creates an agent called <code>{EXAMPLE}</code> with a conversation that uses tools, two branches and memory.
+          Creates an agent called <code>{EXAMPLE}</code> with memory, and a conversation with tool calls and two
+          branches.
         </p>
       </div>
       <Button disabled={isBusy} kind={isFirst ? "main" : "plain"} onClick={make}>

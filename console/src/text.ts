@@ -52,6 +52,18 @@ export function counted(n: number, one: string, many = `${one}s`): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
+/** "2 events, 1 entry". */
+export function erasedText(erased: object): string {
+  const parts = Object.entries(erased).filter(([, n]) => typeof n === "number" && n > 0);
+  if (parts.length === 0) return "nothing";
+  return parts.map(([what, n]) => counted(n, singular(words(what)), words(what))).join(", ");
+}
+
+/** Of "entries", "entry". The names of counts are plurals; "media" is its own singular. */
+const singular = (name: string): string => name.replace(/ies$/, "y").replace(/s$/, "");
+
+const words = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
 export function bytes(n: number): string {
   if (n < 1024) return `${n} B`;
   if (n < 1024 ** 2) return `${(n / 1024).toFixed(1)} KB`;

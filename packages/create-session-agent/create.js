@@ -29,12 +29,13 @@ function main() {
   const usage = `Usage: npm create session-agent@latest [folder] -- [--template ${templates.join("|")}]`;
   const { template, help, folders } = asked(usage);
   if (help) return console.log(usage);
-  if (!templates.includes(template)) throw new Error(`There is no template \`${template}\`: ${templates.join(", ")}.`);
+  if (!templates.includes(template))
+    throw new Error(`There is no template \`${template}\`. Available templates: ${templates.join(", ")}.`);
   const given = folders[0] ?? "my-agent";
   const folder = resolve(given);
   const name = nameOf(basename(folder));
   if (existsSync(folder) && readdirSync(folder).length > 0)
-    throw new Error(`${given} is there already, and not empty.`);
+    throw new Error(`${given} already exists and is not empty.`);
 
   mkdirSync(folder, { recursive: true });
   cpSync(join(TEMPLATES, template), folder, { recursive: true });
@@ -43,7 +44,7 @@ function main() {
   if (existsSync(join(folder, "dev.vars"))) renameSync(join(folder, "dev.vars"), join(folder, ".dev.vars"));
   for (const path of filesIn(folder)) writeFileSync(path, filled(readFileSync(path, "utf8"), name));
   console.log(
-    `${name} is in ${given}, from the template \`${template}\`. Next:\n\n  cd ${inShell(given)}\n  npm install\n  npm run dev\n\nThen open ${PLACES[template]}. See README.md for details.\n`,
+    `Created ${name} in ${given} from the template \`${template}\`. Next:\n\n  cd ${inShell(given)}\n  npm install\n  npm run dev\n\nThen open ${PLACES[template]}. See README.md for details.\n`,
   );
 }
 

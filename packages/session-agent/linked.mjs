@@ -15,7 +15,7 @@ const isInside = project !== "" && (isUnder(project, import.meta.dirname) || isU
 if (["install", "add", "link", "ci", "update"].includes(command) && !isInside) {
   console.error(
     "session-agent can't be installed as a link, because its adapters would not find your project's packages. " +
-      "Make its archive and install that: `npm pack ./packages/session-agent` in the repository, then " +
+      "Create an archive and install that: `npm pack ./packages/session-agent` in the repository, then " +
       "`npm install ../path/to/session-agent-0.1.0.tgz` in your project. Or make the folder a workspace of your project.",
   );
   process.exit(1);

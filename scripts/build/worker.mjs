@@ -126,5 +126,5 @@ async function bundle() {
 
 async function step(program, args, more = {}) {
   const code = await run(program, args, { cwd: ROOT, env: { ...withPackages(), ...more } });
-  if (code !== 0) throw new Stop("The build failed: its reason is above.");
+  if (code !== 0) throw new Stop("The build failed: see the reason above.");
 }

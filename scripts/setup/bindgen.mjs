@@ -34,7 +34,9 @@ export const bindgen = {
     const args = ["install", "--path", CRATE, "--locked", "--force", "--no-track", "--root", folder()];
     const code = await run("cargo", args, { cwd: CRATE, env: environment() });
     if (code !== 0)
-      throw new Stop("Compiling tools/bindgen failed (its reason is above): this step needs the network, once.");
+      throw new Stop(
+        "Compiling tools/bindgen failed (see the reason above). This step needs network access the first time.",
+      );
     // Kept until here, so that an interruption costs little.
     rmSync(TARGET, { recursive: true, force: true });
   },

@@ -41,7 +41,7 @@ export const client = {
       const code = await run(process.execPath, [TSC, "--project", CLIENT, "--noCheck", ...part, "--outDir", next], {
         cwd: ROOT,
       });
-      if (code !== 0) throw new Stop("The client could not be compiled: the reason is above.");
+      if (code !== 0) throw new Stop("The client could not be compiled: see the reason above.");
     }
     writeFileSync(join(next, ".sources.sha256"), written);
     // Whole or not at all: others import what stands here.

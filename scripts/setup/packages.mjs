@@ -28,19 +28,19 @@ export const clientTestPackages = packagesIn(
 /** What the tests of the Python package need from npm: the checker of its types. */
 export const pythonTestPackages = packagesIn(
   join(ROOT, "tests/python"),
-  "Installing the checker of Python's types (pyright)",
+  "Installing the Python type checker (pyright)",
 );
 
 /** The oldest versions that the npm package says it works with, and other ways to run a Worker. */
 export const versionPackages = packagesIn(
   join(ROOT, "tests/client/versions"),
-  "Installing the oldest versions of wrangler and of the AI SDK that the package is tried with",
+  "Installing the oldest supported versions of wrangler and of the AI SDK",
 );
 
-/** Programs of others that make clients of openapi.json. */
+/** Programs of others that generate clients from openapi.json. */
 export const generatorPackages = packagesIn(
   join(ROOT, "tests/client/generators"),
-  "Installing programs that make clients of openapi.json (openapi-typescript, hey-api)",
+  "Installing programs that generate clients from openapi.json (openapi-typescript, hey-api)",
 );
 
 /** The conformance suites of the Model Context Protocol, which the tests run as programs, and its SDK. */
@@ -79,11 +79,13 @@ function packagesIn(folder, title) {
     async run() {
       // Under wrangler, `npm ci` would remove the program that is running us.
       if (process.env.WRANGLER_COMMAND && existsSync(modules)) {
-        throw new Stop(`node_modules is not what ${lock} asks for: run \`npm ci\`, then run this again.`);
+        throw new Stop(`node_modules doesn't match ${lock}: run \`npm ci\`, then run this again.`);
       }
       const code = await run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder });
       if (code !== 0) {
-        throw new Stop(`\`npm ci\` failed for ${lock} (its reason is above): this step needs the npm registry, once.`);
+        throw new Stop(
+          `\`npm ci\` failed for ${lock} (see the reason above). This step needs access to the npm registry the first time.`,
+        );
       }
     },
   };

@@ -122,7 +122,7 @@ async function install(python, { title, requirements }, folder) {
     fresh();
     return {
       because: `pip could not install it (${reason(error)})`,
-      help: "see that PyPI can be reached and try again; it is needed once",
+      help: "make sure that PyPI can be reached, and try again; it is only needed the first time",
     };
   }
   renameSync(half, folder);

@@ -31,7 +31,7 @@ export const wasmTarget = {
     const code = await run("rustup", ["target", "add", TARGET]);
     if (code !== 0) {
       throw new Stop(
-        `\`rustup target add ${TARGET}\` failed (its reason is above): this step needs the network, once.`,
+        `\`rustup target add ${TARGET}\` failed (see the reason above). This step needs network access the first time.`,
       );
     }
   },

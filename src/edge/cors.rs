@@ -30,7 +30,7 @@ pub fn answer_preflight(cors: &CorsPolicy, request: &web_sys::Request) -> Option
         }
         Ok(_) => Error::new(
             Code::Forbidden,
-            "Pages of this origin are not allowed: add it to `ALLOWED_ORIGINS`.",
+            "Pages of this origin are not allowed. To allow them, add the origin to `ALLOWED_ORIGINS`.",
         ),
     };
     Some(http::refuse(&refused, None).and_then(|response| mark(response, cors)))

@@ -317,7 +317,7 @@ fn find_object(env: &Env, agent: &JsValue) -> Result<Stub, JsValue> {
 }
 
 fn lost(thrown: &JsValue) -> Error {
-    Error::storage(format!("the object gave no answer: {thrown:?}"))
+    Error::storage(format!("the object did not respond: {thrown:?}"))
 }
 
 fn settled(answer: ResponseResult) -> Promise {

@@ -169,8 +169,8 @@ async fn next_piece(
         Err(Error::invalid(
             "body",
             format!(
-                "The file stopped for {} seconds, or arrived too slowly. Nothing was imported: \
-                     send it again.",
+                "The upload stalled for {} seconds, or was too slow. Nothing was imported: send \
+                     the file again.",
                 MAX_SILENCE_MS / 1000
             ),
         ))

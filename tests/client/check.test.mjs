@@ -52,13 +52,13 @@ test("a_file_that_no_build_reads_and_a_missing_wrangler_are_said", async () => {
   const other = await mkdtemp(join(tmpdir(), "session-agent-check-"));
   await writeFile(join(other, "wrangler.toml"), `${HEAD}[vars]\nAGENT_DEFAULTS = '{}'\n`);
   const bare = await check("check", "--config", join(other, "wrangler.toml"));
-  assert.deepEqual(bare, { code: 0, said: "The defaults for every agent can be used." });
+  assert.deepEqual(bare, { code: 0, said: "The defaults for every agent are valid." });
   const program = join(made.folder, "node_modules/.bin/session-agent");
   const failed = await runFile(program, ["check"], { cwd: other, env: quietly() }).catch((error) => error);
   assert.equal(failed.code, 1);
   assert.match(
     failed.stderr,
-    /^wrangler reads the configuration, and is not installed in .*: npm install --save-dev wrangler\n$/,
+    /^wrangler is needed to read the configuration, but is not installed in .*\. Run: npm install --save-dev wrangler\n$/,
   );
   await rm(other, { recursive: true });
   await rm(join(made.folder, "wrangler.toml"));
@@ -67,7 +67,7 @@ test("a_file_that_no_build_reads_and_a_missing_wrangler_are_said", async () => {
 test("defaults_that_agents_can_use_pass_and_others_are_named", async () => {
   assert.deepEqual(await check("check"), { code: 1, said: `There is no wrangler.toml in ${made.folder}.` });
   await put("wrangler.toml", HEAD);
-  assert.deepEqual(await check("check"), { code: 0, said: "The defaults for every agent can be used." });
+  assert.deepEqual(await check("check"), { code: 0, said: "The defaults for every agent are valid." });
   for (const [defaults, sentence] of [
     ['{"maxSteps": 5, "blocks": [{"label": "memory", "kind": "writable"}]}', undefined],
     ['{"maxStepz": 5}', /^AGENT_DEFAULTS in wrangler\.toml: `maxStepz` is not a field here\. The fields are /],
@@ -76,7 +76,7 @@ test("defaults_that_agents_can_use_pass_and_others_are_named", async () => {
     ["nonsense", /^AGENT_DEFAULTS in wrangler\.toml is not JSON: /],
     [
       JSON.stringify({ systemInstructions: ["x".repeat(5 * 1024)] }),
-      /has \d+ bytes; the limit of a variable is 5120\. Give your class `blocks\(\)`/,
+      /has \d+ bytes; the limit of a variable is 5120\. For longer blocks and tools, use the methods `blocks\(\)`/,
     ],
   ]) {
     for (const section of ["vars", "env.staging.vars"]) {
@@ -105,13 +105,13 @@ test("defaults_that_agents_can_use_pass_and_others_are_named", async () => {
 test("a_login_that_nobody_has_replaced_is_named_and_not_deployed", async () => {
   await put("wrangler.toml", HEAD);
   await put("login.ts", "function userOf() {\n  // placeholder-login: believes anybody.\n  return null;\n}\n");
-  const sentence = /The login in login\.ts, line 2, is a placeholder that believes anybody\. Replace it /;
+  const sentence = /The login in login\.ts, line 2, is a placeholder that accepts any name\. Replace it /;
   const warned = await check("check");
   assert.deepEqual([warned.code, sentence.test(warned.said)], [0, true], warned.said);
   const refused = await check("check", "--deploy");
   assert.deepEqual([refused.code, sentence.test(refused.said)], [1, true], refused.said);
   await put("login.ts", 'const said = "// placeholder-login";\n');
-  assert.deepEqual(await check("check", "--deploy"), { code: 0, said: "The defaults for every agent can be used." });
+  assert.deepEqual(await check("check", "--deploy"), { code: 0, said: "The defaults for every agent are valid." });
   await rm(join(made.folder, "login.ts"));
 });
 
@@ -126,6 +126,6 @@ test("as_the_build_command_it_stops_a_deployment", async () => {
   await put("wrangler.toml", config(5));
   assert.match(
     await wrangler(made.folder, "deploy", "--dry-run"),
-    /The defaults for every agent can be used[\s\S]*env\.SESSION_AGENT/,
+    /The defaults for every agent are valid[\s\S]*env\.SESSION_AGENT/,
   );
 });

@@ -88,7 +88,7 @@ test("the_class_passes_its_tests_is_checked_and_shows_a_page_also_with_a_model_o
     const checked = await npmRun(place, "check");
     assert.match(checked, /env\.SESSION_AGENT \(Assistant\)/);
     assert.match(checked, /Before you deploy: The login in src\/index\.ts, line \d+, is a placeholder/);
-    await assert.rejects(npmRun(place, "deploy"), ({ stderr }) => /is a placeholder that believes/.test(stderr));
+    await assert.rejects(npmRun(place, "deploy"), ({ stderr }) => /is a placeholder that accepts/.test(stderr));
     await passes(place, 3);
 
     await edit(place, "src/index.ts", (text) => text.replace('return "demo"', `return ${KEYED}`));
@@ -137,7 +137,7 @@ test("what_can_not_be_made_is_said_in_a_sentence", async () => {
   assert.equal(await said("one", "two"), USAGE);
   assert.equal((await create("--help")).stdout.trim(), USAGE);
   await create("twice");
-  assert.equal(await said("twice"), "twice is there already, and not empty.");
+  assert.equal(await said("twice"), "twice already exists and is not empty.");
   // What it prints is what a shell takes.
   assert.match((await create("Ann's agent")).stdout, /^ {2}cd 'Ann'\\''s agent'$/m);
 });

@@ -129,8 +129,8 @@ test("what_is_no_item_of_openais_api_is_refused_by_what_it_is_and_nothing_is_wri
   const node = { id: "n", message: said, parent: null, children: [] };
   const conversation = { title: "Trip", create_time: 1, mapping: { n: node }, current_node: "n" };
   for (const [items, words] of [
-    [conversation, /takes a list of items, and got a conversation of ChatGPT's data export/],
-    ["[]", /takes a list of items, and got a string/],
+    [conversation, /takes a list of items, but got a conversation of ChatGPT's data export/],
+    ["[]", /takes a list of items, but got a string/],
     [null, /got null/],
     [{}, /got an empty object/],
     [
@@ -270,7 +270,7 @@ test("a_chatgpt_export_becomes_sessions_with_their_branches_and_ends_where_it_en
     (await importChatGPT(agent, conversation)).sessions.map(({ write, known }) => [write, known]),
     [[0, 3]],
   );
-  await assert.rejects(importChatGPT(agent, "{"), /importChatGPT got a text that is not JSON/);
+  await assert.rejects(importChatGPT(agent, "{"), /importChatGPT received text that is not JSON/);
   await assert.rejects(
     importChatGPT(agent, [{ role: "user", content: "x" }]),
     /Conversation 1 is an object with `role`, `content`/,
@@ -526,7 +526,7 @@ test("memories_of_mem0_and_facts_of_zep_become_entries_with_their_times", async 
   );
   await assert.rejects(
     importZepFacts(agent, { none: 1 }),
-    /takes a list, or an object with the list under `edges`, and got an object with `none`/,
+    /takes a list, or an object with the list under `edges`, but got an object with `none`/,
   );
 });
 
@@ -634,7 +634,7 @@ test("the_tables_of_the_agents_sdk_become_sessions_branches_media_and_blocks", a
   const [chat, other] = ["chat", "default"].map((id) => planned.sessions.find((session) => session.id === id));
   assert.deepEqual([chat.write, chat.compactions, other.id, other.write], [4, 1, "default", 1]);
   assert.deepEqual(chat.skipped, [
-    { id: "event", reason: "It is of the type `marker`." },
+    { id: "event", reason: "It has the type `marker`." },
     { id: "broken", reason: "Its content is not JSON." },
   ]);
   assert.deepEqual(planned.blocks, [

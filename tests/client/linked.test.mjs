@@ -67,7 +67,7 @@ test("a_link_is_refused_with_what_to_do_instead", async () => {
     );
     assert.match(
       stderr,
-      /session-agent can't be installed as a link.*Make its archive and install that: `npm pack \.\/packages\/session-agent`/,
+      /session-agent can't be installed as a link.*Create an archive and install that: `npm pack \.\/packages\/session-agent`/,
     );
   }
   await assert.rejects(uses(user), /ERR_MODULE_NOT_FOUND/);

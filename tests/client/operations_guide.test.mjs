@@ -78,7 +78,7 @@ test("each_line_of_the_workflow_runs_in_a_project", async () => {
     if (line === "npm ci") await link(["ai", "zod", "wrangler"]);
     if (line === "npm test") assert.match(stdout, /^(?:#|ℹ) pass 3$/m);
     if (line.includes("deploy"))
-      assert.match(stdout, /The defaults for every agent can be used[\s\S]*env\.SESSION_AGENT \(Assistant\)/);
+      assert.match(stdout, /The defaults for every agent are valid[\s\S]*env\.SESSION_AGENT \(Assistant\)/);
     if (line.includes("--env staging")) assert.match(stdout, /env\.AGENT_DEFAULTS \("\{"maxSteps": 5\}"\)/);
   }
   assert.deepEqual(

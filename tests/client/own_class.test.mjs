@@ -145,7 +145,7 @@ test("what_a_tool_throws_and_what_its_schema_refuses_is_told_to_the_model", asyn
     textOf(await turn("tools", "use broken")),
     /^The tool says: Error: `broken` failed with status 422: No pencil\./,
   );
-  assert.match(textOf(await turn("tools", 'use weather {"city":7}')), /The arguments are wrong: city: /);
+  assert.match(textOf(await turn("tools", 'use weather {"city":7}')), /The arguments are invalid: city: /);
 });
 
 test("a_tool_that_needs_approval_waits_for_it", async () => {

@@ -135,8 +135,8 @@ test("a_grant_that_lost_a_restriction_lets_nobody_in", async () => {
       assert.equal(answer.status, status, `${cookie}: ${JSON.stringify(answer.body)}`);
     }
   }
-  await logged(/`sessionId` can't be undefined: leave it out/);
-  await logged(/`limits` without the `holder` whose turns they count/);
+  await logged(/`sessionId` can't be undefined: omit it/);
+  await logged(/`limits` without a `holder`/);
 });
 
 test("the_limits_of_grants_are_counted_by_their_holder", async () => {

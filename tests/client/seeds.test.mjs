@@ -228,7 +228,7 @@ test("a_page_is_told_what_becomes_of_its_session", async () => {
 test("an_operation_takes_its_fields_in_order_and_is_overridden", async () => {
   const { appended, count, told } = await documented("overriding", "overridden");
   assert.deepEqual([appended, count], [[1, 1], 1]);
-  assert.match(told, /^`getBlock` takes an object of values that JSON has: `getBlock\(\{ label \}\)`\.$/);
+  assert.match(told, /^`getBlock` requires an object that contains only JSON values: `getBlock\(\{ label \}\)`\.$/);
 });
 
 test("a_turn_is_built_and_persisted_at_once", async () => {

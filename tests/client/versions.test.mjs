@@ -217,7 +217,7 @@ test("a_model_and_a_tool_of_an_older_ai_are_said_in_a_sentence", async () => {
   assert.deepEqual([status, body.error.code], [502, "model_failed"]);
   assert.match(body.error.message, /See the Worker's log for the reason\.$/);
   await saysSoon(
-    /`model` gave a model of the specification "v1"\. Session Agent takes those of `ai` 5, 6 and 7\. Install `ai@7`/,
+    /`model` returned a model of the specification "v1"\. Session Agent supports those of `ai` 5, 6 and 7\. Install `ai@7`/,
   );
   await saysSoon(
     /the tool `old` is left out TypeError: it has `parameters` and no `inputSchema`, as tools of `ai` 4\./,
@@ -234,9 +234,9 @@ test("an_input_by_valibot_is_shown_to_the_model_and_checked", async () => {
   );
   const { message } = await ok("valibot:7", "runTurn", turnOf());
   const [wrong, right, untyped] = message.parts.filter(({ type }) => /^tool-/.test(type));
-  assert.match(wrong.errorText, /The arguments are wrong: city: Invalid length: Expected <=20 but received 21/);
+  assert.match(wrong.errorText, /The arguments are invalid: city: Invalid length: Expected <=20 but received 21/);
   assert.equal(right.output, "Rain in Oslo.");
-  assert.match(untyped.errorText, /The arguments are wrong: city: Invalid type: Expected string but received 7/);
+  assert.match(untyped.errorText, /The arguments are invalid: city: Invalid type: Expected string but received 7/);
   const shown = Object.fromEntries(
     model.requests.at(-1).tools.map((tool) => [tool.function.name, tool.function.parameters]),
   );

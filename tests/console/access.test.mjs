@@ -28,7 +28,7 @@ const VIEWS = [
   ["#/example/memory/places", "walk on its roof"],
   ["#/example/memory/places?entry=opera", "the oldest stored version"],
   ["#/example/memory/guides", "What to pack"],
-  ["#/example/activity", "Object state"],
+  ["#/example/activity", "Durable Object"],
   ["#/example/settings", "Step limit per turn"],
   ["#/exmaple/activity", "Did you mean"],
   ["#/read/sessions/said", "night train"],

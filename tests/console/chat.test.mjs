@@ -486,7 +486,7 @@ describe("chat", { skip }, async () => {
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     assert.equal(await page.locator(".live").count(), 0);
     await page.getByLabel("More for this message").last().click();
-    await page.getByRole("button", { name: "How it was made" }).click();
+    await page.getByRole("button", { name: "View turn" }).click();
     const { turns } = await ask("drawn", "getTurns", { sessionId: "s" });
     const rows = page.getByRole("region", { name: "The turn's steps" }).getByRole("row");
     await rows.filter({ hasText: "weather" }).waitFor();
@@ -539,7 +539,7 @@ describe("chat", { skip }, async () => {
     await page.getByText("It rains,", { exact: true }).waitFor();
     await row(/request 2/).waitFor();
     assert.equal(await took(), before);
-    assert.equal(await page.getByText("watched for").count(), 0);
+    assert.equal(await page.getByText("seen for").count(), 0);
     last.open();
     await page.getByText("It rains, still.", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
@@ -549,7 +549,7 @@ describe("chat", { skip }, async () => {
     await write(page, "And now?");
     await page.getByText("Still", { exact: true }).waitFor();
     await page.reload();
-    await page.getByText("watched for").waitFor();
+    await page.getByText("seen for").waitFor();
     end.open();
     await page.getByText("Still raining.").waitFor();
   });

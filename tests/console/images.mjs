@@ -16,7 +16,7 @@ const IMAGES = [
   ["console-memory", { ...WIDE, colorScheme: "light" }, "#/example/memory/memory", "Version 1 on the left"],
   ["console-proposals", { ...WIDE, colorScheme: "light" }, "#/example/manage/proposals", "Based on"],
   ["console-fact", { ...WIDE, colorScheme: "light" }, "#/example/memory/facts?entry=home", "Based on"],
-  ["console-activity", { ...WIDE, colorScheme: "dark" }, "#/example/activity", "Object state"],
+  ["console-activity", { ...WIDE, colorScheme: "dark" }, "#/example/activity", "Durable Object"],
   ["console-settings", { ...WIDE, colorScheme: "light" }, "#/example/settings", "Step limit per turn"],
   ["console-branches", { ...WIDE, colorScheme: "light" }, "#/example/sessions/trip/branches", "2 branches"],
   ["console-phone", { ...PHONE, colorScheme: "light" }, "#/example/sessions/trip", "Walk on the roof"],

@@ -113,7 +113,7 @@ describe("manage", { skip }, async () => {
     await click(page, "Erase 3 mentions");
     await page.getByRole("dialog").getByRole("button", { name: "Erase", exact: true }).click();
     await page
-      .getByText(/Erased: .*1 entries/)
+      .getByText(/Erased: .*1 entry\b/)
       .first()
       .waitFor();
     const left = await ask("person", "findMentions", { query: "anna smith" });

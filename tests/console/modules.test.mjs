@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "./modules.mjs";
 
-const { shownInput, shownName, shownText, cut, bytes, fullTime, milliseconds, shortTime } = await load("text.ts");
+const { erasedText, shownInput, shownName, shownText, cut, bytes, fullTime, milliseconds, shortTime } =
+  await load("text.ts");
 const { diff } = await load("memory/diff.ts");
 const { Rows } = await load("ui/rows.ts");
 const { heard, NOTHING_SAID } = await load("conversation/answer.ts");
@@ -21,6 +22,14 @@ const { EventTree, stretchesOf } = await load("conversation/tree.ts");
 const { barsByDay, firstDay, tokensOf, totalOf } = await load("understand/usage.ts");
 const { allows, rightsOf } = await load("token.ts");
 const { changesOf, groupsOf, textsOf } = await load("settings/fields.ts");
+
+test("one_erased_thing_is_counted_in_the_singular", () => {
+  const counts = { events: 2, entries: 1, summaries: 1, media: 1, loadedDocuments: 1, waitingMessages: 3, turns: 0 };
+  const text = "2 events, 1 entry, 1 summary, 1 media, 1 loaded document, 3 waiting messages";
+  assert.equal(erasedText(counts), text);
+  assert.equal(erasedText({ entries: 1000 }), "1,000 entries");
+  assert.equal(erasedText({ events: 0 }), "nothing");
+});
 
 test("a_name_shows_its_unseen_characters_on_one_line", () => {
   assert.equal(shownName("a\u0000b\nc\u202ed"), "a␀b␊c⟨U+202E⟩d");
@@ -536,7 +545,7 @@ test("a_turn_on_record_is_drawn_by_its_times", () => {
         "1,000 in, 10 cached, 5 out · Called tools",
       ],
       ["weather", [["tool", 1210, 1310]], "mcp"],
-      ["ask", [], "client, called elsewhere"],
+      ["ask", [], "client, not run by the agent"],
     ],
   );
   assert.equal(rows[0].failure.code, "model_failed");

@@ -25,8 +25,8 @@ describe("settings", { skip }, async () => {
     await fill("Temperature", "0.25");
     await choose("Reasoning effort", "low");
     await fill("System instructions", "Be brief.\nBe kind.");
-    await choose("Refresh the frozen prompt", "turn");
-    await fill("Recent messages sent with their files", "2");
+    await choose("When to update the stored system prompt", "turn");
+    await fill("How many recent messages are sent with their files", "2");
     await choose("If a message arrives during a turn", "queue");
     await page.getByLabel("Let the model search all sessions").check();
     await fill("Reserved metadata keys", "a\nb");

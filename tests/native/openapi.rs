@@ -266,7 +266,7 @@ fn health_schema() -> Value {
 fn get_messages(schemas: &mut SchemaGenerator) -> Value {
     json!({
         "operationId": "getMessages",
-        "summary": "The newest messages of a session, in the format of the stock clients.",
+        "summary": "The newest messages of a session, in the format of the AI SDK and Agents SDK clients.",
         "description": "The messages are ordered from root to leaf, with overlays applied. A \
                         session that does not exist has none. Requires the rights of `getHistory`.",
         "parameters": [

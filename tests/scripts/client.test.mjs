@@ -523,7 +523,10 @@ test("what_is_no_place_of_an_agent_is_refused_before_anything_is_sent", () => {
   for (const url of ["memory.example", "localhost:8787", "not a url", "wss://memory.example"])
     assert.throws(() => sessionAgent(url, "alice"), /^TypeError: A URL begins with `https:\/\/` or `http:\/\/`/, url);
   for (const target of [undefined, null, 5, {}, { get() {} }, []])
-    assert.throws(() => sessionAgent(target, "alice"), /^TypeError: The first argument of sessionAgent is a service/);
+    assert.throws(
+      () => sessionAgent(target, "alice"),
+      /^TypeError: The first argument of sessionAgent must be a service/,
+    );
   // A page may name its own origin by a path.
   for (const url of ["", "/", "/memory", "HTTP://memory.example/"]) sessionAgent(url, "alice");
 });

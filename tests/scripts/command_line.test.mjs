@@ -29,7 +29,7 @@ for (const [command, ...more] of [["export", file], ["import", file], ["verify"]
 }
 
 test("an_agent_whose_name_no_address_can_say_is_refused", () => {
-  const sentence = "An agent's name is a text that is not empty, and neither `.` nor `..`.\n";
+  const sentence = "An agent's name must be a non-empty string other than `.` and `..`.\n";
   assert.deepEqual(run("export", "..", file, "--url", "http://127.0.0.1:9"), [1, sentence]);
 });
 

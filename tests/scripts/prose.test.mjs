@@ -44,6 +44,13 @@ const BAD = [
   "It has to be stored or refused.",
   "Of a failure: which.",
   "Who writes it pays for it.",
+  "Session Agent takes those of ai 7.",
+  "A field that can't be said to this model.",
+  "The method gave no list.",
+  "A rule that is nobody's.",
+  "The bucket has no place for tags.",
+  "The build failed (its reason is above).",
+  "An answer of one's own.",
   "The caller shall retry.",
   "What was learnt today.",
   "A labelled text.",
@@ -58,6 +65,7 @@ const BAD = [
 ];
 
 const GOOD = [
+  "You can add a class of your own.",
   "Agents are created on first use.",
   "The answer is sent again.",
   "What a user says in one chat is in the prompt of the next.",

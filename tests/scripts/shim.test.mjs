@@ -224,11 +224,11 @@ test("a_refused_input_shows_the_right_call", async () => {
   const said = async (operation, ...given) => await object[operation](...given).catch(({ message }) => message);
   assert.equal(
     await said("getBlock", "memory"),
-    "`getBlock` takes an object of values that JSON has: `getBlock({ label })`.",
+    "`getBlock` requires an object that contains only JSON values: `getBlock({ label })`.",
   );
   assert.equal(
     await said("loadEvents", 7),
-    "`loadEvents` takes an object of values that JSON has: `loadEvents({ sessionId })` or `loadEvents(sessionId, { … })`.",
+    "`loadEvents` requires an object that contains only JSON values: `loadEvents({ sessionId })` or `loadEvents(sessionId, { … })`.",
   );
   assert.match(await said("listSessions", "x"), /`listSessions\(\{\}\)`\.$/);
 });

@@ -24,7 +24,7 @@ const short = (version) => version.replace(/(\.0)+$/, "");
 
 const TABLE = `| what | works with |
 |---|---|
-| Node | ${short(node.worker)} and later; the client by itself ${short(node.client)} and later |
+| Node | ${short(node.worker)} and later; for the client, ${short(node.client)} and later |
 | wrangler | ${wrangler.oldest} to ${wrangler.newest} |
 | \`compatibility_date\` | ${compatibilityDate.oldest} to ${compatibilityDate.newest} |
 | \`ai\`, the AI SDK | ${MAJORS.slice(0, -1).join(", ")} and ${MAJORS.at(-1)} |
@@ -110,7 +110,7 @@ test("a_wrong_version_is_said_in_a_sentence", () => {
     assert.equal(problemOfModel({ specificationVersion }), null);
   assert.equal(
     problemOfModel({ specificationVersion: "v1" }),
-    '`model` gave a model of the specification "v1". Session Agent takes those of `ai` 5, 6 and 7. Install `ai@7` and the provider\'s package for it, with Node 22.12.0 or later: under Node 20, npm chooses old versions.',
+    '`model` returned a model of the specification "v1". Session Agent supports those of `ai` 5, 6 and 7. Install `ai@7` and the provider\'s package for it, with Node 22.12.0 or later: under Node 20, npm chooses old versions.',
   );
   assert.match(
     problemOfModel({ specificationVersion: "v9" }),

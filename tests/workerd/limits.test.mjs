@@ -36,7 +36,7 @@ const REQUESTS = {
   "a page of documents": (n) => ["listSkills", { label: "documents", limit: n }],
   // The body is the first level, and `metadata` is the second.
   "JSON within JSON": (n) => ["createSession", `{"metadata": {"x": ${"[".repeat(n - 2)}${"]".repeat(n - 2)}}}`],
-  "a minted token's life": (n) => ["mintToken", { expiresIn: n }],
+  "a minted token's lifetime": (n) => ["mintToken", { expiresIn: n }],
   "a request's body": (n) => ["getSession", '{"sessionId": "s"}'.padEnd(n)],
   "a body that writes events": (n) => [
     "appendEvents",

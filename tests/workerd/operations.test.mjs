@@ -144,7 +144,7 @@ test("an_object_that_a_newer_version_stored_is_refused_and_left_as_it_is", async
       const { status, body } = await own.call("newer", operation, input);
       assert.equal(status, 500);
       assert.equal(body.error.code, "storage_failed");
-      assert.match(body.error.message, /^A newer version of Session Agent has stored this agent/);
+      assert.match(body.error.message, /^This agent's data was written by a newer version of Session Agent/);
     }
     assert.equal((await own.sql("newer", "SELECT * FROM cf_agents_sessions")).length, 1);
   } finally {

@@ -92,7 +92,7 @@ test("npm_start_says_that_a_secret_is_asked_for_where_one_is_set", async () => {
   const ended = once(npmStart, "exit");
   try {
     const { door } = await banner(npmStart.stdout);
-    assert.match(door, /^asks for a token: SESSION_AGENT_TOKEN is set, /);
+    assert.match(door, /^requires a token, because SESSION_AGENT_TOKEN is set /);
   } finally {
     npmStart.kill("SIGTERM");
     await ended;
@@ -112,7 +112,7 @@ async function statusOf(url, headers) {
 async function banner(output) {
   let address;
   for await (const line of createInterface({ input: output })) {
-    address ??= line.match(/^Session Agent answers at (http:\S+)$/)?.[1];
+    address ??= line.match(/^Session Agent is running at (http:\S+)$/)?.[1];
     if (address && line.startsWith("  ")) {
       output.resume();
       return { address, door: line.trim() };

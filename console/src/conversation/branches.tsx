@@ -45,7 +45,7 @@ export function Branches({ conversation }: { conversation: Conversation }) {
       {tree.isReading.value && <Loading what="the tree" />}
       {nodes === null && !tree.isReading.value && error === undefined && (
         <Empty title="A long conversation" icon="branch">
-          <p>Drawing the tree reads every event of the session: one row for each.</p>
+          <p>Drawing the tree reads every event of the session, which costs one row per event.</p>
           <Button kind="main" onClick={read}>
             Draw the tree
           </Button>

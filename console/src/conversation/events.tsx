@@ -57,7 +57,7 @@ export function Events({ conversation }: { conversation: Conversation }) {
       )}
       {events.length === 0 && before === null && (
         <Empty title="No events yet" icon="chat">
-          <p>The first message in this session will be its first event.</p>
+          <p>The session's first message will appear here.</p>
         </Empty>
       )}
       {events.length === 0 && before === undefined && state.isLoading && <Loading what="events" />}

@@ -60,7 +60,7 @@ function Actions({ conversation, message, fork }: Props) {
   const copy = () =>
     navigator.clipboard.writeText(textOf(message)).then(
       () => tell("Copied."),
-      () => tell("The browser doesn't allow this page to copy.", "failed"),
+      () => tell("The browser blocked copying. Select the text and copy it manually.", "failed"),
     );
   const made = () =>
     go({
@@ -95,7 +95,7 @@ function Actions({ conversation, message, fork }: Props) {
         items={[
           { text: "Copy text", icon: "copy", run: () => void copy() },
           ...(message.role === "assistant"
-            ? [{ text: "How it was made", icon: "flow" as const, needs: "getTurns", run: made }]
+            ? [{ text: "View turn", icon: "flow" as const, needs: "getTurns", run: made }]
             : []),
           { text: "Fork from here", icon: "fork", needs: "forkSession", run: () => fork(message.id) },
           {
@@ -174,7 +174,7 @@ function Editor({ conversation, message }: { conversation: Conversation; message
           Resend
         </Button>
       </div>
-      <p class="hint">The old message stays, on a branch of its own.</p>
+      <p class="hint">The old message stays on its own branch.</p>
     </form>
   );
 }

@@ -9,8 +9,8 @@ import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { tell } from "../notices.ts";
 import { hashOf } from "../route.ts";
-import { shownText, shownTime } from "../text.ts";
-import { erasedText, keepReceipt, Receipts } from "./receipts.tsx";
+import { erasedText, shownText, shownTime } from "../text.ts";
+import { keepReceipt, Receipts } from "./receipts.tsx";
 import { useWork } from "../ui/work.ts";
 
 type Found = Operations["searchAgents"]["output"];
@@ -41,7 +41,7 @@ export function Agents({ agent }: { agent: string }) {
     <>
       <Heading
         title="Agents"
-        note="The agents in the directory. Give each user their own name prefix, such as user:42:."
+        note="The agents in the directory. Give all agents of a user names with the same prefix, such as user:42:."
       >
         <Button icon="redo" onClick={page.reload}>
           Reload
@@ -201,7 +201,7 @@ function Erase({ agent, prefix, onClose, onDone }: EraseProps) {
         </p>
         <Field label="Type the name prefix to confirm" value={confirm} onInput={setConfirm} required autofocus />
         <Field
-          label="Agents that store their shared memory"
+          label="Other agents that store the shared memory of these agents"
           value={homes}
           onInput={setHomes}
           rows={2}

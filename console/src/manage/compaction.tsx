@@ -10,9 +10,9 @@ import { useWork } from "../ui/work.ts";
 
 const FIELDS = [
   ["compactAfter", "Compact when a conversation exceeds this many tokens", "off"],
-  ["protectHead", "First messages to keep", ""],
-  ["tailTokenBudget", "Tokens of recent messages to keep", ""],
-  ["minTailMessages", "Minimum number of recent messages to keep", ""],
+  ["protectHead", "First messages that are never summarized", ""],
+  ["tailTokenBudget", "Tokens of recent messages that are never summarized", ""],
+  ["minTailMessages", "Minimum number of recent messages that are never summarized", ""],
 ] as const;
 
 export function Compaction({ agent }: { agent: string }) {

@@ -133,7 +133,8 @@ function Recovery({ agent }: { agent: string }) {
   return (
     <section aria-labelledby="recovery">
       <h2 class="part" id="recovery">
-        Point-in-time recovery <span class="note">to any time in the last 30 days</span>
+        Point-in-time recovery{" "}
+        <span class="note">to any time in the last 30 days: find the bookmark of that time, then restore it</span>
       </h2>
       <form
         class="card"

@@ -8,9 +8,9 @@ import { openAgent } from "../connection.ts";
 import { tell } from "../notices.ts";
 import { may } from "../rights.ts";
 import { hashOf } from "../route.ts";
-import { counted, shownText } from "../text.ts";
+import { counted, erasedText, shownText } from "../text.ts";
 import { save } from "./files.ts";
-import { erasedText, keepReceipt, Receipts } from "./receipts.tsx";
+import { keepReceipt, Receipts } from "./receipts.tsx";
 import { useWork } from "../ui/work.ts";
 
 type Place = Operations["findMentions"]["output"]["places"][number];
@@ -96,7 +96,7 @@ export function People({ agent }: { agent: string }) {
     <>
       <Heading
         title="Personal data"
-        note="Finds a text in conversations, in all versions of memory, in summaries and in prompts. You can save the results as a file, or erase them and get a receipt."
+        note="Finds every mention of a person, by a text, in conversations, all versions of memory, summaries and prompts. You can save the results as a file, or erase them and get a receipt."
       />
       <form
         class="card"
@@ -225,7 +225,7 @@ function Erase({ agent, places, onClose, onDone }: EraseProps) {
       <Form onSubmit={erase} onClose={onClose} submit="Erase" kind="danger" isBusy={isBusy}>
         <p>
           You can't undo this. It also erases earlier versions, summaries of the erased messages, and frozen prompts.
-          Cloudflare's point-in-time recovery retains the old state for 30 days.
+          For 30 days, Cloudflare's point-in-time recovery can still restore the erased data.
         </p>
         {isBusy && erased > 0 && (
           <p class="note" role="status">

@@ -88,7 +88,7 @@ export function Proposals({ agent }: { agent: string }) {
     <>
       <Heading
         title="Proposals"
-        note="Facts that a model suggests the agent remember. They become memory when you approve them, or immediately if the settings allow it."
+        note="Facts that a model suggests for the agent's memory. They are stored when you approve them, or immediately if the settings allow it."
       >
         {may("learn") && (
           <Button icon="spark" onClick={learn} disabled={isBusy}>

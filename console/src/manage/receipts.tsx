@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { Button, Name } from "../ui/basics.tsx";
-import { counted, shownTime } from "../text.ts";
+import { counted, erasedText, shownTime } from "../text.ts";
 import { save } from "./files.ts";
 
 const STORED = "session-agent.receipts";
@@ -39,14 +39,6 @@ export function keepReceipt(told: object): Receipt {
   }
   return receipt as Receipt;
 }
-
-/** "2 events, 1 entry". */
-export function erasedText(erased: Receipt["erased"]): string {
-  const parts = Object.entries(erased).filter(([, n]) => typeof n === "number" && n > 0);
-  return parts.length === 0 ? "nothing" : parts.map(([what, n]) => `${n} ${words(what)}`).join(", ");
-}
-
-const words = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
 export function Receipts({ agent }: { agent: string }) {
   const shown = receipts.value.filter((receipt) => receipt.agent === agent);

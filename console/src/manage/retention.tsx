@@ -18,7 +18,7 @@ const RULES = [
   ["sessionsIdleDays", "Delete idle sessions after (days)"],
   ["eventsDays", "Delete events after (days)"],
   ["versionsDays", "Delete earlier versions after (days)"],
-  ["deletedDays", "Keep deleted entries restorable for (days)"],
+  ["deletedDays", "Delete deleted entries permanently after (days)"],
   ["entriesDays", "Delete unchanged entries after (days)"],
   ["runsKept", "LangGraph checkpoints to keep per thread"],
 ] as const;
@@ -204,7 +204,7 @@ function RulesOf({ agent, level, name }: { agent: string; level: Level; name: st
         {!maySet && (
           <p class="hint">
             Saving rules here would remove the block's default content. Set the rules where you define the block, with
-            `defineBlock`.
+            <code>defineBlock</code>.
           </p>
         )}
       </form>
@@ -241,7 +241,7 @@ function Found({ found }: { found: Applied }) {
           ))}
         </Table>
       )}
-      {!found.complete && <p class="hint">The preview stopped after 20,000 rows. An actual run continues past them.</p>}
+      {!found.complete && <p class="hint">The preview stopped after 20,000 rows. A real run has no such limit.</p>}
     </section>
   );
 }

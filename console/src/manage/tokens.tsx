@@ -54,7 +54,10 @@ export function Tokens({ agent }: { agent: string }) {
             options={[
               ["chat", "chat: run turns and read one session"],
               ["read", "read: all operations that only read"],
-              ["none", "none: the operations below, or every operation that doesn't require the secret"],
+              [
+                "none",
+                "none: only the operations listed below; if the list is empty, every operation that doesn't require the secret",
+              ],
             ]}
             onChange={(preset) => set({ preset })}
           />
@@ -114,7 +117,7 @@ export function Tokens({ agent }: { agent: string }) {
               label={label}
               type="number"
               value={form.limits[name]}
-              placeholder="same as the agent"
+              placeholder="only the agent's limit"
               onInput={(text) => set({ limits: { ...form.limits, [name]: text } })}
             />
           ))}

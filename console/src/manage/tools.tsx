@@ -279,7 +279,7 @@ function Add({ agent, onClose, onDone }: { agent: string; onClose: () => void; o
           value={secret}
           onInput={setSecret}
           placeholder="no header"
-          hint="The header's value is this secret. TOOL_SECRETS defines which origins receive it. Don't enter the secret itself here."
+          hint="The name of a Worker secret, which is sent as the header's value to the origins listed in TOOL_SECRETS. Don't enter the secret itself."
         />
         <Check label="Require user approval for each call" isOn={needsApproval} onChange={setNeedsApproval} />
       </Form>

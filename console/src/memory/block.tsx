@@ -71,7 +71,7 @@ export function BlockView({ agent, session, block, entry, onChange, onClose }: P
         </dd>
         <dt>The model</dt>
         <dd>{modelWrites ? "can read and write" : "can read"}</dd>
-        <dt>Lives</dt>
+        <dt>Stored</dt>
         <dd>{source === null ? "in this agent" : <Name text={shownJson(source)} />}</dd>
         <dt>After a change</dt>
         <dd>

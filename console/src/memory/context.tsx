@@ -106,8 +106,8 @@ function Prompt({ conversation: { session, id } }: { conversation: Conversation 
           <Stored label="System prompt" text={shownText(now)} />
         ))}
       <p class="hint">
-        A session reuses the exact prompt of its first turn until you refresh it. If there is no frozen prompt yet,
-        showing it creates one, as the next turn would.
+        A session reuses the exact prompt of its first turn until you refresh it. This prompt is called the frozen
+        prompt. If there is none yet, the button below creates it, as the next turn would.
       </p>
       <div class="actions">
         {may("freezePrompt") && (

@@ -58,7 +58,7 @@ export function EntryForm({ agent, of, entry, onClose, onDone }: Props) {
             onInput={setKey}
             required
             autofocus
-            hint="Replaces the entry that has the same key."
+            hint="If an entry has this key, it is replaced."
           />
         )}
         <Field label="Title" value={title} onInput={setTitle} />

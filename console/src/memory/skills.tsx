@@ -199,7 +199,7 @@ function Add({ agent, of, onClose, onDone }: { agent: string; of: BlockOf; onClo
           onInput={setKey}
           required
           autofocus
-          hint="Replaces the document that has the same key."
+          hint="If a document has this key, it is replaced."
         />
         <Field
           label="Description"

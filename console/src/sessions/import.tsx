@@ -61,7 +61,7 @@ export function Import({ agent, onClose }: { agent: string; onClose: () => void 
             accept=".ndjson,.jsonl,application/x-ndjson"
             onChange={(event) => void choose(event.currentTarget.files?.[0] ?? null)}
           />
-          <p class="hint">An exported NDJSON file. Either all of it is imported or none.</p>
+          <p class="hint">An exported NDJSON file. Either all of it is imported or none of it.</p>
         </div>
         <Field label="ID of the new session" value={id} onInput={setId} required />
         {sent !== null && file && <Progress sent={sent} of={file.size} />}

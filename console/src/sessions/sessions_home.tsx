@@ -17,7 +17,7 @@ export function SessionsHome({ agent }: { agent: string }) {
       <h1 class="hidden">Sessions</h1>
       <Empty title={isEmpty ? "This agent has no sessions" : "Choose a session"} icon="chat">
         {isEmpty ? (
-          <p>A session is one conversation. Create one here, import one, or write one from your own code.</p>
+          <p>A session is one conversation. Create one here or from your own code, or import one.</p>
         ) : (
           <p>Or search the messages, tool calls and tool results of all sessions.</p>
         )}

@@ -49,7 +49,7 @@ export function ThreadView({ conversation, thread }: { conversation: Conversatio
       </Heading>
       {checkpoints.length === 0 && (
         <Empty title="No checkpoints yet" icon="flow">
-          <p>The graph's first superstep writes one.</p>
+          <p>The first step of the graph writes one.</p>
         </Empty>
       )}
       {checkpoints.map((checkpoint) => (

@@ -97,7 +97,7 @@ export const GROUPS: readonly SettingGroup[] = [
       },
       {
         path: "refreshPrompt",
-        label: "Refresh the frozen prompt",
+        label: "When to update the stored system prompt",
         kind: "choice",
         options: [
           ["manual", "on request"],
@@ -106,7 +106,7 @@ export const GROUPS: readonly SettingGroup[] = [
         ],
       },
       { path: "maxSteps", label: "Step limit per turn", kind: "number" },
-      { path: "keepMedia", label: "Recent messages sent with their files", kind: "number" },
+      { path: "keepMedia", label: "How many recent messages are sent with their files", kind: "number" },
       {
         path: "whenBusy",
         label: "If a message arrives during a turn",

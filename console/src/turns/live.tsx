@@ -26,7 +26,7 @@ export function LiveTurn({
   const now = useNow(live !== null && live.to === null);
   if (live === null) return null;
   const shown = waterfallOfLive(live, now);
-  const heard = live.isJoined ? "watched for " : "";
+  const heard = live.isJoined ? "seen for " : "";
   const told = `${doing(live)} · ${heard}${milliseconds(shown.to - shown.from)}`;
   if (isAlwaysOpen)
     return (

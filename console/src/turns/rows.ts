@@ -128,7 +128,7 @@ function toolRow({
       text: name,
       kind: "tool",
       segments: wasMade ? [{ kind: "tool", from: startedAt, to: startedAt + durationMs }] : [],
-      note: wasMade ? kind : `${kind}, called elsewhere`,
+      note: wasMade ? kind : `${kind}, not run by the agent`,
       failure: error == null ? null : { code: null, message: error },
       isRunning: false,
     },

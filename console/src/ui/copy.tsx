@@ -14,7 +14,7 @@ export function CopyButton({ text, what }: { text: string; what: string }) {
         setCopied(true);
         setTimeout(() => setCopied(false), SAID_MS);
       },
-      () => tell("The browser doesn't allow this page to copy.", "failed"),
+      () => tell("The browser blocked copying. Select the text and copy it manually.", "failed"),
     );
   return (
     <Button kind="quiet" icon={isCopied ? "check" : "copy"} label={`Copy ${what}`} onClick={() => void copy()}>

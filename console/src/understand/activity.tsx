@@ -88,7 +88,7 @@ function State({ stats }: { stats: Loaded<Stats | null> }) {
   return (
     <section aria-labelledby="state">
       <h2 class="part" id="state">
-        Object state <Button kind="quiet" icon="redo" label="Reload state" onClick={reload} />
+        Durable Object <Button kind="quiet" icon="redo" label="Reload state" onClick={reload} />
       </h2>
       <Pending of={stats} what="the state" />
       {data && (
@@ -104,7 +104,7 @@ function State({ stats }: { stats: Loaded<Stats | null> }) {
             <dd>
               {count(data.turns.running)} of {count(data.limits.runningTurns)}, {bytes(data.turns.heldBytes)} in memory
             </dd>
-            <dt>Memory for requests</dt>
+            <dt>Memory used by requests</dt>
             <dd>
               {bytes(data.requests.heldBytes)} of {bytes(data.requests.maxBytes)}
             </dd>

@@ -73,8 +73,8 @@ export function Usage({ agent, usage }: { agent: string; usage: Loaded<LoadedUsa
       {data && data.models.length > 0 && <Models models={data.models} />}
       {data && data.turns.length > 0 && <Turns agent={agent} turns={data.turns} />}
       <p class="hint">
-        Days start at midnight UTC. Usage from before a session was imported is counted in the session only. Costs use
-        the currency of the agent's prices.
+        Days start at midnight UTC. The earlier usage of an imported session is shown in that session, but not counted
+        here. Costs use the currency of the agent's prices.
       </p>
       <Select label="Currency" value={currency.value} options={NAMES} onChange={chooseCurrency} />
     </section>

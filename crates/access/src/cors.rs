@@ -154,8 +154,8 @@ impl Policy {
             return Ok(());
         }
         Err(forbidden(
-            "Pages of this origin may not use this protocol here. To allow one, set the secret and \
-             add its origin to `ALLOWED_ORIGINS`. A Worker that forwards a request must remove the \
+            "Pages of this origin may not use this protocol here. To allow this origin, set the \
+             secret and add the origin to `ALLOWED_ORIGINS`. A Worker that forwards a request must remove the \
              header `Origin`.",
         ))
     }

@@ -39,7 +39,7 @@ pub struct TokenScope {
     pub expires_at: i64,
 }
 
-/// The permissions of a token beyond its operations. Each permission is off unless it is given.
+/// The permissions of a token beyond its operations. Each permission is off unless it is granted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

@@ -61,7 +61,8 @@ impl PartReader<'_> {
         for (index, item) in items.into_iter().enumerate() {
             let at = format!("{field}[{index}]");
             if taken.len() as i64 >= most {
-                let message = format!("`{field}` can have {most} items: the rest is ignored.");
+                let message =
+                    format!("`{field}` can have at most {most} items; the rest are ignored.");
                 self.note(&at, Error::invalid(BODY, message));
                 break;
             }

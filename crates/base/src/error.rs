@@ -363,11 +363,11 @@ impl Error {
         let failure = StorageFailure::of(&cause);
         let message = match failure {
             StorageFailure::Full => {
-                "The object's storage is full: the limit is 10 GB. Nothing of this request was \
-                 written. Reads still work. To free space, delete events, a few at a time."
+                "The object's storage is full: the limit is 10 GB. This request wrote \
+                 nothing. Reads still work. To free space, delete events, a few at a time."
             }
             _ => {
-                "The object's storage failed. Nothing of this request was written, so you can \
+                "The object's storage failed. This request wrote nothing, so you can \
                  safely retry it."
             }
         };

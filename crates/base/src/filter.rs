@@ -184,7 +184,7 @@ impl MetadataTest {
                 values,
             }),
             false => Err(
-                "must compare with strings, numbers, booleans or `null`, and by `gt` and `lt` with strings or numbers"
+                "must compare with a string, a number, a boolean or `null`; `gt` and `lt` only with a string or a number"
                     .to_owned(),
             ),
         }

@@ -39,8 +39,8 @@ impl From<RecoveryFailure> for Error {
             .with("binding", "point-in-time recovery"),
             RecoveryFailure::Refused { cause } => Self::invalid(
                 "bookmark",
-                "The platform did not accept this bookmark or this time. It retains 30 days, \
-                 starting with the first write. Nothing was changed.",
+                "Cloudflare did not accept this bookmark or time. It can restore states of the \
+                 last 30 days, not earlier than the first write. Nothing was changed.",
             )
             .with_cause(Some(cause)),
         }

@@ -107,7 +107,7 @@ impl<'de> Deserialize<'de> for Tags {
         match tags.iter().map(str::len).sum::<usize>() <= MAX_TAGS_BYTES {
             true => Ok(tags),
             false => Err(de::Error::custom(format!(
-                "must have at most {MAX_TAGS_BYTES} bytes together"
+                "must have at most {MAX_TAGS_BYTES} bytes in total"
             ))),
         }
     }

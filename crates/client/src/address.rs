@@ -19,7 +19,7 @@ pub fn of_operation(operation: &str) -> Result<String> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if operation.is_empty() || !operation.bytes().all(is_name) {
         return Err(Error::invalid(format!(
-            "an operation's name is letters and digits, as in `loadEvents`: {operation:?}"
+            "an operation's name must consist of letters and digits, as in `loadEvents`: {operation:?}"
         )));
     }
     Ok(format!("/rpc/{operation}"))
@@ -36,7 +36,7 @@ pub fn of_file(session_id: &str, what: &str) -> Result<String> {
 fn segment(what: &str, text: &str) -> Result<String> {
     if matches!(text, "" | "." | "..") {
         return Err(Error::invalid(format!(
-            "{what} is a text that is not empty, and neither `.` nor `..`"
+            "{what} must be a non-empty string other than `.` and `..`"
         )));
     }
     Ok(text.bytes().fold(String::new(), |mut encoded, byte| {

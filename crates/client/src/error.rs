@@ -1,4 +1,4 @@
-//! Why a call gave no answer.
+//! Why a call got no answer.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::{Code, Object, read_json};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a call gave no answer.
+/// Why a call got no answer.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {

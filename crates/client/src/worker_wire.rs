@@ -146,7 +146,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// The body as the runtime's stream, for an import or for an answer of one's own. It lacks the
+    /// The body as the runtime's stream, for an import or for your own answer. It lacks the
     /// part that was read before.
     #[must_use]
     pub fn into_stream(self) -> Option<ReadableStream> {

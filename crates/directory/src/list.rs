@@ -20,7 +20,7 @@ pub const MAX_NAME_CHARS: usize = 200;
 #[derive(Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct AgentPage {
-    /// In the order of their names' bytes.
+    /// Sorted by name, byte by byte.
     pub agents: Vec<ListedAgent>,
     /// For the next page; `null` at the end.
     pub cursor: Option<String>,

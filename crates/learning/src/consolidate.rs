@@ -178,7 +178,7 @@ fn find_profile(memory: &Memory<'_>, label: &str) -> Result<Profile> {
         return Err(Error::invalid(
             "profile",
             format!(
-                "Block `{label}` is {}; a profile is a writable block.",
+                "Block `{label}` is {}; a profile must be a writable block.",
                 block.kind.name()
             ),
         ));

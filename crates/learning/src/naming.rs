@@ -97,11 +97,22 @@ mod tests {
     fn a_key_may_spell_a_possessive_in_its_own_way() {
         for relation in ["grandmother", "boss"] {
             let content = format!("For your information, my {relation}'s name is Ada.");
-            for key in ["my-R-s-name", "my_R_s_name", "R-name", "R's name", "R’s name"] {
+            for key in [
+                "my-R-s-name",
+                "my_R_s_name",
+                "R-name",
+                "R's name",
+                "R’s name",
+            ] {
                 let key = key.replace('R', relation);
                 assert!(is_supported(&key, &content, []), "{key}");
             }
-            for key in ["my-neighbor-s-name", "R-x-name", "R-is-a-thief", "R-isn't-Ada"] {
+            for key in [
+                "my-neighbor-s-name",
+                "R-x-name",
+                "R-is-a-thief",
+                "R-isn't-Ada",
+            ] {
                 let key = key.replace('R', relation);
                 assert!(!is_supported(&key, &content, []), "{key}");
             }

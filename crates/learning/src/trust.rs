@@ -28,11 +28,12 @@ pub struct Judgement {
 
 const REVIEWED: &str = "Every change needs approval: `learn.review` is `propose`.";
 const NOT_USERS: &str = "It does not come only from the user's own words.";
-const NOT_BORNE_OUT: &str = "No sentence of the user in its events states it in these words.";
+const NOT_BORNE_OUT: &str =
+    "None of the user's messages that it is based on states it in these words.";
 const TAINTED: &str = "A tool or a file was also involved, and it would change a different fact \
                        from the one that the user mentioned.";
 
-const HIDES: &str = "It has characters that the word rules don't cover: approve it only if you know what they mean.";
+const HIDES: &str = "It contains characters that the automatic check can't compare: approve it only if you know what they mean.";
 
 const NAMED_BY_AGENT: &str = "The agent stated this fact, and the user did not.";
 

@@ -180,8 +180,8 @@ pub fn check_leaf(leaf: Option<&str>, expected: Option<&Option<Id>>) -> Result<(
     }
     Err(Error::new(
         Code::LeafMoved,
-        "The session's leaf is not the expected one: others have written since. Read the new \
-         events, then append after the new leaf.",
+        "The session's leaf (the end of its current branch) is not the expected one: others have \
+         written in the meantime. Read the new events, then append after the new leaf.",
     )
     .with("leafId", leaf)
     .with("expectedLeafId", expected.as_ref().map(Id::as_str)))

@@ -79,7 +79,7 @@ pub struct NewEvent {
     #[serde(rename = "seq")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<i64>"))]
     pub _seq: Option<IgnoredAny>,
-    /// Ignored: the call's `sessionId` counts. Accepted so that a loaded event can be sent.
+    /// Ignored: the call's `sessionId` applies. Accepted so that a loaded event can be sent.
     #[serde(rename = "sessionId")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
     pub _session_id: Option<IgnoredAny>,
@@ -178,14 +178,17 @@ pub fn check_belongs(field: &str, owner: Action, action: Action) -> Result<()> {
     let (owner, action) = (owner.name(), action.name());
     Err(Error::invalid(
         field,
-        format!("`{field}` belongs to a {owner}, not to a {action}."),
+        format!("`{field}` is a field of `{owner}`, not of `{action}`."),
     ))
 }
 
 /// The error for an event without a field that its action needs.
 pub fn missing(field: &str, action: Action) -> Error {
     let action = action.name();
-    Error::invalid(field, format!("`{field}` is missing: a {action} needs it."))
+    Error::invalid(
+        field,
+        format!("`{field}` is missing: `{action}` requires it."),
+    )
 }
 
 /// An event as it is read.

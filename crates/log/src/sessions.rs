@@ -43,13 +43,13 @@ pub struct Session {
     pub updated_at: i64,
     pub metadata: Option<JsonObject>,
     pub usage: SessionUsage,
-    /// Present while the last attempt to compact is a failed attempt.
+    /// Present if the last attempt to compact failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_compaction_error: Option<LastCompactionError>,
-    /// Present while the last learning pass over the session failed.
+    /// Present if the last learning pass over the session failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_learning_error: Option<LastLearningError>,
-    /// Present where there are any.
+    /// Present if there are any.
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
     /// The session's own retention rules, if it has any.

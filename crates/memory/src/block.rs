@@ -52,8 +52,9 @@ pub struct Block {
     pub tags: Tags,
     /// `null`: the block is deployed with the Worker and was never written.
     pub updated_at: Option<i64>,
-    /// The source of a readonly or writable block's text, if it is not the operator who wrote it by
-    /// an operation, or the model by its tool. Prompts quote what comes from a tool or a file.
+    /// The source of a readonly or writable block's text. Absent if the operator wrote the text
+    /// through an operation, or the model with its tool. Prompts quote text that comes from a tool
+    /// or a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_source: Option<Origin>,
     /// Whether the definition comes from an untrusted file. It then hides no block of the

@@ -51,8 +51,8 @@ pub struct Version {
     pub event_id: Option<String>,
     pub reason: Option<String>,
     pub written_at: i64,
-    /// The source of the text. Absent for a block's text: a model wrote it if a tool did, and
-    /// else the operator.
+    /// The source of the text. For a block's text, it can be absent: then a model wrote it if
+    /// `writtenBy` is `tool`, and otherwise the operator did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     /// The events that the text of an entry or a document comes from.
@@ -324,7 +324,7 @@ pub fn overtaken(block: &Definition) -> Error {
     Error::new(
         Code::VersionConflict,
         format!(
-            "Others wrote block `{}` {MAX_TRIES} times during this write. Nothing was written: read the block, and try again.",
+            "Block `{}` was changed by others {MAX_TRIES} times during this write. Nothing was written: read the block, and try again.",
             block.label
         ),
     )

@@ -30,13 +30,13 @@ pub struct FoundEntry {
     pub metadata: Option<Metadata>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
-    /// The source of the text. Absent: a service keeps the entry.
+    /// The source of the text. Absent if a service stores the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     /// The events that the text comes from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
-    /// The time when the text was written. Absent: a service keeps the entry.
+    /// The time when the text was written. Absent if a service stores the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<i64>,
     #[serde(flatten)]

@@ -175,7 +175,8 @@ impl BlockSource {
             return Ok(source);
         }
         if let Some(key) = source.r2.as_deref().or(source.r2_prefix.as_deref()) {
-            check_key(key).map_err(|wrong| format!("with this agent's name, the key {wrong}"))?;
+            check_key(key)
+                .map_err(|wrong| format!("with this agent's name inserted, the key {wrong}"))?;
         }
         if source
             .agent
@@ -183,7 +184,7 @@ impl BlockSource {
             .is_some_and(|name| !is_agent_name(name))
         {
             return Err(
-                "with this agent's name, the other agent's has more than 200 characters".to_owned(),
+                "with this agent's name inserted, the other agent's name has more than 200 characters".to_owned(),
             );
         }
         Ok(source)

@@ -15,7 +15,7 @@ use log::event::MessageText;
 use log::message_text::{MAX_PARTS, text_of_new_parts};
 use log::note::Note;
 
-/// The sender of a message. A `client` may not set the fields that only a server knows.
+/// The sender of a message. A `client` can't set the fields that only a server may set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(
     feature = "testing",
@@ -163,7 +163,7 @@ fn text_of(parts: &str) -> Result<String> {
         wrong(
             "parts",
             &format!(
-                "must be an array of at most {MAX_PARTS} objects, each with a `type`, and a text part with its `text`"
+                "must be an array of at most {MAX_PARTS} objects, each with a `type`; a part of type `text` also needs a `text`"
             ),
         )
     })

@@ -183,7 +183,7 @@ fn check_end(items: &[Item]) -> Result<()> {
         Some(Item::User { .. } | Item::Result { .. }) => Ok(()),
         Some(Item::Assistant { .. }) => Err(Error::invalid(
             "messages",
-            "The last message is the assistant's. A turn answers a user's message or a tool's result; the beginning of an answer can't be given here.",
+            "The last message is from the assistant. A turn answers a user's message or a tool's result; prefilling the answer is not supported.",
         )),
         None => Err(Error::invalid(
             "messages",
@@ -319,7 +319,7 @@ fn check_translated(fields: &JsonObject, provider: Option<Provider>) -> Result<(
         Some((name, _)) => Err(Error::invalid(
             name,
             format!(
-                "`{name}` can't be said to this model: {} serves it, whose API is another. Leave `{name}` out, or name a model of the API that you speak.",
+                "This model doesn't support `{name}`: its provider, {}, has a different API. Omit `{name}`, or choose a model whose provider has the API that you use.",
                 provider.title()
             ),
         )),

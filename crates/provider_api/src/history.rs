@@ -103,7 +103,7 @@ impl<'a> History<'a> {
             return Err(Error::invalid(
                 "messages",
                 format!(
-                    "The call `{missing}` has no result in `messages`. Send the results of all calls of a message."
+                    "The call `{missing}` has no result in `messages`. Send the results of all tool calls of that message."
                 ),
             ));
         }

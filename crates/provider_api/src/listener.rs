@@ -163,7 +163,7 @@ impl ApiListener {
         match running.is_cut_short() {
             true => Err(Error::new(
                 Code::RateLimited,
-                "This answer was not read in time. It is whole in the session's history.",
+                "This answer was not read in time. Load the complete answer from the session's history.",
             )),
             false => Ok(()),
         }

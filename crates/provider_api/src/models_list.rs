@@ -31,7 +31,7 @@ pub fn answer(agent: &Agent<'_>, family: ApiFamily, name: Option<&str>) -> Resul
         None => Err(Error::new(
             Code::MessageNotFound,
             format!(
-                "There is no model `{name}` for this caller. `GET …/models` lists those there are."
+                "There is no model `{name}` for this caller. `GET …/models` lists the available ones."
             ),
         )),
     }

@@ -34,7 +34,7 @@ pub fn named_session(
     {
         return Err(Error::invalid(
             "x-session-id",
-            "`x-session-id` names another session than the address. Name one of them.",
+            "`x-session-id` and the URL name different sessions. Name the session in only one of them.",
         ));
     }
     let named = address.or(headers.session_id.as_ref());

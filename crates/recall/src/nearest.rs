@@ -382,7 +382,7 @@ fn too_slow(patience_ms: i64) -> Error {
     Error::new(
         Code::ModelFailed,
         format!(
-            "The embedding model took longer than {} s. The search used what it had.",
+            "The embedding model took longer than {} s. The search used the vectors that it had by then.",
             patience_ms / 1000
         ),
     )

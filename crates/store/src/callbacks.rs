@@ -211,7 +211,7 @@ pub fn find_next_due(db: &dyn Database) -> Result<Option<i64>> {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FailedCallback {
-    /// The delivery's id, which every try had. A caller without the secret is shown only its
+    /// The delivery's id, the same for every attempt. A caller without the secret is shown only its
     /// beginning, which no request can use.
     pub id: String,
     /// The session of the turn or the block. Absent: a block of the agent.

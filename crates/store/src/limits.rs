@@ -58,7 +58,7 @@ impl Limits {
         }
         Err(Error::invalid(
             field,
-            "`limits.costPerDay` requires the agent's `prices` to calculate costs. Set both with \
+            "`limits.costPerDay` requires `prices`, from which costs are calculated. Set both with \
              `configureAgent`.",
         ))
     }

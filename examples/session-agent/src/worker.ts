@@ -11,12 +11,12 @@ interface Env {
 
 const TOKEN_SECONDS = 3600;
 
-/** The cookie's name. Over HTTPS no other host, a subdomain for instance, can set a cookie of this name. */
+/** The cookie's name. Over HTTPS, no other host, not even a subdomain, can set a cookie with the prefix `__Host-`. */
 const SECURE_COOKIE = "__Host-visitor";
 const LOCAL_COOKIE = "visitor";
 const VISITOR = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** What the page does with the visitor's agent, and nothing more. */
+/** The operations that the page uses. The visitor's token allows nothing else. */
 const OPERATIONS = [
   "chat",
   "cancelTurn",
@@ -37,13 +37,13 @@ export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     const { pathname } = new URL(request.url);
     if (pathname === "/api/token" && request.method === "POST") return await welcome(request, env);
-    // Session Agent asks for the token itself.
+    // Session Agent checks the token.
     if (pathname.startsWith("/agents/")) return await env.MEMORY.fetch(request);
     return new Response("Not found.\n", { status: 404 });
   },
 };
 
-/** Gives a visitor a token for the visitor's own agent. Put your own login here. */
+/** Returns a token for the visitor's own agent. Put your own login here: this one trusts anyone who has the cookie. */
 async function welcome(request: Request, env: Env): Promise<Response> {
   if (!isOurPage(request)) return new Response("Only this page logs in here.\n", { status: 403 });
   const isSecure = request.url.startsWith("https:");
@@ -61,27 +61,27 @@ async function welcome(request: Request, env: Env): Promise<Response> {
   return Response.json({ agent: name, token, expiresIn: TOKEN_SECONDS }, { headers });
 }
 
-/** Whether the page is this Worker's own: another site's could make a visitor somebody else. */
+/** Whether the request comes from this Worker's own page: another site could log a visitor in as somebody else. */
 function isOurPage(request: Request): boolean {
   const site = request.headers.get("sec-fetch-site");
   if (site !== null) return site === "same-origin";
-  // Of an older browser, and of what is none.
+  // Older browsers, and programs that are not browsers, don't send `sec-fetch-site`.
   const page = request.headers.get("origin");
   return page === null || page === new URL(request.url).origin;
 }
 
-/** The cookie's value, if it has the form of the login's. */
+/** The cookie's value, if it looks like one that `welcome` set. */
 function cookieOf(request: Request, name: string): string | undefined {
   const cookies = (request.headers.get("cookie") ?? "").split("; ").map((cookie) => cookie.split("="));
-  // Of two cookies of one name, nobody knows which is ours.
+  // If there are two cookies of this name, it is unknown which one is ours.
   const [value, ...others] = cookies.filter(([named]) => named === name).map(([, value]) => value ?? "");
   return value !== undefined && others.length === 0 && VISITOR.test(value) ? value : undefined;
 }
 
 /**
- * The name of a visitor's agent. It stands in addresses, logs and spans, and tools and webhooks are
- * told it. The cookie is what lets a visitor in, so the name only follows from it: an HMAC, whose key
- * is the cookie's random number. Nobody computes the cookie from the name.
+ * The name of a visitor's agent. It appears in URLs, logs and spans, and tools and webhooks receive it. The
+ * cookie works like a password, so the name must not reveal it: the name is an HMAC with the cookie's random
+ * value as its key, from which the cookie can't be computed.
  */
 async function agentOf(visitor: string): Promise<string> {
   const bytes = (text: string) => new TextEncoder().encode(text);

@@ -88,7 +88,7 @@ async function erase(agent, prefix, { confirm, home: homes }, print) {
     const isStuck = agents.length === 0 && failed.length > 0;
     if (isStuck || (!more && failed.length === 0)) {
       print({ receipt: next, ...(left.size > 0 && { homesLeft: [...left] }) });
-      return isStuck ? `Still there, since they gave no answer: ${failed.join(", ")}` : undefined;
+      return isStuck ? `Not destroyed, because they didn't respond: ${failed.join(", ")}` : undefined;
     }
     receipt = next;
   }
@@ -109,6 +109,6 @@ async function verify(agent, name, print, say) {
 
 async function restore(agent, { from, "allow-sources": allowSources = false }, print) {
   const key = from ?? (await agent.listBackups()).backups[0]?.key;
-  if (key === undefined) return "This agent has no backup. Name another agent's with --from KEY.";
+  if (key === undefined) return "This agent has no backup. To restore another agent's backup, use --from KEY.";
   print({ key, ...(await agent.restoreBackup({ key, allowSources })) });
 }

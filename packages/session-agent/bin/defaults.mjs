@@ -96,7 +96,8 @@ function findDoubt({ blocks, tools }) {
 function findDouble(list, path, field, key) {
   const seen = new Set();
   for (const [index, item] of (list ?? []).entries()) {
-    if (seen.has(key(item[field]))) return `\`${path}[${index}].${field}\` names another one of the list, too.`;
+    if (seen.has(key(item[field])))
+      return `\`${path}[${index}].${field}\` is already used by another item of the list.`;
     seen.add(key(item[field]));
   }
   return undefined;
@@ -115,5 +116,5 @@ function findServer(tools) {
   const index = (tools ?? []).findIndex((tool) => tool.mcp != null);
   return index < 0
     ? undefined
-    : `\`tools[${index}].mcp\` can't be deployed: use \`defineTool\`, which fetches a server's tools so that somebody reviews them.`;
+    : `\`tools[${index}].mcp\` can't be deployed: use \`defineTool\`, which fetches a server's tools so that you can review them.`;
 }

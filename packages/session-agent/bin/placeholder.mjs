@@ -26,7 +26,7 @@ export function findPlaceholder(folder) {
         .split("\n")
         .findIndex((text) => text.trimStart().startsWith(MARK));
       if (line >= 0)
-        return `The login in ${relative(folder, path)}, line ${line + 1}, is a placeholder that believes anybody. Replace it with your own: verify a cookie that you signed, or a JWT.`;
+        return `The login in ${relative(folder, path)}, line ${line + 1}, is a placeholder that accepts any name. Replace it with your own: verify a cookie that you signed, or a JWT.`;
     }
   }
   return undefined;

@@ -46,11 +46,11 @@ function findTypeFault(schema, value, path) {
 }
 
 const KINDS = {
-  string: "a text",
+  string: "a string",
   integer: "an integer",
   number: "a number",
   boolean: "`true` or `false`",
-  array: "a list",
+  array: "an array",
   object: "an object",
   null: "`null`",
 };

@@ -31,7 +31,7 @@ function loadWrangler() {
     wrangler = find("wrangler");
   } catch {
     throw new Missing(
-      `wrangler reads the configuration, and is not installed in ${process.cwd()}: npm install --save-dev wrangler`,
+      `wrangler is needed to read the configuration, but is not installed in ${process.cwd()}. Run: npm install --save-dev wrangler`,
     );
   }
   return import(pathToFileURL(wrangler));
@@ -57,7 +57,7 @@ async function check({ config: given, deploy }) {
   // Rules that hold nowhere are worse than none: retention that was set there would delete nothing.
   if (existsSync(join(folder, FILE)) && !isClone(folder))
     return `${FILE} is only read by the build in a clone of the repository, and has no effect here. Put its JSON in the variable AGENT_DEFAULTS.`;
-  const tooLong = "Give your class `blocks()` and `tools()` for what is longer.";
+  const tooLong = "For longer blocks and tools, use the methods `blocks()` and `tools()` of your class.";
   try {
     const fault = await findVariableFault(resolve(config), { loadWrangler, readApi, tooLong });
     if (fault !== undefined) return fault;
@@ -105,4 +105,4 @@ const fault = await (Object.hasOwn(run, command ?? "") ? run[command]() : USAGE)
 if (fault !== undefined) {
   console.error(fault);
   process.exitCode = 1;
-} else if (asked !== null) console.log("The defaults for every agent can be used.");
+} else if (asked !== null) console.log("The defaults for every agent are valid.");

@@ -36,7 +36,7 @@ import { type ExportAgentOptions, exportAgent, type ImportAgentOptions, importAg
 import { type SetBlock, type SetEntry, setBlock, setEntry } from "./writes.js";
 
 /**
- * Opens an agent. `target` is a service binding, a namespace of objects, or a URL.
+ * Opens an agent. `target` is a service binding, a Durable Object namespace, or a URL.
  * Nothing is sent before the first call.
  */
 export function sessionAgent(target: Target, name: string, options: AgentOptions = {}): AgentClient {

@@ -164,7 +164,7 @@ function itemOfUser(parts: readonly any[]): Item {
   const other = parts.find(({ type }) => type !== "text" && type !== "file");
   if (other !== undefined)
     throw new TypeError(
-      `\`persist\` writes a user's texts and files. Write a message with a part of type \`${other.type}\` with \`appendMessage\`.`,
+      `\`persist\` can only write the texts and files of a user's message. Write a message with a part of type \`${other.type}\` with \`appendMessage\`.`,
     );
   if (parts.every(({ type }) => type === "text")) return { action: "user_message", content: textOf(parts) };
   return {
@@ -316,8 +316,7 @@ function urlOf(data: any, mediaType: string): string {
   if (ArrayBuffer.isView(data))
     return urlOf(base64Of(new Uint8Array(data.buffer, data.byteOffset, data.byteLength)), mediaType);
   const inner = data?.type === "url" ? data.url : data?.type === "data" ? data.data : undefined;
-  if (inner === undefined)
-    throw new TypeError("`persist` writes a file by its content or its URL, and this file has neither.");
+  if (inner === undefined) throw new TypeError("`persist` needs a file's content or URL, and this file has neither.");
   return urlOf(inner, mediaType);
 }
 

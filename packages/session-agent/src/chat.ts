@@ -83,7 +83,10 @@ async function* chunksOf(
   } finally {
     await reader.cancel().catch(() => {});
   }
-  throw new NetworkError("The connection ended before the answer did. `resumeChat` gives the whole answer.", {
-    operation: "chat",
-  });
+  throw new NetworkError(
+    "The connection ended before the answer was complete. Call `resumeChat` to get the complete answer.",
+    {
+      operation: "chat",
+    },
+  );
 }

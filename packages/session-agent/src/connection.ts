@@ -21,7 +21,7 @@ export class Connection {
 
   constructor(target: Target, name: string, options: AgentOptions) {
     if (typeof name !== "string" || name === "")
-      throw new TypeError("The second argument of sessionAgent is the agent's name.");
+      throw new TypeError("The second argument of sessionAgent must be the agent's name.");
     this.#target = targetOf(target, name, options);
     this.#token = options.token;
     this.#retry = options.retry;
@@ -37,7 +37,7 @@ export class Connection {
   ): Promise<any> {
     // The name stands in an address, where others than names lead elsewhere.
     if (!OPERATION_NAME.test(operation))
-      throw new TypeError("An operation's name is letters and digits, as in `loadEvents`.");
+      throw new TypeError("An operation's name must consist of letters and digits, as in `loadEvents`.");
     const json = JSON.stringify(input);
     const attempt = async () =>
       JSON.parse((await this.#ask(operation, json, reads, options)) ?? (await this.#post(operation, json, options)));

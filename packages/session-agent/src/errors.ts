@@ -33,7 +33,7 @@ export class SessionAgentError extends Error {
   }
 }
 
-/** The agent gave no answer: the connection failed, or something other than a Session Agent answered. */
+/** The agent did not respond: the connection failed, or something other than a Session Agent answered. */
 export class NetworkError extends SessionAgentError {
   constructor(message: string, more: ErrorFields = {}) {
     super(message, { ...more, code: "network_failed" });

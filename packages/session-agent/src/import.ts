@@ -85,7 +85,7 @@ interface MessagesPlan extends Omit<SessionPlan, "id"> {
 }
 
 const EVENTS_AT_ONCE = 200;
-const TWICE = "Another message before it has its id.";
+const TWICE = "An earlier message has the same id.";
 const ROLES = new Set(["user", "assistant", "system"]);
 
 /** Writes `UIMessage`s of the AI SDK into a session, each after the one before it. */
@@ -151,7 +151,7 @@ const ITEM_ROLES = new Set(["user", "assistant", "system", "developer", "tool", 
 /** The items, if each of them is one. Nothing is written of a list with another thing in it. */
 function checkItems(items: any): Item[] {
   if (typeof items !== "object" || items === null || typeof items[Symbol.iterator] !== "function") {
-    throw new TypeError(`importOpenAIItems takes a list of items, and got ${described(items)}.`);
+    throw new TypeError(`importOpenAIItems takes a list of items, but got ${described(items)}.`);
   }
   return Array.from(items as Iterable<any>, (item, n) => {
     if (!isItem(item))

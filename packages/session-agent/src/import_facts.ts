@@ -81,7 +81,7 @@ function factsOf(
   const list = Array.isArray(value) ? value : (value?.[field] ?? value?.facts ?? value?.relevant_facts);
   if (!Array.isArray(list))
     throw new TypeError(
-      `${name} takes a list, or an object with the list under \`${field}\`, and got ${described(value)}.`,
+      `${name} takes a list, or an object with the list under \`${field}\`, but got ${described(value)}.`,
     );
   const plan: FactsPlan = { entries: [], skipped: [] };
   list.forEach((fact, n) => {

@@ -156,7 +156,7 @@ export function completionsOfLangChain(messages: unknown): { items: Thing[]; ski
   const skipped: SessionPlan["skipped"] = [];
   const list: any = typeof messages === "string" ? parsed(messages, "importLangChainMessages") : messages;
   if (typeof list !== "object" || list === null || typeof list[Symbol.iterator] !== "function")
-    throw new TypeError(`importLangChainMessages takes a list of messages, and got ${described(list)}.`);
+    throw new TypeError(`importLangChainMessages takes a list of messages, but got ${described(list)}.`);
   const items = Array.from(list as Iterable<unknown>, (message, n) => {
     const { kind, fields } = langChain(message);
     const role = LANGCHAIN_ROLES[kind ?? ""] ?? (kind === "generic" || kind === "chat" ? fields.role : undefined);
@@ -255,7 +255,7 @@ export function messagesOfZep(messages: unknown): Thing[] {
   const list = Array.isArray(value) ? value : value?.messages;
   if (!Array.isArray(list))
     throw new TypeError(
-      `importZepMessages takes a list of messages, or an object with \`messages\`, and got ${described(value)}.`,
+      `importZepMessages takes a list of messages, or an object with \`messages\`, but got ${described(value)}.`,
     );
   return list.map((message, n) => {
     if (!isObject(message) || typeof message.content !== "string")
@@ -285,7 +285,7 @@ export function parsed(text: string, name: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new TypeError(`${name} got a text that is not JSON.`);
+    throw new TypeError(`${name} received text that is not JSON.`);
   }
 }
 

@@ -121,7 +121,7 @@ function addMessage(
     // Its followers now follow the row that it followed.
     session.parents.set(row.id, ancestor(row.parent_id, session));
   };
-  if (row.type !== undefined && row.type !== "message") return skip(`It is of the type \`${row.type}\`.`);
+  if (row.type !== undefined && row.type !== "message") return skip(`It has the type \`${row.type}\`.`);
   const text = `${row.content ?? row.message}${rest}`;
   const parsed = parse(text);
   if (parsed === undefined) return skip("Its content is not JSON.");

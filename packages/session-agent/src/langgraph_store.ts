@@ -190,13 +190,13 @@ function textOf(value: PutOperation["value"]): string {
   if (value === null) return "";
   const text: string | undefined = JSON.stringify(value);
   if (text?.startsWith("{")) return text;
-  throw new TypeError("The value of an item is an object of values that JSON has.");
+  throw new TypeError("The value of an item must be an object that contains only JSON values.");
 }
 
 function metadataOf({ namespace, key, index }: PutOperation): Metadata {
   const metadata = { namespace, key, indexed: index !== false, ...prefixOf(namespace) };
   if (new TextEncoder().encode(JSON.stringify(metadata)).length > METADATA_BYTES)
-    throw new RangeError("The namespace and the key of an item have at most 2 KB together.");
+    throw new RangeError("The namespace and the key of an item can have at most 2 KB in total.");
   return metadata;
 }
 

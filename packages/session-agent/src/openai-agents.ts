@@ -178,7 +178,7 @@ export class SessionAgentSession
     if (!mark) return false;
     if (mark.metadata?.[MARK] === digest) return true;
     throw new Error(
-      "Session history operation was already applied with a different transaction. A transaction of its own needs an `operationId` of its own.",
+      "Session history operation was already applied with a different transaction. Use a new `operationId` for each transaction.",
     );
   }
 

@@ -8,7 +8,7 @@ const MAX_DEPTH = 8;
 
 /** A refusal, as those of operations. */
 function refusal(field: string, problem: string): Error {
-  const error = new Error(`\`${field}\` ${problem}. Rights are an object of plain values, as JSON has them.`);
+  const error = new Error(`\`${field}\` ${problem}. Rights must be an object that contains only JSON values.`);
   return Object.assign(error, { code: "invalid_request", details: { field }, status: 400 });
 }
 
@@ -21,7 +21,7 @@ export function rightsText(rights: unknown, name: string): string {
 function copyOf(value: unknown, field: string, depth: number): unknown {
   if (typeof value === "string" || typeof value === "boolean") return value;
   if (typeof value === "number" && Number.isFinite(value)) return value;
-  if (typeof value !== "object" || value === null) throw refusal(field, `can't be ${String(value)}: leave it out`);
+  if (typeof value !== "object" || value === null) throw refusal(field, `can't be ${String(value)}: omit it`);
   if (depth >= MAX_DEPTH) throw refusal(field, "lies too deep");
   if (Array.isArray(value)) return Array.from(value, (item, index) => copyOf(item, `${field}[${index}]`, depth + 1));
   const prototype = Object.getPrototypeOf(value);

@@ -117,7 +117,7 @@ export class SessionClient {
   #place: (Place & { tokensEstimate: number }) | undefined;
 
   constructor(connection: Connection, id: string, operate: Operate) {
-    if (typeof id !== "string" || id === "") throw new TypeError("A session is named by its id, a text.");
+    if (typeof id !== "string" || id === "") throw new TypeError("A session's id must be a string that is not empty.");
     this.#connection = connection;
     this.#operate = operate;
     this.id = id;
@@ -288,7 +288,7 @@ export class SessionClient {
     const place = read && placeOf(read);
     if (place === undefined)
       throw new TypeError(
-        "`persist` has to know what the turn follows: give it what `modelInput` gave, as in `persist(result, input)`.",
+        "`persist` needs the input of the turn: pass what `modelInput` returned, as in `persist(result, input)`.",
       );
     const after = place.parentId ?? place.expectedLeafId ?? null;
     if (items.length === 0) return { events: [], leafId: after };

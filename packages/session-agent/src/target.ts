@@ -1,4 +1,4 @@
-// The way to an agent: a service binding, a namespace of objects, or a URL. Each kind gives the
+// The way to an agent: a service binding, a Durable Object namespace, or a URL. Each kind gives the
 // same ways in: `fetch`, and `request` where there is Workers RPC.
 
 import type { ObjectRpcOptions, RpcAnswer, RpcOptions, Target } from "./bindings.js";
@@ -43,7 +43,7 @@ const HOST = "https://session-agent";
 
 /** A URL, or a path on the page's own origin. */
 const ADDRESS = /^(https?:\/\/|\/|$)/i;
-const NO_TARGET = "The first argument of sessionAgent is a service binding, a namespace of objects, or a URL.";
+const NO_TARGET = "The first argument of sessionAgent must be a service binding, a Durable Object namespace, or a URL.";
 
 /** The ways to the agent `name`. `transport`: "auto", "call" or "fetch". */
 export function targetOf(
@@ -104,7 +104,7 @@ export function targetOf(
  */
 export function segmentOf(text: string, what: string): string {
   if (typeof text !== "string" || text === "" || text === "." || text === "..") {
-    throw new TypeError(`${what} is a text that is not empty, and neither \`.\` nor \`..\`.`);
+    throw new TypeError(`${what} must be a non-empty string other than \`.\` and \`..\`.`);
   }
   if (!text.isWellFormed()) throw new TypeError(`${what} contains an unpaired surrogate, so it is not valid text.`);
   return encodeURIComponent(text);

@@ -35,7 +35,7 @@ export interface MockRequest {
   toolResults: Array<{ toolName: string; output: unknown }>;
   /** The names of the tools that the model may call. */
   tools: string[];
-  /** All messages, as the AI SDK gives them to a model. */
+  /** All messages, as the AI SDK passes them to a model. */
   prompt: any[];
 }
 
@@ -52,7 +52,7 @@ export type MockAnswers =
 export interface MockOptions {
   /** Default: `mock`. */
   modelId?: string;
-  /** `v2` for `ai` 5, `v3` for `ai` 6, `v4` for `ai` 7. The class takes each of them. Default: `v4`. */
+  /** `v2` for `ai` 5, `v3` for `ai` 6, `v4` for `ai` 7. The class accepts all three. Default: `v4`. */
   specificationVersion?: "v2" | "v3" | "v4";
 }
 
@@ -84,7 +84,7 @@ const REMINDER = "These blocks have changed since your instructions were written
 
 /**
  * A model that answers what a test says. Without `answers` it repeats the user's text. A list that is
- * used up is an error that names the request. Make the model outside of `model()`, which is called for
+ * used up is an error that names the request. Create the model outside `model()`, which is called for
  * each answer.
  */
 export function mockModel(

@@ -44,7 +44,7 @@ def root_of(target: str) -> str:
 def segment_of(text: str, what: str) -> str:
     """A text as one segment of an address. `.` and `..` are steps in a path, also encoded."""
     if not isinstance(text, str) or text in ("", ".", ".."):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ValueError(f"{what} is a text that is not empty, and neither `.` nor `..`.")
+        raise ValueError(f"{what} must be a non-empty string other than `.` and `..`.")
     try:
         return quote(text, safe="")
     except UnicodeEncodeError:

@@ -36,7 +36,7 @@ def metadata_of(op: PutOp) -> dict[str, Any]:
     for n, label in enumerate(op.namespace):
         named[f"ns{n}"] = label
     if len(json.dumps(named, ensure_ascii=False).encode()) > METADATA_BYTES:
-        raise ValueError("The namespace and the key of an item have at most 2 KB together.")
+        raise ValueError("The namespace and the key of an item can have at most 2 KB in total.")
     return named
 
 

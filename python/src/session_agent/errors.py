@@ -1,4 +1,4 @@
-"""The errors of a call: a class for each code of the API, and one for an agent that gave no answer."""
+"""The errors of a call: a class for each code of the API, and one for an agent that did not respond."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _remade(
 
 
 class NetworkError(SessionAgentError):
-    """The agent gave no answer: the connection failed or timed out, or something else answered."""
+    """The agent did not respond: the connection failed or timed out, or something else answered."""
 
 
 class InvalidRequestError(SessionAgentError):

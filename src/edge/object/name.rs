@@ -66,7 +66,7 @@ impl AgentName {
         }
         Err(Error::invalid(
             "agent",
-            "The path is for another agent than this object's.",
+            "The path names a different agent than the one that this object stores.",
         ))
     }
 

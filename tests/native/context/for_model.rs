@@ -116,7 +116,7 @@ fn an_unloaded_document_is_gone_and_a_loaded_one_is_whole() {
     );
     assert_eq!(
         output(),
-        "[unloaded: skills/deploy — load_context restores it]"
+        "[unloaded: skills/deploy — load_context loads it again]"
     );
 }
 

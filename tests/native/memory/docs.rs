@@ -199,7 +199,7 @@ fn a_checklist_is_loaded_followed_and_unloaded() {
     assert_eq!(
         result_of(&context),
         Some(json!(
-            "[unloaded: skills/deploy-checklist — load_context restores it]"
+            "[unloaded: skills/deploy-checklist — load_context loads it again]"
         ))
     );
     // The log still has the document.

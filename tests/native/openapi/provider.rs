@@ -10,7 +10,7 @@ pub fn add(paths: &mut Map<String, Value>) {
         let path = format!("/agents/session-agent/{{agent}}/{path}");
         let mut methods = json!({method: operation});
         if path.ends_with("{responseId}") {
-            let about = "Deletes the id of an answer. The session still has its messages.";
+            let about = "Deletes the id of an answer. Its messages stay in the session.";
             methods["delete"] = response(("deleteResponse", about));
         }
         paths.insert(path, methods);
@@ -88,12 +88,12 @@ fn turn((name, api): (&str, &str), example: &Value) -> Value {
     parameters.extend([
         header(
             "x-session-id",
-            "The session. Default: that of the address or of the token, else the session that the history continues.",
+            "The session. Default: the session in the URL, else that of the token, else the one whose history the request continues.",
             json!({"type": "string", "minLength": 1, "maxLength": 200}),
         ),
         header(
             "x-session-history",
-            "`stored`: the session's own messages go before the request's.",
+            "`stored`: the session's own messages are put before those of the request.",
             json!({"type": "string", "enum": ["request", "stored"], "default": "request"}),
         ),
         header(
@@ -109,8 +109,8 @@ fn turn((name, api): (&str, &str), example: &Value) -> Value {
     ]);
     json!({
         "operationId": name,
-        "summary": format!("A turn, in {api}."),
-        "description": format!("The body and the answer are those of {api}, whole or as server-sent events. The same address exists below `/sessions/{{sessionId}}`. Needs what a chat turn needs."),
+        "summary": format!("Runs a turn through {api}."),
+        "description": format!("The body and the answer are those of {api}, whole or as server-sent events. The same address exists below `/sessions/{{sessionId}}`. Requires the rights of a chat turn."),
         "parameters": parameters,
         "requestBody": {"content": {"application/json": {
             "schema": turn_schema(example),
@@ -136,7 +136,7 @@ fn schema(example: &Value) -> Value {
     let mut properties = json!({
         "model": {
             "type": "string",
-            "description": "The provider's name for a model, or `default`: the agent's own."
+            "description": "The provider's name for a model, or `default` for the agent's own model."
         }
     });
     let content = match example.get("input") {
@@ -185,7 +185,7 @@ fn response((name, about): (&str, &str)) -> Value {
     json!({
         "operationId": name,
         "summary": about,
-        "description": "Needs what a chat turn needs.",
+        "description": "Requires the rights of a chat turn.",
         "parameters": parameters,
         "responses": {
             "200": {
@@ -201,7 +201,7 @@ fn count(example: &Value) -> Value {
     json!({
         "operationId": "countTokens",
         "summary": "An estimate of a request's tokens, with the agent's prompt.",
-        "description": "Writes nothing. Needs what a chat turn needs.",
+        "description": "Writes nothing. Requires the rights of a chat turn.",
         "parameters": vec![agent_parameter()],
         "requestBody": {"content": {"application/json": {
             "schema": schema(example),
@@ -233,8 +233,8 @@ fn models((name, api): (&str, &str), is_one: bool) -> Value {
     }
     json!({
         "operationId": name,
-        "summary": if is_one { "A model that the caller may name." } else { "The models that the caller may name." },
-        "description": format!("The agent's own model, and those that the token allows, in the shape of {api}. Needs what a chat turn needs."),
+        "summary": if is_one { "A model that the caller may use." } else { "The models that the caller may use." },
+        "description": format!("The agent's own model, and those that the token allows, in the format of {api}. Requires the rights of a chat turn."),
         "parameters": parameters,
         "responses": {
             "200": {

@@ -70,7 +70,7 @@ impl RpcMessage {
     pub fn parse(body: &[u8]) -> Result<Self, RpcError> {
         if body.trim_ascii_start().starts_with(b"[") {
             return Err(RpcError::request(
-                "Batches are not supported: send each message by itself.",
+                "Batches are not supported: send each message in its own request.",
             ));
         }
         let envelope: Envelope = json::parse(body).map_err(|error| {

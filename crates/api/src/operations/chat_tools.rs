@@ -40,7 +40,7 @@ const MAX_SERVER_NAME_BYTES: usize = 32;
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DefineTool {
-    /// 1 to 64 letters, digits, `_` or `-`; of a server 1 to 32.
+    /// 1 to 64 letters, digits, `_` or `-`; for a server, 1 to 32.
     name: String,
     /// The description of the tool. A server describes its tools itself.
     description: Option<String>,
@@ -229,7 +229,8 @@ fn one_place() -> Error {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RemoveTool {
     name: String,
-    /// Shows a deployed tool again that was removed from this agent, and removes nothing.
+    /// Instead of removing a tool, shows a deployed tool again that was removed from this agent
+    /// earlier.
     #[serde(default)]
     restore: bool,
 }

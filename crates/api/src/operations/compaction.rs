@@ -34,7 +34,7 @@ use store::learn_due::{Occasion, due_at};
 use store::learn_settings::LearnSettings;
 use store::limits::HolderLimits;
 
-/// Sets when and how far conversations are compacted. Fields that are left out stay.
+/// Sets when and how far conversations are compacted. Omitted fields are unchanged.
 ///
 /// With `sessionId`, the settings apply to that session; without it, to all sessions that
 /// don't have their own.

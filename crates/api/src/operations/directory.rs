@@ -72,9 +72,9 @@ impl RunWaiting for ListAgents {
 /// Searches up to 32 agents whose names start with the prefix: each agent searches
 /// separately, as `search` does.
 ///
-/// The scores of two agents can't be compared. So the best results of all agents come
-/// first, then the second ones of all, and so on; among these, those with more of the
-/// words.
+/// The scores of two agents can't be compared. So the best result of every agent comes first, then
+/// every second-best result, and so on. At the same rank, results that contain more of the words
+/// come first.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -213,7 +213,7 @@ impl RunAtOnce for GetProposals {
 /// Approves or rejects changes that a model proposed: all pending ones, or those in
 /// `changes`. Either all of them are decided or none.
 ///
-/// An entry that was written since the proposal is `version_conflict`.
+/// If an entry has changed since the proposal was made, the call fails with `version_conflict`.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -231,7 +231,7 @@ pub struct DecideProposal {
     changes: Option<Vec<DecidedChange>>,
 }
 
-/// A change that is decided on. Another text for it is the caller's own: its source becomes
+/// A change to approve or reject. Another text for it is the caller's own: its source becomes
 /// `operator`, or `user` for a caller with a minted token.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]

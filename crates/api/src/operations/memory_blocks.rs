@@ -157,7 +157,8 @@ impl RunWaiting for GetBlock {
 
 /// Shows all blocks of the agent, or of one session, in the order of their definition.
 ///
-/// More than 4 MiB of blocks are refused: `getBlock` reads each block by itself.
+/// If the blocks have more than 4 MiB in total, the call is refused. Then read them one by one with
+/// `getBlock`.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

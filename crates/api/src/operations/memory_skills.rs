@@ -209,7 +209,7 @@ impl RunWaiting for ListSkills {
 
 /// Loads a document into a session's context, until it is unloaded.
 ///
-/// A document that is loaded twice is there once. Without `sessionId`, the document is
+/// Loading a document again has no further effect. Without `sessionId`, the document is
 /// only shown.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
@@ -219,7 +219,7 @@ pub struct LoadSkill {
     /// A block of the session or of the agent.
     label: Label,
     key: String,
-    /// The document is only shown, also where a session is named.
+    /// Only shows the document, even if `sessionId` is set.
     #[serde(default)]
     dry_run: bool,
 }

@@ -26,8 +26,8 @@ use lifecycle::receipt::Receipt;
 pub struct FindMentions {
     /// The exact text, ignoring case. 3 to 200 characters. Set this or `ids`.
     query: Option<String>,
-    /// Events, by their ids: found are these events in all sessions, the summaries that
-    /// cover them, and the memory that models wrote in them.
+    /// The ids of events. Finds these events in all sessions, the summaries that cover them, and
+    /// the memory that models wrote in them.
     #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_NAMES>")]
     #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_NAMES)))]
     ids: Option<Vec<Id>>,

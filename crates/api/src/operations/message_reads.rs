@@ -43,7 +43,7 @@ pub struct UiMessage {
     parts: Vec<JsonObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<serde_json::Value>,
-    /// Milliseconds since the epoch. A `createdAt` of another type, such as a text, is
+    /// Milliseconds since the epoch. A `createdAt` that is not a number, such as a text, is
     /// shown as it was appended.
     created_at: serde_json::Value,
 }
@@ -123,7 +123,7 @@ pub struct GetHistory {
     /// shortened, without unloaded documents, and with older files named instead of sent.
     #[serde(default)]
     for_model: bool,
-    /// With `forModel`: in how many of the newest messages files are sent. If omitted: the
+    /// With `forModel`: the number of newest messages whose files are sent. If omitted: the
     /// agent's `keepMedia`.
     keep_media: Option<KeepMedia>,
 }
@@ -228,7 +228,8 @@ fn permit_and_show(agent: &Agent<'_>, session_id: &str) -> Result<Reply> {
 
 /// Reads the messages that directly follow a message: its branches.
 ///
-/// More than 4 MiB of branches are refused. `getMessage` reads them one by one.
+/// If the branches have more than 4 MiB in total, the call is refused. Then read them one by one
+/// with `getMessage`.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -105,7 +105,7 @@ impl ItemGone {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VerifyReceipt {
-    /// The receipt, as the answer of the deletion had it. Other fields of that answer are
+    /// The receipt, exactly as the deletion returned it. Other fields of that answer are
     /// ignored.
     receipt: Receipt,
 }

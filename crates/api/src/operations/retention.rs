@@ -131,7 +131,7 @@ impl ApplyRetention {
                 ..
             } => (
                 "label",
-                "`label` requires `dryRun`: actual steps cover a session or the whole agent.",
+                "`label` requires `dryRun`: retention itself runs on a session or on the whole agent.",
             ),
             Self {
                 dry_run: false,

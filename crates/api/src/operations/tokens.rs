@@ -22,7 +22,8 @@ const MAX_OPERATIONS: usize = 200;
 /// Mints a token for a browser: for this agent, valid for `expiresIn` seconds, and limited
 /// to its session and its operations.
 ///
-/// `preset` and `operations` add up. Without either, the token runs every operation except
+/// The operations of `preset` and `operations` are combined. Without either, the token runs every
+/// operation except
 /// those that need the secret or must be named. In any case, the holder may write only user
 /// messages, and may choose neither the model nor the system prompt, unless `allow` permits
 /// it. An omitted field allows more than a present one, so no field may be `null`.

@@ -15,7 +15,7 @@ use log::sessions::session_exists;
 /// Lists completed turns, newest first: of a session, or of the whole agent.
 ///
 /// A turn contains when it ran, who started it, each model request and tool call with its
-/// times, the parts of the context, the usage, and the reason of a failure. It never
+/// times, the parts of the context, the usage, and the reason for a failure. It never
 /// contains the text of a message, an argument or an output. Running turns are not listed.
 ///
 /// A page reads at most 1,000 events, so it may be short, or empty, and still have a

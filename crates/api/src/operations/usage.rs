@@ -31,7 +31,8 @@ enum UsageGrouping {
 
 /// Shows usage by turn, by day or by model; of a session, or of the whole agent.
 ///
-/// Summaries and reported usage count in days and models. If the request has no session,
+/// The usage of summaries and reported usage are included by day and by model, but not by turn. If
+/// the request has no session,
 /// turns are listed session by session. A page reads at most 1,000 events, so it may be
 /// empty and still have a `cursor`.
 #[derive(Deserialize)]

@@ -69,11 +69,11 @@ pub struct BuildWorkingContext {
     /// provider counts them.
     max_tokens: Option<Count>,
     /// Puts the frozen prompt first, and gives the memory's tools and reminder: in
-    /// `modelInput`, or in `tools` and `reminder`. If no prompt is frozen yet, it is
-    /// frozen, if the caller may do that.
+    /// `modelInput`, or in `tools` and `reminder`. If no prompt is frozen yet, one is frozen now,
+    /// provided that the caller has the right to.
     #[serde(default)]
     memory: bool,
-    /// In how many of the newest messages files are sent. Older files are only named. If omitted:
+    /// The number of newest messages whose files are sent. Older files are only named. If omitted:
     /// the agent's `keepMedia`.
     keep_media: Option<KeepMedia>,
     /// Returns in `modelInput` the request that the session's next turn would send, and in

@@ -67,7 +67,7 @@ impl AgentLine {
         Err(Error::invalid(
             "format",
             format!(
-                "`format` is {}; this build reads up to {FORMAT}. Import the file with the version of Session Agent that wrote it, or a newer one.",
+                "The file's `format` is {}; this version of Session Agent reads up to {FORMAT}. Import the file with the version that exported it, or a newer one.",
                 self.format.0
             ),
         ))

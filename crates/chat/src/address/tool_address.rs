@@ -111,7 +111,7 @@ pub fn check_url(outbound: &dyn Outbound, url: &str, field: &str) -> Result<()> 
         return Err(Error::invalid(
             field,
             format!(
-                "`{field}` must be an `https:` address without user or fragment; `http:` only of this machine."
+                "`{field}` must be an `https:` URL without a user name or a fragment. `http:` is allowed only for this machine."
             ),
         ));
     };

@@ -228,7 +228,7 @@ fn check_name(name: &str) -> Result<()> {
             .any(|beginning| name.starts_with(beginning));
     if is_reserved {
         return Err(refused(format!(
-            "A tool can't set the header `{name}`: it belongs to the connection."
+            "A tool can't set the header `{name}`: the agent or the connection sets it."
         )));
     }
     Ok(())
@@ -239,7 +239,7 @@ fn check_value(name: &str, value: &str) -> Result<()> {
     let is_trimmed = value.trim_ascii() == value;
     if value.len() > MAX_VALUE_BYTES || !is_trimmed || !value.bytes().all(is_text) {
         return Err(refused(format!(
-            "The value of the header `{name}` must be ASCII text without line breaks and outer spaces, of at most {MAX_VALUE_BYTES} bytes."
+            "The value of the header `{name}` must be ASCII text of at most {MAX_VALUE_BYTES} bytes, without line breaks and without spaces at either end."
         )));
     }
     match split_secret(value) {
@@ -249,7 +249,7 @@ fn check_value(name: &str, value: &str) -> Result<()> {
         ))),
         Some(_) => Ok(()),
         None if name == "authorization" => Err(refused(
-            "`authorization` must be `secret:NAME` or `Bearer secret:NAME`: a credential is a secret of the Worker, and `TOOL_SECRETS` names its origin.",
+            "`authorization` must be `secret:NAME` or `Bearer secret:NAME`. Store the credential as a secret of the Worker, and assign it to an origin in `TOOL_SECRETS`.",
         )),
         None => Ok(()),
     }
@@ -286,7 +286,7 @@ fn find_secret(outbound: &dyn Outbound, name: &str, url: Option<&str>) -> Result
     secret.ok_or_else(|| {
         Error::new(
             Code::NotConfigured,
-            format!("This Worker has no secret `{name}` that fits into a header. Set it with `npx wrangler secret put {name}`."),
+            format!("The secret `{name}` is not set, or it can't be sent in a header. Set it with `npx wrangler secret put {name}`."),
         )
         .with("binding", name)
     })

@@ -102,7 +102,7 @@ pub struct AskedBy {
     pub holder: Option<String>,
 }
 
-/// The reason of a failure: a code of this Worker's errors, and a sentence.
+/// The reason for a failure: an error code of this Worker, and a sentence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -158,9 +158,9 @@ pub struct StepRecord {
     pub failure: Option<RecordedFailure>,
     /// The parts of the request. `null`: the step ended before the request was made.
     pub context: Option<ContextRecord>,
-    /// The calls that the answer asked for, in order.
+    /// The tool calls in the answer, in order.
     pub tools: Vec<ToolRecord>,
-    /// The number of calls that have no entry.
+    /// The number of calls that are left out of `tools`.
     pub omitted_tools: usize,
 }
 

@@ -56,7 +56,7 @@ pub struct ShownTurn {
     pub usage: TurnUsage,
     /// The requests to models, in order.
     pub steps: Vec<StepRecord>,
-    /// The number of the oldest steps that have no entry.
+    /// The number of oldest steps that are left out of `steps`.
     pub omitted_steps: usize,
     /// Compactions that shortened the context during the turn.
     pub compactions: Vec<CompactionRecord>,

@@ -68,7 +68,7 @@ fn parse_tool(field: &str, name: Option<String>, tool: &RawValue) -> Result<Tool
     let given: ClientToolInput = json::decode(tool.get()).map_err(|_| {
         Error::invalid(
             field,
-            format!("`{field}` must be an object of `name`, `description` and `parameters`, the last a JSON Schema."),
+            format!("`{field}` must be an object with `name`, `description` and `parameters` (a JSON Schema)."),
         )
     })?;
     let name = name.or(given.name).unwrap_or_default();

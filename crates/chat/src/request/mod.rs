@@ -143,7 +143,7 @@ pub fn check_said(message: &JsonObject) -> Result<()> {
     }
     Err(Error::invalid(
         "message.parts",
-        "The message is empty. Give it a part with a text, or a file.",
+        "The message is empty. Add a part with text, or a file.",
     ))
 }
 
@@ -319,8 +319,8 @@ pub fn parse_message(field: &str, text: JsonObject) -> Result<ClientMessage> {
         let field = format!("{field}.{name}");
         Error::invalid(&field, format!("`{field}` {how}."))
     };
-    let head: Head<'_> =
-        json::decode(text.as_str()).map_err(|_| wrong("id", "or its role is given twice"))?;
+    let head: Head<'_> = json::decode(text.as_str())
+        .map_err(|_| wrong("id", "is given twice, or the message's `role` is"))?;
     let role = match head.role.map(RawValue::get) {
         Some(role) if role.starts_with('"') => Role::find_in_json(role),
         Some(_) => return Err(wrong("role", "must be a string")),

@@ -323,7 +323,7 @@ impl TurnDriver<'_> {
             return Ok(shown);
         }
         *state = CallState::failed(format!(
-            "The tool's output of {bytes} bytes doesn't fit: all outputs of one turn can have {MAX_OUTPUT_BYTES} bytes together, and those that are too long for the model {MAX_WHOLE_OUTPUT_BYTES}."
+            "The tool's output of {bytes} bytes doesn't fit: the outputs of one turn can have at most {MAX_OUTPUT_BYTES} bytes in total, and outputs that are too long for the model at most {MAX_WHOLE_OUTPUT_BYTES}."
         ));
         Ok(None)
     }

@@ -28,7 +28,7 @@ pub struct ShownTool {
     pub service: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The server that brought the tool, by the name that `defineTool` gave it.
+    /// The server that the tool comes from, by the name given to `defineTool`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     pub needs_approval: bool,
@@ -36,8 +36,8 @@ pub struct ShownTool {
     /// agent. `removeTool` hides it from this agent only.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_deployed: bool,
-    /// Set if the server brought the tool, or changed it, after `defineTool`: the tool
-    /// needs approval until `defineTool` is called again.
+    /// Set if the server added or changed the tool after `defineTool`: calls need approval until
+    /// `defineTool` is called again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_changed: bool,
     /// The headers of each call. A secret is shown by its name.

@@ -37,7 +37,7 @@ pub fn add_compaction(
         if from_seq > to_seq || !lies_on_path(db, session_id, from_seq, to_seq)? {
             return Err(Error::invalid(
                 "toId",
-                "`fromId` and `toId` must be on one path, `fromId` first. `getHistory` with \
+                "`fromId` and `toId` must be on one path, with `fromId` before `toId`. `getHistory` with \
                  `leafId` shows a path.",
             ));
         }

@@ -59,7 +59,7 @@ impl OwnSettings {
         if self.compact_after == Some(Some(0)) {
             return Err(Error::invalid(
                 "compactAfter",
-                "`compactAfter` must be at least 1 token, or `null` to turn it off.",
+                "`compactAfter` must be at least 1, or `null` to turn off automatic compaction.",
             ));
         }
         at_most("compactAfter", self.compact_after.flatten(), MAX_TOKENS)?;

@@ -40,7 +40,7 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
         return None;
     }
     let description = format!(
-        "Search the contents of a block that are not shown in the prompt. Returns the best \
+        "Search a block whose contents are not shown in the prompt. Returns the best \
          matches, best first. Words match in all their forms; \"quoted phrases\" match exactly. \
          {FORM} Blocks:{}",
         describe_blocks(&blocks)
@@ -56,7 +56,7 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
     if let Some(properties) = properties.and_then(Value::as_object_mut) {
         let as_of = json!({
             "type": "string",
-            "description": "A day such as 2026-01-31: searches what was true then. Default: now."
+            "description": "A day such as 2026-01-31, to search what was true on that day. Default: now."
         });
         properties.insert("queries".to_owned(), more_queries());
         if blocks.len() > 1 {
@@ -204,7 +204,7 @@ fn show_past(past: &PastEntry) -> String {
         }
         (_, _, Some(until)) => {
             format!(
-                "[{}] is no longer true: its time ended on {}.",
+                "[{}] is no longer true: it was valid until {}.",
                 shown_key(&past.key),
                 day_of(until)
             )

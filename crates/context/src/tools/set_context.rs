@@ -50,9 +50,9 @@ fn define(toolbox: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
     }
     let mut metadata = json!({
         "title": {"type": "string", "description": "The name of an entry or a document."},
-        "description": {"type": "string", "description": "One line about a document, shown in its listing."},
+        "description": {"type": "string", "description": "One line about a document, shown in the block's listing."},
         "tags": {"type": "array", "items": {"type": "string"}, "description": "Short words for finding an entry or a document."},
-        "fields": {"type": "object", "description": "Named values for finding it, for example {\"city\": \"Oslo\"}."}
+        "fields": {"type": "object", "description": "Named values for finding an entry or a document, for example {\"city\": \"Oslo\"}."}
     });
     let has_entries = |block: &&Definition| block.kind == BlockKind::Searchable;
     if let (true, Some(fields)) = (blocks.iter().any(has_entries), metadata.as_object_mut()) {
@@ -82,9 +82,9 @@ fn define(toolbox: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
         name: TOOL.name,
         description: format!(
             "Write to your memory. In a writable block, `content` replaces the text or is appended \
-             to it as a new line; stay within its budget. In a searchable or loadable block, it is \
-             stored as one entry or document, named by `metadata.title`; writing the same title \
-             again replaces it. Blocks:{}",
+             to it as a new line; stay within its budget. In a searchable or loadable block, `content` \
+             is stored as one entry or document, named by `metadata.title`; writing the same title \
+             again replaces that entry or document. Blocks:{}",
             describe_blocks(&blocks)
         ),
         parameters: json!({
@@ -122,7 +122,7 @@ async fn run(
     let block = arguments.get_block(&addressed(writable)).map_err(|error| {
         match arguments.get_block(&all) {
             Ok(block) => mistake(format!(
-                "You can't write {}: it is maintained by others. {}",
+                "You can't write to {}: only its owners can. {}",
                 block.label, error.message
             )),
             Err(_) => error,

@@ -64,7 +64,7 @@ fn not_loaded(toolbox: &Toolbox<'_>, block: &Definition) -> Result<String> {
         format!("No document of {} is loaded.", block.label)
     } else {
         format!(
-            "That is not loaded. Loaded documents of {}: {}.",
+            "That document is not loaded. Loaded documents of {}: {}.",
             block.label,
             keys.join(", ")
         )

@@ -80,7 +80,7 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
             Some(_) if is_short(&message.content) => {}
             Some(_) => found
                 .replaced
-                .push((place, note(document, "loaded in another version"))),
+                .push((place, note(document, "another version is loaded"))),
             None => found.replaced.push((place, unloaded(document))),
         }
     }
@@ -141,7 +141,7 @@ pub fn find_replacement(
         documents.find(|document| document.label.to_lowercase() == label && document.key == key)?;
     match &document.content {
         Some(loaded) if loaded == content || is_short(content) => None,
-        Some(_) => Some(note(document, "loaded in another version")),
+        Some(_) => Some(note(document, "another version is loaded")),
         None => Some(unloaded(document)),
     }
 }
@@ -180,12 +180,12 @@ fn is_short(content: &str) -> bool {
 }
 
 fn unloaded(document: &LoadedSkill) -> String {
-    note(document, "load_context restores it")
+    note(document, "load_context loads it again")
 }
 
 fn note(document: &LoadedSkill, what: &str) -> String {
     let state = match document.content {
-        Some(_) => "here before",
+        Some(_) => "earlier copy",
         None => "unloaded",
     };
     format!(
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(
             tools,
             [
-                "[here before: skills/deploy — loaded again below]",
+                "[earlier copy: skills/deploy — loaded again below]",
                 "The list."
             ]
         );

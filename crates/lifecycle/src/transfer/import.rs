@@ -281,7 +281,7 @@ fn take_line_of(
         LineKind::Session => {
             let error = Error::invalid(
                 "type",
-                "A file contains one session, so it can have only one `session` line.",
+                "This file can only contain one session, but it has more than one `session` line.",
             );
             return Err(here(error));
         }

@@ -190,7 +190,7 @@ impl SessionLine {
             return Err(Error::invalid(
                 "format",
                 format!(
-                    "`format` is {}; this build reads {FORMAT}. Import it with the version that it was exported from, or a newer one.",
+                    "The file's `format` is {}; this version of Session Agent reads {FORMAT}. Import the file with the version that exported it, or a newer one.",
                     self.format.0
                 ),
             ));

@@ -154,7 +154,7 @@ impl ImportWriter {
         if line.seq.0 <= self.last_seq {
             return Err(here(Error::invalid(
                 "seq",
-                "`seq` must grow from event to event.",
+                "`seq` must increase from event to event.",
             )));
         }
         self.last_seq = line.seq.0;
@@ -212,7 +212,7 @@ impl ImportWriter {
         if line.cursor.0 <= self.last_cursor {
             return Err(here(Error::invalid(
                 "cursor",
-                "`cursor` must grow from change to change.",
+                "`cursor` must increase from change to change.",
             )));
         }
         let last_seq = self.last_seq.max(self.session.seq_floor.0);

@@ -55,7 +55,7 @@ pub enum FindingCode {
     OverlayEdgeMissing,
     /// The events of the summary's range are not on one path.
     OverlayOffPath,
-    /// The summary's range follows another event than its first event does.
+    /// The event before the summary's range is recorded wrongly.
     OverlayAboveWrong,
     /// A column of the block's definition is not the JSON that it must be.
     BlockDamaged,
@@ -63,7 +63,7 @@ pub enum FindingCode {
     VersionNumberWrong,
     /// The record of the writer of an entry, a document or a version is not valid JSON.
     NoteDamaged,
-    /// The version is in the slot of another version.
+    /// The version is stored in the place of another version.
     VersionMisplaced,
     /// An earlier version has the number of the newest or a higher one.
     VersionNotNewest,
@@ -100,9 +100,9 @@ impl FindingCode {
             Self::EventUnreachable => "The event's id leads to no row.",
             Self::EventIdTwice => "Another event of the session has the same id.",
             Self::EventDamaged => "A column of the event is not valid JSON.",
-            Self::ParentMissing => "The event follows an event that doesn't exist.",
-            Self::ParentNotBefore => "The event follows an event that is not before it.",
-            Self::ParentIdWrong => "The event names its parent by a wrong id.",
+            Self::ParentMissing => "The event's parent doesn't exist.",
+            Self::ParentNotBefore => "The event's parent comes after it in the log.",
+            Self::ParentIdWrong => "The event's parent id is wrong.",
             Self::BranchUnmarked => "The event starts a branch but is not marked as such.",
             Self::SlicesIncomplete => "A part of the event's long text is missing.",
             Self::SliceStray => "A part of a long text belongs to no event.",
@@ -119,11 +119,11 @@ impl FindingCode {
             Self::VectorStray => "A vector has no event or entry.",
             Self::OverlayEdgeMissing => "An end of the summary's range doesn't exist.",
             Self::OverlayOffPath => "The summary's range is not on one path.",
-            Self::OverlayAboveWrong => "The summary's range follows a wrong event.",
+            Self::OverlayAboveWrong => "The event before the summary's range is recorded wrongly.",
             Self::BlockDamaged => "A column of the block is not valid JSON.",
             Self::VersionNumberWrong => "The version's number is below 1.",
             Self::NoteDamaged => "The record of the writer is not valid JSON.",
-            Self::VersionMisplaced => "The version is in the slot of another one.",
+            Self::VersionMisplaced => "The version is stored in the place of another version.",
             Self::VersionNotNewest => "An earlier version has this number or a higher one.",
             Self::CountsWrong => "The count of the block's entries or deleted items is wrong.",
             Self::EntryNumberWrong => "The entry's number is not one of its block's.",

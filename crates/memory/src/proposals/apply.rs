@@ -17,7 +17,7 @@ use base::error::{Code, Error, Result};
 use base::ids::Id;
 
 /// The reason that the versions of a profile give.
-const WRITE_REASON: &str = "Put in order by `consolidate`.";
+const WRITE_REASON: &str = "Rewritten by `consolidate`.";
 
 /// The block that a change is about. Its content must live in this object, so that the change
 /// and what is stored of it are one transaction.
@@ -169,7 +169,7 @@ fn written_since(change: &MemoryChange, stands: i64) -> Error {
     let error = Error::new(
         Code::VersionConflict,
         format!(
-            "{what} has been written since this was proposed. Reject the change, or omit it from \
+            "{what} has changed since this was proposed. Reject the change, or omit it from \
              `changes`."
         ),
     );

@@ -108,7 +108,8 @@ fn find_places(proposal: &StoredProposal, chosen: Option<&[ChosenChange]>) -> Re
             .find(|(_, change)| change.index == one.index && waits(change));
         let Some((place, _)) = found.filter(|(place, _)| !places.contains(place)) else {
             let field = format!("changes[{at}].index");
-            let message = format!("`{field}` must be a pending change, each once.");
+            let message =
+                format!("`{field}` must name a pending change that is not already in the list.");
             return Err(Error::invalid(&field, message));
         };
         places.push(place);
@@ -125,7 +126,7 @@ fn edit_change(change: &mut MemoryChange, edit: &ChosenChange, editor: Origin) -
         ChangeAction::Add | ChangeAction::Replace => {}
         ChangeAction::Write if edit.title.is_none() => {}
         ChangeAction::Write | ChangeAction::Retire | ChangeAction::Forget => {
-            let message = "Only a change that writes a text can have a different one.";
+            let message = "You can approve only a change that writes a text with a different text.";
             return Err(Error::invalid("changes", message));
         }
     }

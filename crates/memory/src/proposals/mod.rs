@@ -30,7 +30,7 @@ pub const MAX_CHANGES: usize = 32;
 pub enum ProposalKind {
     /// A conversation.
     Learn,
-    /// The memory itself, which was put in order.
+    /// The memory itself, by consolidation.
     Consolidate,
 }
 

@@ -20,7 +20,7 @@ use base::ids::Id;
 /// The reason that the versions of a profile give.
 const REVERT_REASON: &str = "Reverted by `revertProposal`.";
 
-const WRITTEN_SINCE: &str = "It has been written since, and is unchanged.";
+const WRITTEN_SINCE: &str = "The text has changed since then, so it was not reverted.";
 const NOT_KEPT: &str = "The version before it is no longer stored.";
 const BLOCK_GONE: &str = "Its block no longer exists.";
 

@@ -107,7 +107,7 @@ pub fn load(
             return Err(Error::invalid(
                 "key",
                 format!(
-                    "This session has {MAX_LOADED} documents loaded. Unload one that you no longer need first."
+                    "This session has {MAX_LOADED} loaded documents, which is the limit. First unload one that you no longer need."
                 ),
             ));
         }
@@ -116,7 +116,7 @@ pub fn load(
             return Err(Error::invalid(
                 "key",
                 format!(
-                    "With this document the session would have {bytes} bytes of documents loaded; the limit is {MAX_LOADED_BYTES}. Unload one that you no longer need first."
+                    "With this document the session would have {bytes} bytes of documents loaded; the limit is {MAX_LOADED_BYTES}. First unload one that you no longer need."
                 ),
             ));
         }

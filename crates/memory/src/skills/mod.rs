@@ -332,7 +332,7 @@ fn check_unmarked(block: &Definition, marks: &MarksChange) -> Result<()> {
     Err(Error::invalid(
         field,
         format!(
-            "The documents of `{}` are stored in the bucket, which has no `{field}`. Write it in \
+            "The documents of `{}` are stored in a bucket, which can't store `{field}`. Write it in \
              the document's text.",
             block.label
         ),

@@ -106,7 +106,7 @@ pub fn restore(
     if !lies_on_path(db, session_id, from_seq, to_seq)? {
         return Err(Error::invalid(
             "toId",
-            "`fromId` and `toId` must be on one path, `fromId` first.",
+            "`fromId` and `toId` must be on one path, with `fromId` before `toId`.",
         ));
     }
     if summary.len() > MAX_SUMMARY_BYTES {

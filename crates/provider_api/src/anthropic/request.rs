@@ -20,7 +20,8 @@ use models::caller_fields::fields_of;
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
 /// The text that stands for a block in the provider's own form.
-const IN_OWN_FORM: &str = "(A block of this message is in a form that only its provider reads.)";
+const IN_OWN_FORM: &str =
+    "(A block of this message is in a format that only its provider can read.)";
 
 pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     let body: JsonObject = json::parse(body)?;

@@ -26,20 +26,24 @@ const REFUSED: &[(&str, &str)] = &[
 pub const ANY_OBJECT: &str = r#"{"type":"object","properties":{}}"#;
 
 /// The text that stands for a message in the provider's own form.
-const IN_OWN_FORM: &str = "(A part of this message is in a form that only its provider reads.)";
+const IN_OWN_FORM: &str =
+    "(A part of this message is in a format that only its provider can read.)";
 
 pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     let body: JsonObject = json::parse(body)?;
     let mut fields = RequestFields::of("body", body.as_str())?;
     for (name, instead) in REFUSED {
         if fields.take(name).is_some() {
-            let message = format!("`{name}` is not taken here. {instead}");
+            let message = format!("`{name}` is not supported. {instead}");
             return Err(Error::invalid(name, message));
         }
     }
     let model = fields.take_model()?;
     if fields.take("n").is_some_and(|n| n.get() != "1") {
-        return Err(Error::invalid("n", "`n` must be 1: a turn has one answer."));
+        return Err(Error::invalid(
+            "n",
+            "`n` must be 1: only one answer per request is supported.",
+        ));
     }
     let is_streamed = flag_in("stream", fields.take("stream"))?;
     let options = fields.take("stream_options");
@@ -89,7 +93,7 @@ pub fn check_is_function(field: &str, tool: &RawValue) -> Result<()> {
         return Ok(());
     }
     let field = format!("{field}.type");
-    let message = format!("`{field}` must be `function`: no other tool can be called here.");
+    let message = format!("`{field}` must be `function`: other types of tools are not supported.");
     Err(Error::invalid(&field, message))
 }
 

@@ -93,7 +93,7 @@ pub fn parse(body: &[u8]) -> Result<ResponsesAsk> {
     if flag_in("background", fields.take("background"))? {
         return Err(Error::invalid(
             "background",
-            "`background` is not supported. A turn continues when its client disconnects.",
+            "`background` is not supported, and not needed: the answer is completed even if the client disconnects.",
         ));
     }
     fields.take("include");
@@ -160,7 +160,7 @@ pub fn parse(body: &[u8]) -> Result<ResponsesAsk> {
         return Err(Error::invalid(
             name,
             format!(
-                "`{name}` is not supported: the model is called over Chat Completions, which have no such field."
+                "`{name}` is not supported: the model is called through the Chat Completions API, which has no such field."
             ),
         ));
     }
@@ -292,7 +292,7 @@ fn parse_input(input: &RawValue, system: &mut Vec<String>) -> Result<Vec<Item>> 
             kind => {
                 return Err(Error::invalid(
                     &field,
-                    format!("`{field}` is of the type `{kind}`, which a turn has no place for."),
+                    format!("`{field}` has the type `{kind}`, which is not supported."),
                 ));
             }
         }
@@ -392,7 +392,9 @@ fn parse_content(field: &str, content: &RawValue) -> Result<SaidContent> {
                 let field = format!("{field}[{index}]");
                 return Err(Error::invalid(
                     &field,
-                    format!("`{field}` is of the type `{kind}`, which can't be said here."),
+                    format!(
+                        "`{field}` has the type `{kind}`, which is not supported in a message."
+                    ),
                 ));
             }
         }

@@ -94,7 +94,7 @@ fn written_by_newer(version: i64, latest: i64) -> Error {
     Error::new(
         Code::StorageFailed,
         format!(
-            "A newer version of Session Agent has stored this agent: its tables have version \
+            "This agent's data was written by a newer version of Session Agent: its tables have version \
                  {version}, and this build supports versions up to {latest}. Nothing was read or \
                  written. Deploy the newer version again."
         ),

@@ -48,12 +48,14 @@ export function Chat({ agent, sessionId }: { agent: AgentHandle; sessionId: stri
           ))}
         </p>
       )}
-      {connection === "offline" && <p role="alert">The agent can't be reached. Messages wait for the connection.</p>}
+      {connection === "offline" && (
+        <p role="alert">The agent can't be reached. Messages will be sent when the connection returns.</p>
+      )}
       {error && <p role="alert">{error.message}</p>}
       <form onSubmit={submit}>
         <input
           aria-label="Message"
-          placeholder="Say something"
+          placeholder="Write a message"
           value={text}
           onChange={({ target }) => setText(target.value)}
         />

@@ -9,7 +9,7 @@ import { Memory } from "./memory";
 /** The visitor's agent and a token. The hooks ask again before it expires. */
 async function login() {
   const response = await fetch("/api/token", { method: "POST" });
-  if (!response.ok) throw new Error(`The server gives no token (${response.status}).`);
+  if (!response.ok) throw new Error(`The server returned no token (${response.status}).`);
   return await response.json();
 }
 

@@ -1,4 +1,4 @@
-// What the agent remembers of its visitor. The visitor may correct it.
+// What the agent remembers about its visitor. The visitor can correct it.
 
 import { type AgentHandle, useMemory } from "session-agent/react";
 

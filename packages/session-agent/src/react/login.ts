@@ -77,7 +77,7 @@ export class Login {
     const answer = (await login?.()) ?? {};
     const named = name ?? answer.agent;
     if (typeof named !== "string" || named === "")
-      throw new TypeError("`useAgent` needs the agent's `name`, or a `login` whose answer has it as `agent`.");
+      throw new TypeError("`useAgent` needs the agent's `name`, or a `login` that returns it as `agent`.");
     const own = typeof token === "function" ? await token() : token;
     // A function is asked for each request, as the client does.
     if (login === undefined) return { name: named, token: own, renewAt: typeof token === "function" ? 0 : Infinity };

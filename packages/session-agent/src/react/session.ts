@@ -299,7 +299,7 @@ export class SessionStore extends Store<SessionView> {
       if (outgoing.message !== null) this.#change(outgoing, { stage: "unsent" });
       else {
         this.#drop(outgoing);
-        this.#error = new Error("The connection was lost before the agent had the request. Try again.");
+        this.#error = new Error("The connection was lost before the agent received the request. Try again.");
       }
     }
     for (const call of this.#decisions.keys()) this.#sendDecision(call);

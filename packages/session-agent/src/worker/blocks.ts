@@ -93,7 +93,7 @@ export class OwnBlocks {
         case "get":
           return Response.json(gotten(await provider.get?.(asked), asked.kind));
         case "set":
-          if (provider.set === undefined) return new Response("This block is only read.", { status: 405 });
+          if (provider.set === undefined) return new Response("This block is readonly.", { status: 405 });
           if (asked.key === undefined) await provider.set(asked.content ?? "", asked);
           else await provider.set(asked.key, asked.content ?? "", asked.description ?? asked.title ?? undefined, asked);
           return new Response(null, { status: 204 });
@@ -106,7 +106,8 @@ export class OwnBlocks {
             : Response.json(document);
         }
         case "delete":
-          if (provider.delete === undefined) return new Response("This block erases nothing.", { status: 405 });
+          if (provider.delete === undefined)
+            return new Response("This block's provider has no `delete`.", { status: 405 });
           return new Response(null, { status: (await provider.delete(asked.key ?? "", asked)) === false ? 404 : 204 });
         default:
           return new Response("There is no such request.", { status: 501 });

@@ -19,7 +19,7 @@ export function problemOfDate(
 export function problemOfModel({ specificationVersion }: { specificationVersion?: unknown }): string | null {
   const known: string[] = Object.values(VERSIONS.ai.majors);
   if (known.includes(specificationVersion as string)) return null;
-  return `\`model\` gave a model of the specification ${JSON.stringify(specificationVersion)}. ${taken()} ${advice(specificationVersion !== "v1" && specificationVersion !== undefined)}`;
+  return `\`model\` returned a model of the specification ${JSON.stringify(specificationVersion)}. ${taken()} ${advice(specificationVersion !== "v1" && specificationVersion !== undefined)}`;
 }
 
 /** The problem of a tool's version, or `null`. Version 4 called its schema `parameters`. */
@@ -37,7 +37,7 @@ export function problemOfTool({
 const MAJORS = Object.keys(VERSIONS.ai.majors);
 
 function taken(): string {
-  return `Session Agent takes those of \`ai\` ${MAJORS.slice(0, -1).join(", ")} and ${MAJORS.at(-1)}.`;
+  return `Session Agent supports those of \`ai\` ${MAJORS.slice(0, -1).join(", ")} and ${MAJORS.at(-1)}.`;
 }
 
 function advice(isNewer: boolean): string {

@@ -263,7 +263,7 @@ export class HookedObject {
     try {
       return await within(LISTING_MS, name, work);
     } catch (error) {
-      tell(`\`${name}\` failed, and what it gives is left out`, error);
+      tell(`\`${name}\` failed, so what it provides is left out`, error);
       return undefined;
     }
   }
@@ -333,7 +333,7 @@ export class HookedObject {
     try {
       // Asked for each answer: what a model holds may expire.
       const model = await within(LISTING_MS, "model", () => this.#hooks.model?.());
-      if (!isLanguageModel(model)) throw new TypeError("`model` gave no language model of the AI SDK");
+      if (!isLanguageModel(model)) throw new TypeError("`model` did not return an AI SDK language model");
       const problem = sayProblem(model);
       // The core then says that the log says why.
       if (problem !== null) return Response.json({ error: { message: problem } }, { status: 422 });
@@ -388,10 +388,10 @@ export class HookedObject {
 function grantText(grant: Grant): string {
   // Without a field, a grant allows much: `true` must not be read as one.
   if (typeof grant !== "object" || Array.isArray(grant))
-    throw new TypeError("it gave neither an object with the fields of `mintToken`, nor `null` or `undefined`");
+    throw new TypeError("it must return an object with the fields of `mintToken`, `null`, or `undefined`");
   const rights = JSON.parse(rightsText(grant, "grant")) as Grant;
   if (rights.limits !== undefined && rights.holder === undefined)
-    throw new TypeError("it gave `limits` without the `holder` whose turns they count");
+    throw new TypeError("it returned `limits` without a `holder`");
   return JSON.stringify({ expiresIn: SOCKET_S, ...rights });
 }
 

@@ -211,7 +211,7 @@ class Extensible extends Built {
     if (typeof answer === "string") return JSON.parse(answer);
     if (answer !== undefined) throw answer;
     throw new Error(
-      `\`${operation}\` has to wait for something here, and nothing may be waited for: call the operation and await it, as in \`await this.${operation}({ … })\`.`,
+      `\`${operation}\` has to wait for something here, and this synchronous method can't wait. Call the operation and await it, as in \`await this.${operation}({ … })\`.`,
     );
   }
 

@@ -23,6 +23,6 @@ export const open = (object: object, inside: Inside): void => void KNOWN.set(obj
 export function insideOf(object: object): Inside {
   const inside = KNOWN.get(object);
   if (inside === undefined)
-    throw new TypeError("This takes an object whose class extends `SessionAgent`: `this`, inside of the class.");
+    throw new TypeError("This requires an object whose class extends `SessionAgent`. Inside the class, pass `this`.");
   return inside;
 }

@@ -63,5 +63,5 @@ export function sayRight(operation: string, required: string[]): string {
   const order = ORDER[operation];
   const shown = `\`${operation}(${required.length === 0 ? "{}" : `{ ${required.join(", ")} }`})\``;
   const beside = order ? ` or \`${operation}(${order.map((field) => field.replace("...", "{ … }")).join(", ")})\`` : "";
-  return `\`${operation}\` takes an object of values that JSON has: ${shown}${beside}.`;
+  return `\`${operation}\` requires an object that contains only JSON values: ${shown}${beside}.`;
 }

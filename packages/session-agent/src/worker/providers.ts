@@ -64,7 +64,7 @@ abstract class OwnProvider {
   /** The label of the block, if it is known. */
   get label(): string {
     if (this.#label !== undefined) return this.#label;
-    throw new TypeError("This provider has no label yet. `withContext` gives it one.");
+    throw new TypeError("This provider has no label yet: pass it to `withContext`.");
   }
 
   /** Runs `work`. A block that is missing is defined first. */

@@ -45,7 +45,7 @@ function jsonOf(given: any, standard: any): object {
 
 function valueOf(outcome: any): unknown {
   if (outcome?.success === false)
-    throw new Error(`The arguments are wrong: ${outcome.error?.message ?? outcome.error}`);
+    throw new Error(`The arguments are invalid: ${outcome.error?.message ?? outcome.error}`);
   return outcome?.success === true ? outcome.value : outcome;
 }
 

@@ -225,7 +225,8 @@ export class Session extends Opening {
 
   /** Puts a summary over the messages that the function of `onCompaction` names. `null`: it named none. */
   async compact(): Promise<CompactResult | null> {
-    if (this.#compacts === undefined) throw new TypeError("`compact` needs the function that `onCompaction` sets.");
+    if (this.#compacts === undefined)
+      throw new TypeError("`compact` requires a function: set it with `onCompaction` first.");
     this.#tell("compacting");
     this.#inside.hooked.tellStatus(this.#id, "compacting");
     try {

@@ -58,7 +58,7 @@ export class OwnToolbox {
     for (const [name, tool] of Object.entries(tools as { [name: string]: OwnTool })) {
       try {
         if (typeof tool?.execute !== "function")
-          throw new TypeError("it has no `execute`; a page brings its own tools with its request");
+          throw new TypeError("it has no `execute`; a page must send its own tools with its request");
         const problem = problemOfTool(tool);
         if (problem !== null) throw new TypeError(problem);
         const schema = await within(SCHEMA_MS, "inputSchema", () => schemaOf(tool.inputSchema));
@@ -120,7 +120,7 @@ export class OwnToolbox {
         return await rule(input, { toolCallId: toolCallId ?? crypto.randomUUID(), messages: [], agent, sessionId });
       });
       if (typeof answer !== "boolean")
-        throw new TypeError(`it answered ${typeof answer}, and not \`true\` or \`false\``);
+        throw new TypeError(`it returned ${typeof answer} instead of \`true\` or \`false\``);
       return Response.json(answer);
     } catch (error) {
       tellOf(`\`needsApproval\` of the tool \`${name}\` failed, so the user must approve the call`, error);

@@ -50,5 +50,5 @@ async def chunks_of(response: httpx.Response) -> AsyncGenerator[ChatChunk, None]
     finally:
         await response.aclose()
     raise NetworkError(
-        "The connection ended before the answer did. `resume_chat` gives the whole answer.", operation="chat"
+        "The connection ended before the answer was complete. Call `resume_chat` to get the complete answer.", operation="chat"
     )

@@ -44,7 +44,7 @@ class AsyncConnection:
         """Runs an operation. `may_repeat`: running it twice is as good as once."""
         # The name stands in an address, where others than names lead elsewhere.
         if not OPERATION_NAME.fullmatch(operation):
-            raise ValueError("An operation's name is letters and digits, as in `loadEvents`.")
+            raise ValueError("An operation's name must consist of letters and digits, as in `loadEvents`.")
         content = json_of(body)
 
         async def attempt() -> Any:

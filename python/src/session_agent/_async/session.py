@@ -47,7 +47,7 @@ class AsyncSessionClient(AsyncSessionOperations):
         operate: Callable[[AsyncConnection, str, Mapping[str, Any], CallOptions], AsyncOutcome[Any]],
     ) -> None:
         if not isinstance(id, str) or id == "":  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ValueError("A session is named by its id, a text.")
+            raise ValueError("A session's id must be a string that is not empty.")
         self.id = id
         self._connection = connection
         self._operate = operate

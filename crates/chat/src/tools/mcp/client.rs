@@ -243,7 +243,7 @@ impl ServerClient<'_> {
                 .checked_sub(bytes)
                 .ok_or(ServerFailure::Nonsense("lists too many tools"))?;
             let page = json::decode::<Page>(answered.result.get())
-                .map_err(|_| ServerFailure::Nonsense("answered `tools/list` without a list"))?;
+                .map_err(|_| ServerFailure::Nonsense("returned no list for `tools/list`"))?;
             listed.extend(page.tools);
             if listed.len() > MAX_LISTED {
                 break;

@@ -239,8 +239,7 @@ impl MemoryImport {
         if is_removed && self.session_id.is_some() {
             return Err(Error::invalid(
                 "removed",
-                "A session has no deployed blocks, so it can't remove any. Delete `removed` from \
-                 the line.",
+                "A session has no deployed blocks to remove. Delete `removed` from the line.",
             ));
         }
         let mut block = line.into_definition(self.session_id.as_ref())?;
@@ -298,8 +297,8 @@ impl MemoryImport {
             return Err(Error::invalid(
                 key,
                 format!(
-                    "`{}` lines must be ordered by their block and then by their `{key}`, each \
-                     once.",
+                    "`{}` lines must be sorted by block and then by `{key}`, without \
+                     duplicates.",
                     kind.name()
                 ),
             ));
@@ -365,7 +364,7 @@ impl MemoryImport {
                 Some(session_id) => loaded::restore(db, session_id, loaded, *loaded_at),
                 None => Err(Error::invalid(
                     "type",
-                    "Documents are loaded in sessions. The agent has no `loaded` line.",
+                    "Only a session can have `loaded` lines: documents are loaded in sessions, not in the agent.",
                 )),
             },
             PendingMemoryLine::Prompt(line) => {
@@ -399,9 +398,9 @@ fn too_many(field: &str, most: i64, kind: LineKind) -> Error {
             )
         }
         LineKind::Block | LineKind::Loaded => {
-            format!("A session can have {most} `{name}` lines.")
+            format!("A session can have at most {most} `{name}` lines.")
         }
-        _ => format!("A block can have {most} `{name}` lines."),
+        _ => format!("A block can have at most {most} `{name}` lines."),
     };
     Error::invalid(field, format!("{message} An export never writes more."))
 }

@@ -227,7 +227,7 @@ impl SkillLine {
         if !document.description.as_ref().is_none_or(is_clipped) {
             return Err(Error::invalid(
                 "description",
-                "`description` must be a single line, no longer than a listing shows.",
+                "`description` must be a single line that is short enough for the prompt's list of documents.",
             ));
         }
         Ok((self.block, document, note))

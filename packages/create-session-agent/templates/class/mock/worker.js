@@ -1,5 +1,5 @@
-// The Worker of the tests: yours, with a model that needs no key. It repeats what it is told, and
-// remembers what begins with "Remember".
+// The Worker for the tests: your own, with a model that needs no key. It repeats the user's text, and stores
+// texts that begin with "Remember".
 
 import { mockModel } from "session-agent/testing";
 import worker, { Assistant as Own } from "../src/index.ts";

@@ -17,7 +17,7 @@ export class Assistant extends SessionAgent<Env> {
     return "demo";
   }
 
-  /** The tools of the model. They run here, in the object. */
+  /** The tools that the model can call. They run here, in the Durable Object. */
   tools() {
     return {
       clock: tool({
@@ -37,7 +37,7 @@ export class Assistant extends SessionAgent<Env> {
         kind: "writable" as const,
         description: "What matters in every conversation",
         maxTokens: 1100,
-        // Other conversations know of a change in their next turn.
+        // After a change, other conversations see the new text in their next turn.
         whenChanged: "remind" as const,
       },
       { label: "facts", kind: "searchable" as const, description: "Learned facts about the user" },
@@ -45,26 +45,26 @@ export class Assistant extends SessionAgent<Env> {
   }
 
   /**
-   * The rights of each caller. Each user has the agent of this name, and nobody else has it. So a
-   * conversation may write the agent's memory (`agentMemory`), and what is learnt of it becomes a
-   * fact at once. Where several people share an agent, leave `agentMemory` out.
+   * The rights of each caller. Each user has one agent, named after them, which nobody else may use. So a
+   * conversation may write the agent's memory (`agentMemory`), and facts learned from it are stored at once. If
+   * several people share an agent, leave `agentMemory` out.
    */
   async authorize(request: Request) {
     const user = await userOf(request);
-    // Nobody is logged in: the Worker's own rules decide. A token opens the console, and
-    // `npm run dev` lets everybody on this machine in.
+    // If nobody is logged in, the default rules apply: a token gives access, as for the console, and with
+    // `npm run dev` everybody on this machine has access.
     if (user === null) return undefined;
     if (user !== this.ctx.id.name) return null;
     return { preset: "chat" as const, sessionId: "chat", allow: { agentMemory: true } };
   }
 
-  /** A method of your own, for your other Workers. Inside, operations have all rights. */
+  /** Your own method, which your other Workers can call. Operations called inside the class have all rights. */
   async remember(text: string) {
     return await this.setEntry({ label: "facts", key: crypto.randomUUID(), content: text });
   }
 }
 
-/** The answer of a deployed Worker until it has a login. */
+/** The error that a deployed Worker returns until it has a login. */
 class NoLogin extends Error {
   override message =
     "This Worker has no login yet, so it refuses all requests. Its placeholder accepts any cookie `user=…`, and works on localhost only. Write your own login in `userOf` in src/index.ts: verify a session cookie that you signed, or a JWT.";
@@ -72,7 +72,7 @@ class NoLogin extends Error {
 
 /** The user who is logged in, or `null`. Put your own login here. */
 async function userOf(request: Request): Promise<string | null> {
-  // placeholder-login: believes what anybody says. `npm run deploy` refuses while this line is here.
+  // placeholder-login: trusts any cookie. `npm run deploy` refuses while this line is here.
   if (!["localhost", "127.0.0.1", "[::1]"].includes(new URL(request.url).hostname)) throw new NoLogin();
   return /(?:^|; )user=(\w+)(?:;|$)/.exec(request.headers.get("cookie") ?? "")?.[1] ?? null;
 }

@@ -1,11 +1,11 @@
-// The Worker on the runtime of production, without an account and without a key: the configuration of
+// Tests the Worker on the production runtime, without an account and without a key: the configuration of
 // wrangler.toml, and the class of mock/worker.js, whose model is a mock.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createTestHarness, unstable_readConfig } from "wrangler";
 
-// An inline configuration has no place for cron triggers.
+// An inline configuration can't contain cron triggers.
 const { triggers, ...config } = unstable_readConfig({ config: "wrangler.toml" });
 const server = createTestHarness({ workers: [{ config: { ...config, main: "mock/worker.js" } }] });
 before(() => server.listen());
@@ -20,7 +20,7 @@ const ask = (operation, input, user) =>
 
 const say = (text) => ({ id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] });
 
-test("who_is_logged_in_talks_to_their_agent_and_nobody_else_does", async () => {
+test("only_a_logged_in_user_can_talk_to_their_agent", async () => {
   const answer = await ask("runTurn", { sessionId: "chat", message: say("Hello") }, "ann");
   assert.equal(answer.status, 200);
   const { message } = await answer.json();

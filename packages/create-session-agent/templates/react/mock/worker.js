@@ -1,4 +1,4 @@
-// The Worker of the tests: yours, with a model that needs no key and repeats what it is told.
+// The Worker for the tests: your own, with a model that needs no key and repeats the user's text.
 
 import { mockModel } from "session-agent/testing";
 import worker, { Assistant as Own } from "../src/worker.ts";

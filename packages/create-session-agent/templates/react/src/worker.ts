@@ -12,7 +12,7 @@ interface Env {
 /** The page asks for a new token before the old one expires. */
 const TOKEN_SECONDS = 900;
 
-/** What the page does with the visitor's agent. A token allows nothing else. */
+/** The operations that the page uses. The visitor's token allows nothing else. */
 const OPERATIONS = [
   // Chats
   ...["listSessions", "updateSession", "getHistory", "loadEvents", "getBranches", "setLeaf"],
@@ -21,20 +21,20 @@ const OPERATIONS = [
   ...["getBlocks", "setBlock", "listEntries", "deleteEntry", "getProposals", "decideProposal"],
 ];
 
-/** The cookie's name. Over HTTPS no other host, a subdomain for instance, can set a cookie of this name. */
+/** The cookie's name. Over HTTPS, no other host, not even a subdomain, can set a cookie with the prefix `__Host-`. */
 const SECURE_COOKIE = "__Host-visitor";
 const LOCAL_COOKIE = "visitor";
 const VISITOR = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export class Assistant extends SessionAgent<Env> {
-  // The model of the AI SDK that answers. `npm install @ai-sdk/openai`, write the key into `.dev.vars`
+  // To use a model of the AI SDK, run `npm install @ai-sdk/openai`, write the key into `.dev.vars`
   // as `OPENAI_API_KEY=…`, and add
   //
   //   model() { return openai("gpt-5-mini"); }
   //
-  // Without this method: Workers AI where it is bound, or a demo that needs no account.
+  // Without this method, the agent uses Workers AI if it is bound, and else a demo that needs no account.
 
-  /** The tools of the model. They run here, in the object. */
+  /** The tools that the model can call. They run here, in the Durable Object. */
   tools() {
     return {
       clock: tool({
@@ -61,7 +61,7 @@ export class Assistant extends SessionAgent<Env> {
         kind: "writable" as const,
         description: "What matters in every conversation",
         maxTokens: 1100,
-        // Other conversations know of a change in their next turn.
+        // After a change, other conversations see the new text in their next turn.
         whenChanged: "remind" as const,
       },
       { label: "facts", kind: "searchable" as const, description: "Learned facts about the user" },
@@ -73,12 +73,12 @@ export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     const { pathname } = new URL(request.url);
     if (pathname === "/api/login" && request.method === "POST") return await login(request, env);
-    // The object asks for the token itself.
+    // The Durable Object checks the token.
     return (await routeSessionAgent(request, env)) ?? new Response("Not found.\n", { status: 404 });
   },
 };
 
-/** A token for the visitor's own agent. Put your own login here: who knows the cookie is the visitor. */
+/** Returns a token for the visitor's own agent. Put your own login here: this one trusts anyone who has the cookie. */
 async function login(request: Request, env: Env): Promise<Response> {
   if (!isOurPage(request)) return refuse(403, "Only this page logs in here.");
   const isSecure = request.url.startsWith("https:");
@@ -99,27 +99,27 @@ async function login(request: Request, env: Env): Promise<Response> {
   }
 }
 
-/** Whether the page is this Worker's own: another site's could make a visitor somebody else. */
+/** Whether the request comes from this Worker's own page: another site could log a visitor in as somebody else. */
 function isOurPage(request: Request): boolean {
   const site = request.headers.get("sec-fetch-site");
   if (site !== null) return site === "same-origin";
-  // Of an older browser, and of what is none.
+  // Older browsers, and programs that are not browsers, don't send `sec-fetch-site`.
   const page = request.headers.get("origin");
   return page === null || page === new URL(request.url).origin;
 }
 
-/** The cookie's value, if it has the form of the login's. */
+/** The cookie's value, if it looks like one that `login` set. */
 function cookieOf(request: Request, name: string): string | undefined {
   const cookies = (request.headers.get("cookie") ?? "").split("; ").map((cookie) => cookie.split("="));
-  // Of two cookies of one name, nobody knows which is ours.
+  // If there are two cookies of this name, it is unknown which one is ours.
   const [value, ...others] = cookies.filter(([named]) => named === name).map(([, value]) => value ?? "");
   return value !== undefined && others.length === 0 && VISITOR.test(value) ? value : undefined;
 }
 
 /**
- * The name of a visitor's agent. It stands in addresses, logs and spans, and tools and webhooks are
- * told it. The cookie is what lets a visitor in, so the name only follows from it: an HMAC, whose key
- * is the cookie's random number. Nobody computes the cookie from the name.
+ * The name of a visitor's agent. It appears in URLs, logs and spans, and tools and webhooks receive it. The
+ * cookie works like a password, so the name must not reveal it: the name is an HMAC with the cookie's random
+ * value as its key, from which the cookie can't be computed.
  */
 async function agentOf(visitor: string): Promise<string> {
   const bytes = (text: string) => new TextEncoder().encode(text);
@@ -129,7 +129,7 @@ async function agentOf(visitor: string): Promise<string> {
   return `visitor:${[...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
-/** A sentence for the page. */
+/** An error with a message for the page. */
 function refuse(status: number, message: string): Response {
   return Response.json({ error: { message } }, { status });
 }

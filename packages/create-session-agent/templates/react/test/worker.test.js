@@ -1,12 +1,12 @@
-// The Worker on the runtime of production, without an account and without a key: the configuration of
+// Tests the Worker on the production runtime, without an account and without a key: the configuration of
 // wrangler.toml, without its page, and the class of mock/worker.js, whose model is a mock.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createTestHarness, unstable_readConfig } from "wrangler";
 
-// An inline configuration has no place for cron triggers.
-// The page is built by `npm run build`, and nothing is asked of it here.
+// An inline configuration can't contain cron triggers.
+// The page, which `npm run build` builds, is not tested here.
 const { triggers, build, assets, ...config } = unstable_readConfig({ config: "wrangler.toml" });
 const vars = { ...config.vars, SESSION_AGENT_TOKEN: "the secret of the tests, long enough" };
 const server = createTestHarness({ workers: [{ config: { ...config, main: "mock/worker.js", vars } }] });

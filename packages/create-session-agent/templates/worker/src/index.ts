@@ -1,3 +1,3 @@
-// Session Agent as it is: every agent is at /agents/session-agent/{name}/…, and the console
+// The unmodified Session Agent: every agent is at /agents/session-agent/{name}/…, and the console
 // at /. Other Workers bind this one as a service.
 export { default, SessionAgent } from "session-agent/worker";

@@ -1,5 +1,5 @@
-// The Worker on the runtime of production, without an account. The built-in demo is the model,
-// whatever MODEL you deploy.
+// Tests the Worker on the production runtime, without an account. The model is the built-in demo, whatever
+// MODEL is deployed.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -7,7 +7,7 @@ import { createTestHarness, unstable_readConfig } from "wrangler";
 
 const SECRET = "the secret of the tests, long enough";
 
-// An inline configuration has no place for cron triggers.
+// An inline configuration can't contain cron triggers.
 const { triggers, ...config } = unstable_readConfig({ config: "wrangler.toml" });
 const vars = { ...config.vars, MODEL: "demo", SESSION_AGENT_TOKEN: SECRET };
 const server = createTestHarness({ workers: [{ config: { ...config, vars } }] });
@@ -21,7 +21,7 @@ const ask = (operation, input, token = SECRET) =>
     body: JSON.stringify(input),
   });
 
-test("who_has_the_secret_talks_to_an_agent_and_nobody_else_does", async () => {
+test("only_the_holder_of_the_secret_can_talk_to_an_agent", async () => {
   const message = { id: "1", role: "user", parts: [{ type: "text", text: "Hello" }] };
   const answer = await ask("runTurn", { sessionId: "chat", message });
   assert.equal(answer.status, 200);

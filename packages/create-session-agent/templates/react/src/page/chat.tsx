@@ -1,4 +1,4 @@
-// One chat, live: `useSession` tells what is said, here and in other tabs.
+// One chat, live: `useSession` returns its messages, including those from other tabs.
 
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { type AgentHandle, type ChatMessage, Markdown, useSession, visibleInput } from "session-agent/react";
@@ -9,7 +9,7 @@ const TITLE_CHARS = 60;
 interface Props {
   agent: AgentHandle;
   sessionId: string;
-  /** Whether the chat is in the list, and has no title. */
+  /** Whether the chat is in the list but has no title yet. */
   isUnnamed: boolean;
   rename: (sessionId: string, name: string) => unknown;
 }
@@ -57,9 +57,7 @@ export function Chat({ agent, sessionId, isUnnamed, rename }: Props) {
                 approve={approve}
               />
             ))}
-            {message.delivery && (
-              <small>{message.delivery === "waiting" ? "Waits for its turn" : "Is being sent"}</small>
-            )}
+            {message.delivery && <small>{message.delivery === "waiting" ? "Queued" : "Sending…"}</small>}
             {message.failure && (
               <p className="notice">
                 <span>{message.failure.message}</span>
@@ -86,12 +84,14 @@ export function Chat({ agent, sessionId, isUnnamed, rename }: Props) {
           ))}
         </p>
       )}
-      {connection === "offline" && <p role="alert">The agent can't be reached. Messages wait for the connection.</p>}
+      {connection === "offline" && (
+        <p role="alert">The agent can't be reached. Messages will be sent when the connection returns.</p>
+      )}
       {error && <p role="alert">{error.message}</p>}
       <form onSubmit={submit}>
         <input
           aria-label="Message"
-          placeholder="Say something"
+          placeholder="Write a message"
           value={text}
           onChange={({ target }) => setText(target.value)}
         />

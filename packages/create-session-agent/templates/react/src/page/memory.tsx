@@ -1,4 +1,4 @@
-// What the agent remembers of its visitor, live. The visitor may correct it.
+// What the agent remembers about its visitor, live. The visitor can correct it.
 
 import { type AgentHandle, useMemory, useProposals } from "session-agent/react";
 
@@ -13,7 +13,7 @@ export function Memory({ agent }: { agent: AgentHandle }) {
       {blocks
         .filter(({ kind }) => kind === "writable")
         .map(({ label, description, content, version }) => (
-          // A newer version replaces what is in the field.
+          // The key makes React replace the field when there is a newer version.
           <label key={`${label} ${version}`}>
             {description ?? label}
             <textarea
