@@ -376,16 +376,25 @@ mod tests {
             (json!({"a": mark("null", "A")}), None),
             (json!({"a": mark("number", "A")}), None),
             (json!({"a": {"x-mcp-header": "A"}}), None),
-            (json!({"a": {"type": ["string"], "x-mcp-header": "A"}}), None),
+            (
+                json!({"a": {"type": ["string"], "x-mcp-header": "A"}}),
+                None,
+            ),
             (json!({"a": {"type": "string", "x-mcp-header": 1}}), None),
-            (json!({"a": mark("string", "Aa"), "b": mark("string", "aA")}), None),
+            (
+                json!({"a": mark("string", "Aa"), "b": mark("string", "aA")}),
+                None,
+            ),
             (json!({"a": mark("string", "A b")}), None),
             (json!({"a": mark("string", "A:b")}), None),
             (json!({"a": mark("string", "R\u{e9}gion")}), None),
             (json!({"a": mark("string", "A\tb")}), None),
             (json!({"a": mark("string", "A\r\nx: y")}), None),
             (json!({"a": mark("string", &"x".repeat(65))}), None),
-            (json!({"a": {"type": "object", "properties": {"b": mark("string", "B")}}}), None),
+            (
+                json!({"a": {"type": "object", "properties": {"b": mark("string", "B")}}}),
+                None,
+            ),
         ] {
             let listing = read(&marked(properties.clone()), 10);
             let found = listing.tools.first().map(|tool| json!(tool.headers));
