@@ -307,7 +307,7 @@ test("an_error_reads_well_in_a_terminal", async () => {
 test("what_is_not_a_target_or_a_name_is_said_at_once", () => {
   assert.throws(() => sessionAgent(undefined, "a"), /service binding, a Durable Object namespace, or a URL/);
   assert.throws(() => sessionAgent("https://x.example", ""), /the agent's name/);
-  assert.throws(() => sessionAgent("https://x.example", "a").session(""), /by its id/);
+  assert.throws(() => sessionAgent("https://x.example", "a").session(""), /A session's id must be a string/);
 });
 
 // Requests.

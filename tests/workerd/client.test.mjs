@@ -569,7 +569,7 @@ test("a_chat_that_is_cut_off_says_so", async () => {
     async () => {
       for await (const chunk of sessionAgent(url, "x", {}).session("s").chat("Hello")) chunks.push(chunk);
     },
-    { name: "NetworkError", message: /ended before the answer did/ },
+    { name: "NetworkError", message: /ended before the answer was complete/ },
   );
   assert.deepEqual(chunks, [{ type: "start" }]);
 });
