@@ -68,10 +68,10 @@ impl Operation for LoadForeignRows {
 /// Mints a token for a browser: for this agent, valid for `expiresIn` seconds, and limited to its
 /// session and its operations.
 ///
-/// `preset` and `operations` add up. Without either, the token runs every operation except those
-/// that need the secret or must be named. In any case, the holder may write only user messages, and
-/// may choose neither the model nor the system prompt, unless `allow` permits it. An omitted field
-/// allows more than a present one, so no field may be `null`.
+/// The operations of `preset` and `operations` are combined. Without either, the token runs every
+/// operation except those that need the secret or must be named. In any case, the holder may write
+/// only user messages, and may choose neither the model nor the system prompt, unless `allow`
+/// permits it. An omitted field allows more than a present one, so no field may be `null`.
 ///
 /// Requires the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -173,7 +173,7 @@ impl Operation for Destroy {
     const READS: bool = false;
 }
 
-/// The permissions of a token beyond its operations. Each permission is off unless it is given.
+/// The permissions of a token beyond its operations. Each permission is off unless it is granted.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -276,7 +276,7 @@ pub struct Destroyed {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct FailedCallback {
-    /// The delivery's id, which every try had. A caller without the secret is shown only its
+    /// The delivery's id, the same for every attempt. A caller without the secret is shown only its
     /// beginning, which no request can use.
     pub id: String,
     pub attempts: i64,

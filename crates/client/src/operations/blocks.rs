@@ -176,7 +176,8 @@ impl Operation for GetBlock {
 
 /// Shows all blocks of the agent, or of one session, in the order of their definition.
 ///
-/// More than 4 MiB of blocks are refused: `getBlock` reads each block by itself.
+/// If the blocks have more than 4 MiB in total, the call is refused. Then read them one by one with
+/// `getBlock`.
 ///
 /// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]

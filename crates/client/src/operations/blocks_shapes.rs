@@ -45,8 +45,9 @@ pub struct Block {
     pub retention: Option<BlockRetention>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// The source of a readonly or writable block's text, if it is not the operator who wrote it by
-    /// an operation, or the model by its tool. Prompts quote what comes from a tool or a file.
+    /// The source of a readonly or writable block's text. Absent if the operator wrote the text
+    /// through an operation, or the model with its tool. Prompts quote text that comes from a tool
+    /// or a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text_source: Option<Origin>,
     /// The reason why the content is missing: the block's source did not provide it.
@@ -187,8 +188,8 @@ pub struct Version {
     /// The custom data of the entry or the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
-    /// The source of the text. Absent for a block's text: a model wrote it if a tool did, and
-    /// else the operator.
+    /// The source of the text. For a block's text, it can be absent: then a model wrote it if
+    /// `writtenBy` is `tool`, and otherwise the operator did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]

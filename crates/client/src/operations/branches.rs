@@ -9,7 +9,8 @@ use crate::operation::Operation;
 
 /// Reads the messages that directly follow a message: its branches.
 ///
-/// More than 4 MiB of branches are refused. `getMessage` reads them one by one.
+/// If the branches have more than 4 MiB in total, the call is refused. Then read them one by one
+/// with `getMessage`.
 ///
 /// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

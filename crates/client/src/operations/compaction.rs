@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::operation::Operation;
 
-/// Sets when and how far conversations are compacted. Fields that are left out stay.
+/// Sets when and how far conversations are compacted. Omitted fields are unchanged.
 ///
 /// With `sessionId`, the settings apply to that session; without it, to all sessions that don't
 /// have their own.

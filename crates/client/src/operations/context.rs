@@ -33,7 +33,7 @@ pub struct BuildWorkingContext {
     /// The provider whose format `modelInput` has. If omitted, there is no `modelInput`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Provider>,
-    /// In how many of the newest messages files are sent. Older files are only named. If omitted:
+    /// The number of newest messages whose files are sent. Older files are only named. If omitted:
     /// the agent's `keepMedia`.
     /// Default: `4`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,8 +50,8 @@ pub struct BuildWorkingContext {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<i64>,
     /// Puts the frozen prompt first, and gives the memory's tools and reminder: in
-    /// `modelInput`, or in `tools` and `reminder`. If no prompt is frozen yet, it is
-    /// frozen, if the caller may do that.
+    /// `modelInput`, or in `tools` and `reminder`. If no prompt is frozen yet, one is frozen now,
+    /// provided that the caller has the right to.
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<bool>,

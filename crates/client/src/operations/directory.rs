@@ -51,8 +51,9 @@ impl Operation for ListAgents {
 /// Searches up to 32 agents whose names start with the prefix: each agent searches separately, as
 /// `search` does.
 ///
-/// The scores of two agents can't be compared. So the best results of all agents come first, then
-/// the second ones of all, and so on; among these, those with more of the words.
+/// The scores of two agents can't be compared. So the best result of every agent comes first, then
+/// every second-best result, and so on. At the same rank, results that contain more of the words
+/// come first.
 ///
 /// Requires the secret.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -167,7 +168,7 @@ impl Operation for EraseAgents {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct AgentPage {
-    /// In the order of their names' bytes.
+    /// Sorted by name, byte by byte.
     pub agents: Vec<ListedAgent>,
     /// For the next page; `null` at the end.
     pub cursor: Option<String>,

@@ -438,7 +438,7 @@ pub struct FoundEntry {
     /// The custom data of the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
-    /// The source of the text. Absent: a service keeps the entry.
+    /// The source of the text. Absent if a service stores the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -451,7 +451,7 @@ pub struct FoundEntry {
     pub supersedes: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// The time when the text was written. Absent: a service keeps the entry.
+    /// The time when the text was written. Absent if a service stores the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<i64>,
     /// The time from which the fact is true, as given by the writer.

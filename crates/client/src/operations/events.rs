@@ -273,7 +273,7 @@ pub struct NewEvent {
     /// Ignored: the log numbers its events. Accepted so that a loaded event can be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<i64>,
-    /// Ignored: the call's `sessionId` counts. Accepted so that a loaded event can be sent.
+    /// Ignored: the call's `sessionId` applies. Accepted so that a loaded event can be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Only with `tool_result`: the id of the call that this result answers.

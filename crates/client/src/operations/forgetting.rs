@@ -22,8 +22,8 @@ use crate::operation::Operation;
 pub struct FindMentions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Events, by their ids: found are these events in all sessions, the summaries that
-    /// cover them, and the memory that models wrote in them.
+    /// The ids of events. Finds these events in all sessions, the summaries that cover them, and
+    /// the memory that models wrote in them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ids: Option<Vec<String>>,
     /// Default: `50`.
@@ -93,7 +93,7 @@ impl Operation for Erase {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct VerifyReceipt {
-    /// The receipt, as the answer of the deletion had it. Other fields of that answer are
+    /// The receipt, exactly as the deletion returned it. Other fields of that answer are
     /// ignored.
     pub receipt: Receipt,
 }

@@ -126,7 +126,7 @@ words! {
         OverlayEdgeMissing = "overlay_edge_missing",
         /// The events of the summary's range are not on one path.
         OverlayOffPath = "overlay_off_path",
-        /// The summary's range follows another event than its first event does.
+        /// The event before the summary's range is recorded wrongly.
         OverlayAboveWrong = "overlay_above_wrong",
         /// A column of the block's definition is not the JSON that it must be.
         BlockDamaged = "block_damaged",
@@ -134,7 +134,7 @@ words! {
         VersionNumberWrong = "version_number_wrong",
         /// The record of the writer of an entry, a document or a version is not valid JSON.
         NoteDamaged = "note_damaged",
-        /// The version is in the slot of another version.
+        /// The version is stored in the place of another version.
         VersionMisplaced = "version_misplaced",
         /// An earlier version has the number of the newest or a higher one.
         VersionNotNewest = "version_not_newest",

@@ -240,7 +240,7 @@ pub struct UiMessage {
     pub id: String,
     pub role: UiMessageRole,
     pub parts: Vec<Object>,
-    /// Milliseconds since the epoch. A `createdAt` of another type, such as a text, is
+    /// Milliseconds since the epoch. A `createdAt` that is not a number, such as a text, is
     /// shown as it was appended.
     pub created_at: Value,
     #[serde(skip_serializing_if = "Option::is_none")]

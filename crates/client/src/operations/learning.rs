@@ -129,7 +129,7 @@ impl Operation for GetProposals {
 /// Approves or rejects changes that a model proposed: all pending ones, or those in `changes`.
 /// Either all of them are decided or none.
 ///
-/// An entry that was written since the proposal is `version_conflict`.
+/// If an entry has changed since the proposal was made, the call fails with `version_conflict`.
 ///
 /// Not available to a token for one session. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -249,7 +249,7 @@ words! {
     }
 }
 
-/// A change that is decided on. Another text for it is the caller's own: its source becomes
+/// A change to approve or reject. Another text for it is the caller's own: its source becomes
 /// `operator`, or `user` for a caller with a minted token.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -375,7 +375,7 @@ words! {
     pub enum ProposalKind {
         /// A conversation.
         Learn = "learn",
-        /// The memory itself, which was put in order.
+        /// The memory itself, by consolidation.
         Consolidate = "consolidate",
     }
 }

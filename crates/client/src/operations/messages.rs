@@ -281,7 +281,7 @@ pub struct GetHistory {
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_model: Option<bool>,
-    /// With `forModel`: in how many of the newest messages files are sent. If omitted: the
+    /// With `forModel`: the number of newest messages whose files are sent. If omitted: the
     /// agent's `keepMedia`.
     /// Default: `4`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -461,7 +461,7 @@ pub struct HistoryPage {
 }
 
 words! {
-    /// The sender of a message. A `client` may not set the fields that only a server knows.
+    /// The sender of a message. A `client` can't set the fields that only a server may set.
     pub enum MessageSource {
         Client = "client",
         Server = "server",

@@ -91,7 +91,7 @@ pub struct Hit {
     /// The positions of the matching words in the snippet: the start and end of each word,
     /// in UTF-16 units.
     pub highlights: Vec<[i64; 2]>,
-    /// Compares the results of one search. Scores of different searches cannot be
+    /// Can be used to compare the results of one search. Scores of different searches can't be
     /// compared.
     pub score: f64,
 }

@@ -364,9 +364,9 @@ impl Operation for AddUsage {
 
 /// Shows usage by turn, by day or by model; of a session, or of the whole agent.
 ///
-/// Summaries and reported usage count in days and models. If the request has no session, turns are
-/// listed session by session. A page reads at most 1,000 events, so it may be empty and still have
-/// a `cursor`.
+/// The usage of summaries and reported usage are included by day and by model, but not by turn. If
+/// the request has no session, turns are listed session by session. A page reads at most 1,000
+/// events, so it may be empty and still have a `cursor`.
 ///
 /// A token for one session can run it on that session only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -417,7 +417,7 @@ impl Operation for GetUsage {
 /// Lists completed turns, newest first: of a session, or of the whole agent.
 ///
 /// A turn contains when it ran, who started it, each model request and tool call with its times,
-/// the parts of the context, the usage, and the reason of a failure. It never contains the text of
+/// the parts of the context, the usage, and the reason for a failure. It never contains the text of
 /// a message, an argument or an output. Running turns are not listed.  A page reads at most 1,000
 /// events, so it may be short, or empty, and still have a `cursor`. A session stores the records of
 /// its 16 newest failed turns, even without output, and of the 16 newest others that ended without

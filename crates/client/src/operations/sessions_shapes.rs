@@ -90,7 +90,7 @@ pub struct LastLearningError {
     pub attempts: i64,
 }
 
-/// The reason of a failure: a code of this Worker's errors, and a sentence.
+/// The reason for a failure: an error code of this Worker, and a sentence.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
@@ -117,10 +117,10 @@ pub struct Session {
     /// `listSessions` only: the stored metadata is damaged and shown as `null`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corrupt: Option<bool>,
-    /// Present while the last attempt to compact is a failed attempt.
+    /// Present if the last attempt to compact failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_compaction_error: Option<LastCompactionError>,
-    /// Present while the last learning pass over the session failed.
+    /// Present if the last learning pass over the session failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_learning_error: Option<LastLearningError>,
     /// Present if `true`: retention deletes nothing of this session.
@@ -129,7 +129,7 @@ pub struct Session {
     /// The session's own retention rules, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
-    /// Present where there are any.
+    /// Present if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
 }
@@ -188,7 +188,7 @@ pub struct ShownTurn {
     pub usage: TurnUsage,
     /// The requests to models, in order.
     pub steps: Vec<StepRecord>,
-    /// The number of the oldest steps that have no entry.
+    /// The number of oldest steps that are left out of `steps`.
     pub omitted_steps: i64,
     /// Compactions that shortened the context during the turn.
     pub compactions: Vec<CompactionRecord>,
@@ -223,9 +223,9 @@ pub struct StepRecord {
     pub failure: Option<RecordedFailure>,
     /// The parts of the request. `null`: the step ended before the request was made.
     pub context: Option<ContextRecord>,
-    /// The calls that the answer asked for, in order.
+    /// The tool calls in the answer, in order.
     pub tools: Vec<ToolRecord>,
-    /// The number of calls that have no entry.
+    /// The number of calls that are left out of `tools`.
     pub omitted_tools: i64,
     /// The model that answered, as the provider names it: often a dated version of `model`. Absent:
     /// the provider did not name one.

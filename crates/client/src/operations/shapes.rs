@@ -34,7 +34,7 @@ pub struct AppendedEvent {
 pub struct Erased {
     /// Events of logs.
     pub events: i64,
-    /// Summaries that covered erased events, or that were named themselves.
+    /// Summaries that covered erased events, or that the request listed.
     pub summaries: i64,
     /// Media that no other event of its session used.
     pub media: i64,

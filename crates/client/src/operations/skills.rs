@@ -194,7 +194,7 @@ impl Operation for ListSkills {
 
 /// Loads a document into a session's context, until it is unloaded.
 ///
-/// A document that is loaded twice is there once. Without `sessionId`, the document is only shown.
+/// Loading a document again has no further effect. Without `sessionId`, the document is only shown.
 ///
 /// A token for one session can run it on that session only. A minted token must name it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -204,7 +204,7 @@ pub struct LoadSkill {
     /// A block of the session or of the agent.
     pub label: String,
     pub key: String,
-    /// The document is only shown, also where a session is named.
+    /// Only shows the document, even if `sessionId` is set.
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<bool>,

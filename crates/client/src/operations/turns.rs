@@ -133,7 +133,7 @@ impl Operation for CancelTurn {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct DefineTool {
-    /// 1 to 64 letters, digits, `_` or `-`; of a server 1 to 32.
+    /// 1 to 64 letters, digits, `_` or `-`; for a server, 1 to 32.
     pub name: String,
     /// The description of the tool. A server describes its tools itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -218,7 +218,8 @@ impl Operation for DefineTool {
 #[serde(rename_all = "camelCase")]
 pub struct RemoveTool {
     pub name: String,
-    /// Shows a deployed tool again that was removed from this agent, and removes nothing.
+    /// Instead of removing a tool, shows a deployed tool again that was removed from this agent
+    /// earlier.
     /// Default: `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restore: Option<bool>,
@@ -434,8 +435,8 @@ pub struct ShownTool {
     /// The headers of each call. A secret is shown by its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headers: Option<BTreeMap<String, String>>,
-    /// Set if the server brought the tool, or changed it, after `defineTool`: the tool
-    /// needs approval until `defineTool` is called again.
+    /// Set if the server added or changed the tool after `defineTool`: calls need approval until
+    /// `defineTool` is called again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_changed: Option<bool>,
     /// Set if the tool is deployed: by the class's code, or by the defaults for every
@@ -444,7 +445,7 @@ pub struct ShownTool {
     pub is_deployed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<i64>,
-    /// The server that brought the tool, by the name that `defineTool` gave it.
+    /// The server that the tool comes from, by the name given to `defineTool`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

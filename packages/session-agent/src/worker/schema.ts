@@ -55,5 +55,5 @@ function checked(outcome: any): unknown {
     const at = path.map((step: any) => (typeof step === "object" ? step.key : step)).join(".");
     return at === "" ? message : `${at}: ${message}`;
   });
-  throw new Error(`The arguments are wrong: ${told.join("; ")}`);
+  throw new Error(`The arguments are invalid: ${told.join("; ")}`);
 }
