@@ -110,7 +110,7 @@ fn a_text_that_was_written_since_is_neither_overwritten_nor_taken_back() {
         reverted["changes"][2]["reason"]
             .as_str()
             .unwrap()
-            .contains("written since")
+            .contains("has changed since")
     );
     assert_eq!(
         alice.facts(),
@@ -172,7 +172,12 @@ fn a_text_whose_versions_begin_again_is_neither_overwritten_nor_taken_back() {
             (&change["status"], &change["outdated"]),
             (&json!("applied"), &json!(true))
         );
-        assert!(change["reason"].as_str().unwrap().contains("written since"));
+        assert!(
+            change["reason"]
+                .as_str()
+                .unwrap()
+                .contains("has changed since")
+        );
         assert_eq!(alice.facts(), json!({"tea": "Tea is theirs."}));
     }
 }

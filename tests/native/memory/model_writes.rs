@@ -215,7 +215,7 @@ fn the_model_writes_a_block_that_lives_elsewhere_if_its_definition_says_so() {
     let outcome = alice.ok("callTool", body);
     assert_eq!(outcome["isError"], true);
     let said = outcome["output"].as_str().unwrap();
-    assert!(said.contains("You can't write c"), "{said}");
+    assert!(said.contains("You can't write to c"), "{said}");
     assert_eq!(
         alice.outbound.calls.borrow().len(),
         calls,

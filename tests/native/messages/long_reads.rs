@@ -259,7 +259,7 @@ fn documents_that_a_session_loads_are_bounded_together() {
     let (n, error) = refused.unwrap();
     assert_eq!(n, 16, "sixteen of 256 KiB are 4 MiB");
     assert_eq!(error.details()["field"], "key");
-    assert!(error.message.contains("Unload"), "{}", error.message);
+    assert!(error.message.contains("unload one"), "{}", error.message);
 }
 
 #[test]
