@@ -1,6 +1,7 @@
 //! The interface to SQLite. Two engines implement it: a Durable Object's own storage
 //! (`edge/storage.rs`) and a native engine with the same limits (`testing/sqlite.rs`).
 
+use crate::delete::{Delete, Deleted};
 use crate::error::{Error, Result};
 pub use crate::text::{EngineText, SqlText};
 
@@ -126,6 +127,27 @@ pub type TextAndRow = (Option<SqlText>, Row);
 pub trait Database {
     /// Runs a statement and ignores its rows.
     fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()>;
+
+    /// Runs a statement that writes, and returns how many rows it wrote. Rows of other tables
+    /// that a trigger or a foreign key writes do not count.
+    fn change(&self, sql: &str, params: &[SqlValue]) -> Result<i64>;
+
+    /// Deletes rows of one table. Rows that contain user text are deleted in no other way
+    /// ([`Delete`]).
+    fn delete(&self, delete: &Delete<'_>) -> Result<Deleted> {
+        let sql = delete.sql();
+        if delete.returning.is_empty() {
+            return Ok(Deleted {
+                count: self.change(&sql, delete.params)?,
+                rows: Vec::new(),
+            });
+        }
+        let rows = self.rows(&sql, delete.params)?;
+        Ok(Deleted {
+            count: rows.len() as i64,
+            rows,
+        })
+    }
 
     /// All rows of a bounded statement.
     ///

@@ -1,7 +1,9 @@
 //! Erases places that `findMentions` found, all of them or none, by the deletions that
 //! purge: each place's text, and what was made of it.
 
+use base::delete::Delete;
 use std::collections::BTreeMap;
+use store::text_tables::{BLOCK_VERSIONS, CALLBACKS, PROMPTS, PROPOSALS, SESSIONS};
 
 use super::mentions::{MentionPlace, PlaceKind};
 use super::purge::erase_around;
@@ -22,7 +24,7 @@ use messages::change::touch;
 use messages::delete::delete_events;
 use messages::taken_back::delete_overlay;
 use store::erased::Erasure;
-use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase, overwritten};
+use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase, Overwrite};
 
 /// The most places of one request.
 pub const MAX_PLACES: usize = 100;
@@ -164,28 +166,17 @@ impl<'a> Target<'a> {
                 };
                 erase_in_session(db, host, session_id, &sought)?
             }
-            Target::Prompt(scope) => delete_one(
-                db,
-                "DELETE FROM cf_agents_prompts
-                  WHERE scope = ?1
-              RETURNING 1",
-                &[(*scope).into()],
-            )?,
-            Target::Report(scope, id) => delete_one(
-                db,
-                "DELETE FROM cf_agents_callbacks
-                  WHERE session_id = ?1
-                    AND id = ?2
-              RETURNING 1",
-                &[(*scope).into(), id.as_str().into()],
-            )?,
-            Target::Proposal(id) => delete_one(
-                db,
-                "DELETE FROM cf_agents_proposals
-                  WHERE number = ?1
-              RETURNING 1",
-                &[id.as_str().parse::<i64>().unwrap_or(0).into()],
-            )?,
+            Target::Prompt(scope) => {
+                Delete::from(PROMPTS, "scope = ?1", &[(*scope).into()]).run(db)? > 0
+            }
+            Target::Report(scope, id) => {
+                let place = [(*scope).into(), id.as_str().into()];
+                Delete::from(CALLBACKS, "session_id = ?1 AND id = ?2", &place).run(db)? > 0
+            }
+            Target::Proposal(id) => {
+                let number = id.as_str().parse::<i64>().unwrap_or(0);
+                Delete::from(PROPOSALS, "number = ?1", &[number.into()]).run(db)? > 0
+            }
         })
     }
 }
@@ -213,24 +204,16 @@ fn erase_events(db: &ErasingDatabase<'_>, host: &dyn Host, places: &[Target<'_>]
     Ok(found)
 }
 
-fn delete_one(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<bool> {
-    Ok(!db.rows(sql, params)?.is_empty())
-}
-
 /// Erases a session's name, metadata and tags. The session stays.
 fn erase_head(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id) -> Result<bool> {
     let session = [SqlValue::from(session_id.as_str())];
-    db.touch("cf_agents_sessions");
-    let sql = format!(
-        "UPDATE cf_agents_sessions
-            SET {}, {}, {}
-          WHERE id = ?1
-      RETURNING 1",
-        overwritten("name"),
-        overwritten("metadata"),
-        overwritten("tags")
-    );
-    if !delete_one(db, &sql, &session)? {
+    let texts = Overwrite {
+        table: SESSIONS,
+        columns: &["name", "metadata", "tags"],
+        condition: "id = ?1",
+        params: &session,
+    };
+    if db.overwrite(&texts)? == 0 {
         return Ok(false);
     }
     db.run(
@@ -246,37 +229,32 @@ fn erase_head(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id) -> Res
 /// the version before it would be the block's text again.
 fn erase_text(db: &ErasingDatabase<'_>, scope: &str, label: &Label, version: i64) -> Result<bool> {
     let place: [SqlValue; 3] = [scope.into(), label.key().into(), version.into()];
-    db.touch("cf_agents_block_versions");
     // A frozen prompt shows the version of its time.
     forget_prompts(db, scope)?;
     erase_of_block(db, scope, &label.key(), None)?;
-    let is_older = delete_one(
-        db,
-        "DELETE FROM cf_agents_block_versions
-          WHERE scope = ?1
-            AND key = ?2
-            AND version = ?3
-            AND version < (SELECT max(newer.version)
-                             FROM cf_agents_block_versions AS newer
-                            WHERE newer.scope = ?1
-                              AND newer.key = ?2)
-      RETURNING 1",
+    let older = Delete::from(
+        BLOCK_VERSIONS,
+        "scope = ?1
+         AND key = ?2
+         AND version = ?3
+         AND version < (SELECT max(newer.version)
+                          FROM cf_agents_block_versions AS newer
+                         WHERE newer.scope = ?1
+                           AND newer.key = ?2)",
         &place,
-    )?;
-    if is_older {
+    );
+    if older.run(db)? > 0 {
         return Ok(true);
     }
-    let sql = format!(
-        "UPDATE cf_agents_block_versions
-            SET {}, {}
-          WHERE scope = ?1
-            AND key = ?2
-            AND version = ?3
-      RETURNING 1",
-        overwritten("content"),
-        overwritten("reason")
-    );
-    if !delete_one(db, &sql, &place)? {
+    let texts = Overwrite {
+        table: BLOCK_VERSIONS,
+        columns: &["content", "reason"],
+        condition: "scope = ?1
+                    AND key = ?2
+                    AND version = ?3",
+        params: &place,
+    };
+    if db.overwrite(&texts)? == 0 {
         return Ok(false);
     }
     db.run(

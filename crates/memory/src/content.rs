@@ -12,10 +12,12 @@ use super::validity::Validity;
 use super::writer::MemoryWriter;
 use base::columns::{FromRow, find, find_value};
 use base::database::{Database, Row, SqlValue};
+use base::delete::Delete;
 use base::error::{Code, Error, Result};
 use base::numbers::BEYOND_PLACES;
 use base::tags::{Metadata, Tags};
 use base::tokens;
+use store::text_tables::BLOCK_VERSIONS;
 
 /// How many versions of a block are kept, and how many bytes of them. The newest
 /// version is always kept.
@@ -291,19 +293,19 @@ pub fn write_version(
     };
     insert_version(db, &block.scope, &block.content_key(), &version)?;
     let [scope, key] = place(block);
-    db.run(
-        "DELETE FROM cf_agents_block_versions
-          WHERE scope = ?1
-            AND key = ?2
-            AND version < ?3
-            AND (version <= ?3 - ?4
-                 OR version <= (SELECT max(version)
-                                  FROM (SELECT version,
-                                               sum(octet_length(content)) OVER (ORDER BY version DESC) AS bytes
-                                          FROM cf_agents_block_versions
-                                         WHERE scope = ?1
-                                           AND key = ?2)
-                                 WHERE bytes > ?5))",
+    Delete::from(
+        BLOCK_VERSIONS,
+        "scope = ?1
+         AND key = ?2
+         AND version < ?3
+         AND (version <= ?3 - ?4
+              OR version <= (SELECT max(version)
+                               FROM (SELECT version,
+                                            sum(octet_length(content)) OVER (ORDER BY version DESC) AS bytes
+                                       FROM cf_agents_block_versions
+                                      WHERE scope = ?1
+                                        AND key = ?2)
+                              WHERE bytes > ?5))",
         &[
             scope,
             key,
@@ -311,7 +313,8 @@ pub fn write_version(
             MAX_VERSIONS.into(),
             MAX_VERSIONS_BYTES.into(),
         ],
-    )?;
+    )
+    .run(db)?;
     ToldChange::of_text(block, version.version).tell(memory, new.writer)?;
     Ok(version)
 }

@@ -14,11 +14,13 @@ use crate::kind::BlockKind;
 use access::needs_secret;
 use base::columns::{FromRow, find_value};
 use base::database::{Database, Row, SqlValue, atomically, find_row};
+use base::delete::Delete;
 use base::error::{Code, Error, Result};
 use base::json;
 use base::tags::{Metadata, Tags};
 use store::retention::note_block_rules;
 use store::tables;
+use store::text_tables::BLOCKS;
 
 /// The most blocks of an agent, and of each session.
 pub const MAX_BLOCKS: i64 = 100;
@@ -456,10 +458,10 @@ pub fn remove(
                 hide(memory.db, scope.column(), label)?;
             }
             Some(_) => {}
-            None => memory.db.run(
-                "DELETE FROM cf_agents_blocks WHERE scope = ?1 AND key = ?2",
-                &[scope.column().into(), label.key().into()],
-            )?,
+            None => {
+                let place = [scope.column().into(), label.key().into()];
+                Delete::from(BLOCKS, "scope = ?1 AND key = ?2", &place).run(memory.db)?;
+            }
         }
         let purged = purge && tables::delete_content(memory.db, scope.column(), &label.key())?;
         Ok(was_there.is_some() || purged)

@@ -1,8 +1,10 @@
 //! Entries of a searchable block: a key, a title, a text. The same transaction
 //! writes an entry and its place in the search index.
 
+use base::delete::Delete;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
+use store::text_tables::ENTRIES;
 
 use super::Memory;
 use super::counts::CountChange;
@@ -260,10 +262,7 @@ pub fn delete_here(
         insert_deletion(db, &item, MAX_ENTRY_VERSIONS, deletion)?;
         ToldChange::of_deletion(block, key, Some(note.version + 1)).tell(memory, writer)?;
         unindex_entry(db, number)?;
-        db.run(
-            "DELETE FROM cf_agents_entries WHERE number = ?1",
-            &[number.into()],
-        )?;
+        Delete::from(ENTRIES, "number = ?1", &[number.into()]).run(db)?;
         for replaced in &note.validity.supersedes {
             forget_replacement(db, &item, replaced)?;
             give_back(db, &item, replaced)?;

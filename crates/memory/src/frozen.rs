@@ -2,7 +2,9 @@
 //! is refreshed, so that a provider's prefix cache stays warm. A reminder can report
 //! changes made meanwhile.
 
+use base::delete::Delete;
 use std::collections::BTreeMap;
+use store::text_tables::PROMPTS;
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -83,15 +85,14 @@ pub const MAX_FORGOTTEN: i64 = 5_000;
 /// next. Rendering all of them now would read every home for conversations that may be over.
 /// Returns how many were forgotten. Part of a transaction.
 pub fn forget_all(db: &dyn Database) -> Result<i64> {
-    let gone = db.rows(
-        "DELETE FROM cf_agents_prompts
-          WHERE scope IN (SELECT scope
-                            FROM cf_agents_prompts
-                           LIMIT ?1)
-      RETURNING 1",
+    Delete::from(
+        PROMPTS,
+        "scope IN (SELECT scope
+                     FROM cf_agents_prompts
+                    LIMIT ?1)",
         &[MAX_FORGOTTEN.into()],
-    )?;
-    Ok(gone.len() as i64)
+    )
+    .run(db)
 }
 
 fn find(

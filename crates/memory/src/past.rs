@@ -4,7 +4,9 @@
 //! The newest version is the item's own row, with a note. A version moves into the table of
 //! the past when another one takes its place, or when the item is deleted.
 
+use base::delete::Delete;
 use serde::{Deserialize, Serialize};
+use store::text_tables::ITEM_VERSIONS;
 
 use super::content::Version;
 use super::counts::{CountChange, count_deleted, find_oldest_deleted};
@@ -267,21 +269,21 @@ pub fn forget_up_to(
     (scope, block): (&str, &str),
     items: &[(&str, i64)],
 ) -> Result<Forgotten> {
-    let mut gone: Vec<bool> = Vec::new();
+    let mut gone: Vec<(bool,)> = Vec::new();
     for (key, version) in items {
-        gone.extend(load_values::<bool>(
-            db,
-            "DELETE FROM cf_agents_item_versions
-              WHERE scope = ?1
-                AND block = ?2
-                AND key = ?3
-                AND version <= ?4
-          RETURNING content IS NULL",
-            &[scope.into(), block.into(), (*key).into(), (*version).into()],
-        )?);
+        let params = [scope.into(), block.into(), (*key).into(), (*version).into()];
+        let deletion = Delete::from(
+            ITEM_VERSIONS,
+            "scope = ?1
+             AND block = ?2
+             AND key = ?3
+             AND version <= ?4",
+            &params,
+        );
+        gone.append(&mut deletion.load(db, "content IS NULL")?);
     }
     outdate(db, scope, block, items)?;
-    let deletions = gone.iter().filter(|is_deletion| **is_deletion);
+    let deletions = gone.iter().filter(|(is_deletion,)| *is_deletion);
     Ok(Forgotten {
         rows: gone.len() as i64,
         deletions: deletions.count() as i64,

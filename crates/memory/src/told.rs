@@ -5,7 +5,9 @@
 //! Changes by the operator are told to nobody: an import, a fork, retention, a purge. A purge and
 //! retention also take back the calls that wait for a text which is gone, since they name its key.
 
+use base::delete::Delete;
 use serde::{Deserialize, Serialize};
+use store::text_tables::CALLBACKS;
 
 use super::Memory;
 use super::definition::Definition;
@@ -189,9 +191,11 @@ pub fn forget_calls(
         return Ok(());
     }
     // By their numbers: a purge writes over the reports before it deletes the rows.
-    db.run(
-        "DELETE FROM cf_agents_callbacks
-          WHERE number IN (SELECT value FROM json_each(?1))",
+    Delete::from(
+        CALLBACKS,
+        "number IN (SELECT value FROM json_each(?1))",
         &[json::encode(&numbers)?.into()],
     )
+    .run(db)?;
+    Ok(())
 }

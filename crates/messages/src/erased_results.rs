@@ -2,6 +2,7 @@
 //! of a result, and all else of the message stays as it was written.
 
 use std::collections::{BTreeMap, BTreeSet};
+use store::text_tables::EVENTS;
 
 use base::action::StoredAction;
 use base::database::Database;
@@ -13,7 +14,7 @@ use log::media;
 use log::row::{EventRow, get_event_row};
 use log::write::{RowDraft, rewrite_bodies};
 use serde::Deserialize;
-use store::erasing::{ErasingDatabase, overwritten};
+use store::erasing::{ErasingDatabase, Overwrite};
 
 #[derive(Deserialize)]
 struct MessageParts<'a> {
@@ -44,15 +45,13 @@ pub fn replace_results(
     let unread = || Error::corrupt_row(&row.id, "message");
     let fields = row.message.as_deref().ok_or_else(unread)?;
     let fields = with_sentence(fields, parts, sentence).ok_or_else(unread)?;
-    let sql = format!(
-        "UPDATE cf_agents_events
-            SET {}
-          WHERE session_id = ?1
-            AND seq = ?2",
-        overwritten("message")
-    );
-    db.run(&sql, &[session_id.as_str().into(), seq.into()])?;
-    db.touch("cf_agents_events");
+    db.overwrite(&Overwrite {
+        table: EVENTS,
+        columns: &["message"],
+        condition: "session_id = ?1
+                    AND seq = ?2",
+        params: &[session_id.as_str().into(), seq.into()],
+    })?;
     rewrite(db, session_id, &row, &fields)?;
     Ok(row.id)
 }

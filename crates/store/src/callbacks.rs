@@ -5,6 +5,8 @@
 //!
 //! This file knows rows. `chat/run/callbacks/` makes the calls.
 
+use crate::text_tables::CALLBACKS;
+use base::delete::Delete;
 use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
@@ -141,8 +143,8 @@ impl Callback {
 
     /// Deletes the row of a call that was answered.
     pub fn forget(&self, db: &dyn Database) -> Result<()> {
-        let sql = "DELETE FROM cf_agents_callbacks WHERE number = ?1";
-        db.run(sql, &[self.number.into()])
+        Delete::from(CALLBACKS, "number = ?1", &[self.number.into()]).run(db)?;
+        Ok(())
     }
 
     /// Notes a try that failed, and plans the next one.
@@ -171,16 +173,17 @@ impl Callback {
                 ],
             )?;
             if is_given_up {
-                db.run(
-                    "DELETE FROM cf_agents_callbacks
-                      WHERE failed_at IS NOT NULL
-                        AND number NOT IN (SELECT number
-                                             FROM cf_agents_callbacks
-                                            WHERE failed_at IS NOT NULL
-                                            ORDER BY failed_at DESC, number DESC
-                                            LIMIT ?1)",
+                Delete::from(
+                    CALLBACKS,
+                    "failed_at IS NOT NULL
+                     AND number NOT IN (SELECT number
+                                          FROM cf_agents_callbacks
+                                         WHERE failed_at IS NOT NULL
+                                         ORDER BY failed_at DESC, number DESC
+                                         LIMIT ?1)",
                     &[MAX_FAILED.into()],
-                )?;
+                )
+                .run(db)?;
             }
             Ok(())
         })

@@ -23,12 +23,14 @@
 //! The rows of turns that are over stay, up to [`MAX_OVER`]. Looks for turns that were cut
 //! off read them all. [`settle_surplus`] adds them to their sessions and deletes them.
 
+use crate::text_tables::LAST_TURNS;
+use base::delete::Delete;
 use serde::Deserialize;
 
 use super::calibration::Calibration;
-use super::erasing::overwritten;
 use super::spending::TurnSpending;
 use super::usage_days::{self, DayUsage};
+use crate::erasing::{ErasingDatabase, Overwrite};
 use base::columns::{FromRow, find, find_value, load, load_values};
 use base::database::{Database, Row, SqlValue, atomically};
 use base::error::{Error, Result};
@@ -327,17 +329,20 @@ pub fn settle(db: &dyn Database, session_id: &Id) -> Result<()> {
 
 /// Overwrites what the row still holds of a turn that is over. An open turn stays as it
 /// is. Returns how many turns these are. Part of the transaction that purges events.
-pub fn overwrite_over(db: &dyn Database, session_id: &Id) -> Result<i64> {
-    let sql = format!(
-        "UPDATE cf_agents_last_turns AS t
-            SET {}
-          WHERE t.session_id = ?1
-            AND t.state IS NOT NULL
-            AND NOT {IS_OPEN}
-      RETURNING 1",
-        overwritten("state")
+pub fn overwrite_over(db: &ErasingDatabase<'_>, session_id: &Id) -> Result<i64> {
+    let condition = format!(
+        "session_id IN (SELECT t.session_id
+                          FROM cf_agents_last_turns AS t
+                         WHERE t.session_id = ?1
+                           AND t.state IS NOT NULL
+                           AND NOT {IS_OPEN})"
     );
-    Ok(db.rows(&sql, &[session_id.as_str().into()])?.len() as i64)
+    db.overwrite(&Overwrite {
+        table: LAST_TURNS,
+        columns: &["state"],
+        condition: &condition,
+        params: &[session_id.as_str().into()],
+    })
 }
 
 /// Writes into the row that its turn is over, and the sums that the next turn continues.
@@ -419,10 +424,7 @@ pub fn settle_surplus(db: &dyn Database) -> Result<()> {
                   WHERE id = ?1",
                 &params,
             )?;
-            db.run(
-                "DELETE FROM cf_agents_last_turns WHERE session_id = ?1",
-                &[id.as_str().into()],
-            )?;
+            Delete::from(LAST_TURNS, "session_id = ?1", &[id.as_str().into()]).run(db)?;
             for day in tally.days {
                 usage_days::add(&mut days, day);
             }

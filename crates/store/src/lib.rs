@@ -40,6 +40,7 @@ pub mod stored;
 pub mod summary_service;
 pub mod table_fates;
 pub mod tables;
+pub mod text_tables;
 pub mod usage;
 pub mod usage_days;
 pub mod when_busy;

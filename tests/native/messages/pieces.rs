@@ -1,7 +1,9 @@
 //! A page is the same to the byte whether SQLite makes it or a walk reads it event by
 //! event. The logs are random, with everything that keeps a page from being plain.
 
+use base::delete::Delete;
 use serde_json::{Value, json};
+use store::text_tables::EVENTS;
 
 use super::random_play::Dice;
 use crate::Alice;
@@ -297,10 +299,7 @@ fn a_damaged_page_says_what_a_walk_says() {
 fn a_page_with_a_missing_row_is_refused() {
     let alice = Alice::with_session();
     alice.say(&["1", "2", "3"]);
-    alice
-        .db
-        .run("DELETE FROM cf_agents_events WHERE seq = 2", &[])
-        .unwrap();
+    Delete::from(EVENTS, "seq = 2", &[]).run(&alice.db).unwrap();
     assert_eq!(
         alice.refused("getHistory", json!({"sessionId": "s"})),
         "storage_failed"

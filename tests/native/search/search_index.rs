@@ -1,7 +1,9 @@
 //! The index while it is built: half-way, for one session alone, over long texts; and the
 //! facts about other sessions that a caller of one session learns from it.
 
+use base::delete::Delete;
 use serde_json::{Value, json};
+use store::text_tables::EVENTS_SEARCH;
 
 use crate::{Alice, ids};
 use access::{Caller, TokenScope};
@@ -342,7 +344,7 @@ fn random_play_leaves_the_index_as_if_built_anew() {
     );
     alice.is_sound("after random play");
     // The index of the same log, built anew.
-    alice.db.run("DELETE FROM cf_agents_search", &[]).unwrap();
+    Delete::all(EVENTS_SEARCH).run(&alice.db).unwrap();
     alice
         .db
         .run("DELETE FROM cf_agents_search_parts", &[])

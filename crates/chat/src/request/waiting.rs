@@ -3,7 +3,9 @@
 //! deletes the message here, writes it into the log and begins its turn. So an object
 //! that dies in between loses no message and answers none twice.
 
+use base::delete::Delete;
 use serde::{Deserialize, Serialize};
+use store::text_tables::WAITING;
 
 use crate::request::{ChatRequest, ClientMessage, Trigger, parse_messages};
 use access::{Asker, AskerKind, ModelReach};
@@ -257,8 +259,9 @@ pub fn find_request(
 
 /// Deletes a request. Part of the transaction that takes it.
 pub fn forget(db: &dyn Database, session_id: &Id, place: &WaitingPlace) -> Result<()> {
-    let sql = "DELETE FROM cf_agents_waiting WHERE session_id = ?1 AND number = ?2";
-    db.run(sql, &[session_id.as_str().into(), place.number.into()])
+    let row = [session_id.as_str().into(), place.number.into()];
+    Delete::from(WAITING, "session_id = ?1 AND number = ?2", &row).run(db)?;
+    Ok(())
 }
 
 /// Sessions whose messages wait though no turn is open: the object died between two turns,

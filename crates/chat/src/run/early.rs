@@ -9,11 +9,13 @@
 use base::budget::MAX_ANSWER_BYTES;
 use base::columns::load;
 use base::database::{Database, atomically, find_row};
+use base::delete::Delete;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
 use log::slices::cut;
 use store::last_turns::load_without_turn;
+use store::text_tables::EARLY_ANSWERS;
 
 use crate::run::running_turns::ClientReply;
 use crate::turn::MAX_CALLS;
@@ -117,8 +119,9 @@ pub fn find_oldest(db: &dyn Database, session_id: &Id) -> Result<Option<EarlyAns
 
 /// Deletes an answer. Part of the transaction that takes it.
 pub fn forget(db: &dyn Database, session_id: &Id, number: i64) -> Result<()> {
-    let sql = "DELETE FROM cf_agents_early_answers WHERE session_id = ?1 AND number = ?2";
-    db.run(sql, &[session_id.as_str().into(), number.into()])
+    let row = [session_id.as_str().into(), number.into()];
+    Delete::from(EARLY_ANSWERS, "session_id = ?1 AND number = ?2", &row).run(db)?;
+    Ok(())
 }
 
 /// Sessions whose answers were left over because the object died after their turn ended.

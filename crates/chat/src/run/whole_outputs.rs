@@ -3,7 +3,9 @@
 //! below 0, and becomes the result's event when the turn ends. So an object that dies in
 //! between loses nothing of it.
 
+use base::delete::Delete;
 use std::borrow::Cow;
+use store::text_tables::EARLY_ANSWERS;
 
 use base::columns::{find_value, load_values};
 use base::database::{Database, atomically};
@@ -99,10 +101,12 @@ pub fn forget(db: &dyn Database, turn: &Turn) -> Result<()> {
     if turn.whole_output_bytes() == 0 {
         return Ok(());
     }
-    db.run(
-        "DELETE FROM cf_agents_early_answers
-          WHERE session_id = ?1
-            AND number < 0",
+    Delete::from(
+        EARLY_ANSWERS,
+        "session_id = ?1
+         AND number < 0",
         &[turn.session_id.as_str().into()],
     )
+    .run(db)?;
+    Ok(())
 }

@@ -1,7 +1,9 @@
 //! The old parts of a scope's memory: versions, what deletions left, and entries. Each stage
 //! goes from block to block; of a block without a rule, no row is read.
 
+use base::delete::Delete;
 use std::collections::HashMap;
+use store::text_tables::{BLOCK_VERSIONS, ITEM_VERSIONS, PROMPTS};
 
 use super::erase::erase_entry;
 use super::work::StepWork;
@@ -135,12 +137,14 @@ impl<'a> KeptMemory<'a> {
             return Ok(());
         };
         work.look(1);
-        self.db.run(
-            "DELETE FROM cf_agents_prompts
-              WHERE scope = ?1
-                AND frozen_at <= ?2",
+        Delete::from(
+            PROMPTS,
+            "scope = ?1
+             AND frozen_at <= ?2",
             &[self.scope.into(), cutoff.into()],
         )
+        .run(self.db)?;
+        Ok(())
     }
 
     /// Forgets old proposals, which hold texts of facts: decided ones as long as versions are
@@ -246,13 +250,14 @@ impl<'a> KeptMemory<'a> {
         }
         work.delete(gone.len() as i64, 0);
         let [scope, key] = params;
-        self.db.run(
-            "DELETE FROM cf_agents_block_versions
-              WHERE scope = ?1
-                AND key = ?2
-                AND version IN (SELECT value FROM json_each(?3))",
+        Delete::from(
+            BLOCK_VERSIONS,
+            "scope = ?1
+             AND key = ?2
+             AND version IN (SELECT value FROM json_each(?3))",
             &[scope, key, json::encode(&gone)?.into()],
-        )?;
+        )
+        .run(self.db)?;
         forget_calls(
             self.db,
             self.scope,
@@ -341,19 +346,20 @@ impl<'a> KeptMemory<'a> {
         }
         work.delete(gone.len() as i64, 0);
         let numbers: Vec<i64> = gone.iter().map(|row| row.version).collect();
-        self.db.run(
-            "DELETE FROM cf_agents_item_versions
-              WHERE scope = ?1
-                AND block = ?2
-                AND key = ?3
-                AND version IN (SELECT value FROM json_each(?4))",
+        Delete::from(
+            ITEM_VERSIONS,
+            "scope = ?1
+             AND block = ?2
+             AND key = ?3
+             AND version IN (SELECT value FROM json_each(?4))",
             &[
                 self.scope.into(),
                 block.into(),
                 key.into(),
                 json::encode(&numbers)?.into(),
             ],
-        )?;
+        )
+        .run(self.db)?;
         forget_calls(
             self.db,
             self.scope,

@@ -1,16 +1,18 @@
 //! Purging: what proposals hold of a purged entry, block or event goes, too. A proposal
 //! keeps its other changes; one that holds nothing else goes as a whole.
 
+use base::delete::Delete;
 use std::collections::BTreeSet;
+use store::text_tables::PROPOSALS;
 
 use super::rows::{StoredProposal, update};
 use super::{ChangeStatus, MemoryChange};
 use base::columns::{find, load_values};
-use base::database::{Database, SqlValue};
+use base::database::SqlValue;
 use base::error::Result;
 use base::ids::Id;
 use base::json;
-use store::erasing::{ErasingDatabase, overwritten};
+use store::erasing::{ErasingDatabase, Overwrite};
 
 const TABLE: &str = "cf_agents_proposals";
 
@@ -93,16 +95,15 @@ fn erase_where(
         proposal.changes = changes;
         let is_empty = |change: &MemoryChange| change.status == ChangeStatus::Erased;
         if proposal.changes.iter().all(is_empty) {
-            let sql = format!("DELETE FROM {TABLE} WHERE number = ?1");
-            db.run(&sql, &[number.into()])?;
+            Delete::from(PROPOSALS, "number = ?1", &[number.into()]).run(db)?;
         } else if is_changed {
-            db.touch(TABLE);
             db.count(|erased| erased.proposals += 1);
-            let sql = format!(
-                "UPDATE {TABLE} SET {} WHERE number = ?1",
-                overwritten("changes")
-            );
-            db.run(&sql, &[number.into()])?;
+            db.overwrite(&Overwrite {
+                table: PROPOSALS,
+                columns: &["changes"],
+                condition: "number = ?1",
+                params: &[number.into()],
+            })?;
             update(db, &proposal)?;
         }
     }

@@ -10,9 +10,11 @@ use crate::told::ToldChange;
 use crate::writer::MemoryWriter;
 use base::columns::{FromRow, find, find_value, load};
 use base::database::{Database, Row, SqlValue};
+use base::delete::Delete;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json;
+use store::text_tables::PROPOSALS;
 
 /// How many proposals that are decided are kept. The oldest are forgotten; what they wrote
 /// stays.
@@ -156,30 +158,34 @@ pub fn update(db: &dyn Database, proposal: &StoredProposal) -> Result<()> {
 
 /// Forgets the oldest decided proposal that is one too many.
 fn forget_old(db: &dyn Database) -> Result<()> {
-    db.run(
-        "DELETE FROM cf_agents_proposals
-          WHERE number IN (SELECT number
-                             FROM cf_agents_proposals
-                            WHERE status <> 'pending'
-                            ORDER BY number DESC
-                            LIMIT 10 OFFSET ?1)",
+    Delete::from(
+        PROPOSALS,
+        "number IN (SELECT number
+                      FROM cf_agents_proposals
+                     WHERE status <> 'pending'
+                     ORDER BY number DESC
+                     LIMIT 10 OFFSET ?1)",
         &[MAX_DECIDED.into()],
     )
+    .run(db)?;
+    Ok(())
 }
 
 /// Forgets proposals that were made before this time, 500 at most. A proposal's number is
 /// the time when it was made.
 pub fn forget_before(db: &dyn Database, time_ms: i64, keeps_pending: bool) -> Result<()> {
-    db.run(
-        "DELETE FROM cf_agents_proposals
-          WHERE number IN (SELECT number
-                             FROM cf_agents_proposals
-                            WHERE number <= ?1
-                              AND (?2 = 0 OR status <> 'pending')
-                            ORDER BY number
-                            LIMIT 500)",
+    Delete::from(
+        PROPOSALS,
+        "number IN (SELECT number
+                      FROM cf_agents_proposals
+                     WHERE number <= ?1
+                       AND (?2 = 0 OR status <> 'pending')
+                     ORDER BY number
+                     LIMIT 500)",
         &[time_ms.into(), keeps_pending.into()],
     )
+    .run(db)?;
+    Ok(())
 }
 
 /// Refuses another proposal while as many wait as may wait.

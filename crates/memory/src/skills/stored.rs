@@ -17,9 +17,11 @@ use crate::validity::Validity;
 use crate::writer::MemoryWriter;
 use base::columns::{FromRow, find, find_value, load};
 use base::database::{Database, MAX_VALUE_BYTES, Row, SqlValue, atomically};
+use base::delete::Delete;
 use base::error::{Error, Result};
 use base::filter::{Filter, FilteredColumns};
 use base::json;
+use store::text_tables::{SKILL_LISTINGS, SKILLS};
 
 /// The most documents of one block.
 pub const MAX_SKILLS: usize = 1_000;
@@ -301,13 +303,14 @@ pub fn delete_skill(
         insert_deletion(db, &item, MAX_SKILL_VERSIONS, deletion)?;
         ToldChange::of_deletion(block, key, Some(version)).tell(memory, writer)?;
         let [scope, label] = place(block);
-        db.run(
-            "DELETE FROM cf_agents_skills
-              WHERE scope = ?1
-                AND block = ?2
-                AND key = ?3",
+        Delete::from(
+            SKILLS,
+            "scope = ?1
+             AND block = ?2
+             AND key = ?3",
             &[scope, label, key.into()],
-        )?;
+        )
+        .run(db)?;
         ItemDeleted::with_versions(db, &item)
     })
 }
@@ -361,10 +364,12 @@ pub fn write_listing(
 
 pub fn forget_listing(db: &dyn Database, block: &Definition) -> Result<()> {
     let [scope, label] = place(block);
-    db.run(
-        "DELETE FROM cf_agents_skill_listings
-          WHERE scope = ?1
-            AND block = ?2",
+    Delete::from(
+        SKILL_LISTINGS,
+        "scope = ?1
+         AND block = ?2",
         &[scope, label],
     )
+    .run(db)?;
+    Ok(())
 }
