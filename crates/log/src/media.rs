@@ -6,8 +6,10 @@
 //! Two rules hold. No text can forge a reference, because positions are not stored
 //! in the text. A payload is deleted with its last use, neither earlier nor later.
 
+use base::delete::Delete;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use store::text_tables::MEDIA;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -205,16 +207,18 @@ pub fn forget(
             AND (hash, seq) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?2))",
         &params,
     )?;
-    db.run(
-        "DELETE FROM cf_agents_media
-          WHERE session_id = ?1
-            AND hash IN (SELECT value ->> 0 FROM json_each(?2))
-            AND NOT EXISTS (SELECT 1
-                              FROM cf_agents_media_uses AS uses
-                             WHERE uses.session_id = ?1
-                               AND uses.hash = cf_agents_media.hash)",
+    Delete::from(
+        MEDIA,
+        "session_id = ?1
+         AND hash IN (SELECT value ->> 0 FROM json_each(?2))
+         AND NOT EXISTS (SELECT 1
+                           FROM cf_agents_media_uses AS uses
+                          WHERE uses.session_id = ?1
+                            AND uses.hash = cf_agents_media.hash)",
         &params,
     )
+    .run(db)?;
+    Ok(())
 }
 
 /// Copies to a fork the media that its events use. The events are already copied.

@@ -5,7 +5,9 @@
 //! A message's text is also in the message. If the two together are too long for a
 //! row, the text is left out, and made from the message when it is read.
 
+use base::delete::Delete;
 use std::collections::HashMap;
+use store::text_tables::SLICES;
 
 use super::message_text::text_of_fields;
 use base::columns::{find_value, load};
@@ -77,15 +79,17 @@ pub fn write_slices(
 
 /// Part of the transaction that deletes or rewrites the rows.
 pub fn delete_slices(db: &dyn Database, session_id: &Id, seqs: &[i64]) -> Result<()> {
-    db.run(
-        "DELETE FROM cf_agents_slices
-          WHERE session_id = ?1
-            AND seq IN (SELECT value FROM json_each(?2))",
+    Delete::from(
+        SLICES,
+        "session_id = ?1
+         AND seq IN (SELECT value FROM json_each(?2))",
         &[
             session_id.as_str().into(),
             SqlValue::Text(json::encode(&seqs)?),
         ],
     )
+    .run(db)?;
+    Ok(())
 }
 
 /// Joins the slices of an event's columns. `message` is the message in the row, if

@@ -2,7 +2,9 @@
 //! events, and the reports of turns that hold their messages. The erasure's transaction holds all
 //! of it.
 
+use base::delete::Delete;
 use std::collections::BTreeSet;
+use store::text_tables::CALLBACKS;
 
 use super::delete::tell_joined;
 use super::runs::{RunCache, RunPosition};
@@ -142,13 +144,15 @@ fn erase_reports(db: &dyn Database, session_id: &Id, seqs: &BTreeSet<i64>) -> Re
     }
     // An event that is in no run is its own message.
     messages.extend(seqs);
-    db.run(
-        "DELETE FROM cf_agents_callbacks
-          WHERE session_id = ?1
-            AND message_id IN (SELECT e.id
-                                 FROM cf_agents_events AS e
-                                WHERE e.session_id = ?1
-                                  AND e.seq IN (SELECT value FROM json_each(?2)))",
+    Delete::from(
+        CALLBACKS,
+        "session_id = ?1
+         AND message_id IN (SELECT e.id
+                              FROM cf_agents_events AS e
+                             WHERE e.session_id = ?1
+                               AND e.seq IN (SELECT value FROM json_each(?2)))",
         &[session, SqlValue::Text(json::encode(&messages)?)],
     )
+    .run(db)?;
+    Ok(())
 }

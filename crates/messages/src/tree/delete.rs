@@ -2,8 +2,10 @@
 //! nearest surviving ancestor. The deleted event's `seq` is never given again.
 
 use crate::tree::path::surviving;
+use base::delete::Delete;
 use base::json;
 use std::collections::HashMap;
+use store::text_tables::EVENTS;
 
 use super::overlay_writes::splice;
 use base::columns::{FromRow, load};
@@ -99,12 +101,13 @@ pub fn delete_seqs(
         .iter()
         .filter_map(|gone| Some((gone.link.seq, gone.media.as_deref()?)))
         .collect();
-    db.run(
-        "DELETE FROM cf_agents_events
-          WHERE session_id = ?1
-            AND seq IN (SELECT value FROM json_each(?2))",
+    Delete::from(
+        EVENTS,
+        "session_id = ?1
+         AND seq IN (SELECT value FROM json_each(?2))",
         &[here.clone(), list],
-    )?;
+    )
+    .run(db)?;
     delete_slices(db, session_id, seqs)?;
     media::forget(db, session_id, &uses, &[])?;
     if let Some(place) = index::find_place(db, session_id.as_str())? {
