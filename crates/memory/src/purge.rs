@@ -21,7 +21,7 @@ use super::item_note::ItemNote;
 use super::label::Label;
 use super::log_copies::{CopiedDocument, erase_copies};
 use super::proposals::erase::erase_of_block;
-use super::replacing::{forget_replacement, give_back};
+use super::replacing::{forget_replacement, give_back_in_purge};
 use super::skills::{check_loadable, check_skill_key};
 use super::source::BlockHome;
 use super::told::{Told, forget_calls};
@@ -379,7 +379,7 @@ pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<b
         .flat_map(|entry| &entry.note.validity.supersedes)
     {
         forget_replacement(db, &item, replaced)?;
-        give_back(db, &item, replaced)?;
+        give_back_in_purge(db, &item, replaced)?;
     }
     forget_key(db, &item)?;
     Ok(entry.is_some())

@@ -9,6 +9,8 @@ use super::past::ItemPlace;
 use base::columns::{FromRow, find};
 use base::database::{Database, Row, SqlValue};
 use base::error::{Error, Result};
+use store::erasing::{ErasingDatabase, Overwrite};
+use store::text_tables::ENTRIES;
 
 /// The fields that are read of an entry that is replaced.
 struct ReplacedRow {
@@ -62,6 +64,32 @@ pub fn replace(
 /// Takes back that the entry at `by` replaced the entry `key` of its block. Part of a
 /// transaction, after `by` was deleted or written anew.
 pub fn give_back(db: &dyn Database, by: &ItemPlace<'_>, key: &str) -> Result<()> {
+    match find_given_back(db, by, key)? {
+        Some(row) => row.write(db),
+        None => Ok(()),
+    }
+}
+
+/// As [`give_back`], in a purge of the entry at `by`: the note of the other names it.
+pub fn give_back_in_purge(db: &ErasingDatabase<'_>, by: &ItemPlace<'_>, key: &str) -> Result<()> {
+    let Some(row) = find_given_back(db, by, key)? else {
+        return Ok(());
+    };
+    db.overwrite(&Overwrite {
+        table: ENTRIES,
+        columns: &["note"],
+        condition: "number = ?1",
+        params: &[row.number.into()],
+    })?;
+    row.write(db)
+}
+
+/// The entry `key` as it is when the entry at `by` no longer replaces it. `None`: it did not.
+fn find_given_back(
+    db: &dyn Database,
+    by: &ItemPlace<'_>,
+    key: &str,
+) -> Result<Option<ReplacedRow>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_entries
@@ -72,18 +100,18 @@ pub fn give_back(db: &dyn Database, by: &ItemPlace<'_>, key: &str) -> Result<()>
     );
     let params = [by.scope.into(), by.block.into(), key.into()];
     let Some(mut row): Option<ReplacedRow> = find(db, &sql, &params)? else {
-        return Ok(());
+        return Ok(None);
     };
     let validity = &mut row.note.validity;
     if validity.superseded_by.as_deref() != Some(by.key) {
-        return Ok(());
+        return Ok(None);
     }
     let other = find_other(db, by, key, row.updated_at)?;
     (validity.superseded_by, validity.superseded_at) = match other {
         Some((by, at_ms)) => (Some(by), Some(at_ms)),
         None => (None, None),
     };
-    row.write(db)
+    Ok(Some(row))
 }
 
 /// The newest entry that replaces the entry `key`, which was last written at this time, and

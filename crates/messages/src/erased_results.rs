@@ -47,7 +47,8 @@ pub fn replace_results(
     let fields = with_sentence(fields, parts, sentence).ok_or_else(unread)?;
     db.overwrite(&Overwrite {
         table: EVENTS,
-        columns: &["message"],
+        // All that `rewrite` writes.
+        columns: &["content", "tool", "metadata", "message", "media", "note"],
         condition: "session_id = ?1
                     AND seq = ?2",
         params: &[session_id.as_str().into(), seq.into()],

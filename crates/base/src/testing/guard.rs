@@ -52,7 +52,7 @@ impl Drop for ErasingMark {
 pub struct Guard {
     /// Set while a deletion runs that is allowed.
     may_delete: AtomicBool,
-    /// Set when a guarded table was dropped or renamed, and its triggers with it.
+    /// Set when tables were made, dropped or renamed. A table's triggers go with it.
     is_stale: AtomicBool,
     tables: Mutex<&'static [GuardedTable]>,
     dropped: Mutex<String>,
@@ -83,7 +83,9 @@ impl Guard {
                 table_name.clone_into(&mut dropped);
                 self.is_stale.store(true, Ordering::Relaxed);
             }
-            AuthAction::AlterTable { .. } => self.is_stale.store(true, Ordering::Relaxed),
+            AuthAction::CreateTable { .. } | AuthAction::AlterTable { .. } => {
+                self.is_stale.store(true, Ordering::Relaxed);
+            }
             AuthAction::Delete { table_name } if self.is_guarded(table_name) => {
                 let dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
                 let is_allowed = self.may_delete.load(Ordering::Relaxed);
@@ -121,9 +123,14 @@ impl Guard {
     }
 
     fn write_triggers(&self, connection: &Connection) -> Result<(), Error> {
-        let written = self.tables().iter().filter(|table| !table.is_virtual);
-        let statements: Vec<String> = written.map(triggers_of).collect();
-        connection.execute_batch(&statements.concat())?;
+        let mut known = connection.prepare("SELECT 1 FROM main.sqlite_master WHERE name = ?1")?;
+        let mut statements = String::new();
+        for table in self.tables().iter().filter(|table| !table.is_virtual) {
+            if known.exists([table.name])? {
+                statements.push_str(&triggers_of(table));
+            }
+        }
+        connection.execute_batch(&statements)?;
         self.is_stale.store(false, Ordering::Relaxed);
         Ok(())
     }
@@ -132,18 +139,27 @@ impl Guard {
 fn triggers_of(table: &GuardedTable) -> String {
     let GuardedTable { name, texts, .. } = table;
     // An overwritten text consists of zeros (`overwritten` in store/erasing.rs).
-    let any = |rule: &dyn Fn(&str) -> String| {
+    let each = |rule: &dyn Fn(&str) -> String| {
         let rules: Vec<String> = texts.iter().copied().map(rule).collect();
-        rules.join(" OR ")
+        rules.concat()
     };
-    let is_left = any(&|text| format!("trim(OLD.{text}, '0') <> ''"));
-    let is_replaced = any(&|text| {
+    let deleted = each(&|text| {
         format!(
-            "(OLD.{text} IS NOT NEW.{text}
-              AND trim(OLD.{text}, '0') <> ''
-              AND (NEW.{text} IS NULL
-                   OR trim(NEW.{text}, '0') <> ''
-                   OR octet_length(NEW.{text}) <> octet_length(OLD.{text})))"
+            "SELECT RAISE(ABORT, '{name}.{text}: a purge overwrites a text before it deletes the row')
+              WHERE is_erasing() AND trim(OLD.{text}, '0') <> '';
+"
+        )
+    });
+    let replaced = each(&|text| {
+        format!(
+            "SELECT RAISE(ABORT, '{name}.{text}: a purge overwrites a text before it writes another')
+              WHERE is_erasing()
+                AND OLD.{text} IS NOT NEW.{text}
+                AND trim(OLD.{text}, '0') <> ''
+                AND (NEW.{text} IS NULL
+                     OR trim(NEW.{text}, '0') <> ''
+                     OR octet_length(NEW.{text}) <> octet_length(OLD.{text}));
+"
         )
     });
     let columns = texts.join(", ");
@@ -152,14 +168,12 @@ fn triggers_of(table: &GuardedTable) -> String {
          BEGIN
            SELECT RAISE(ABORT, '{name}: text is deleted by `Delete` alone')
             WHERE NOT may_delete_text();
-           SELECT RAISE(ABORT, '{name}: a purge overwrites a text before it deletes the row')
-            WHERE is_erasing() AND ({is_left});
+           {deleted}
          END;
          CREATE TEMP TRIGGER IF NOT EXISTS {name}_replaced
                 BEFORE UPDATE OF {columns} ON main.{name}
          BEGIN
-           SELECT RAISE(ABORT, '{name}: a purge overwrites a text before it writes another')
-            WHERE is_erasing() AND ({is_replaced});
+           {replaced}
          END;
 "
     )

@@ -594,7 +594,7 @@ fn import_half(alice: &Alice) {
 /// the index for its words, and two parts of the picture.
 fn put_long_rows(alice: &Alice, is_searched: bool) {
     let run = |sql: &str| {
-        alice.db.run(sql, &[]).unwrap();
+        alice.db.by_hand(|| alice.db.run(sql, &[])).unwrap();
     };
     run("INSERT INTO cf_agents_slices (session_id, seq, field, part, text)
          SELECT session_id, seq, 'message', 0, substr(message, 1, 20) FROM cf_agents_events WHERE id = 'long'");
