@@ -5,11 +5,12 @@ use crate::marks::Mark;
 use crate::room::{LINE_BYTES, LookRoom};
 use access::Authority;
 use base::action::{Action, Role, StoredAction};
-use base::columns::{FromRow, load};
-use base::database::{Database, Row};
+use base::columns::load;
+use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
 use base::json;
+use base::{row, sql};
 use log::row::find_event_text;
 use log::tool::RenderedTool;
 use memory::origin::Origin;
@@ -58,18 +59,11 @@ pub struct Material {
     pub authority: Authority,
 }
 
-/// The place of an event, and when it was written.
-struct MaterialPlace {
-    seq: i64,
-    written_at: i64,
-}
-
-impl FromRow<'_> for MaterialPlace {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            seq: row.integer(0)?,
-            written_at: row.integer(1)?,
-        })
+row! {
+    /// The place of an event, and when it was written.
+    struct MaterialPlace {
+        seq: i64 = "seq",
+        written_at: i64 = "written_at",
     }
 }
 
@@ -82,12 +76,15 @@ pub fn load_material(
     mark: &Mark,
     room: &LookRoom,
 ) -> Result<Option<Material>> {
-    let sql = "SELECT seq, written_at
-                 FROM cf_agents_events
-                WHERE session_id = ?1
-                  AND seq > ?2
-                ORDER BY seq
-                LIMIT ?3";
+    let sql = sql!(
+        "SELECT ",
+        MaterialPlace::COLUMNS,
+        " FROM cf_agents_events
+          WHERE session_id = ?1
+            AND seq > ?2
+          ORDER BY seq
+          LIMIT ?3"
+    );
     let params = [
         session_id.as_str().into(),
         mark.learned_seq.into(),

@@ -6,6 +6,7 @@
 //! versions, it may be half built, and a place that it misses would stay. SQLite looks at
 //! the texts where they are, so no text but the snippets comes into memory.
 
+use base::row;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::mention_tables::{MENTION_TABLES, MentionTable};
 use super::table_pages::{OwnRows, PageCursor, PageRoom, TableRows};
-use base::columns::{FromRow, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::load;
+use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, json, quoted};
@@ -238,16 +239,18 @@ struct FoundPlace {
     key: Vec<SqlValue>,
 }
 
-impl FromRow<'_> for FoundPlace {
-    fn from_row(row: &Row) -> Result<Self> {
+row! {
+    for FoundPlace(place: &str, snippet: &str, key: &str) {
+        place: &str = place,
+        snippet: Option<String> = snippet,
+        key: Vec<SqlValue> = key,
+    }
+    {
         let unread = |_| Error::storage("a place that can't be read");
-        let place: MentionPlace = json::decode(row.text(0)?).map_err(unread)?;
+        let place: MentionPlace = json::decode(place).map_err(unread)?;
         Ok(Self {
-            place: MentionPlace {
-                snippet: row.find_text(1).map(str::to_owned),
-                ..place
-            },
-            key: row.0.iter().skip(2).cloned().collect(),
+            place: MentionPlace { snippet, ..place },
+            key,
         })
     }
 }
@@ -273,21 +276,20 @@ impl TableSearch<'_> {
         let pattern = params.len() + 1;
         params.push(self.pattern.into());
         params.push((limit as i64).into());
+        let snippet = match self.wanted {
+            Wanted::Text(_) => self.table.snippet().replace("?p", &format!("?{pattern}")),
+            Wanted::Events(_) => "NULL".to_owned(),
+        };
         let sql = format!(
-            "SELECT {place}, {snippet}, {key}
+            "SELECT {columns}
                FROM {name} AS t
               WHERE {range}
                 AND {condition}
               ORDER BY {order}
               LIMIT ?{limit}",
-            key = self.table.key.join(", "),
+            columns = FoundPlace::columns(self.table.place, &snippet, &self.table.key.join(", ")),
             range = range.condition,
             order = range.order,
-            place = self.table.place,
-            snippet = match self.wanted {
-                Wanted::Text(_) => self.table.snippet().replace("?p", &format!("?{pattern}")),
-                Wanted::Events(_) => "NULL".to_owned(),
-            },
             name = self.table.name,
             condition = condition.replace("?p", &format!("?{pattern}")),
             limit = pattern + 1,

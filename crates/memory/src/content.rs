@@ -1,6 +1,7 @@
 //! A block's text and its versions. The newest version is the content. A write adds
 //! one row, and older versions stay for a while.
 
+use base::row;
 use serde::{Deserialize, Serialize};
 
 use super::Memory;
@@ -10,8 +11,8 @@ use super::origin::Origin;
 use super::told::ToldChange;
 use super::validity::Validity;
 use super::writer::MemoryWriter;
-use base::columns::{FromRow, find, find_value};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find, find_value};
+use base::database::{Database, SqlValue};
 use base::delete::Delete;
 use base::error::{Code, Error, Result};
 use base::numbers::BEYOND_PLACES;
@@ -145,26 +146,33 @@ impl Version {
         let usual = WrittenBy::parse(&self.written_by).usual_origin();
         self.source.unwrap_or(usual)
     }
-
-    const COLUMNS: &str =
-        "version, content, written_by, session_id, turn_id, reason, written_at, event_id, source";
 }
 
-impl FromRow<'_> for Version {
-    fn from_row(row: &Row) -> Result<Self> {
-        let text = |column| row.find_text(column).map(str::to_owned);
-        let content = row.text(1)?.to_owned();
+row! {
+    for Version {
+        version: i64 = "version",
+        content: &str = "content",
+        written_by: String = "written_by",
+        session_id: Option<String> = "session_id",
+        turn_id: Option<String> = "turn_id",
+        reason: Option<String> = "reason",
+        written_at: i64 = "written_at",
+        event_id: Option<String> = "event_id",
+        source: Option<&str> = "source",
+    }
+    {
+        let content = content.to_owned();
         Ok(Self {
-            version: row.integer(0)?,
+            version,
             tokens: tokens::estimate(&content),
             content,
-            written_by: row.text(2)?.to_owned(),
-            session_id: text(3),
-            turn_id: text(4),
-            reason: text(5),
-            written_at: row.integer(6)?,
-            event_id: text(7),
-            source: row.find_text(8).and_then(Origin::parse),
+            written_by,
+            session_id,
+            turn_id,
+            reason,
+            written_at,
+            event_id,
+            source: source.and_then(Origin::parse),
             ..Self::default()
         })
     }

@@ -3,6 +3,7 @@
 //! changes made meanwhile.
 
 use base::delete::Delete;
+use base::row;
 use std::collections::BTreeMap;
 use store::text_tables::PROMPTS;
 
@@ -14,8 +15,8 @@ use super::definition::WhenChanged;
 use super::prompt::{PromptFormat, render, render_section};
 use super::view::{load_view, read_blocks, read_for_prompt};
 use super::{BlockScope, Memory};
-use base::columns::{self, FromRow};
-use base::database::{Database, Row, atomically};
+use base::columns::{self};
+use base::database::{Database, atomically};
 use base::error::Result;
 use base::host::Host;
 use base::json;
@@ -117,21 +118,21 @@ struct PromptRow {
     sections: String,
 }
 
-impl PromptRow {
-    const COLUMNS: &str = "prompt, hash, sections, frozen_at";
-}
-
-impl FromRow<'_> for PromptRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            frozen: FrozenPrompt {
-                prompt: row.text(0)?.to_owned(),
-                hash: row.text(1)?.to_owned(),
-                frozen_at: row.integer(3)?,
-            },
-            sections: row.text(2)?.to_owned(),
-        })
+row! {
+    for PromptRow {
+        prompt: String = "prompt",
+        hash: String = "hash",
+        sections: String = "sections",
+        frozen_at: i64 = "frozen_at",
     }
+    Ok(Self {
+        frozen: FrozenPrompt {
+            prompt,
+            hash,
+            frozen_at,
+        },
+        sections,
+    })
 }
 
 /// Writes a prompt's row, replacing an existing row. Part of a transaction.

@@ -5,6 +5,7 @@
 //! the past when another one takes its place, or when the item is deleted.
 
 use base::delete::Delete;
+use base::row;
 use serde::{Deserialize, Serialize};
 use store::text_tables::ITEM_VERSIONS;
 
@@ -16,8 +17,8 @@ use super::origin::Marks;
 use super::proposals::outdated::outdate;
 use super::validity::Validity;
 use super::writer::MemoryWriter;
-use base::columns::{FromRow, find, find_value, load_values};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find, find_value, load_values};
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::tokens;
 
@@ -54,8 +55,6 @@ pub struct PastVersion {
 }
 
 impl PastVersion {
-    pub const COLUMNS: &str = "version, title, content, note, written_at";
-
     pub fn show(self) -> Version {
         let deleted = self.content.is_none();
         let content = self.content.unwrap_or_default();
@@ -81,16 +80,21 @@ impl PastVersion {
     }
 }
 
-impl FromRow<'_> for PastVersion {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            version: row.integer(0)?,
-            title: row.find_text(1).map(str::to_owned),
-            content: row.find_text(2).map(str::to_owned),
-            note: ItemNote::read(row.find_text(3), "version")?,
-            written_at: row.integer(4)?,
-        })
+row! {
+    pub for PastVersion {
+        version: i64 = "version",
+        title: Option<String> = "title",
+        content: Option<String> = "content",
+        note: Option<&str> = "note",
+        written_at: i64 = "written_at",
     }
+    Ok(Self {
+        version,
+        title,
+        content,
+        note: ItemNote::read(note, "version")?,
+        written_at,
+    })
 }
 
 /// Writes a version's row. It takes the place of the oldest of `kept` versions. Part of a

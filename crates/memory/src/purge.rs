@@ -6,6 +6,7 @@
 //! `load_context` put into a log, since the log then holds the document.
 
 use base::delete::{Delete, Table};
+use base::{row, sql};
 use serde::{Deserialize, Serialize};
 use store::text_tables::{BLOCKS, ENTRIES, ITEM_VERSIONS, PROMPTS, SKILL_LISTINGS, SKILLS};
 
@@ -27,7 +28,7 @@ use super::source::BlockHome;
 use super::told::{Told, forget_calls};
 use super::{BlockScope, Memory};
 use crate::past::ItemPlace;
-use base::columns::{FromRow, find, find_value, load};
+use base::columns::{find, find_value, load};
 use base::database::{Database, Row, SqlValue, atomically};
 use base::error::Result;
 use base::json::{self, json};
@@ -313,14 +314,16 @@ struct DoomedEntry {
     note: ItemNote,
 }
 
-impl FromRow<'_> for DoomedEntry {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            number: row.integer(0)?,
-            // A damaged note must not keep its entry from being erased.
-            note: ItemNote::read(row.find_text(1), "").unwrap_or_default(),
-        })
+row! {
+    for DoomedEntry {
+        number: i64 = "number",
+        note: Option<&str> = "note",
     }
+    Ok(Self {
+        number,
+        // A damaged note must not keep its entry from being erased.
+        note: ItemNote::read(note, "").unwrap_or_default(),
+    })
 }
 
 /// An entry or a document, by its keys as rows store them.
@@ -361,11 +364,14 @@ pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<b
     let item = keys.place();
     db.merge_index(ENTRY_INDEX);
     erase_of_block(db, item.scope, item.block, Some(item.key))?;
-    let sql = "SELECT number, note
-                 FROM cf_agents_entries
-                WHERE scope = ?1
-                  AND block = ?2
-                  AND key = ?3";
+    let sql = sql!(
+        "SELECT ",
+        DoomedEntry::COLUMNS,
+        " FROM cf_agents_entries
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3"
+    );
     let entry: Option<DoomedEntry> = find(db, sql, &params_of(&item))?;
     let mut counts = CountChange::default();
     if let Some(entry) = &entry {
@@ -452,15 +458,18 @@ struct NamingNote {
     note: ItemNote,
 }
 
-impl FromRow<'_> for NamingNote {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            key: row.text(0)?.to_owned(),
-            number: row.integer(1)?,
-            // A damaged note must not keep an entry from being erased.
-            note: ItemNote::read(row.find_text(2), "").unwrap_or_default(),
-        })
+row! {
+    for NamingNote(number: &str) {
+        key: String = "key",
+        number: i64 = number,
+        note: Option<&str> = "note",
     }
+    Ok(Self {
+        key,
+        number,
+        // A damaged note must not keep an entry from being erased.
+        note: ItemNote::read(note, "").unwrap_or_default(),
+    })
 }
 
 /// Erases an entry's key from what other entries say that they replace, or were replaced by: also
@@ -472,11 +481,12 @@ fn forget_key(db: &ErasingDatabase<'_>, item: &ItemPlace<'_>) -> Result<()> {
         let naming: Vec<NamingNote> = load(
             db,
             &format!(
-                "SELECT key, {number}, note
+                "SELECT {}
                    FROM {name}
                   WHERE scope = ?1
                     AND block = ?2
                     AND instr(note, ?3)",
+                NamingNote::columns(number),
                 name = table.name()
             ),
             &[scope.clone(), block.clone(), quoted.as_str().into()],

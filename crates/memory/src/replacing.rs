@@ -6,11 +6,12 @@ use super::definition::Definition;
 use super::entry::find_by_key;
 use super::item_note::ItemNote;
 use super::past::ItemPlace;
-use base::columns::{FromRow, find};
-use base::database::{Database, Row, SqlValue};
+use base::columns::find;
+use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use store::erasing::{ErasingDatabase, Overwrite};
 use store::text_tables::ENTRIES;
+use base::row;
 
 /// The fields that are read of an entry that is replaced.
 struct ReplacedRow {
@@ -20,8 +21,6 @@ struct ReplacedRow {
 }
 
 impl ReplacedRow {
-    const COLUMNS: &str = "number, updated_at, note, key";
-
     fn write(&self, db: &dyn Database) -> Result<()> {
         db.run(
             "UPDATE cf_agents_entries SET note = ?2 WHERE number = ?1",
@@ -30,14 +29,18 @@ impl ReplacedRow {
     }
 }
 
-impl FromRow<'_> for ReplacedRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            number: row.integer(0)?,
-            updated_at: row.integer(1)?,
-            note: ItemNote::read(row.find_text(2), row.text(3)?)?,
-        })
+row! {
+    for ReplacedRow {
+        number: i64 = "number",
+        updated_at: i64 = "updated_at",
+        note: Option<&str> = "note",
+        key: &str = "key",
     }
+    Ok(Self {
+        number,
+        updated_at,
+        note: ItemNote::read(note, key)?,
+    })
 }
 
 /// Notes on the entry `key` that the entry `by` replaced it. Part of a transaction.

@@ -7,12 +7,13 @@
 
 use crate::text_tables::CALLBACKS;
 use base::delete::Delete;
+use base::row;
 use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
-use base::columns::{FromRow, find_value, load};
-use base::database::{Database, Row, atomically};
+use base::columns::{find_value, load};
+use base::database::{Database, atomically};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
@@ -100,15 +101,17 @@ impl NewCallback<'_> {
     }
 }
 
-/// A call to make.
-pub struct Callback {
-    pub number: i64,
-    pub id: String,
+row! {
+    /// A call to make.
+    pub struct Callback {
+        pub number: i64 = "number",
+        pub id: String = "id",
     /// "": the agent.
-    pub session_id: String,
-    pub message_id: String,
-    pub report: String,
-    attempts: i64,
+        pub session_id: String = "session_id",
+        pub message_id: String = "message_id",
+        pub report: String = "report",
+        attempts: i64 = "attempts",
+    }
 }
 
 impl Callback {
@@ -116,8 +119,6 @@ impl Callback {
     pub fn tells_of_turn(&self) -> bool {
         !self.message_id.is_empty()
     }
-
-    const COLUMNS: &str = "number, id, session_id, message_id, report, attempts";
 
     /// The calls that are due, those that waited longest first. `under_way`: the numbers of
     /// calls that are being made.
@@ -190,19 +191,6 @@ impl Callback {
     }
 }
 
-impl FromRow<'_> for Callback {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            number: row.integer(0)?,
-            id: row.text(1)?.to_owned(),
-            session_id: row.text(2)?.to_owned(),
-            message_id: row.text(3)?.to_owned(),
-            report: row.text(4)?.to_owned(),
-            attempts: row.integer(5)?,
-        })
-    }
-}
-
 /// When the next call is due.
 pub fn find_next_due(db: &dyn Database) -> Result<Option<i64>> {
     let sql = "SELECT min(due_at) FROM cf_agents_callbacks WHERE failed_at IS NULL";
@@ -229,22 +217,25 @@ pub struct FailedCallback {
     pub tells_of_turn: bool,
 }
 
-impl FailedCallback {
-    const COLUMNS: &str =
-        "id, nullif(session_id, ''), attempts, failed_at, coalesce(reason, ''), message_id <> ''";
-}
-
-impl FromRow<'_> for FailedCallback {
-    fn from_row(row: &Row) -> Result<Self> {
-        let session_id = row.find_text(1).map(str::to_owned);
+row! {
+    for FailedCallback {
+        id: String = "id",
+        session_id: Option<&str> = "nullif(session_id, '')",
+        attempts: i64 = "attempts",
+        failed_at: i64 = "failed_at",
+        reason: String = "coalesce(reason, '')",
+        tells_of_turn: i64 = "message_id <> ''",
+    }
+    {
+        let session_id = session_id.map(str::to_owned);
         let session_id = session_id.map(Id::parse).transpose();
         Ok(Self {
-            id: row.text(0)?.to_owned(),
+            id,
             session_id: session_id.map_err(Error::storage)?,
-            attempts: row.integer(2)?,
-            failed_at: row.integer(3)?,
-            reason: row.text(4)?.to_owned(),
-            tells_of_turn: row.integer(5)? != 0,
+            attempts,
+            failed_at,
+            reason,
+            tells_of_turn: tells_of_turn != 0,
         })
     }
 }

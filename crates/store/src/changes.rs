@@ -1,14 +1,15 @@
 //! The change feed: the changes of a session, in order, for a client that keeps a copy.
 //! Appends are read from the log. All other changes have rows in `cf_agents_changes`.
 
+use base::row;
 use std::borrow::Cow;
 
 use serde::Serialize;
 
 use crate::activity;
 use crate::stored::write_stored;
-use base::columns::{FromRow, find, find_value, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find, find_value, load};
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::hash::hash_names;
 use base::host::Host;
@@ -339,23 +340,19 @@ pub fn begin_again(
     )
 }
 
-impl FeedLife {
+row! {
     /// The columns of a session `s`, and of the newest recorded change `c`, if there is one.
-    const COLUMNS: &str = "s.feed_base,
-                coalesce((SELECT max(seq)
-                            FROM cf_agents_events
-                           WHERE session_id = s.id), 0),
-                coalesce(c.cursor, 0), coalesce(c.number, 0)";
-}
-
-impl FromRow<'_> for FeedLife {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            base: row.integer(0)?,
-            newest: row.integer(2)?.max(row.integer(1)? * CURSORS_A_SEQ),
-            recorded: row.integer(3)?,
-        })
+    for FeedLife {
+        base: i64 = "s.feed_base",
+        newest_seq: i64 = "coalesce((SELECT max(seq) FROM cf_agents_events WHERE session_id = s.id), 0)",
+        newest_cursor: i64 = "coalesce(c.cursor, 0)",
+        recorded: i64 = "coalesce(c.number, 0)",
     }
+    Ok(Self {
+        base,
+        newest: newest_cursor.max(newest_seq * CURSORS_A_SEQ),
+        recorded,
+    })
 }
 
 /// `None`: the session does not exist.

@@ -6,9 +6,10 @@
 //! The same table keeps a turn's long outputs, under numbers below 0: see `whole_outputs.rs`. If
 //! a turn leaves one behind, it is no answer, and is dropped like one that can't be read.
 
+use base::{row, sql};
 use base::budget::MAX_ANSWER_BYTES;
-use base::columns::load;
-use base::database::{Database, atomically, find_row};
+use base::columns::{find, load};
+use base::database::{Database, atomically};
 use base::delete::Delete;
 use base::error::{Error, Result};
 use base::ids::Id;
@@ -27,25 +28,42 @@ pub struct EarlyAnswer {
     pub reply: Option<ClientReply>,
 }
 
+row! {
+    /// How much a session has stored of early answers. `?2`: a call's id.
+    #[derive(Default)]
+    struct StoredAnswers {
+        calls: i64 = "count(DISTINCT number)",
+        bytes: i64 = "coalesce(sum(octet_length(text)), 0)",
+        /// The highest number; 0: there is no answer.
+        newest: i64 = "coalesce(max(number), 0)",
+        /// The rows of the call's answer.
+        of_call: i64 = "coalesce(sum(tool_call_id = ?2), 0)",
+    }
+}
+
 /// Stores an answer until the turn ends. Only the first answer to a call counts, since
 /// a client that lost its socket sends it again.
 pub fn insert(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result<()> {
     let text = json::encode(reply)?;
     let call_id = reply.answer.tool_call_id();
     atomically(db, || {
-        let row = find_row(
+        let stored: Option<StoredAnswers> = find(
             db,
-            "SELECT count(DISTINCT number),
-                    coalesce(sum(octet_length(text)), 0),
-                    coalesce(max(number), 0),
-                    coalesce(sum(tool_call_id = ?2), 0)
-               FROM cf_agents_early_answers
-              WHERE session_id = ?1
-                AND number > 0",
+            sql!(
+                "SELECT ",
+                StoredAnswers::COLUMNS,
+                " FROM cf_agents_early_answers
+                  WHERE session_id = ?1
+                    AND number > 0"
+            ),
             &[session_id.as_str().into(), call_id.into()],
         )?;
-        let count = |column| row.as_ref().and_then(|row| row.find_integer(column));
-        let [calls, bytes, newest, of_call] = [0, 1, 2, 3].map(|column| count(column).unwrap_or(0));
+        let StoredAnswers {
+            calls,
+            bytes,
+            newest,
+            of_call,
+        } = stored.unwrap_or_default();
         if of_call > 0 {
             return Ok(());
         }

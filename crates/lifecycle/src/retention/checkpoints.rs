@@ -9,6 +9,7 @@
 //! Unreadable data is kept: checkpoints of another serialiser, and threads whose channels keep only
 //! what changed (`DeltaChannel`), because they need the checkpoints above.
 
+use base::{row, sql};
 use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
@@ -19,8 +20,8 @@ use super::events::trim;
 use super::sessions::{KeptSession, Thread};
 use super::work::StepWork;
 use base::action::Action;
-use base::columns::{FromRow, find_value, load, load_values};
-use base::database::{Database, Row};
+use base::columns::{find_value, load, load_values};
+use base::database::Database;
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
@@ -76,32 +77,14 @@ fn id_of(names: &[Value]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// An event before the kept checkpoints.
-struct EarlierEvent {
-    seq: i64,
-    id: String,
-    is_checkpoint: bool,
-    bytes: i64,
-    written_at: i64,
-}
-
-impl EarlierEvent {
-    /// The columns of an event `e`.
-    fn columns() -> String {
-        let checkpoint = Action::UserMessage.name();
-        format!("e.seq, e.id, e.action = '{checkpoint}', {ROW_BYTES}, e.written_at")
-    }
-}
-
-impl FromRow<'_> for EarlierEvent {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            seq: row.integer(0)?,
-            id: row.text(1)?.to_owned(),
-            is_checkpoint: row.integer(2)? == 1,
-            bytes: row.integer(3)?,
-            written_at: row.integer(4)?,
-        })
+row! {
+    /// An event `e` before the kept checkpoints.
+    struct EarlierEvent {
+        seq: i64 = "e.seq",
+        id: String = "e.id",
+        is_checkpoint: bool = sql!("e.action = '", Action::UserMessage.name(), "'"),
+        bytes: i64 = ROW_BYTES,
+        written_at: i64 = "e.written_at",
     }
 }
 
@@ -126,7 +109,7 @@ pub fn delete_old(
             AND e.seq < +?3
           ORDER BY e.seq
           LIMIT ?4 + 0",
-        EarlierEvent::columns()
+        EarlierEvent::COLUMNS
     );
     let limit = work.page();
     let params = [

@@ -10,13 +10,14 @@
 //! pages are the same, however much room a step has left, and a dry run remembers what each of
 //! them would have deleted.
 
+use base::{row, sql};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::work::{MAX_STEP_BYTES, MAX_STEP_DELETED, PageBounds, StepWork};
 use crate::purge::erase_around;
 use base::action::{Action, StoredAction};
-use base::columns::{FromRow, find_value, load};
-use base::database::{Database, Row};
+use base::columns::{find_value, load};
+use base::database::Database;
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
@@ -52,28 +53,33 @@ enum EventKind {
     Other,
 }
 
-impl OldEvent {
+row! {
     /// The columns of an event `e`.
-    fn columns() -> String {
-        format!(
-            "e.seq, e.parent_seq, e.written_at, {ROW_BYTES}, {IS_RUN_MEMBER}, e.action,
-             CASE
+    for OldEvent {
+        seq: i64 = "e.seq",
+        parent_seq: i64 = "e.parent_seq",
+        written_at: i64 = "e.written_at",
+        bytes: i64 = ROW_BYTES,
+        is_run_member: bool = IS_RUN_MEMBER,
+        action: &str = "e.action",
+        ids: Option<&str> = sql!(
+            "CASE
                WHEN NOT json_valid(e.tool) THEN NULL
-               WHEN e.action = '{request}'
+               WHEN e.action = '",
+            Action::ToolCallRequest.name(),
+            "'
                THEN (SELECT json_group_array(value ->> 'id')
                        FROM json_each(e.tool, '$.toolCalls'))
-               WHEN e.action = '{result}' THEN e.tool ->> '{CALL_ID_PATH}'
-             END",
-            request = Action::ToolCallRequest.name(),
-            result = Action::ToolResult.name(),
-        )
+               WHEN e.action = '",
+            Action::ToolResult.name(),
+            "' THEN e.tool ->> '",
+            CALL_ID_PATH,
+            "'
+             END"
+        ),
     }
-}
-
-impl FromRow<'_> for OldEvent {
-    fn from_row(row: &Row) -> Result<Self> {
-        let ids = row.find_text(6);
-        let kind = match StoredAction::parse(row.text(5)?) {
+    {
+        let kind = match StoredAction::parse(action) {
             StoredAction::Known(Action::ToolCallRequest) => {
                 EventKind::Calls(ids.and_then(|ids| json::decode(ids).ok()))
             }
@@ -81,11 +87,11 @@ impl FromRow<'_> for OldEvent {
             _ => EventKind::Other,
         };
         Ok(Self {
-            seq: row.integer(0)?,
-            parent_seq: row.integer(1)?,
-            written_at: row.integer(2)?,
-            bytes: row.integer(3)?,
-            is_run_member: row.integer(4)? == 1,
+            seq,
+            parent_seq,
+            written_at,
+            bytes,
+            is_run_member,
             kind,
         })
     }
@@ -123,7 +129,7 @@ impl OldEvents {
                 AND e.seq NOT IN (SELECT value FROM json_each(?4))
               ORDER BY e.seq
               LIMIT ?3 + 0",
-            OldEvent::columns()
+            OldEvent::COLUMNS
         );
         let params = [
             session_id.as_str().into(),
@@ -191,7 +197,7 @@ impl OldEvents {
                 AND e.parent_seq BETWEEN ?2 AND ?3
                 AND e.seq > ?3
                 AND {IS_RUN_MEMBER}",
-            OldEvent::columns()
+            OldEvent::COLUMNS
         );
         let params = [
             session_id.as_str().into(),

@@ -2,13 +2,14 @@
 //! goes from block to block; of a block without a rule, no row is read.
 
 use base::delete::Delete;
+use base::{row, sql};
 use std::collections::HashMap;
 use store::text_tables::{BLOCK_VERSIONS, ITEM_VERSIONS, PROMPTS};
 
 use super::erase::erase_entry;
 use super::work::StepWork;
-use base::columns::{FromRow, find_value, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find_value, load};
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::json;
 use memory::counts::CountChange;
@@ -42,18 +43,11 @@ pub struct KeptMemory<'a> {
     only: Option<&'a str>,
 }
 
-/// The rules of a block, in rows.
-struct BlockRules {
-    key: String,
-    retention: Option<String>,
-}
-
-impl FromRow<'_> for BlockRules {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            key: row.text(0)?.to_owned(),
-            retention: row.find_text(1).map(str::to_owned),
-        })
+row! {
+    /// The rules of a block, in rows.
+    struct BlockRules {
+        key: String = "key",
+        retention: Option<String> = "retention",
     }
 }
 
@@ -71,9 +65,12 @@ pub fn load_block_rules(
             .collect(),
         _ => HashMap::new(),
     };
-    let sql = "SELECT key, retention
-                 FROM cf_agents_blocks
-                WHERE scope = ?1";
+    let sql = sql!(
+        "SELECT ",
+        BlockRules::COLUMNS,
+        " FROM cf_agents_blocks
+          WHERE scope = ?1"
+    );
     for block in load::<BlockRules>(db, sql, &[scope.into()])? {
         // The agent's own definition takes the place of the deployed one.
         own.remove(&block.key);
@@ -275,13 +272,16 @@ impl<'a> KeptMemory<'a> {
         cutoff: i64,
         work: &mut StepWork,
     ) -> Result<bool> {
-        let sql = "SELECT key, version, written_at, content IS NULL
-                     FROM cf_agents_item_versions
-                    WHERE scope = +?1
-                      AND block = +?2
-                      AND key > +?3
-                    ORDER BY key, slot
-                    LIMIT ?4 + 0";
+        let sql = sql!(
+            "SELECT ",
+            PastRow::COLUMNS,
+            " FROM cf_agents_item_versions
+              WHERE scope = +?1
+                AND block = +?2
+                AND key > +?3
+              ORDER BY key, slot
+              LIMIT ?4 + 0"
+        );
         // At least one item whole, and one row more.
         let limit = work.page().max(MAX_ENTRY_VERSIONS + 1);
         let params: [SqlValue; 4] = [
@@ -520,22 +520,13 @@ fn next_stage(place: &mut RunPlace) {
     place.key.clear();
 }
 
-/// An earlier version of an entry or a document, without its text.
-struct PastRow {
-    key: String,
-    version: i64,
-    written_at: i64,
+row! {
+    /// An earlier version of an entry or a document, without its text.
+    struct PastRow {
+        key: String = "key",
+        version: i64 = "version",
+        written_at: i64 = "written_at",
     /// Whether the version says that the item was deleted.
-    is_deletion: bool,
-}
-
-impl FromRow<'_> for PastRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            key: row.text(0)?.to_owned(),
-            version: row.integer(1)?,
-            written_at: row.integer(2)?,
-            is_deletion: row.integer(3)? == 1,
-        })
+        is_deletion: bool = "content IS NULL",
     }
 }

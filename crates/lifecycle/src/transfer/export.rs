@@ -5,6 +5,7 @@
 //! left out. Events changed meanwhile, and the session's memory, appear as they are when
 //! their page is read.
 
+use base::row;
 use std::collections::VecDeque;
 
 use crate::transfer::PAGE_BYTES;
@@ -494,25 +495,12 @@ impl<'r> FromRow<'r> for ExportedRow<'r> {
     }
 }
 
-struct ChangeRow {
-    cursor: i64,
-    kind: String,
-    id: Option<String>,
-    changed_at: i64,
-}
-
-impl ChangeRow {
-    const COLUMNS: &str = "cursor, type, id, changed_at";
-}
-
-impl FromRow<'_> for ChangeRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            cursor: row.integer(0)?,
-            kind: row.text(1)?.to_owned(),
-            id: row.find_text(2).map(str::to_owned),
-            changed_at: row.integer(3)?,
-        })
+row! {
+    struct ChangeRow {
+        cursor: i64 = "cursor",
+        kind: String = "type",
+        id: Option<String> = "id",
+        changed_at: i64 = "changed_at",
     }
 }
 

@@ -8,12 +8,13 @@ use super::{
 use crate::Memory;
 use crate::told::ToldChange;
 use crate::writer::MemoryWriter;
-use base::columns::{FromRow, find, find_value, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find, find_value, load};
+use base::database::{Database, SqlValue};
 use base::delete::Delete;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json;
+use base::row;
 use store::text_tables::PROPOSALS;
 
 /// How many proposals that are decided are kept. The oldest are forgotten; what they wrote
@@ -39,8 +40,6 @@ pub struct StoredProposal {
 }
 
 impl StoredProposal {
-    pub const COLUMNS: &str = "number, session_id, kind, label, note, changes";
-
     pub fn place(&self) -> Result<ProposalPlace> {
         let session_id = match self.session_id.as_str() {
             "" => None,
@@ -94,17 +93,24 @@ impl StoredProposal {
     }
 }
 
-impl FromRow<'_> for StoredProposal {
-    fn from_row(row: &Row) -> Result<Self> {
-        let number = row.integer(0)?;
+row! {
+    pub for StoredProposal {
+        number: i64 = "number",
+        session_id: String = "session_id",
+        kind: &str = "kind",
+        label: String = "label",
+        note: &str = "note",
+        changes: &str = "changes",
+    }
+    {
         let damaged = || Error::corrupt_row(&number.to_string(), "proposal");
         Ok(Self {
             number,
-            session_id: row.text(1)?.to_owned(),
-            kind: ProposalKind::parse(row.text(2)?).ok_or_else(damaged)?,
-            label: row.text(3)?.to_owned(),
-            note: json::decode(row.text(4)?).map_err(|_| damaged())?,
-            changes: json::decode(row.text(5)?).map_err(|_| damaged())?,
+            session_id,
+            kind: ProposalKind::parse(kind).ok_or_else(damaged)?,
+            label,
+            note: json::decode(note).map_err(|_| damaged())?,
+            changes: json::decode(changes).map_err(|_| damaged())?,
         })
     }
 }
