@@ -1,9 +1,9 @@
 //! Erases places that `findMentions` found, all of them or none, by the deletions that
 //! purge: each place's text, and what was made of it.
 
-use base::delete::Delete;
 use std::collections::BTreeMap;
-use store::text_tables::{BLOCK_VERSIONS, CALLBACKS, PROMPTS, PROPOSALS, SESSIONS};
+use store::callbacks;
+use store::text_tables::SESSIONS;
 
 use super::mentions::{MentionPlace, PlaceKind};
 use super::purge::erase_around;
@@ -18,8 +18,10 @@ use memory::log_answers::SoughtDocument;
 use memory::log_copies::{CopiedDocument, erase_copies, erase_in_session};
 use memory::proposals::erase::erase_of_block;
 use memory::purge::{
-    ItemKeys, erase_definition, erase_document_at, erase_entry_at, erase_version, forget_prompts,
+    ItemKeys, erase_definition, erase_document_at, erase_entry_at, erase_text, erase_version,
+    forget_prompts,
 };
+use memory::{frozen, proposals};
 use messages::change::touch;
 use messages::delete::delete_events;
 use messages::taken_back::delete_overlay;
@@ -166,16 +168,11 @@ impl<'a> Target<'a> {
                 };
                 erase_in_session(db, host, session_id, &sought)?
             }
-            Target::Prompt(scope) => {
-                Delete::from(PROMPTS, "scope = ?1", &[(*scope).into()]).run(db)? > 0
-            }
-            Target::Report(scope, id) => {
-                let place = [(*scope).into(), id.as_str().into()];
-                Delete::from(CALLBACKS, "session_id = ?1 AND id = ?2", &place).run(db)? > 0
-            }
+            Target::Prompt(scope) => frozen::forget(db, scope)?,
+            Target::Report(scope, id) => callbacks::delete_of_session(db, scope, id)?,
             Target::Proposal(id) => {
                 let number = id.as_str().parse::<i64>().unwrap_or(0);
-                Delete::from(PROPOSALS, "number = ?1", &[number.into()]).run(db)? > 0
+                proposals::rows::delete(db, number)?
             }
         })
     }
@@ -222,51 +219,5 @@ fn erase_head(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id) -> Res
     )?;
     db.count(|erased| erased.descriptions += 1);
     touch(db, host, session_id)?;
-    Ok(true)
-}
-
-/// Erases a version of a block's text. The newest version stays, with an empty text: else
-/// the version before it would be the block's text again.
-fn erase_text(db: &ErasingDatabase<'_>, scope: &str, label: &Label, version: i64) -> Result<bool> {
-    let place: [SqlValue; 3] = [scope.into(), label.key().into(), version.into()];
-    // A frozen prompt shows the version of its time.
-    forget_prompts(db, scope)?;
-    erase_of_block(db, scope, &label.key(), None)?;
-    let older = Delete::from(
-        BLOCK_VERSIONS,
-        "scope = ?1
-         AND key = ?2
-         AND version = ?3
-         AND version < (SELECT max(newer.version)
-                          FROM cf_agents_block_versions AS newer
-                         WHERE newer.scope = ?1
-                           AND newer.key = ?2)",
-        &place,
-    );
-    if older.run(db)? > 0 {
-        return Ok(true);
-    }
-    let texts = Overwrite {
-        table: BLOCK_VERSIONS,
-        columns: &["content", "reason"],
-        condition: "scope = ?1
-                    AND key = ?2
-                    AND version = ?3",
-        params: &place,
-    };
-    if db.overwrite(&texts)? == 0 {
-        return Ok(false);
-    }
-    db.run(
-        "UPDATE cf_agents_block_versions
-            SET content = '',
-                reason = NULL
-          WHERE scope = ?1
-            AND key = ?2
-            AND version = ?3",
-        &place,
-    )?;
-    db.count(|erased| erased.versions += 1);
-    forget_prompts(db, scope)?;
     Ok(true)
 }

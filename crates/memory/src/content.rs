@@ -11,7 +11,7 @@ use super::origin::Origin;
 use super::told::ToldChange;
 use super::validity::Validity;
 use super::writer::MemoryWriter;
-use base::columns::{find, find_value};
+use base::columns::{find, find_value, load};
 use base::database::{Database, SqlValue};
 use base::delete::Delete;
 use base::error::{Code, Error, Result};
@@ -325,6 +325,30 @@ pub fn write_version(
     .run(db)?;
     ToldChange::of_text(block, version.version).tell(memory, new.writer)?;
     Ok(version)
+}
+
+/// The versions of a block's text and when each was written, the oldest first. A block has at
+/// most [`MAX_VERSIONS`].
+pub fn load_times(db: &dyn Database, scope: &str, key: &str) -> Result<Vec<(i64, i64)>> {
+    let sql = "SELECT version, written_at
+                 FROM cf_agents_block_versions
+                WHERE scope = ?1
+                  AND key = ?2
+                ORDER BY version";
+    load(db, sql, &[scope.into(), key.into()])
+}
+
+/// Deletes versions of a block's text. Part of a transaction.
+pub fn delete_versions(db: &dyn Database, scope: &str, key: &str, versions: &[i64]) -> Result<()> {
+    Delete::from(
+        BLOCK_VERSIONS,
+        "scope = ?1
+         AND key = ?2
+         AND version IN (SELECT value FROM json_each(?3))",
+        &[scope.into(), key.into(), json::encode(&versions)?.into()],
+    )
+    .run(db)?;
+    Ok(())
 }
 
 /// How often a write is tried on a home where others write at the same time.

@@ -3,7 +3,7 @@
 //! changes made meanwhile.
 
 use base::delete::Delete;
-use base::row;
+use base::{row, sql};
 use std::collections::BTreeMap;
 use store::text_tables::PROMPTS;
 
@@ -15,7 +15,7 @@ use super::definition::WhenChanged;
 use super::prompt::{PromptFormat, render, render_section};
 use super::view::{load_view, read_blocks, read_for_prompt};
 use super::{BlockScope, Memory};
-use base::columns::{self};
+use base::columns;
 use base::database::{Database, atomically};
 use base::error::Result;
 use base::host::Host;
@@ -96,26 +96,45 @@ pub fn forget_all(db: &dyn Database) -> Result<i64> {
     .run(db)
 }
 
+/// Forgets a scope's frozen prompt, as rows name the scope; `false`: it has none. Part of a
+/// transaction.
+pub fn forget(db: &dyn Database, scope: &str) -> Result<bool> {
+    Ok(Delete::from(PROMPTS, "scope = ?1", &[scope.into()]).run(db)? > 0)
+}
+
+/// Forgets a scope's frozen prompt if it was made up to this time. Part of a transaction.
+pub fn forget_until(db: &dyn Database, scope: &str, time_ms: i64) -> Result<()> {
+    let params = [scope.into(), time_ms.into()];
+    Delete::from(PROMPTS, "scope = ?1 AND frozen_at <= ?2", &params).run(db)?;
+    Ok(())
+}
+
+/// The row of a scope's prompt, as rows name the scope.
+pub fn find_row(db: &dyn Database, scope: &str) -> Result<Option<PromptRow>> {
+    let sql = sql!(
+        "SELECT ",
+        PromptRow::COLUMNS,
+        " FROM cf_agents_prompts
+          WHERE scope = ?1"
+    );
+    columns::find(db, sql, &[scope.into()])
+}
+
 fn find(
     db: &dyn Database,
     scope: BlockScope<'_>,
 ) -> Result<Option<(FrozenPrompt, BTreeMap<String, String>)>> {
-    let sql = format!(
-        "SELECT {}
-           FROM cf_agents_prompts
-          WHERE scope = ?1",
-        PromptRow::COLUMNS
-    );
-    let row: Option<PromptRow> = columns::find(db, &sql, &[scope.column().into()])?;
+    let row = find_row(db, scope.column())?;
     Ok(row.map(|PromptRow { frozen, sections }| {
         (frozen, json::decode(&sections).unwrap_or_default())
     }))
 }
 
-struct PromptRow {
-    frozen: FrozenPrompt,
+/// A frozen prompt as it is stored.
+pub struct PromptRow {
+    pub frozen: FrozenPrompt,
     /// The result of [`hash_sections`], as JSON.
-    sections: String,
+    pub sections: String,
 }
 
 row! {

@@ -5,10 +5,13 @@
 //! The text of conversations stays: `findMentions` finds it there. The exception is a document that
 //! `load_context` put into a log, since the log then holds the document.
 
+use super::frozen;
 use base::delete::{Delete, Table};
 use base::{row, sql};
 use serde::{Deserialize, Serialize};
-use store::text_tables::{BLOCKS, ENTRIES, ITEM_VERSIONS, PROMPTS, SKILL_LISTINGS, SKILLS};
+use store::text_tables::{
+    BLOCK_VERSIONS, BLOCKS, ENTRIES, ITEM_VERSIONS, PROMPTS, SKILL_LISTINGS, SKILLS,
+};
 
 use super::counts::CountChange;
 use super::definition::Definition;
@@ -233,6 +236,57 @@ pub fn erase_definition(db: &ErasingDatabase<'_>, scope: &str, label: &Label) ->
     Ok(true)
 }
 
+/// Erases a version of a block's text. The newest version stays, with an empty text: else
+/// the version before it would be the block's text again.
+pub fn erase_text(
+    db: &ErasingDatabase<'_>,
+    scope: &str,
+    label: &Label,
+    version: i64,
+) -> Result<bool> {
+    let place: [SqlValue; 3] = [scope.into(), label.key().into(), version.into()];
+    // A frozen prompt shows the version of its time.
+    forget_prompts(db, scope)?;
+    erase_of_block(db, scope, &label.key(), None)?;
+    let older = Delete::from(
+        BLOCK_VERSIONS,
+        "scope = ?1
+         AND key = ?2
+         AND version = ?3
+         AND version < (SELECT max(newer.version)
+                          FROM cf_agents_block_versions AS newer
+                         WHERE newer.scope = ?1
+                           AND newer.key = ?2)",
+        &place,
+    );
+    if older.run(db)? > 0 {
+        return Ok(true);
+    }
+    let texts = Overwrite {
+        table: BLOCK_VERSIONS,
+        columns: &["content", "reason"],
+        condition: "scope = ?1
+                    AND key = ?2
+                    AND version = ?3",
+        params: &place,
+    };
+    if db.overwrite(&texts)? == 0 {
+        return Ok(false);
+    }
+    db.run(
+        "UPDATE cf_agents_block_versions
+            SET content = '',
+                reason = NULL
+          WHERE scope = ?1
+            AND key = ?2
+            AND version = ?3",
+        &place,
+    )?;
+    db.count(|erased| erased.versions += 1);
+    forget_prompts(db, scope)?;
+    Ok(true)
+}
+
 /// Runs deletions in one transaction that leaves no text behind.
 fn erase(
     memory: &Memory<'_>,
@@ -268,9 +322,13 @@ pub fn renew_tables(
 /// stand in the prompts of all sessions.
 pub fn forget_prompts(db: &dyn Database, scope: &str) -> Result<()> {
     match scope {
-        "" => Delete::all(PROMPTS).run(db)?,
-        session => Delete::from(PROMPTS, "scope = ?1", &[session.into()]).run(db)?,
-    };
+        "" => {
+            Delete::all(PROMPTS).run(db)?;
+        }
+        session => {
+            frozen::forget(db, session)?;
+        }
+    }
     Ok(())
 }
 

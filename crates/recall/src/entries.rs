@@ -3,8 +3,8 @@
 
 use super::embedder::Embedder;
 use super::nearest::{
-    BatchRow, MAX_EMBEDDED, PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorForm,
-    VectorReport, VectorStore, embed_missing, find_nearest,
+    BatchRow, MAX_EMBEDDED, PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter,
+    VectorForm, VectorReport, VectorStore, embed_missing, find_nearest,
 };
 use super::{open_queries, spread};
 use base::columns::{find, load, load_values};

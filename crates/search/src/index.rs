@@ -2,6 +2,7 @@
 //! Nothing is done for an agent that never searched.
 
 use base::delete::Delete;
+use base::sql;
 use serde::Serialize;
 use store::text_tables::{EVENT_VECTORS, EVENTS_SEARCH};
 
@@ -14,7 +15,7 @@ use base::database::{Database, MAX_LIST_BYTES, SqlValue};
 use base::error::{Error, Result};
 use base::json::{self, json};
 use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
-use store::stored::SEARCH;
+use store::stored::{SEARCH, VALUE_OF_2};
 
 /// The lowest rowid of a row that holds a further part of a long text.
 pub const FIRST_PART: i64 = BEYOND_PLACES;
@@ -76,9 +77,12 @@ impl SessionIndex {
 pub fn find_place(db: &dyn Database, session_id: &str) -> Result<Option<SessionIndex>> {
     // One statement and one row, whoever has searched: the rows that a caller reads say
     // nothing of other sessions.
-    let sql = "SELECT s.number, (SELECT value FROM cf_agents_config WHERE key = ?2)
-                 FROM cf_agents_sessions AS s
-                WHERE s.id = ?1";
+    let sql = sql!(
+        "SELECT s.number, ",
+        VALUE_OF_2,
+        " FROM cf_agents_sessions AS s
+          WHERE s.id = ?1"
+    );
     let found: Option<(i64, Option<String>)> = find(db, sql, &[session_id.into(), SEARCH.into()])?;
     match found {
         Some((number, stored)) => place_of(db, number, stored.as_deref()),

@@ -12,7 +12,7 @@ use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
-use base::columns::{find_value, load};
+use base::columns::{find_value, load, load_values};
 use base::database::{Database, atomically};
 use base::error::{Error, Result};
 use base::host::Host;
@@ -195,6 +195,59 @@ impl Callback {
 pub fn find_next_due(db: &dyn Database) -> Result<Option<i64>> {
     let sql = "SELECT min(due_at) FROM cf_agents_callbacks WHERE failed_at IS NULL";
     find_value::<Option<i64>>(db, sql, &[]).map(Option::flatten)
+}
+
+/// Deletes a call of a session, or of the agent; `false`: there is no such call.
+pub fn delete_of_session(db: &dyn Database, session_id: &str, id: &Id) -> Result<bool> {
+    let place = [session_id.into(), id.as_str().into()];
+    Ok(Delete::from(CALLBACKS, "session_id = ?1 AND id = ?2", &place).run(db)? > 0)
+}
+
+/// The calls about changes of a block, or of one of its items. What is left out fits all.
+#[derive(Default)]
+pub struct ReportsOfBlock<'a> {
+    /// The session that owns the block; "": the agent.
+    pub scope: &'a str,
+    /// The block's label in lower case.
+    pub block: &'a str,
+    pub key: Option<&'a str>,
+    pub versions: Option<&'a [i64]>,
+    pub up_to_version: Option<i64>,
+}
+
+impl ReportsOfBlock<'_> {
+    /// Deletes the calls. Part of a transaction.
+    pub fn delete(&self, db: &dyn Database) -> Result<()> {
+        let sql = "SELECT number
+                     FROM cf_agents_callbacks
+                    WHERE session_id = ?1
+                      AND message_id = ''
+                      AND report ->> '$.block' = ?2
+                      AND (?3 IS NULL OR report ->> '$.key' = ?3)
+                      AND (?4 IS NULL
+                           OR report ->> '$.version' IN (SELECT value FROM json_each(?4)))
+                      AND (?5 IS NULL OR report ->> '$.version' <= ?5)";
+        let versions = self.versions.map(|versions| json::encode(&versions));
+        let params = [
+            self.scope.into(),
+            self.block.into(),
+            self.key.into(),
+            versions.transpose()?.into(),
+            self.up_to_version.into(),
+        ];
+        let numbers: Vec<i64> = load_values(db, sql, &params)?;
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        // By their numbers: a purge overwrites the reports before it deletes the rows.
+        Delete::from(
+            CALLBACKS,
+            "number IN (SELECT value FROM json_each(?1))",
+            &[json::encode(&numbers)?.into()],
+        )
+        .run(db)?;
+        Ok(())
+    }
 }
 
 /// A call that failed permanently, as `getStats` shows it.

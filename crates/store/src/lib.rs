@@ -30,6 +30,7 @@ pub mod learned_windows;
 pub mod limits;
 pub mod meter;
 pub mod model_settings;
+pub mod open_turns;
 pub mod path_digests;
 pub mod retention;
 pub mod retention_progress;

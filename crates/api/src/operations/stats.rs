@@ -1,5 +1,6 @@
 //! How large an agent is, and how much of its isolate's memory is used.
 
+use log::event_facts::count_at_most;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{DEFAULT_BODY_BYTES, EVENTS_BODY_BYTES};
@@ -303,13 +304,5 @@ fn count_up_to(db: &dyn Database, table: &str) -> Result<i64> {
 }
 
 fn count_events_at_most(db: &dyn Database) -> Result<i64> {
-    let sql = "SELECT coalesce(sum((SELECT max(e.seq)
-                                      FROM cf_agents_events AS e
-                                     WHERE e.session_id = s.id)), 0)
-                 FROM (SELECT id
-                         FROM cf_agents_sessions
-                        LIMIT ?1) AS s";
-    let sum = find_value::<Option<i64>>(db, sql, &[MAX_COUNTED_ROWS.into()])?;
-    let sum = sum.flatten().unwrap_or(0);
-    Ok(sum.min(MAX_INTEGER))
+    Ok(count_at_most(db, MAX_COUNTED_ROWS)?.min(MAX_INTEGER))
 }

@@ -6,7 +6,6 @@
 //! The same table keeps a turn's long outputs, under numbers below 0: see `whole_outputs.rs`. If
 //! a turn leaves one behind, it is no answer, and is dropped like one that can't be read.
 
-use base::{row, sql};
 use base::budget::MAX_ANSWER_BYTES;
 use base::columns::{find, load};
 use base::database::{Database, atomically};
@@ -14,6 +13,7 @@ use base::delete::Delete;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
+use base::{row, sql};
 use log::slices::cut;
 use store::last_turns::load_without_turn;
 use store::text_tables::EARLY_ANSWERS;

@@ -6,6 +6,7 @@
 //! branch and no summary there. Any other context is built event by event (`build.rs`),
 //! to the same bytes.
 
+use memory::skills::loaded::HAS_LOADED;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
@@ -81,7 +82,7 @@ fn sql_of(range: &str, leaf_id: &str) -> String {
     SELECT CAST(iif(count(shown) = count(*)
                     AND sum(seq - parent_seq) = max(seq) - min(parent_seq)
                     AND (count(*) = ?3 OR min(parent_seq) = 0)
-                    AND NOT EXISTS (SELECT 1 FROM cf_agents_loaded_skills WHERE session_id = +?1)
+                    AND NOT {HAS_LOADED}
                     AND NOT EXISTS (SELECT 1 FROM cf_agents_events WHERE session_id = +?1 AND is_branch = 1),
                     group_concat(shown, ','),
                     NULL) AS BLOB),

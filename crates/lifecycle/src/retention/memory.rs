@@ -3,8 +3,9 @@
 
 use base::delete::Delete;
 use base::{row, sql};
+use memory::{content, frozen};
 use std::collections::HashMap;
-use store::text_tables::{BLOCK_VERSIONS, ITEM_VERSIONS, PROMPTS};
+use store::text_tables::ITEM_VERSIONS;
 
 use super::erase::erase_entry;
 use super::work::StepWork;
@@ -134,14 +135,7 @@ impl<'a> KeptMemory<'a> {
             return Ok(());
         };
         work.look(1);
-        Delete::from(
-            PROMPTS,
-            "scope = ?1
-             AND frozen_at <= ?2",
-            &[self.scope.into(), cutoff.into()],
-        )
-        .run(self.db)?;
-        Ok(())
+        frozen::forget_until(self.db, self.scope, cutoff)
     }
 
     /// Forgets old proposals, which hold texts of facts: decided ones as long as versions are
@@ -226,13 +220,7 @@ impl<'a> KeptMemory<'a> {
 
     /// The earlier versions of a block's own text. A block has 50 of them at most.
     fn block_versions(&self, place: &RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
-        let sql = "SELECT version, written_at
-                     FROM cf_agents_block_versions
-                    WHERE scope = ?1
-                      AND key = ?2
-                    ORDER BY version";
-        let params: [SqlValue; 2] = [self.scope.into(), place.block.as_str().into()];
-        let versions: Vec<(i64, i64)> = load(self.db, sql, &params)?;
+        let versions = content::load_times(self.db, self.scope, &place.block)?;
         work.look(versions.len());
         let mut gone = Vec::new();
         for (version, next) in versions.iter().zip(versions.iter().skip(1)) {
@@ -246,15 +234,7 @@ impl<'a> KeptMemory<'a> {
             return Ok(true);
         }
         work.delete(gone.len() as i64, 0);
-        let [scope, key] = params;
-        Delete::from(
-            BLOCK_VERSIONS,
-            "scope = ?1
-             AND key = ?2
-             AND version IN (SELECT value FROM json_each(?3))",
-            &[scope, key, json::encode(&gone)?.into()],
-        )
-        .run(self.db)?;
+        content::delete_versions(self.db, self.scope, &place.block, &gone)?;
         forget_calls(
             self.db,
             self.scope,

@@ -1,11 +1,10 @@
 //! Purging: what proposals hold of a purged entry, block or event goes, too. A proposal
 //! keeps its other changes; one that holds nothing else goes as a whole.
 
-use base::delete::Delete;
 use std::collections::BTreeSet;
 use store::text_tables::PROPOSALS;
 
-use super::rows::{StoredProposal, update};
+use super::rows::{StoredProposal, delete, update};
 use super::{ChangeStatus, MemoryChange};
 use base::columns::{find, load_values};
 use base::database::SqlValue;
@@ -95,7 +94,7 @@ fn erase_where(
         proposal.changes = changes;
         let is_empty = |change: &MemoryChange| change.status == ChangeStatus::Erased;
         if proposal.changes.iter().all(is_empty) {
-            Delete::from(PROPOSALS, "number = ?1", &[number.into()]).run(db)?;
+            delete(db, number)?;
         } else if is_changed {
             db.count(|erased| erased.proposals += 1);
             db.overwrite(&Overwrite {

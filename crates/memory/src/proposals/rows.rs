@@ -162,6 +162,11 @@ pub fn update(db: &dyn Database, proposal: &StoredProposal) -> Result<()> {
     )
 }
 
+/// Deletes a proposal; `false`: there is none of this number. Part of a transaction.
+pub fn delete(db: &dyn Database, number: i64) -> Result<bool> {
+    Ok(Delete::from(PROPOSALS, "number = ?1", &[number.into()]).run(db)? > 0)
+}
+
 /// Forgets the oldest decided proposal that is one too many.
 fn forget_old(db: &dyn Database) -> Result<()> {
     Delete::from(

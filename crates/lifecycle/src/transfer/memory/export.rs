@@ -5,6 +5,7 @@
 //! its kind can't hold, or that exceed its limits, are left out.
 
 use base::row;
+use memory::frozen::{PromptRow, find_row};
 use std::collections::HashMap;
 
 use serde::Serialize;
@@ -15,7 +16,6 @@ use super::lines::{
 };
 use super::{LineCounter, can_hold};
 use crate::transfer::PAGE_BYTES;
-use base::columns::find;
 use base::database::{Database, Row, SqlValue};
 use base::error::{Error, Result};
 use base::ids::Id;
@@ -213,19 +213,15 @@ impl MemoryExport {
 }
 
 fn add_prompt(db: &dyn Database, scope: &str, page: &mut String) -> Result<()> {
-    let sql = "SELECT prompt, sections, frozen_at
-                 FROM cf_agents_prompts
-                WHERE scope = ?1";
-    let row: Option<(String, String, i64)> = find(db, sql, &[scope.into()])?;
-    let Some((prompt, sections, frozen_at)) = row else {
+    let Some(PromptRow { frozen, sections }) = find_row(db, scope)? else {
         return Ok(());
     };
     page.push_str(&render(&PromptLine {
         line: LineKind::Prompt,
-        prompt,
+        prompt: frozen.prompt,
         sections: json::decode(&sections)
             .map_err(|_| Error::corrupt_row(scope, "frozen prompt"))?,
-        frozen_at: FileTime::of(frozen_at),
+        frozen_at: FileTime::of(frozen.frozen_at),
     })?);
     Ok(())
 }
