@@ -5,17 +5,14 @@
 //! Changes by the operator are told to nobody: an import, a fork, retention, a purge. A purge and
 //! retention also take back the calls that wait for a text which is gone, since they name its key.
 
-use base::delete::Delete;
 use serde::{Deserialize, Serialize};
 use store::callbacks::ReportsOfBlock;
-use store::text_tables::CALLBACKS;
 
 use super::Memory;
 use super::definition::Definition;
 use super::kind::BlockKind;
 use super::writer::MemoryWriter;
-use base::columns::load_values;
-use base::database::{Database, SqlValue};
+use base::database::Database;
 use base::error::Result;
 use base::json;
 use store::callbacks::NewCallback;
