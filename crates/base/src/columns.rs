@@ -5,7 +5,7 @@
 //! numbers) are read into a tuple, which is destructured at once. No other code uses a column's
 //! number.
 
-use crate::database::{Database, Row, SqlValue};
+use crate::database::{Database, Delete, Row, SqlValue};
 use crate::error::{Error, Result};
 
 /// A value that is read from one column, or a row type that is read from several.
@@ -173,6 +173,22 @@ where
     T: for<'r> FromColumn<'r>,
 {
     db.rows(sql, params)?.first().map(Row::value).transpose()
+}
+
+impl<'a> Delete<'a> {
+    /// Deletes the rows, and returns how many there were.
+    pub fn run(&self, db: &dyn Database) -> Result<i64> {
+        Ok(db.delete(self)?.count)
+    }
+
+    /// Deletes the rows, and reads these columns of each.
+    pub fn load<T>(self, db: &dyn Database, returning: &'a str) -> Result<Vec<T>>
+    where
+        T: for<'r> FromRow<'r>,
+    {
+        let deleted = db.delete(&Self { returning, ..self })?;
+        deleted.rows.iter().map(Row::read).collect()
+    }
 }
 
 /// The length of these texts together.

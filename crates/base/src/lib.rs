@@ -13,7 +13,6 @@ pub mod columns;
 pub mod data_url;
 pub mod database;
 pub mod days;
-pub mod delete;
 pub mod deployed;
 pub mod envelope;
 pub mod error;

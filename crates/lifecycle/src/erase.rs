@@ -13,6 +13,7 @@ use base::host::Host;
 use base::ids::Id;
 use log::find::find_seqs;
 use log::sessions::session_exists;
+use memory::erase_text::erase_text;
 use memory::label::Label;
 use memory::log_answers::SoughtDocument;
 use memory::log_copies::{CopiedDocument, erase_copies, erase_in_session};

@@ -6,7 +6,6 @@
 //! Two rules hold. No text can forge a reference, because positions are not stored
 //! in the text. A payload is deleted with its last use, neither earlier nor later.
 
-use base::delete::Delete;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use store::text_tables::MEDIA;
@@ -18,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::slices;
 use base::data_url::find_payload;
-use base::database::{Database, SqlValue, find_row};
+use base::database::{Database, Delete, SqlValue, find_row};
 use base::error::Result;
 use base::ids::Id;
 use base::json::{self, JsonPiece, RawValue, json, pieces};

@@ -5,13 +5,12 @@
 //! A message's text is also in the message. If the two together are too long for a
 //! row, the text is left out, and made from the message when it is read.
 
-use base::delete::Delete;
 use std::collections::HashMap;
 use store::text_tables::SLICES;
 
 use super::message_text::text_of_fields;
 use base::columns::{find_value, load};
-use base::database::{Database, SqlValue};
+use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;

@@ -1,7 +1,6 @@
 //! Entries of a searchable block: a key, a title, a text. The same transaction
 //! writes an entry and its place in the search index.
 
-use base::delete::Delete;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use store::text_tables::ENTRIES;
@@ -27,7 +26,7 @@ use super::source::BlockHome;
 use super::told::ToldChange;
 use super::validity::Validity;
 use super::writer::MemoryWriter;
-use base::database::atomically;
+use base::database::{Delete, atomically};
 use base::error::{Error, Result};
 use base::json::json;
 

@@ -2,8 +2,7 @@
 //! in the log's search, over another table.
 
 use super::entry::Entry;
-use base::database::Database;
-use base::delete::Delete;
+use base::database::{Database, Delete};
 use base::error::Result;
 use search::document::EVERY_DOCUMENT;
 use search::row_words::{KnownStems, RowWords};

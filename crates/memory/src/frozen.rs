@@ -2,7 +2,6 @@
 //! is refreshed, so that a provider's prefix cache stays warm. A reminder can report
 //! changes made meanwhile.
 
-use base::delete::Delete;
 use base::{row, sql};
 use std::collections::BTreeMap;
 use store::text_tables::PROMPTS;
@@ -16,7 +15,7 @@ use super::prompt::{PromptFormat, render, render_section};
 use super::view::{load_view, read_blocks, read_for_prompt};
 use super::{BlockScope, Memory};
 use base::columns;
-use base::database::{Database, atomically};
+use base::database::{Database, Delete, atomically};
 use base::error::Result;
 use base::host::Host;
 use base::json;

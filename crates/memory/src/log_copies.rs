@@ -2,7 +2,6 @@
 //! `load_context` in their logs. A purge of a document takes both, and what was made of such an
 //! answer. The log keeps the answer's event, with a sentence in the place of the text.
 
-use base::delete::Delete;
 use std::collections::BTreeSet;
 use store::text_tables::{EVENTS, LOADED_SKILLS};
 
@@ -10,7 +9,7 @@ use super::label::Label;
 use super::log_answers::{ERASED, FoundAnswers, SoughtDocument, find_answers};
 use super::proposals::erase::erase_of_events;
 use base::columns::{load, load_values};
-use base::database::{Database, SqlValue};
+use base::database::{Database, Delete, SqlValue};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;

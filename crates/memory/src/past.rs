@@ -4,7 +4,6 @@
 //! The newest version is the item's own row, with a note. A version moves into the table of
 //! the past when another one takes its place, or when the item is deleted.
 
-use base::delete::Delete;
 use base::row;
 use serde::{Deserialize, Serialize};
 use store::text_tables::ITEM_VERSIONS;
@@ -18,7 +17,7 @@ use super::proposals::outdated::outdate;
 use super::validity::Validity;
 use super::writer::MemoryWriter;
 use base::columns::{find, find_value, load_values};
-use base::database::{Database, SqlValue};
+use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
 use base::tokens;
 

@@ -6,12 +6,9 @@
 //! `load_context` put into a log, since the log then holds the document.
 
 use super::frozen;
-use base::delete::{Delete, Table};
 use base::{row, sql};
 use serde::{Deserialize, Serialize};
-use store::text_tables::{
-    BLOCK_VERSIONS, BLOCKS, ENTRIES, ITEM_VERSIONS, PROMPTS, SKILL_LISTINGS, SKILLS,
-};
+use store::text_tables::{BLOCKS, ENTRIES, ITEM_VERSIONS, PROMPTS, SKILL_LISTINGS, SKILLS};
 
 use super::counts::CountChange;
 use super::definition::Definition;
@@ -32,7 +29,7 @@ use super::told::{Told, forget_calls};
 use super::{BlockScope, Memory};
 use crate::past::ItemPlace;
 use base::columns::{find, find_value, load};
-use base::database::{Database, Row, SqlValue, atomically};
+use base::database::{Database, Delete, Row, SqlValue, TableName, atomically};
 use base::error::Result;
 use base::json::{self, json};
 use search;
@@ -233,57 +230,6 @@ pub fn erase_definition(db: &ErasingDatabase<'_>, scope: &str, label: &Label) ->
             AND key = ?2",
         &place,
     )?;
-    Ok(true)
-}
-
-/// Erases a version of a block's text. The newest version stays, with an empty text: else
-/// the version before it would be the block's text again.
-pub fn erase_text(
-    db: &ErasingDatabase<'_>,
-    scope: &str,
-    label: &Label,
-    version: i64,
-) -> Result<bool> {
-    let place: [SqlValue; 3] = [scope.into(), label.key().into(), version.into()];
-    // A frozen prompt shows the version of its time.
-    forget_prompts(db, scope)?;
-    erase_of_block(db, scope, &label.key(), None)?;
-    let older = Delete::from(
-        BLOCK_VERSIONS,
-        "scope = ?1
-         AND key = ?2
-         AND version = ?3
-         AND version < (SELECT max(newer.version)
-                          FROM cf_agents_block_versions AS newer
-                         WHERE newer.scope = ?1
-                           AND newer.key = ?2)",
-        &place,
-    );
-    if older.run(db)? > 0 {
-        return Ok(true);
-    }
-    let texts = Overwrite {
-        table: BLOCK_VERSIONS,
-        columns: &["content", "reason"],
-        condition: "scope = ?1
-                    AND key = ?2
-                    AND version = ?3",
-        params: &place,
-    };
-    if db.overwrite(&texts)? == 0 {
-        return Ok(false);
-    }
-    db.run(
-        "UPDATE cf_agents_block_versions
-            SET content = '',
-                reason = NULL
-          WHERE scope = ?1
-            AND key = ?2
-            AND version = ?3",
-        &place,
-    )?;
-    db.count(|erased| erased.versions += 1);
-    forget_prompts(db, scope)?;
     Ok(true)
 }
 
@@ -507,7 +453,7 @@ pub fn erase_version(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>, version: i64
 }
 
 /// Where the notes stand that may name an entry: its table, and SQL for the place of a row.
-const NOTED: [(Table, &str); 2] = [(ENTRIES, "number"), (ITEM_VERSIONS, "slot")];
+const NOTED: [(TableName, &str); 2] = [(ENTRIES, "number"), (ITEM_VERSIONS, "slot")];
 
 /// A note that may name an entry.
 struct NamingNote {

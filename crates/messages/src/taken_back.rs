@@ -2,7 +2,6 @@
 //! events, and the reports of turns that hold their messages. The erasure's transaction holds all
 //! of it.
 
-use base::delete::Delete;
 use std::collections::BTreeSet;
 use store::text_tables::CALLBACKS;
 
@@ -12,7 +11,7 @@ use super::tree::overlay_writes;
 use super::tree::overlays::{EventRange, MAX_OVERLAYS};
 use super::tree::path::{Branches, PathSegment, is_on_path};
 use base::columns::{FromRow, load};
-use base::database::{Database, Row, SqlValue, atomically, find_row};
+use base::database::{Database, Delete, Row, SqlValue, atomically, find_row};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;

@@ -1,7 +1,6 @@
 //! Writes and removes the index's rows. The cost of either doesn't grow with the index.
 //! Nothing is done for an agent that never searched.
 
-use base::delete::Delete;
 use base::sql;
 use serde::Serialize;
 use store::text_tables::{EVENT_VECTORS, EVENTS_SEARCH};
@@ -11,7 +10,7 @@ use super::progress::{self, StoredProgress, find_state};
 use super::row_words::{KnownStems, RowWords};
 use super::words::WordSplitter;
 use base::columns::{find, find_value};
-use base::database::{Database, MAX_LIST_BYTES, SqlValue};
+use base::database::{Database, Delete, MAX_LIST_BYTES, SqlValue};
 use base::error::{Error, Result};
 use base::json::{self, json};
 use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};

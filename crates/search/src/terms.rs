@@ -120,7 +120,7 @@ fn first_number(hex: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::delete::Delete;
+    use base::database::Delete;
     use store::testing::migrated;
     use store::text_tables::EVENTS_SEARCH;
 

@@ -6,14 +6,13 @@
 //! This file knows rows. `chat/run/callbacks/` makes the calls.
 
 use crate::text_tables::CALLBACKS;
-use base::delete::Delete;
 use base::row;
 use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
 use base::columns::{find_value, load, load_values};
-use base::database::{Database, atomically};
+use base::database::{Database, Delete, atomically};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;

@@ -15,8 +15,7 @@ use super::erased::{Erased, Erasure, InPurge, LeftPages};
 use super::table_fates::SessionTable;
 use super::tables::TABLES;
 use base::columns::find_value;
-use base::database::{Database, Row, SqlValue, TextAndRow, Writes};
-use base::delete::{Delete, Deleted, Table};
+use base::database::{Database, Delete, DeletedRows, Row, SqlValue, TableName, TextAndRow, Writes};
 use base::error::{Error, Result};
 
 /// The most rows of a table that the receipt of a destroyed agent counts.
@@ -190,7 +189,7 @@ impl<'a> ErasingDatabase<'a> {
 
 /// Texts of rows that stay. A purge overwrites them before it writes another text, or none.
 pub struct Overwrite<'a> {
-    pub table: Table,
+    pub table: TableName,
     pub columns: &'a [&'a str],
     /// SQL: which rows. Empty: all.
     pub condition: &'a str,
@@ -233,7 +232,7 @@ impl Database for ErasingDatabase<'_> {
         self.db.change(sql, params)
     }
 
-    fn delete(&self, delete: &Delete<'_>) -> Result<Deleted> {
+    fn delete(&self, delete: &Delete<'_>) -> Result<DeletedRows> {
         let overwritten = self.prepare(delete)?;
         let deleted = self.db.delete(delete)?;
         // An overwritten row no longer meets a condition on its text, and would stay.

@@ -24,7 +24,6 @@
 //! off read them all. [`settle_surplus`] adds them to their sessions and deletes them.
 
 use crate::text_tables::LAST_TURNS;
-use base::delete::Delete;
 use base::{row, sql};
 use serde::Deserialize;
 
@@ -33,7 +32,7 @@ use super::spending::TurnSpending;
 use super::usage_days::{self, DayUsage};
 use crate::erasing::{ErasingDatabase, Overwrite};
 use base::columns::{Joined, find, find_value, load, load_values};
-use base::database::{Database, SqlValue, atomically};
+use base::database::{Database, Delete, SqlValue, atomically};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;

@@ -12,8 +12,7 @@ use crate::erased::{InPurge, overwritten, parts, uncounted};
 use crate::table_fates::{
     Deletion, InAgentFile, InFile, InFork, RowOwner, SessionTable, of_the_agent, of_the_index, view,
 };
-use base::database::{Database, SqlValue};
-use base::delete::{Delete, Table};
+use base::database::{Database, Delete, SqlValue, TableName};
 use base::error::Result;
 use base::ids::Id;
 
@@ -379,8 +378,8 @@ pub const TABLES: &[SessionTable] = &[
 
 impl SessionTable {
     /// The table, as a deletion names it.
-    pub const fn table(&self) -> Table {
-        Table::named(self.name)
+    pub const fn table(&self) -> TableName {
+        TableName::named(self.name)
     }
 
     /// The condition for a row of the session `?1`. `None`: a statement on this table

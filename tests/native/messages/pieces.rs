@@ -1,14 +1,13 @@
 //! A page is the same to the byte whether SQLite makes it or a walk reads it event by
 //! event. The logs are random, with everything that keeps a page from being plain.
 
-use base::delete::Delete;
 use serde_json::{Value, json};
 use store::text_tables::EVENTS;
 
 use super::random_play::Dice;
 use crate::Alice;
 use base::columns::load_values;
-use base::database::Database;
+use base::database::Delete;
 use base::error::Result;
 use base::ids::Id;
 use messages::history::{MessagePage, WalkStart, load_newest, load_page, walk_page};

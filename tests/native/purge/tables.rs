@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use super::{NEEDLE, places_after_purge, places_of_needle};
 use crate::Alice;
 use crate::store::upgrades::make::{HALF_IMPORTED, make};
-use base::database::{Database, atomically};
-use base::delete::{Delete, Table};
+use base::database::{Delete, TableName, atomically};
 use base::error::Result;
 use base::testing::Sqlite;
 use memory::purge::renew_tables;
@@ -283,7 +282,7 @@ fn text_is_overwritten_in_place_and_each_deletion_counts_its_rows() {
         Delete::from(EVENTS, "seq = 2", &[]).run(&erasing).unwrap(),
         1
     );
-    let unknown = Delete::all(Table::named("cf_agents_unknown"));
+    let unknown = Delete::all(TableName::named("cf_agents_unknown"));
     assert!(unknown.run(&erasing).is_err());
 }
 

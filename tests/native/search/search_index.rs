@@ -1,13 +1,12 @@
 //! The index while it is built: half-way, for one session alone, over long texts; and the
 //! facts about other sessions that a caller of one session learns from it.
 
-use base::delete::Delete;
 use serde_json::{Value, json};
 use store::text_tables::EVENTS_SEARCH;
 
 use crate::{Alice, ids};
 use access::{Caller, TokenScope};
-use base::database::Database;
+use base::database::Delete;
 use base::ids::Id;
 use search::build::{BuildScope, advance, build_batch};
 

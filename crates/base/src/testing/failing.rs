@@ -1,7 +1,7 @@
 use std::cell::Cell;
 
 use crate::database::{Database, Row, SqlValue, TextAndRow, Writes};
-use crate::delete::{Delete, Deleted};
+use crate::database::{Delete, DeletedRows};
 use crate::error::{Error, Result};
 
 /// A database that refuses its nth statement, as a real database does when the disk is
@@ -75,7 +75,7 @@ impl Database for Failing<'_> {
         self.inner.change(sql, params)
     }
 
-    fn delete(&self, delete: &Delete<'_>) -> Result<Deleted> {
+    fn delete(&self, delete: &Delete<'_>) -> Result<DeletedRows> {
         self.count(delete.params)?;
         self.inner.delete(delete)
     }

@@ -1,4 +1,4 @@
-//! Refuses statements that delete or replace user text in another way than by `base::delete`.
+//! Refuses statements that delete or replace user text in another way than by `base::database::Delete`.
 //!
 //! SQLite itself decides what a statement does. Its authorizer sees each table that a statement
 //! deletes from, also a virtual one. Temporary triggers see each deleted row, also one that

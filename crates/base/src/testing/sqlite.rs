@@ -14,7 +14,7 @@ use rusqlite::{Connection, Statement, StatementStatus, ToSql, params_from_iter};
 
 use super::guard::{Guard, GuardedTable};
 use crate::database::{Database, EngineText, Row, SqlText, SqlValue, TextAndRow, Writes};
-use crate::delete::{Delete, Deleted};
+use crate::database::{Delete, DeletedRows};
 use crate::error::{Error, Result};
 
 /// The limits of workerd's SQLite, by name. They were measured in workerd.
@@ -149,7 +149,7 @@ impl Sqlite {
         }
     }
 
-    /// From now on, user text in these tables is deleted by `base::delete` alone. A purge
+    /// From now on, user text in these tables is deleted by `base::database::Delete` alone. A purge
     /// overwrites it before.
     pub fn guard(&self, tables: &'static [GuardedTable]) {
         self.in_control.store(true, Ordering::Relaxed);
@@ -384,11 +384,11 @@ impl Database for Sqlite {
         Ok(self.connection.changes() as i64)
     }
 
-    fn delete(&self, delete: &Delete<'_>) -> Result<Deleted> {
+    fn delete(&self, delete: &Delete<'_>) -> Result<DeletedRows> {
         self.guard.allow(|| {
             let rows = self.rows(&delete.sql(), delete.params)?;
             let count = self.connection.changes() as i64;
-            Ok(Deleted { count, rows })
+            Ok(DeletedRows { count, rows })
         })
     }
 

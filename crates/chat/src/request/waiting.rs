@@ -3,7 +3,6 @@
 //! deletes the message here, writes it into the log and begins its turn. So an object
 //! that dies in between loses no message and answers none twice.
 
-use base::delete::Delete;
 use base::{row, sql};
 use serde::{Deserialize, Serialize};
 use store::text_tables::WAITING;
@@ -12,7 +11,7 @@ use crate::request::{ChatRequest, ClientMessage, Trigger, parse_messages};
 use access::{Asker, AskerKind, ModelReach};
 use base::budget::MAX_ANSWER_BYTES;
 use base::columns::{find, load, load_values};
-use base::database::{Database, atomically};
+use base::database::{Database, Delete, atomically};
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject};

@@ -8,8 +8,7 @@
 
 use base::budget::MAX_ANSWER_BYTES;
 use base::columns::{find, load};
-use base::database::{Database, atomically};
-use base::delete::Delete;
+use base::database::{Database, Delete, atomically};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;

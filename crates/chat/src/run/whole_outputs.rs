@@ -3,12 +3,11 @@
 //! below 0, and becomes the result's event when the turn ends. So an object that dies in
 //! between loses nothing of it.
 
-use base::delete::Delete;
 use std::borrow::Cow;
 use store::text_tables::EARLY_ANSWERS;
 
 use base::columns::{find_value, load_values};
-use base::database::{Database, atomically};
+use base::database::{Database, Delete, atomically};
 use base::error::Result;
 use base::ids::Id;
 use base::json;

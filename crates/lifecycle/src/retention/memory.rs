@@ -1,7 +1,6 @@
 //! The old parts of a scope's memory: versions, what deletions left, and entries. Each stage
 //! goes from block to block; of a block without a rule, no row is read.
 
-use base::delete::Delete;
 use base::{row, sql};
 use memory::{content, frozen};
 use std::collections::HashMap;
@@ -10,7 +9,7 @@ use store::text_tables::ITEM_VERSIONS;
 use super::erase::erase_entry;
 use super::work::StepWork;
 use base::columns::{find_value, load};
-use base::database::{Database, SqlValue};
+use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
 use base::json;
 use memory::counts::CountChange;

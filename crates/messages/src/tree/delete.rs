@@ -2,14 +2,13 @@
 //! nearest surviving ancestor. The deleted event's `seq` is never given again.
 
 use crate::tree::path::surviving;
-use base::delete::Delete;
 use base::json;
 use std::collections::HashMap;
 use store::text_tables::EVENTS;
 
 use super::overlay_writes::splice;
 use base::columns::{FromRow, load};
-use base::database::{Database, Row, SqlValue};
+use base::database::{Database, Delete, Row, SqlValue};
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;

@@ -2,14 +2,13 @@
 //! of overlays when events are deleted. Each function is part of its caller's
 //! transaction, and the caller tells the feed.
 
-use base::delete::Delete;
 use std::collections::HashMap;
 use store::text_tables::COMPACTIONS;
 
 use super::overlays::{EventRange, MAX_OVERLAYS, MAX_SUMMARY_BYTES, Overlay};
 use super::path::{PathRow, PathSegment, WalkStep, is_on_path, lies_on_path, surviving, walk_path};
 use base::columns::{FromRow, find_value, load};
-use base::database::{Database, Row, SqlValue, find_row};
+use base::database::{Database, Delete, Row, SqlValue, find_row};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;

@@ -10,8 +10,9 @@ use std::cell::Cell;
 
 use super::create;
 use base::columns::find_value;
-use base::database::{Database, Row, SqlText, SqlValue, TextAndRow, Writes, atomically};
-use base::delete::{Delete, Deleted};
+use base::database::{
+    Database, Delete, DeletedRows, Row, SqlText, SqlValue, TextAndRow, Writes, atomically,
+};
 use base::error::Result;
 use base::host::Host;
 
@@ -79,7 +80,7 @@ impl Database for BlankDatabase<'_> {
         self.db.change(sql, params)
     }
 
-    fn delete(&self, delete: &Delete<'_>) -> Result<Deleted> {
+    fn delete(&self, delete: &Delete<'_>) -> Result<DeletedRows> {
         self.make()?;
         self.db.delete(delete)
     }
