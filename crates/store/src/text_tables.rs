@@ -1,5 +1,7 @@
 //! The tables whose rows contain user text, as deletions name them.
 
+use base::database::TableName;
+
 pub const BLOCKS: TableName = TableName::named("cf_agents_blocks");
 pub const BLOCK_VERSIONS: TableName = TableName::named("cf_agents_block_versions");
 pub const CALLBACKS: TableName = TableName::named("cf_agents_callbacks");

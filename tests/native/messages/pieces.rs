@@ -7,7 +7,7 @@ use store::text_tables::EVENTS;
 use super::random_play::Dice;
 use crate::Alice;
 use base::columns::load_values;
-use base::database::Delete;
+use base::database::{Database as _, Delete};
 use base::error::Result;
 use base::ids::Id;
 use messages::history::{MessagePage, WalkStart, load_newest, load_page, walk_page};

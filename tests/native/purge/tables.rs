@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{NEEDLE, places_after_purge, places_of_needle};
 use crate::Alice;
 use crate::store::upgrades::make::{HALF_IMPORTED, make};
-use base::database::{Delete, TableName, atomically};
+use base::database::{Database as _, Delete, TableName, atomically};
 use base::error::Result;
 use base::testing::Sqlite;
 use memory::purge::renew_tables;

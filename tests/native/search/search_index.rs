@@ -6,7 +6,7 @@ use store::text_tables::EVENTS_SEARCH;
 
 use crate::{Alice, ids};
 use access::{Caller, TokenScope};
-use base::database::Delete;
+use base::database::{Database as _, Delete};
 use base::ids::Id;
 use search::build::{BuildScope, advance, build_batch};
 
