@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::database::delete_session;
+use crate::delete::delete_session;
 use base::database::{Database, atomically};
 use base::error::Result;
 use base::host::Host;

@@ -9,9 +9,9 @@ use super::past::ItemPlace;
 use base::columns::find;
 use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
+use base::row;
 use store::erasing::{ErasingDatabase, Overwrite};
 use store::text_tables::ENTRIES;
-use base::row;
 
 /// The fields that are read of an entry that is replaced.
 struct ReplacedRow {

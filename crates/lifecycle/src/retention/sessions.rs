@@ -5,7 +5,7 @@ use super::work::StepWork;
 use base::row;
 use serde_json::Value;
 
-use crate::database::delete_session;
+use crate::delete::delete_session;
 use base::columns::{find, find_value};
 use base::database::{Database, find_row};
 use base::error::{Error, Result};
