@@ -1,7 +1,7 @@
 //! The change feed: the changes of a session, in order, for a client that keeps a copy.
 //! Appends are read from the log. All other changes have rows in `cf_agents_changes`.
 
-use base::row;
+use base::{row, sql};
 use std::borrow::Cow;
 
 use serde::Serialize;
@@ -216,6 +216,42 @@ pub fn restore(db: &dyn Database, session_id: &Id, rows: Vec<serde_json::Value>)
             number.into(),
         ],
     )
+}
+
+row! {
+    /// A change as it is stored.
+    pub struct StoredChange {
+        pub cursor: i64 = "cursor",
+        pub kind: String = "type",
+        pub id: Option<String> = "id",
+        pub changed_at: i64 = "changed_at",
+    }
+}
+
+/// Up to `limit` changes after the first of two stored cursors, and up to the second.
+pub fn load_stored(
+    db: &dyn Database,
+    session_id: &Id,
+    (after, until): (i64, i64),
+    limit: i64,
+) -> Result<Vec<StoredChange>> {
+    let sql = sql!(
+        "SELECT ",
+        StoredChange::COLUMNS,
+        " FROM cf_agents_changes
+          WHERE session_id = ?1
+            AND cursor > ?2
+            AND cursor <= ?3
+          ORDER BY cursor
+          LIMIT ?4"
+    );
+    let params = [
+        session_id.as_str().into(),
+        after.into(),
+        until.into(),
+        limit.into(),
+    ];
+    load(db, sql, &params)
 }
 
 /// Deletes all entries before the newest one, a clear, which made them irrelevant.

@@ -369,22 +369,25 @@ impl<'a> KeptMemory<'a> {
     /// The remains of deleted entries and documents. The index leads to the oldest deletions; a
     /// block remembers 1,000 at most.
     fn deleted(&self, place: &RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
-        let sql = "SELECT key, version, written_at, 1
-                     FROM cf_agents_item_versions AS t INDEXED BY cf_agents_deleted_items
-                    WHERE scope = +?1
-                      AND block = +?2
-                      AND content IS NULL
-                      AND written_at <= +?3
-                      AND (?5 IS NULL
-                           OR NOT EXISTS (SELECT 1
-                                            FROM cf_agents_item_versions AS newer
-                                           WHERE newer.scope = t.scope
-                                             AND newer.block = t.block
-                                             AND newer.key = t.key
-                                             AND newer.version > t.version
-                                             AND newer.written_at <= ?5))
-                    ORDER BY written_at
-                    LIMIT ?4 + 0";
+        let sql = sql!(
+            "SELECT ",
+            PastRow::COLUMNS,
+            " FROM cf_agents_item_versions AS t INDEXED BY cf_agents_deleted_items
+              WHERE scope = +?1
+                AND block = +?2
+                AND content IS NULL
+                AND written_at <= +?3
+                AND (?5 IS NULL
+                     OR NOT EXISTS (SELECT 1
+                                      FROM cf_agents_item_versions AS newer
+                                     WHERE newer.scope = t.scope
+                                       AND newer.block = t.block
+                                       AND newer.key = t.key
+                                       AND newer.version > t.version
+                                       AND newer.written_at <= ?5))
+              ORDER BY written_at
+              LIMIT ?4 + 0"
+        );
         // A dry run has counted these as versions. A run has deleted them.
         let counted = match work.is_dry {
             true => self.cutoff(RunStage::ItemVersions, &place.block),

@@ -5,8 +5,8 @@
 //! left out. Events changed meanwhile, and the session's memory, appear as they are when
 //! their page is read.
 
-use base::row;
 use std::collections::VecDeque;
+use store::changes::load_stored;
 
 use crate::transfer::PAGE_BYTES;
 
@@ -16,7 +16,7 @@ use super::lines::{
 };
 use super::memory::export::MemoryExport;
 use base::action::Action;
-use base::columns::{FromRow, find, load};
+use base::columns::{FromRow, find};
 use base::database::{Database, Row, SqlValue, find_row};
 use base::error::{Error, Result};
 use base::ids::Id;
@@ -417,26 +417,8 @@ impl Export {
         after_cursor: i64,
         page: &mut String,
     ) -> Result<Option<i64>> {
-        let params: [SqlValue; 4] = [
-            self.session_id.as_str().into(),
-            after_cursor.into(),
-            self.last.cursor.into(),
-            CHANGES_BATCH.into(),
-        ];
-        let rows: Vec<ChangeRow> = load(
-            db,
-            &format!(
-                "SELECT {}
-                   FROM cf_agents_changes
-                  WHERE session_id = ?1
-                    AND cursor > ?2
-                    AND cursor <= ?3
-                  ORDER BY cursor
-                  LIMIT ?4",
-                ChangeRow::COLUMNS
-            ),
-            &params,
-        )?;
+        let cursors = (after_cursor, self.last.cursor);
+        let rows = load_stored(db, &self.session_id, cursors, CHANGES_BATCH)?;
         let is_full = rows.len() as i64 == CHANGES_BATCH;
         let last_cursor = rows.last().map(|row| row.cursor).filter(|_| is_full);
         for row in rows {
@@ -492,15 +474,6 @@ impl<'r> FromRow<'r> for ExportedRow<'r> {
             written_at: row.integer(17)?,
             has_content: row.integer(18)? == 1,
         })
-    }
-}
-
-row! {
-    struct ChangeRow {
-        cursor: i64 = "cursor",
-        kind: String = "type",
-        id: Option<String> = "id",
-        changed_at: i64 = "changed_at",
     }
 }
 
