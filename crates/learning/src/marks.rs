@@ -105,8 +105,7 @@ row! {
         newest_seq: newest_seq.unwrap_or(0),
         newest_at: newest_at.unwrap_or(0),
         // A failure's note that can't be read does not keep the agent from looking.
-        failure: failure
-            .and_then(|failure| json::decode(failure).ok()),
+        failure: failure.and_then(|failure| json::decode(failure).ok()),
     })
 }
 
@@ -117,12 +116,11 @@ pub fn find_mark(db: &dyn Database, session_id: &Id) -> Result<Option<Mark>> {
         sql!(
             "SELECT ",
             Mark::COLUMNS,
-            "
-           FROM cf_agents_sessions AS s
-           LEFT JOIN cf_agents_events AS newest
-             ON newest.session_id = s.id
-            AND newest.seq = (SELECT max(seq) FROM cf_agents_events WHERE session_id = s.id)
-          WHERE s.id = ?1"
+            " FROM cf_agents_sessions AS s
+              LEFT JOIN cf_agents_events AS newest
+                ON newest.session_id = s.id
+               AND newest.seq = (SELECT max(seq) FROM cf_agents_events WHERE session_id = s.id)
+             WHERE s.id = ?1"
         ),
         &[session_id.as_str().into()],
     )

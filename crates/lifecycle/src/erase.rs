@@ -19,8 +19,7 @@ use memory::log_answers::SoughtDocument;
 use memory::log_copies::{CopiedDocument, erase_copies, erase_in_session};
 use memory::proposals::erase::erase_of_block;
 use memory::purge::{
-    ItemKeys, erase_definition, erase_document_at, erase_entry_at, erase_text, erase_version,
-    forget_prompts,
+    ItemKeys, erase_definition, erase_document_at, erase_entry_at, erase_version, forget_prompts,
 };
 use memory::{frozen, proposals};
 use messages::change::touch;

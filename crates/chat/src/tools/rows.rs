@@ -40,10 +40,10 @@ row! {
     for ToolRow {
         name: &str = "name",
         description: Option<&str> = "description",
-        parameters: String = "parameters",
+        parameters: Option<&str> = "parameters",
         service: Option<&str> = "service",
         url: Option<&str> = "url",
-        needs_approval: i64 = "needs_approval",
+        needs_approval: bool = "needs_approval",
         headers: Option<&str> = "headers",
         timeout_ms: Option<i64> = "timeout_ms",
         max_output_bytes: Option<i64> = "max_output_bytes",
@@ -68,7 +68,6 @@ row! {
             (None, Some(url)) => ToolAddress::Url(url.to_owned()),
             (None, None) => return Err(damaged()),
         };
-        let needs_approval = needs_approval == 1;
         let headers = ToolHeaders::from_json(headers).ok_or_else(damaged)?;
         let limits = ToolLimits {
             timeout_ms,
@@ -90,7 +89,7 @@ row! {
             definition: ToolDefinition {
                 name: name.to_owned(),
                 description: description.ok_or_else(damaged)?.to_owned(),
-                parameters: json::raw(parameters).map_err(|_| damaged())?,
+                parameters: json::raw(parameters.ok_or_else(damaged)?.to_owned()).map_err(|_| damaged())?,
             },
             at,
             needs_approval,

@@ -55,15 +55,15 @@ row! {
         retention: Option<&str> = "s.retention",
         is_pinned: bool = "s.pinned",
         part: Option<&str> = "iif(json_valid(s.metadata), s.metadata ->> '$.langgraph', NULL)",
-        thread_id: Option<&str> = "iif(json_valid(s.metadata), s.metadata ->> '$.thread', NULL)",
-        namespace: Option<&str> = "iif(json_valid(s.metadata), s.metadata ->> '$.namespace', NULL)",
+        thread_id: Option<String> = "iif(json_valid(s.metadata), s.metadata ->> '$.thread', NULL)",
+        namespace: Option<String> = "iif(json_valid(s.metadata), s.metadata ->> '$.namespace', NULL)",
     }
     {
         let thread = match part {
-            Some("checkpoints") => thread_id.map(str::to_owned)
-                .zip(namespace.map(str::to_owned))
+            Some("checkpoints") => thread_id
+                .zip(namespace)
                 .map(|(id, namespace)| ThreadPart::Checkpoints(Thread { id, namespace })),
-            Some("writes") => thread_id.map(str::to_owned).map(ThreadPart::Writes),
+            Some("writes") => thread_id.map(ThreadPart::Writes),
             Some(_) | None => None,
         };
         Ok(Self {
