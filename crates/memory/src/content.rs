@@ -14,6 +14,7 @@ use super::writer::MemoryWriter;
 use base::columns::{find, find_value, load};
 use base::database::{Database, Delete, SqlValue};
 use base::error::{Code, Error, Result};
+use base::json;
 use base::numbers::BEYOND_PLACES;
 use base::tags::{Metadata, Tags};
 use base::tokens;

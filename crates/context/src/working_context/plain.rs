@@ -6,6 +6,7 @@
 //! branch and no summary there. Any other context is built event by event (`build.rs`),
 //! to the same bytes.
 
+use base::row;
 use memory::skills::loaded::HAS_LOADED;
 use std::borrow::Cow;
 use std::sync::LazyLock;

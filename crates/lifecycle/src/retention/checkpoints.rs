@@ -9,7 +9,7 @@
 //! Unreadable data is kept: checkpoints of another serialiser, and threads whose channels keep only
 //! what changed (`DeltaChannel`), because they need the checkpoints above.
 
-use base::{row, sql};
+use base::row;
 use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
@@ -79,10 +79,10 @@ fn id_of(names: &[Value]) -> String {
 
 row! {
     /// An event `e` before the kept checkpoints.
-    struct EarlierEvent {
+    struct EarlierEvent() {
         seq: i64 = "e.seq",
         id: String = "e.id",
-        is_checkpoint: bool = sql!("e.action = '", Action::UserMessage.name(), "'"),
+        is_checkpoint: bool = format!("e.action = '{}'", Action::UserMessage.name()),
         bytes: i64 = ROW_BYTES,
         written_at: i64 = "e.written_at",
     }
@@ -109,7 +109,7 @@ pub fn delete_old(
             AND e.seq < +?3
           ORDER BY e.seq
           LIMIT ?4 + 0",
-        EarlierEvent::COLUMNS
+        EarlierEvent::columns()
     );
     let limit = work.page();
     let params = [

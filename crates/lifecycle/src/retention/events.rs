@@ -10,7 +10,7 @@
 //! pages are the same, however much room a step has left, and a dry run remembers what each of
 //! them would have deleted.
 
-use base::{row, sql};
+use base::row;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::work::{MAX_STEP_BYTES, MAX_STEP_DELETED, PageBounds, StepWork};
@@ -55,27 +55,23 @@ enum EventKind {
 
 row! {
     /// The columns of an event `e`.
-    for OldEvent {
+    for OldEvent() {
         seq: i64 = "e.seq",
         parent_seq: i64 = "e.parent_seq",
         written_at: i64 = "e.written_at",
         bytes: i64 = ROW_BYTES,
         is_run_member: bool = IS_RUN_MEMBER,
         action: &str = "e.action",
-        ids: Option<&str> = sql!(
+        ids: Option<&str> = format!(
             "CASE
                WHEN NOT json_valid(e.tool) THEN NULL
-               WHEN e.action = '",
-            Action::ToolCallRequest.name(),
-            "'
+               WHEN e.action = '{request}'
                THEN (SELECT json_group_array(value ->> 'id')
                        FROM json_each(e.tool, '$.toolCalls'))
-               WHEN e.action = '",
-            Action::ToolResult.name(),
-            "' THEN e.tool ->> '",
-            CALL_ID_PATH,
-            "'
-             END"
+               WHEN e.action = '{result}' THEN e.tool ->> '{CALL_ID_PATH}'
+             END",
+            request = Action::ToolCallRequest.name(),
+            result = Action::ToolResult.name(),
         ),
     }
     {
@@ -129,7 +125,7 @@ impl OldEvents {
                 AND e.seq NOT IN (SELECT value FROM json_each(?4))
               ORDER BY e.seq
               LIMIT ?3 + 0",
-            OldEvent::COLUMNS
+            OldEvent::columns()
         );
         let params = [
             session_id.as_str().into(),
@@ -197,7 +193,7 @@ impl OldEvents {
                 AND e.parent_seq BETWEEN ?2 AND ?3
                 AND e.seq > ?3
                 AND {IS_RUN_MEMBER}",
-            OldEvent::COLUMNS
+            OldEvent::columns()
         );
         let params = [
             session_id.as_str().into(),
