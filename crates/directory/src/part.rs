@@ -1,6 +1,5 @@
 //! A part of the directory, as the object that keeps it: one table, and what it answers.
 
-use base::{row, sql};
 use serde_json::{Value, json};
 
 use super::ask::ask;
@@ -12,6 +11,7 @@ use base::host::Host;
 use base::ids::Id;
 use base::json;
 use base::outbound::Outbound;
+use base::{row, sql};
 use store::schema::make_directory;
 
 /// The row that says that the root knows this part. No agent has an empty name.

@@ -2,8 +2,6 @@
 //! purge: each place's text, and what was made of it.
 
 use std::collections::BTreeMap;
-use store::callbacks;
-use store::text_tables::SESSIONS;
 
 use super::mentions::{MentionPlace, PlaceKind};
 use super::purge::erase_around;
@@ -25,8 +23,10 @@ use memory::{frozen, proposals};
 use messages::change::touch;
 use messages::delete::delete_events;
 use messages::taken_back::delete_overlay;
+use store::callbacks;
 use store::erased::Erasure;
 use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase, Overwrite};
+use store::text_tables::SESSIONS;
 
 /// The most places of one request.
 pub const MAX_PLACES: usize = 100;

@@ -6,7 +6,6 @@
 //! versions, it may be half built, and a place that it misses would stay. SQLite looks at
 //! the texts where they are, so no text but the snippets comes into memory.
 
-use base::row;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +18,7 @@ use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, json, quoted};
+use base::row;
 use log::find::find_seqs;
 use messages::tree::path::{Branches, PathSegment, is_on_path};
 

@@ -2,7 +2,6 @@
 //! and of bytes. A cursor names the row where the next request goes on, so that a table of
 //! any length is read in pages.
 
-use base::row;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
@@ -11,6 +10,7 @@ use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, Tree, json};
+use base::row;
 
 /// A position: a place in a list of tables, and the key of the last row that was looked at.
 #[derive(Clone, Debug, Default, PartialEq)]

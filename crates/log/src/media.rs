@@ -8,7 +8,6 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use store::text_tables::MEDIA;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -22,6 +21,7 @@ use base::error::Result;
 use base::ids::Id;
 use base::json::{self, JsonPiece, RawValue, json, pieces};
 use base::part::PartKind;
+use store::text_tables::MEDIA;
 
 /// A shorter payload stays in its message: stored apart, a payload costs a row, and
 /// one more row per use.

@@ -6,7 +6,6 @@
 //! row, the text is left out, and made from the message when it is read.
 
 use std::collections::HashMap;
-use store::text_tables::SLICES;
 
 use super::message_text::text_of_fields;
 use base::columns::{find_value, load};
@@ -14,6 +13,7 @@ use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
+use store::text_tables::SLICES;
 
 /// The largest event or message that is accepted, in bytes of its bodies together.
 /// Updating an event takes the runtime's process about 21 times its length above idle,

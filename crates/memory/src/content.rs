@@ -1,7 +1,6 @@
 //! A block's text and its versions. The newest version is the content. A write adds
 //! one row, and older versions stay for a while.
 
-use base::row;
 use serde::{Deserialize, Serialize};
 
 use super::Memory;
@@ -16,6 +15,7 @@ use base::database::{Database, Delete, SqlValue};
 use base::error::{Code, Error, Result};
 use base::json;
 use base::numbers::BEYOND_PLACES;
+use base::row;
 use base::tags::{Metadata, Tags};
 use base::tokens;
 use store::text_tables::BLOCK_VERSIONS;

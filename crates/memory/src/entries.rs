@@ -3,7 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
-use store::text_tables::ENTRIES;
 
 use super::Memory;
 use super::counts::CountChange;
@@ -29,6 +28,7 @@ use super::writer::MemoryWriter;
 use base::database::{Delete, atomically};
 use base::error::{Error, Result};
 use base::json::json;
+use store::text_tables::ENTRIES;
 
 pub fn check_searchable(block: &Definition) -> Result<()> {
     if block.kind == BlockKind::Searchable {

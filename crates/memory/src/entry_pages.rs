@@ -1,6 +1,5 @@
 //! Lists of a block's entries, page by page.
 
-use base::row;
 use serde::{Deserialize, Serialize};
 
 use super::Memory;
@@ -17,6 +16,7 @@ use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::filter::{Filter, FilteredColumns};
 use base::json::json;
+use base::row;
 
 /// The most bytes of a page of entries: 64 of the longest entries fit.
 const MAX_PAGE_BYTES: usize = 4 << 20;

@@ -1,7 +1,6 @@
 //! The search of the entries that live in this object. Words, stems and ranking work as in
 //! the log's search, over another table.
 
-use base::row;
 use std::collections::HashMap;
 
 use super::definition::Definition;
@@ -21,6 +20,7 @@ use base::database::Database;
 use base::error::Result;
 use base::filter::Filter;
 use base::json::{self, written_bytes};
+use base::row;
 use base::tags::Metadata;
 use search::asked::AskedWords;
 use search::counter::{Candidate, TermCounter, asked};

@@ -2,9 +2,7 @@
 //! is refreshed, so that a provider's prefix cache stays warm. A reminder can report
 //! changes made meanwhile.
 
-use base::{row, sql};
 use std::collections::BTreeMap;
-use store::text_tables::PROMPTS;
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -19,6 +17,8 @@ use base::database::{Database, Delete, atomically};
 use base::error::Result;
 use base::host::Host;
 use base::json;
+use base::{row, sql};
+use store::text_tables::PROMPTS;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]

@@ -5,7 +5,6 @@
 //! ids (`models/call_ids.rs`). It belongs to the newest event above it on its path that has an
 //! open call with its id, and of that event's calls to the first. The message view says the same.
 
-use base::{row, sql};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::label::Label;
@@ -16,6 +15,7 @@ use base::error::Result;
 use base::ids::Id;
 use base::json::{self, RawValue};
 use base::part::{PartOfCall, kind_of_tool};
+use base::{row, sql};
 use log::row::get_event_text;
 use log::tool::{CALL_ID_PATH, RenderedTool, ShownCall};
 use messages::erased_results::calls_in;

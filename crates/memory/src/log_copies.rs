@@ -3,7 +3,6 @@
 //! answer. The log keeps the answer's event, with a sentence in the place of the text.
 
 use std::collections::BTreeSet;
-use store::text_tables::{EVENTS, LOADED_SKILLS};
 
 use super::label::Label;
 use super::log_answers::{ERASED, FoundAnswers, SoughtDocument, find_answers};
@@ -23,6 +22,7 @@ use messages::taken_back::take_back;
 use search::index;
 use store::erasing::{ErasingDatabase, Overwrite};
 use store::last_turns::{self, find_open_turn};
+use store::text_tables::{EVENTS, LOADED_SKILLS};
 
 /// A document, or all documents of a block.
 pub struct CopiedDocument<'a> {

@@ -4,9 +4,7 @@
 //! The newest version is the item's own row, with a note. A version moves into the table of
 //! the past when another one takes its place, or when the item is deleted.
 
-use base::row;
 use serde::{Deserialize, Serialize};
-use store::text_tables::ITEM_VERSIONS;
 
 use super::content::Version;
 use super::counts::{CountChange, count_deleted, find_oldest_deleted};
@@ -19,7 +17,9 @@ use super::writer::MemoryWriter;
 use base::columns::{find, find_value, load_values};
 use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
+use base::row;
 use base::tokens;
+use store::text_tables::ITEM_VERSIONS;
 
 /// How many earlier versions of an entry and of a document are kept. An entry has at most
 /// 64 KiB and a document 1 MiB, so a key's past has at most 1.25 MiB or 10 MiB.

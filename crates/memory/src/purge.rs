@@ -5,10 +5,7 @@
 //! The text of conversations stays: `findMentions` finds it there. The exception is a document that
 //! `load_context` put into a log, since the log then holds the document.
 
-use super::frozen;
-use base::{row, sql};
 use serde::{Deserialize, Serialize};
-use store::text_tables::{BLOCKS, ENTRIES, ITEM_VERSIONS, PROMPTS, SKILL_LISTINGS, SKILLS};
 
 use super::counts::CountChange;
 use super::definition::Definition;
@@ -16,6 +13,7 @@ use super::definitions::remove;
 use super::entries::check_searchable;
 use super::entry_index::unindex_entry;
 use super::entry_rows;
+use super::frozen;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{bucket, nowhere, service};
 use super::item_note::ItemNote;
@@ -32,10 +30,12 @@ use base::columns::{find, find_value, load};
 use base::database::{Database, Delete, Row, SqlValue, TableName, atomically};
 use base::error::Result;
 use base::json::{self, json};
+use base::{row, sql};
 use search;
 use store::erased::{Erased, Erasure};
 use store::erasing::{ENTRY_INDEX, ErasingDatabase, Overwrite};
 use store::schema::free_space::{Renewed, renew};
+use store::text_tables::{BLOCKS, ENTRIES, ITEM_VERSIONS, PROMPTS, SKILL_LISTINGS, SKILLS};
 
 /// The texts that a purge found and erased.
 pub struct Purged {

@@ -6,7 +6,6 @@
 //! retention also take back the calls that wait for a text which is gone, since they name its key.
 
 use serde::{Deserialize, Serialize};
-use store::callbacks::{NewCallback, ReportsOfBlock};
 
 use super::Memory;
 use super::definition::Definition;
@@ -15,6 +14,7 @@ use super::writer::MemoryWriter;
 use base::database::Database;
 use base::error::Result;
 use base::json;
+use store::callbacks::{NewCallback, ReportsOfBlock};
 use store::config::{Config, load_config};
 use store::consolidation::ask_when_idle;
 

@@ -2,7 +2,6 @@
 //! of a result, and all else of the message stays as it was written.
 
 use std::collections::{BTreeMap, BTreeSet};
-use store::text_tables::EVENTS;
 
 use base::action::StoredAction;
 use base::database::Database;
@@ -15,6 +14,7 @@ use log::row::{EventRow, get_event_row};
 use log::write::{RowDraft, rewrite_bodies};
 use serde::Deserialize;
 use store::erasing::{ErasingDatabase, Overwrite};
+use store::text_tables::EVENTS;
 
 #[derive(Deserialize)]
 struct MessageParts<'a> {

@@ -3,7 +3,6 @@
 //! of it.
 
 use std::collections::BTreeSet;
-use store::text_tables::CALLBACKS;
 
 use super::delete::tell_joined;
 use super::runs::{RunCache, RunPosition};
@@ -18,6 +17,7 @@ use base::ids::Id;
 use base::json;
 use log::tip::get_tip;
 use store::changes::{self, ChangeType};
+use store::text_tables::CALLBACKS;
 
 /// Deletes an overlay, so that the events it hid are read again. `false`: there is no such
 /// overlay.

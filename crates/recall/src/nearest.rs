@@ -4,7 +4,6 @@
 //! make a bounded number of missing vectors. No transaction holds an await. A vector is
 //! kept only for the text that it was made of.
 
-use base::row;
 use serde::{Deserialize, Serialize};
 
 use super::embedder::Embedder;
@@ -13,6 +12,7 @@ use super::vector::{self, QueryVector};
 use base::database::{Database, MAX_VALUE_BYTES, SqlValue, atomically};
 use base::error::{Code, Error, Result};
 use base::outbound::in_time;
+use base::row;
 use search::fuse::{NEIGHBOUR_SHARE, Nearest, with_neighbours};
 
 /// Bytes of vectors that one search compares: those of 10,000 vectors of 384 numbers, a byte

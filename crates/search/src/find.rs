@@ -1,7 +1,6 @@
 //! Runs a search. The index gives candidates; their texts decide the order.
 
 use crate::request::SearchRequest;
-use base::row;
 use std::collections::HashMap;
 
 use serde::Serialize;
@@ -27,6 +26,7 @@ use super::words::words;
 use base::columns::load;
 use base::database::Database;
 use base::error::Result;
+use base::row;
 
 /// Bytes of a hit that is read with the others, for a snippet: 2 MiB for 128 hits.
 const INLINE_BYTES: usize = 16 << 10;

@@ -1,9 +1,7 @@
 //! Writes and removes the index's rows. The cost of either doesn't grow with the index.
 //! Nothing is done for an agent that never searched.
 
-use base::sql;
 use serde::Serialize;
-use store::text_tables::{EVENT_VECTORS, EVENTS_SEARCH};
 
 use super::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
 use super::progress::{self, StoredProgress, find_state};
@@ -14,7 +12,9 @@ use base::database::{Database, Delete, MAX_LIST_BYTES, SqlValue};
 use base::error::{Error, Result};
 use base::json::{self, json};
 use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
+use base::sql;
 use store::stored::{SEARCH, VALUE_OF_2};
+use store::text_tables::{EVENT_VECTORS, EVENTS_SEARCH};
 
 /// The lowest rowid of a row that holds a further part of a long text.
 pub const FIRST_PART: i64 = BEYOND_PLACES;

@@ -10,13 +10,13 @@
 //! cursor's `seq` on, and lower sessions are not indexed. Writes of new events update the
 //! index themselves.
 
-use base::sql;
 use serde::{Deserialize, Serialize};
 
 use base::columns::find_value;
 use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::json::{self};
+use base::sql;
 use store::stored::{SEARCH, VALUE_OF_1, write_stored};
 
 /// Above any `seq`: no event of the session is indexed.

@@ -1,7 +1,6 @@
 //! Reads events for the index and the snippets: their bodies, up to the size that the
 //! caller asks for. A body is in its event's row or in slices.
 
-use base::row;
 use std::collections::HashMap;
 
 use super::document::EventText;
@@ -9,6 +8,7 @@ use base::action::StoredAction;
 use base::columns::{find, load};
 use base::database::Database;
 use base::error::Result;
+use base::row;
 
 /// An event with its bodies.
 pub struct EventBodies {

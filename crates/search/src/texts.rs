@@ -2,7 +2,6 @@
 //! the bytes of one value: a string of the engine's would be copied and checked several
 //! times on its way.
 
-use base::row;
 use std::borrow::Cow;
 
 use super::document::EventText;
@@ -12,6 +11,7 @@ use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
+use base::row;
 use base::rows::parse_rows;
 
 /// Events whose texts are in memory at once: 32 × 48 KiB, if each character takes four

@@ -10,7 +10,6 @@
 //! Now and then the sessions that are too many leave the window, and their rows are made to say
 //! what is true ([`settle`]). So a session that is written to without a pause pays nothing.
 
-use base::row;
 use serde::{Deserialize, Serialize};
 
 use super::stored::{ACTIVITY, find_stored, write_stored};
@@ -19,6 +18,7 @@ use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
+use base::row;
 
 /// SQL: when session `s` was last written to. Costs one seek into the log and one
 /// into the change feed.

@@ -5,12 +5,11 @@
 //!
 //! This file knows rows. `chat/run/callbacks/` makes the calls.
 
-use crate::text_tables::CALLBACKS;
-use base::row;
 use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text_tables::CALLBACKS;
 use base::columns::{find_value, load, load_values};
 use base::database::{Database, Delete, atomically};
 use base::error::{Error, Result};
@@ -18,6 +17,7 @@ use base::host::Host;
 use base::ids::Id;
 use base::json;
 use base::outbound::conceal_url;
+use base::row;
 
 /// The number of times that a call is tried.
 pub const MAX_ATTEMPTS: usize = 5;

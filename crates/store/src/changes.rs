@@ -1,7 +1,6 @@
 //! The change feed: the changes of a session, in order, for a client that keeps a copy.
 //! Appends are read from the log. All other changes have rows in `cf_agents_changes`.
 
-use base::{row, sql};
 use std::borrow::Cow;
 
 use serde::Serialize;
@@ -16,6 +15,7 @@ use base::host::Host;
 use base::ids::Id;
 use base::json;
 use base::numbers::CURSORS_A_SEQ;
+use base::{row, sql};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeType {

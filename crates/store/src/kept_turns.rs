@@ -11,13 +11,13 @@
 //! cost each failure a row more. If more rows are kept than a page may look at, pages take some
 //! sessions at a time, those that began last first.
 
-use base::row;
 use std::ops::Range;
 
 use base::columns::{find_value, load, load_values};
 use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
+use base::row;
 
 /// Failed turns that a session keeps.
 pub const MAX_FAILED_EACH: i64 = 16;

@@ -23,20 +23,20 @@
 //! The rows of turns that are over stay, up to [`MAX_OVER`]. Looks for turns that were cut
 //! off read them all. [`settle_surplus`] adds them to their sessions and deletes them.
 
-use crate::text_tables::LAST_TURNS;
-use base::{row, sql};
 use serde::Deserialize;
 
 use super::calibration::Calibration;
 use super::spending::TurnSpending;
 use super::usage_days::{self, DayUsage};
 use crate::erasing::{ErasingDatabase, Overwrite};
+use crate::text_tables::LAST_TURNS;
 use base::columns::{Joined, find, find_value, load, load_values};
 use base::database::{Database, Delete, SqlValue, atomically};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json::{self, MAX_INTEGER};
+use base::{row, sql};
 
 /// SQL: whether the turn of row `t` runs or was cut off.
 pub const IS_OPEN: &str = "(t.state IS NOT NULL

@@ -9,7 +9,6 @@
 //! Days begin at midnight UTC. The spending of an imported session elsewhere is in the
 //! session's sums alone.
 
-use base::row;
 use serde::{Deserialize, Serialize};
 
 use crate::spending::{TurnSpending, is_free};
@@ -18,6 +17,7 @@ use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
 use base::json::{self, MAX_INTEGER, is_zero};
+use base::row;
 
 pub const DAY_MS: i64 = 86_400_000;
 

@@ -2,7 +2,6 @@
 //! event. The logs are random, with everything that keeps a page from being plain.
 
 use serde_json::{Value, json};
-use store::text_tables::EVENTS;
 
 use super::random_play::Dice;
 use crate::Alice;
@@ -13,6 +12,7 @@ use base::ids::Id;
 use messages::history::{MessagePage, WalkStart, load_newest, load_page, walk_page};
 use messages::page::{HistoryCursor, PageAsk, PageForm};
 use messages::tree::leaf::resolve_leaf;
+use store::text_tables::EVENTS;
 
 const GAMES: u64 = 24;
 

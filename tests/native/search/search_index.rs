@@ -2,13 +2,13 @@
 //! facts about other sessions that a caller of one session learns from it.
 
 use serde_json::{Value, json};
-use store::text_tables::EVENTS_SEARCH;
 
 use crate::{Alice, ids};
 use access::{Caller, TokenScope};
 use base::database::{Database as _, Delete};
 use base::ids::Id;
 use search::build::{BuildScope, advance, build_batch};
+use store::text_tables::EVENTS_SEARCH;
 
 /// Appends events of one text each, 1,000 at a time.
 fn fill(alice: &Alice, session: &str, texts: impl Iterator<Item = String>) {

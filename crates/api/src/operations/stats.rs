@@ -1,6 +1,5 @@
 //! How large an agent is, and how much of its isolate's memory is used.
 
-use log::event_facts::count_at_most;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{DEFAULT_BODY_BYTES, EVENTS_BODY_BYTES};
@@ -15,6 +14,7 @@ use base::json::{self, MAX_INTEGER};
 use chat::request::delivery::Delivery;
 use chat::run::running_turns::MAX_TURNS;
 use learning::marks::count_waiting;
+use log::event_facts::count_at_most;
 use log::slices::MAX_EVENT_BYTES;
 use search::index::{IndexState, find_index_state};
 use store::callbacks::{FailedCallback, load_failed};

@@ -3,9 +3,7 @@
 //! deletes the message here, writes it into the log and begins its turn. So an object
 //! that dies in between loses no message and answers none twice.
 
-use base::{row, sql};
 use serde::{Deserialize, Serialize};
-use store::text_tables::WAITING;
 
 use crate::request::{ChatRequest, ClientMessage, Trigger, parse_messages};
 use access::{Asker, AskerKind, ModelReach};
@@ -16,10 +14,12 @@ use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject};
 use base::trace::StoredTrace;
+use base::{row, sql};
 use log::slices::cut;
 use models::ToolDefinition;
 use store::last_turns::load_without_turn;
 use store::limits::HolderLimits;
+use store::text_tables::WAITING;
 
 /// The most requests of one session that wait.
 pub const MAX_WAITING: usize = 16;

@@ -4,7 +4,6 @@
 //! between loses nothing of it.
 
 use std::borrow::Cow;
-use store::text_tables::EARLY_ANSWERS;
 
 use base::columns::{find_value, load_values};
 use base::database::{Database, Delete, atomically};
@@ -12,6 +11,7 @@ use base::error::Result;
 use base::ids::Id;
 use base::json;
 use context::working_context::truncate::cut_middle;
+use store::text_tables::EARLY_ANSWERS;
 
 use crate::run::early::insert_parts;
 use crate::turn::{CallState, Turn, WholeOutput};

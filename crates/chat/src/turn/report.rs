@@ -2,7 +2,6 @@
 //! much it used. The event that ends the turn holds the report, if somebody may ask for
 //! it later.
 
-use log::event_facts::find_ends_turn;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,6 +13,7 @@ use base::database::Database;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json::{self, RawValue, json};
+use log::event_facts::find_ends_turn;
 use store::config::Config;
 use store::spending::TurnSpending;
 

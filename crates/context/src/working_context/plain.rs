@@ -6,8 +6,6 @@
 //! branch and no summary there. Any other context is built event by event (`build.rs`),
 //! to the same bytes.
 
-use base::row;
-use memory::skills::loaded::HAS_LOADED;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
@@ -23,8 +21,10 @@ use base::error::{Error, Result, StorageFailure};
 use base::ids::Id;
 use base::json;
 use base::part::{field, kind};
+use base::row;
 use log::row::ROW_BYTES;
 use log::tip::{IS_NEWEST_LEAF, Leaf};
+use memory::skills::loaded::HAS_LOADED;
 
 /// A plain event has at most this many bytes: no such text is ever shortened.
 const SHORT_BYTES: usize = 8 << 10;

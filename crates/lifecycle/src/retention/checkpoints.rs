@@ -9,7 +9,6 @@
 //! Unreadable data is kept: checkpoints of another serialiser, and threads whose channels keep only
 //! what changed (`DeltaChannel`), because they need the checkpoints above.
 
-use base::row;
 use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
@@ -26,6 +25,7 @@ use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
 use base::json::{self, Tree};
+use base::row;
 use log::find::find_seqs;
 use log::row::{ROW_BYTES, get_event_text};
 use log::sessions::session_exists;

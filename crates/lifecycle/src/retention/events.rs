@@ -10,7 +10,6 @@
 //! pages are the same, however much room a step has left, and a dry run remembers what each of
 //! them would have deleted.
 
-use base::row;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::work::{MAX_STEP_BYTES, MAX_STEP_DELETED, PageBounds, StepWork};
@@ -22,6 +21,7 @@ use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
 use base::json;
+use base::row;
 use log::event::IS_RUN_MEMBER;
 use log::row::ROW_BYTES;
 use log::sessions::ACTIVE_AT;

@@ -1,10 +1,7 @@
 //! The old parts of a scope's memory: versions, what deletions left, and entries. Each stage
 //! goes from block to block; of a block without a rule, no row is read.
 
-use base::{row, sql};
-use memory::{content, frozen};
 use std::collections::HashMap;
-use store::text_tables::ITEM_VERSIONS;
 
 use super::erase::erase_entry;
 use super::work::StepWork;
@@ -12,14 +9,17 @@ use base::columns::{find_value, load};
 use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
 use base::json;
+use base::{row, sql};
 use memory::counts::CountChange;
 use memory::deployed::DeployedMemory;
 use memory::past::{MAX_DELETED, MAX_ENTRY_VERSIONS, forget_up_to};
 use memory::proposals::rows::forget_before;
 use memory::told::{Told, forget_calls};
+use memory::{content, frozen};
 use store::erasing::ErasingDatabase;
 use store::retention::{BlockRetention, MemoryRules};
 use store::retention_progress::{RunPlace, RunStage};
+use store::text_tables::ITEM_VERSIONS;
 
 /// Milliseconds in a day.
 pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;

@@ -2,7 +2,6 @@
 
 use super::events::{self, OldEvents, is_busy};
 use super::work::StepWork;
-use base::row;
 use serde_json::Value;
 
 use crate::delete::delete_session;
@@ -11,6 +10,7 @@ use base::database::{Database, find_row};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
+use base::row;
 use log::sessions::ACTIVE_AT;
 use store::erasing::ErasingDatabase;
 use store::retention::{Retention, RetentionRules, read_retention};

@@ -6,7 +6,6 @@
 //! their page is read.
 
 use std::collections::VecDeque;
-use store::changes::load_stored;
 
 use crate::transfer::PAGE_BYTES;
 
@@ -27,6 +26,7 @@ use log::row::ShortRow;
 use log::tool::StoredTool;
 use messages::tree::overlays;
 use messages::tree::path::PathRow;
+use store::changes::load_stored;
 
 /// Room for a line's ids, times and field names, beside its bodies.
 const LINE_ROOM_BYTES: usize = 2 << 10;

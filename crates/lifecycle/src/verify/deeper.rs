@@ -1,6 +1,5 @@
 //! The checks that take more than SQL: hashes of media, and paths of summaries.
 
-use base::row;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
@@ -11,6 +10,7 @@ use base::columns::{find_value, load};
 use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
+use base::row;
 use messages::tree::path::lies_on_path;
 
 const MEDIA: &str = "cf_agents_media";

@@ -2,7 +2,6 @@
 //! keeps its other changes; one that holds nothing else goes as a whole.
 
 use std::collections::BTreeSet;
-use store::text_tables::PROPOSALS;
 
 use super::rows::{StoredProposal, delete, update};
 use super::{ChangeStatus, MemoryChange};
@@ -12,6 +11,7 @@ use base::error::Result;
 use base::ids::Id;
 use base::json;
 use store::erasing::{ErasingDatabase, Overwrite};
+use store::text_tables::PROPOSALS;
 
 const TABLE: &str = "cf_agents_proposals";
 

@@ -4,7 +4,6 @@
 use crate::tree::path::surviving;
 use base::json;
 use std::collections::HashMap;
-use store::text_tables::EVENTS;
 
 use super::overlay_writes::splice;
 use base::columns::{FromRow, load};
@@ -19,6 +18,7 @@ use log::slices::delete_slices;
 use log::tip::LogTip;
 use search::index;
 use store::last_turns;
+use store::text_tables::EVENTS;
 
 /// The events that a deletion removed, and the events and overlays that it moved.
 #[derive(Default)]

@@ -3,7 +3,6 @@
 //! transaction, and the caller tells the feed.
 
 use std::collections::HashMap;
-use store::text_tables::COMPACTIONS;
 
 use super::overlays::{EventRange, MAX_OVERLAYS, MAX_SUMMARY_BYTES, Overlay};
 use super::path::{PathRow, PathSegment, WalkStep, is_on_path, lies_on_path, surviving, walk_path};
@@ -14,6 +13,7 @@ use base::host::Host;
 use base::ids::Id;
 use base::json;
 use log::find::find_seqs;
+use store::text_tables::COMPACTIONS;
 
 const INSERT: &str = "
     INSERT INTO cf_agents_compactions

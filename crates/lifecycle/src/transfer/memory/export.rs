@@ -4,8 +4,6 @@
 //! file must still be one that can be imported. So a block appears once, and rows that
 //! its kind can't hold, or that exceed its limits, are left out.
 
-use base::row;
-use memory::frozen::{PromptRow, find_row};
 use std::collections::HashMap;
 
 use serde::Serialize;
@@ -20,9 +18,11 @@ use base::database::{Database, Row, SqlValue};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
+use base::row;
 use memory::content::WrittenBy;
 use memory::definition::TokenBudget;
 use memory::definitions::{DefinedBlock, MAX_BLOCKS, load_rows_after};
+use memory::frozen::{PromptRow, find_row};
 use memory::item_note::ItemNote;
 use memory::kind::BlockKind;
 use memory::label::Label;
