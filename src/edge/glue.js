@@ -59,6 +59,12 @@ export class Statements {
     this.#count(this.#exec(query, params), 0, query, params);
   }
 
+  /** Runs a statement that writes, and returns how many rows it wrote, without those of indexes. */
+  change(query, params) {
+    this.run(query, params);
+    return this.#sql.exec("SELECT changes()").raw().next().value[0];
+  }
+
   /** Runs a statement to its end. Its rows are lists of values: no names are copied. */
   rows(query, params) {
     const cursor = this.#exec(query, params);

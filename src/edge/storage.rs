@@ -58,6 +58,12 @@ extern "C" {
     fn run_with(this: &Statements, query: &JsString, params: Array) -> Result<(), JsValue>;
 
     #[wasm_bindgen(method, catch)]
+    fn change(this: &Statements, query: &JsString, params: &str) -> Result<f64, JsValue>;
+
+    #[wasm_bindgen(method, catch, js_name = change)]
+    fn change_with(this: &Statements, query: &JsString, params: Array) -> Result<f64, JsValue>;
+
+    #[wasm_bindgen(method, catch)]
     fn rows(this: &Statements, query: &JsString, params: &str) -> Result<Array, JsValue>;
 
     #[wasm_bindgen(method, catch, js_name = rows)]
@@ -178,6 +184,16 @@ impl Database for Sqlite<'_> {
             Some(list) => statements.run(&query, &list),
             None => statements.run_with(&query, params.iter().map(to_js).collect()),
         }
+        .map_err(failed)
+    }
+
+    fn change(&self, sql: &str, params: &[SqlValue]) -> Result<i64> {
+        let (statements, query) = (&self.statements, statement(sql));
+        match find_list(params) {
+            Some(list) => statements.change(&query, &list),
+            None => statements.change_with(&query, params.iter().map(to_js).collect()),
+        }
+        .map(|count| count as i64)
         .map_err(failed)
     }
 

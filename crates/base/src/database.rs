@@ -106,6 +106,87 @@ impl Row {
     }
 }
 
+/// A table that rows are deleted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableName(&'static str);
+
+impl TableName {
+    pub const fn named(name: &'static str) -> Self {
+        Self(name)
+    }
+
+    pub const fn name(self) -> &'static str {
+        self.0
+    }
+}
+
+/// A deletion of rows of one table.
+#[derive(Clone, Copy, Debug)]
+pub struct Delete<'a> {
+    pub table: TableName,
+    /// SQL: which rows. Empty: all.
+    pub condition: &'a str,
+    pub params: &'a [SqlValue],
+    /// SQL: the columns that are returned of each deleted row. Empty: none.
+    pub returning: &'a str,
+}
+
+/// The result of a deletion.
+#[derive(Debug, Default)]
+pub struct DeletedRows {
+    /// How many rows were deleted.
+    pub count: i64,
+    /// What the deletion returns of each row.
+    pub rows: Vec<Row>,
+}
+
+impl<'a> Delete<'a> {
+    /// Deletes all rows of a table.
+    pub const fn all(table: TableName) -> Self {
+        Self {
+            table,
+            condition: "",
+            params: &[],
+            returning: "",
+        }
+    }
+
+    /// Deletes the rows of a table that meet a condition.
+    pub const fn from(table: TableName, condition: &'a str, params: &'a [SqlValue]) -> Self {
+        Self {
+            table,
+            condition,
+            params,
+            returning: "",
+        }
+    }
+
+    /// The clause that names the rows.
+    pub fn where_clause(&self) -> String {
+        match self.condition.is_empty() {
+            true => String::new(),
+            false => ["WHERE ", self.condition].concat(),
+        }
+    }
+
+    /// The statement, for an engine.
+    pub fn sql(&self) -> String {
+        let returning = match self.returning.is_empty() {
+            true => "",
+            false => " RETURNING ",
+        };
+        [
+            "DELETE FROM ",
+            self.table.name(),
+            " ",
+            &self.where_clause(),
+            returning,
+            self.returning,
+        ]
+        .concat()
+    }
+}
+
 /// What was written to a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writes {
@@ -126,6 +207,27 @@ pub type TextAndRow = (Option<SqlText>, Row);
 pub trait Database {
     /// Runs a statement and ignores its rows.
     fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()>;
+
+    /// Runs a statement that writes, and returns how many rows it wrote. Rows of other tables
+    /// that a trigger or a foreign key writes do not count.
+    fn change(&self, sql: &str, params: &[SqlValue]) -> Result<i64>;
+
+    /// Deletes rows of one table. Rows that contain user text are deleted in no other way
+    /// ([`Delete`]).
+    fn delete(&self, delete: &Delete<'_>) -> Result<DeletedRows> {
+        let sql = delete.sql();
+        if delete.returning.is_empty() {
+            return Ok(DeletedRows {
+                count: self.change(&sql, delete.params)?,
+                rows: Vec::new(),
+            });
+        }
+        let rows = self.rows(&sql, delete.params)?;
+        Ok(DeletedRows {
+            count: rows.len() as i64,
+            rows,
+        })
+    }
 
     /// All rows of a bounded statement.
     ///
@@ -184,4 +286,26 @@ pub fn atomically<T>(db: &dyn Database, work: impl FnOnce() -> Result<T>) -> Res
 /// The first row of a statement that returns at most one row.
 pub fn find_row(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<Option<Row>> {
     Ok(db.rows(sql, params)?.into_iter().next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTES: TableName = TableName::named("notes");
+
+    #[test]
+    fn a_deletion_is_one_statement() {
+        assert_eq!(Delete::all(NOTES).sql(), "DELETE FROM notes ");
+        let some = Delete::from(NOTES, "id = ?1", &[]);
+        assert_eq!(some.sql(), "DELETE FROM notes WHERE id = ?1");
+        let returned = Delete {
+            returning: "id",
+            ..some
+        };
+        assert_eq!(
+            returned.sql(),
+            "DELETE FROM notes WHERE id = ?1 RETURNING id"
+        );
+    }
 }

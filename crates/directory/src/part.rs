@@ -4,13 +4,14 @@ use serde_json::{Value, json};
 
 use super::ask::ask;
 use super::{DirectoryCall, DirectoryEntry, DirectoryPage, ListedAgent, MAX_PAGE, ROOT, beginning};
-use base::columns::{FromRow, find_value, load};
-use base::database::{Database, Row};
+use base::columns::{find_value, load};
+use base::database::Database;
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
 use base::outbound::Outbound;
+use base::{row, sql};
 use store::schema::make_directory;
 
 /// The row that says that the root knows this part. No agent has an empty name.
@@ -28,13 +29,15 @@ pub struct DirectoryPart<'a> {
     pub outbound: &'a dyn Outbound,
 }
 
-impl FromRow<'_> for ListedAgent {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            name: row.text(0)?.to_owned(),
-            created_at: row.integer(1)?,
-        })
+row! {
+    for ListedAgent {
+        name: String = "name",
+        created_at: i64 = "created_at",
     }
+    Ok(Self {
+        name,
+        created_at,
+    })
 }
 
 impl DirectoryPart<'_> {
@@ -160,13 +163,21 @@ impl DirectoryPart<'_> {
         // The row of the empty name does not belong to an agent.
         let (sql, from) = match prefix > after {
             true => (
-                "SELECT name, created_at FROM cf_agents_directory
-                  WHERE name >= +?1 ORDER BY name LIMIT ?2",
+                sql!(
+                    "SELECT ",
+                    ListedAgent::COLUMNS,
+                    " FROM cf_agents_directory
+                  WHERE name >= +?1 ORDER BY name LIMIT ?2"
+                ),
                 prefix,
             ),
             false => (
-                "SELECT name, created_at FROM cf_agents_directory
-                  WHERE name > +?1 ORDER BY name LIMIT ?2",
+                sql!(
+                    "SELECT ",
+                    ListedAgent::COLUMNS,
+                    " FROM cf_agents_directory
+                  WHERE name > +?1 ORDER BY name LIMIT ?2"
+                ),
                 after,
             ),
         };

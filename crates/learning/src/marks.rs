@@ -1,12 +1,13 @@
 //! The marks of looks, in the sessions' rows: up to which event a session was learnt from, and when
 //! the next look is due. The rows outlive the object, so that no look is forgotten whatever dies.
 
-use base::columns::{FromRow, find, find_value};
-use base::database::{Database, Row};
+use base::columns::{find, find_value};
+use base::database::Database;
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
+use base::{row, sql};
 use store::learn_due::{IDLE_MS, NEVER_MS};
 use store::learn_failure::{LONGEST_RETRY_MS, LearnFailure};
 
@@ -20,28 +21,30 @@ pub struct DueSession {
     pub due_at: i64,
 }
 
-impl FromRow<'_> for DueSession {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            id: Id::parse(row.text(0)?.to_owned()).map_err(Error::storage)?,
-            due_at: row.integer(1)?,
-        })
+row! {
+    for DueSession(due_at: &str) {
+        id: String = "id",
+        due_at: i64 = due_at,
     }
+    Ok(Self {
+        id: Id::parse(id).map_err(Error::storage)?,
+        due_at,
+    })
 }
 
 /// The session whose look is due first, without these.
 pub fn find_next(db: &dyn Database, without: &[Id]) -> Result<Option<DueSession>> {
     let without: Vec<&str> = without.iter().map(Id::as_str).collect();
-    find(
-        db,
-        "SELECT id, learn_due_at
+    let sql = format!(
+        "SELECT {}
            FROM cf_agents_sessions
           WHERE learn_due_at IS NOT NULL
             AND id NOT IN (SELECT value FROM json_each(?1))
           ORDER BY learn_due_at
           LIMIT 1",
-        &[json::encode(&without)?.into()],
-    )
+        DueSession::columns("learn_due_at")
+    );
+    find(db, &sql, &[json::encode(&without)?.into()])
 }
 
 /// As [`find_next`], for work that an alarm does: `None` also where the next look waits for
@@ -55,7 +58,7 @@ pub fn find_next_timed(db: &dyn Database, now_ms: i64) -> Result<Option<DueSessi
         return Ok(Some(next));
     }
     let sql = format!(
-        "SELECT id, ?1
+        "SELECT {}
            FROM (SELECT id, learn_due_at, learn_failure
                    FROM cf_agents_sessions
                   WHERE learn_due_at IS NOT NULL
@@ -65,7 +68,8 @@ pub fn find_next_timed(db: &dyn Database, now_ms: i64) -> Result<Option<DueSessi
                   LIMIT {LOOKED_AHEAD})
           WHERE learn_failure IS NULL
              OR learn_due_at > ?1 + {LONGEST_RETRY_MS}
-          LIMIT 1"
+          LIMIT 1",
+        DueSession::columns("?1")
     );
     let ahead: Option<DueSession> = find(db, &sql, &[now_ms.into()])?;
     Ok(Some(ahead.unwrap_or(next)))
@@ -85,33 +89,39 @@ pub struct Mark {
     pub failure: Option<LearnFailure>,
 }
 
-impl FromRow<'_> for Mark {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            learned_seq: row.integer(0)?,
-            due_at: row.find_integer(1),
-            copied_seq: row.integer(2)?,
-            newest_seq: row.find_integer(3).unwrap_or(0),
-            newest_at: row.find_integer(4).unwrap_or(0),
-            // A failure's note that can't be read does not keep the agent from looking.
-            failure: row
-                .find_text(5)
-                .and_then(|failure| json::decode(failure).ok()),
-        })
+row! {
+    for Mark {
+        learned_seq: i64 = "s.learned_seq",
+        due_at: Option<i64> = "s.learn_due_at",
+        copied_seq: i64 = "s.copied_seq",
+        newest_seq: Option<i64> = "newest.seq",
+        newest_at: Option<i64> = "newest.written_at",
+        failure: Option<&str> = "s.learn_failure",
     }
+    Ok(Self {
+        learned_seq,
+        due_at,
+        copied_seq,
+        newest_seq: newest_seq.unwrap_or(0),
+        newest_at: newest_at.unwrap_or(0),
+        // A failure's note that can't be read does not keep the agent from looking.
+        failure: failure.and_then(|failure| json::decode(failure).ok()),
+    })
 }
 
 /// `None`: the session is gone.
 pub fn find_mark(db: &dyn Database, session_id: &Id) -> Result<Option<Mark>> {
     find(
         db,
-        "SELECT s.learned_seq, s.learn_due_at, s.copied_seq, newest.seq, newest.written_at,
-                s.learn_failure
-           FROM cf_agents_sessions AS s
-           LEFT JOIN cf_agents_events AS newest
-             ON newest.session_id = s.id
-            AND newest.seq = (SELECT max(seq) FROM cf_agents_events WHERE session_id = s.id)
-          WHERE s.id = ?1",
+        sql!(
+            "SELECT ",
+            Mark::COLUMNS,
+            " FROM cf_agents_sessions AS s
+              LEFT JOIN cf_agents_events AS newest
+                ON newest.session_id = s.id
+               AND newest.seq = (SELECT max(seq) FROM cf_agents_events WHERE session_id = s.id)
+             WHERE s.id = ?1"
+        ),
         &[session_id.as_str().into()],
     )
 }

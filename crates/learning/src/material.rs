@@ -5,11 +5,11 @@ use crate::marks::Mark;
 use crate::room::{LINE_BYTES, LookRoom};
 use access::Authority;
 use base::action::{Action, Role, StoredAction};
-use base::columns::{FromRow, load};
-use base::database::{Database, Row};
+use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
 use base::json;
+use log::event_facts::{EventTime, load_times_after};
 use log::row::find_event_text;
 use log::tool::RenderedTool;
 use memory::origin::Origin;
@@ -58,21 +58,6 @@ pub struct Material {
     pub authority: Authority,
 }
 
-/// The place of an event, and when it was written.
-struct MaterialPlace {
-    seq: i64,
-    written_at: i64,
-}
-
-impl FromRow<'_> for MaterialPlace {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            seq: row.integer(0)?,
-            written_at: row.integer(1)?,
-        })
-    }
-}
-
 /// The next events after the mark, as many as there is room for. `None`: there are none. They
 /// end where another caller's words begin: a look is about words of one authority, so nobody's
 /// words bear out, taint or take back anything together with another's.
@@ -82,18 +67,7 @@ pub fn load_material(
     mark: &Mark,
     room: &LookRoom,
 ) -> Result<Option<Material>> {
-    let sql = "SELECT seq, written_at
-                 FROM cf_agents_events
-                WHERE session_id = ?1
-                  AND seq > ?2
-                ORDER BY seq
-                LIMIT ?3";
-    let params = [
-        session_id.as_str().into(),
-        mark.learned_seq.into(),
-        MAX_EVENTS.into(),
-    ];
-    let places: Vec<MaterialPlace> = load(db, sql, &params)?;
+    let places = load_times_after(db, session_id, mark.learned_seq, MAX_EVENTS)?;
     let unknown_until = load_unknown_until(db)?;
     let mut material = Material {
         after_seq: mark.learned_seq,
@@ -103,7 +77,7 @@ pub fn load_material(
     };
     let mut bytes = 0;
     let most_chars = room.events / MAX_CHAR_SHARE;
-    for MaterialPlace { seq, written_at } in places {
+    for EventTime { seq, written_at } in places {
         let is_foreign = seq <= mark.copied_seq || written_at <= unknown_until;
         if let Some((mut event, authority)) = load_event(db, session_id, seq, is_foreign)? {
             if material.shown.is_empty() {

@@ -11,6 +11,7 @@ use base::host::Host;
 use base::ids::Id;
 use log::find::find_seqs;
 use log::sessions::session_exists;
+use memory::erase_text::erase_text;
 use memory::label::Label;
 use memory::log_answers::SoughtDocument;
 use memory::log_copies::{CopiedDocument, erase_copies, erase_in_session};
@@ -18,11 +19,14 @@ use memory::proposals::erase::erase_of_block;
 use memory::purge::{
     ItemKeys, erase_definition, erase_document_at, erase_entry_at, erase_version, forget_prompts,
 };
+use memory::{frozen, proposals};
 use messages::change::touch;
 use messages::delete::delete_events;
 use messages::taken_back::delete_overlay;
+use store::callbacks;
 use store::erased::Erasure;
-use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase, overwritten};
+use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase, Overwrite};
+use store::text_tables::SESSIONS;
 
 /// The most places of one request.
 pub const MAX_PLACES: usize = 100;
@@ -164,28 +168,12 @@ impl<'a> Target<'a> {
                 };
                 erase_in_session(db, host, session_id, &sought)?
             }
-            Target::Prompt(scope) => delete_one(
-                db,
-                "DELETE FROM cf_agents_prompts
-                  WHERE scope = ?1
-              RETURNING 1",
-                &[(*scope).into()],
-            )?,
-            Target::Report(scope, id) => delete_one(
-                db,
-                "DELETE FROM cf_agents_callbacks
-                  WHERE session_id = ?1
-                    AND id = ?2
-              RETURNING 1",
-                &[(*scope).into(), id.as_str().into()],
-            )?,
-            Target::Proposal(id) => delete_one(
-                db,
-                "DELETE FROM cf_agents_proposals
-                  WHERE number = ?1
-              RETURNING 1",
-                &[id.as_str().parse::<i64>().unwrap_or(0).into()],
-            )?,
+            Target::Prompt(scope) => frozen::forget(db, scope)?,
+            Target::Report(scope, id) => callbacks::delete_of_session(db, scope, id)?,
+            Target::Proposal(id) => {
+                let number = id.as_str().parse::<i64>().unwrap_or(0);
+                proposals::rows::delete(db, number)?
+            }
         })
     }
 }
@@ -213,24 +201,16 @@ fn erase_events(db: &ErasingDatabase<'_>, host: &dyn Host, places: &[Target<'_>]
     Ok(found)
 }
 
-fn delete_one(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<bool> {
-    Ok(!db.rows(sql, params)?.is_empty())
-}
-
 /// Erases a session's name, metadata and tags. The session stays.
 fn erase_head(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id) -> Result<bool> {
     let session = [SqlValue::from(session_id.as_str())];
-    db.touch("cf_agents_sessions");
-    let sql = format!(
-        "UPDATE cf_agents_sessions
-            SET {}, {}, {}
-          WHERE id = ?1
-      RETURNING 1",
-        overwritten("name"),
-        overwritten("metadata"),
-        overwritten("tags")
-    );
-    if !delete_one(db, &sql, &session)? {
+    let texts = Overwrite {
+        table: SESSIONS,
+        columns: &["name", "metadata", "tags"],
+        condition: "id = ?1",
+        params: &session,
+    };
+    if db.overwrite(&texts)? == 0 {
         return Ok(false);
     }
     db.run(
@@ -239,56 +219,5 @@ fn erase_head(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id) -> Res
     )?;
     db.count(|erased| erased.descriptions += 1);
     touch(db, host, session_id)?;
-    Ok(true)
-}
-
-/// Erases a version of a block's text. The newest version stays, with an empty text: else
-/// the version before it would be the block's text again.
-fn erase_text(db: &ErasingDatabase<'_>, scope: &str, label: &Label, version: i64) -> Result<bool> {
-    let place: [SqlValue; 3] = [scope.into(), label.key().into(), version.into()];
-    db.touch("cf_agents_block_versions");
-    // A frozen prompt shows the version of its time.
-    forget_prompts(db, scope)?;
-    erase_of_block(db, scope, &label.key(), None)?;
-    let is_older = delete_one(
-        db,
-        "DELETE FROM cf_agents_block_versions
-          WHERE scope = ?1
-            AND key = ?2
-            AND version = ?3
-            AND version < (SELECT max(newer.version)
-                             FROM cf_agents_block_versions AS newer
-                            WHERE newer.scope = ?1
-                              AND newer.key = ?2)
-      RETURNING 1",
-        &place,
-    )?;
-    if is_older {
-        return Ok(true);
-    }
-    let sql = format!(
-        "UPDATE cf_agents_block_versions
-            SET {}, {}
-          WHERE scope = ?1
-            AND key = ?2
-            AND version = ?3
-      RETURNING 1",
-        overwritten("content"),
-        overwritten("reason")
-    );
-    if !delete_one(db, &sql, &place)? {
-        return Ok(false);
-    }
-    db.run(
-        "UPDATE cf_agents_block_versions
-            SET content = '',
-                reason = NULL
-          WHERE scope = ?1
-            AND key = ?2
-            AND version = ?3",
-        &place,
-    )?;
-    db.count(|erased| erased.versions += 1);
-    forget_prompts(db, scope)?;
     Ok(true)
 }

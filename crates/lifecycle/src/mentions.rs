@@ -13,11 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use super::mention_tables::{MENTION_TABLES, MentionTable};
 use super::table_pages::{OwnRows, PageCursor, PageRoom, TableRows};
-use base::columns::{FromRow, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::load;
+use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, json, quoted};
+use base::row;
 use log::find::find_seqs;
 use messages::tree::path::{Branches, PathSegment, is_on_path};
 
@@ -238,16 +239,18 @@ struct FoundPlace {
     key: Vec<SqlValue>,
 }
 
-impl FromRow<'_> for FoundPlace {
-    fn from_row(row: &Row) -> Result<Self> {
+row! {
+    for FoundPlace(place: &str, snippet: &str, key: &str) {
+        place: &str = place,
+        snippet: Option<String> = snippet,
+        key: Vec<SqlValue> = key,
+    }
+    {
         let unread = |_| Error::storage("a place that can't be read");
-        let place: MentionPlace = json::decode(row.text(0)?).map_err(unread)?;
+        let place: MentionPlace = json::decode(place).map_err(unread)?;
         Ok(Self {
-            place: MentionPlace {
-                snippet: row.find_text(1).map(str::to_owned),
-                ..place
-            },
-            key: row.0.iter().skip(2).cloned().collect(),
+            place: MentionPlace { snippet, ..place },
+            key,
         })
     }
 }
@@ -273,21 +276,20 @@ impl TableSearch<'_> {
         let pattern = params.len() + 1;
         params.push(self.pattern.into());
         params.push((limit as i64).into());
+        let snippet = match self.wanted {
+            Wanted::Text(_) => self.table.snippet().replace("?p", &format!("?{pattern}")),
+            Wanted::Events(_) => "NULL".to_owned(),
+        };
         let sql = format!(
-            "SELECT {place}, {snippet}, {key}
+            "SELECT {columns}
                FROM {name} AS t
               WHERE {range}
                 AND {condition}
               ORDER BY {order}
               LIMIT ?{limit}",
-            key = self.table.key.join(", "),
+            columns = FoundPlace::columns(self.table.place, &snippet, &self.table.key.join(", ")),
             range = range.condition,
             order = range.order,
-            place = self.table.place,
-            snippet = match self.wanted {
-                Wanted::Text(_) => self.table.snippet().replace("?p", &format!("?{pattern}")),
-                Wanted::Events(_) => "NULL".to_owned(),
-            },
             name = self.table.name,
             condition = condition.replace("?p", &format!("?{pattern}")),
             limit = pattern + 1,

@@ -90,7 +90,6 @@ pub fn erase_around(
     let summaries = take_back(db, host, session_id, seqs)?;
     erase_of_events(db, session_id, seqs)?;
     let turns = last_turns::overwrite_over(db, session_id)?;
-    db.touch("cf_agents_last_turns");
     db.count(|erased| erased.turns += turns);
     Ok(summaries)
 }

@@ -5,11 +5,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use base::columns::{FromRow, find};
-use base::database::{Database, Row, SqlValue};
+use base::columns::find;
+use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, Tree, json};
+use base::row;
 
 /// A position: a place in a list of tables, and the key of the last row that was looked at.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -109,20 +110,12 @@ pub struct OwnRows<'a> {
     pub is_range: bool,
 }
 
-/// The last row of a page.
-pub struct PageEnd {
-    pub rows: i64,
-    pub bytes: i64,
-    pub key: Vec<SqlValue>,
-}
-
-impl FromRow<'_> for PageEnd {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            rows: row.integer(0)?,
-            bytes: row.integer(1)?,
-            key: row.0.iter().skip(2).cloned().collect(),
-        })
+row! {
+    /// The last row of a page. `key`: the columns of the key.
+    pub struct PageEnd(key: &str) {
+        pub rows: i64 = "place",
+        pub bytes: i64 = "total",
+        pub key: Vec<SqlValue> = key,
     }
 }
 
@@ -173,7 +166,7 @@ impl TableRows<'_> {
         let [rows, bytes] = [params.len() + 1, params.len() + 2];
         params.extend([room.rows.into(), room.bytes.into()]);
         let sql = format!(
-            "SELECT place, total, {key}
+            "SELECT {columns}
                FROM (SELECT {key}, row_number() OVER (ORDER BY {key}) AS place,
                             sum(bytes) OVER (ORDER BY {key}) AS total
                        FROM (SELECT {key}, {length} AS bytes
@@ -185,6 +178,7 @@ impl TableRows<'_> {
                  OR place = 1
               ORDER BY place DESC
               LIMIT 1",
+            columns = PageEnd::columns(&key),
             length = self.length,
             name = self.name,
         );

@@ -12,6 +12,7 @@ pub mod append;
 pub mod copy;
 pub mod ended_turns;
 pub mod event;
+pub mod event_facts;
 pub mod find;
 pub mod load;
 pub mod media;

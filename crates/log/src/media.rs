@@ -16,11 +16,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::slices;
 use base::data_url::find_payload;
-use base::database::{Database, SqlValue, find_row};
+use base::database::{Database, Delete, SqlValue, find_row};
 use base::error::Result;
 use base::ids::Id;
 use base::json::{self, JsonPiece, RawValue, json, pieces};
 use base::part::PartKind;
+use store::text_tables::MEDIA;
 
 /// A shorter payload stays in its message: stored apart, a payload costs a row, and
 /// one more row per use.
@@ -205,16 +206,18 @@ pub fn forget(
             AND (hash, seq) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?2))",
         &params,
     )?;
-    db.run(
-        "DELETE FROM cf_agents_media
-          WHERE session_id = ?1
-            AND hash IN (SELECT value ->> 0 FROM json_each(?2))
-            AND NOT EXISTS (SELECT 1
-                              FROM cf_agents_media_uses AS uses
-                             WHERE uses.session_id = ?1
-                               AND uses.hash = cf_agents_media.hash)",
+    Delete::from(
+        MEDIA,
+        "session_id = ?1
+         AND hash IN (SELECT value ->> 0 FROM json_each(?2))
+         AND NOT EXISTS (SELECT 1
+                           FROM cf_agents_media_uses AS uses
+                          WHERE uses.session_id = ?1
+                            AND uses.hash = cf_agents_media.hash)",
         &params,
     )
+    .run(db)?;
+    Ok(())
 }
 
 /// Copies to a fork the media that its events use. The events are already copied.

@@ -9,10 +9,11 @@ use std::collections::HashMap;
 
 use super::message_text::text_of_fields;
 use base::columns::{find_value, load};
-use base::database::{Database, SqlValue};
+use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
+use store::text_tables::SLICES;
 
 /// The largest event or message that is accepted, in bytes of its bodies together.
 /// Updating an event takes the runtime's process about 21 times its length above idle,
@@ -77,15 +78,17 @@ pub fn write_slices(
 
 /// Part of the transaction that deletes or rewrites the rows.
 pub fn delete_slices(db: &dyn Database, session_id: &Id, seqs: &[i64]) -> Result<()> {
-    db.run(
-        "DELETE FROM cf_agents_slices
-          WHERE session_id = ?1
-            AND seq IN (SELECT value FROM json_each(?2))",
+    Delete::from(
+        SLICES,
+        "session_id = ?1
+         AND seq IN (SELECT value FROM json_each(?2))",
         &[
             session_id.as_str().into(),
             SqlValue::Text(json::encode(&seqs)?),
         ],
     )
+    .run(db)?;
+    Ok(())
 }
 
 /// Joins the slices of an event's columns. `message` is the message in the row, if

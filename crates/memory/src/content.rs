@@ -10,12 +10,15 @@ use super::origin::Origin;
 use super::told::ToldChange;
 use super::validity::Validity;
 use super::writer::MemoryWriter;
-use base::columns::{FromRow, find, find_value};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find, find_value, load};
+use base::database::{Database, Delete, SqlValue};
 use base::error::{Code, Error, Result};
+use base::json;
 use base::numbers::BEYOND_PLACES;
+use base::row;
 use base::tags::{Metadata, Tags};
 use base::tokens;
+use store::text_tables::BLOCK_VERSIONS;
 
 /// How many versions of a block are kept, and how many bytes of them. The newest
 /// version is always kept.
@@ -143,26 +146,33 @@ impl Version {
         let usual = WrittenBy::parse(&self.written_by).usual_origin();
         self.source.unwrap_or(usual)
     }
-
-    const COLUMNS: &str =
-        "version, content, written_by, session_id, turn_id, reason, written_at, event_id, source";
 }
 
-impl FromRow<'_> for Version {
-    fn from_row(row: &Row) -> Result<Self> {
-        let text = |column| row.find_text(column).map(str::to_owned);
-        let content = row.text(1)?.to_owned();
+row! {
+    for Version {
+        version: i64 = "version",
+        content: &str = "content",
+        written_by: String = "written_by",
+        session_id: Option<String> = "session_id",
+        turn_id: Option<String> = "turn_id",
+        reason: Option<String> = "reason",
+        written_at: i64 = "written_at",
+        event_id: Option<String> = "event_id",
+        source: Option<&str> = "source",
+    }
+    {
+        let content = content.to_owned();
         Ok(Self {
-            version: row.integer(0)?,
+            version,
             tokens: tokens::estimate(&content),
             content,
-            written_by: row.text(2)?.to_owned(),
-            session_id: text(3),
-            turn_id: text(4),
-            reason: text(5),
-            written_at: row.integer(6)?,
-            event_id: text(7),
-            source: row.find_text(8).and_then(Origin::parse),
+            written_by,
+            session_id,
+            turn_id,
+            reason,
+            written_at,
+            event_id,
+            source: source.and_then(Origin::parse),
             ..Self::default()
         })
     }
@@ -291,19 +301,19 @@ pub fn write_version(
     };
     insert_version(db, &block.scope, &block.content_key(), &version)?;
     let [scope, key] = place(block);
-    db.run(
-        "DELETE FROM cf_agents_block_versions
-          WHERE scope = ?1
-            AND key = ?2
-            AND version < ?3
-            AND (version <= ?3 - ?4
-                 OR version <= (SELECT max(version)
-                                  FROM (SELECT version,
-                                               sum(octet_length(content)) OVER (ORDER BY version DESC) AS bytes
-                                          FROM cf_agents_block_versions
-                                         WHERE scope = ?1
-                                           AND key = ?2)
-                                 WHERE bytes > ?5))",
+    Delete::from(
+        BLOCK_VERSIONS,
+        "scope = ?1
+         AND key = ?2
+         AND version < ?3
+         AND (version <= ?3 - ?4
+              OR version <= (SELECT max(version)
+                               FROM (SELECT version,
+                                            sum(octet_length(content)) OVER (ORDER BY version DESC) AS bytes
+                                       FROM cf_agents_block_versions
+                                      WHERE scope = ?1
+                                        AND key = ?2)
+                              WHERE bytes > ?5))",
         &[
             scope,
             key,
@@ -311,9 +321,34 @@ pub fn write_version(
             MAX_VERSIONS.into(),
             MAX_VERSIONS_BYTES.into(),
         ],
-    )?;
+    )
+    .run(db)?;
     ToldChange::of_text(block, version.version).tell(memory, new.writer)?;
     Ok(version)
+}
+
+/// The versions of a block's text and when each was written, the oldest first. A block has at
+/// most [`MAX_VERSIONS`].
+pub fn load_times(db: &dyn Database, scope: &str, key: &str) -> Result<Vec<(i64, i64)>> {
+    let sql = "SELECT version, written_at
+                 FROM cf_agents_block_versions
+                WHERE scope = ?1
+                  AND key = ?2
+                ORDER BY version";
+    load(db, sql, &[scope.into(), key.into()])
+}
+
+/// Deletes versions of a block's text. Part of a transaction.
+pub fn delete_versions(db: &dyn Database, scope: &str, key: &str, versions: &[i64]) -> Result<()> {
+    Delete::from(
+        BLOCK_VERSIONS,
+        "scope = ?1
+         AND key = ?2
+         AND version IN (SELECT value FROM json_each(?3))",
+        &[scope.into(), key.into(), json::encode(&versions)?.into()],
+    )
+    .run(db)?;
+    Ok(())
 }
 
 /// How often a write is tried on a home where others write at the same time.

@@ -7,10 +7,11 @@
 //! alone, so a caller's reads and writes tell nothing of other sessions' entries.
 
 use super::number_range::{EARLIER, NumberRange, RANGE};
-use base::columns::{FromRow, find, find_value, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find, find_value, load};
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
+use base::{row, sql};
 
 /// The known facts about a block's items.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,28 +24,25 @@ pub struct BlockCounts {
     pub newest: i64,
 }
 
-impl BlockCounts {
+row! {
     /// The columns of a block's row `c`, if there is one.
-    fn columns() -> String {
-        format!(
-            "coalesce(c.entries, 0), coalesce(c.first_number, 0),
-             (SELECT max(number)
+    for BlockCounts() {
+        added: i64 = "coalesce(c.entries, 0)",
+        first: i64 = "coalesce(c.first_number, 0)",
+        newest: Option<i64> = format!(
+            "(SELECT max(number)
                 FROM cf_agents_entries
                WHERE number BETWEEN c.first_number AND c.first_number + {RANGE} - 1)"
-        )
+        ),
     }
-}
-
-impl FromRow<'_> for BlockCounts {
-    fn from_row(row: &Row) -> Result<Self> {
-        let (added, first) = (row.integer(0)?, row.integer(1)?);
+    {
         if first == 0 {
             return Ok(Self {
                 entries: added,
                 ..Self::default()
             });
         }
-        let newest = row.find_integer(2).unwrap_or(first - 1);
+        let newest = newest.unwrap_or(first - 1);
         Ok(Self {
             entries: added + newest - first + 1,
             range: Some(NumberRange::from(first)),
@@ -75,11 +73,14 @@ pub fn count_entries(db: &dyn Database, scope: &str, block: &str) -> Result<i64>
 /// Counts the deleted items that were copied to a session. Part of the fork's transaction;
 /// the entries are copied after it.
 pub fn count_copies(db: &dyn Database, session_id: &Id) -> Result<()> {
-    let sql = "SELECT block, count(*)
-                 FROM cf_agents_item_versions
-                WHERE scope = ?1
-                  AND content IS NULL
-                GROUP BY block";
+    let sql = sql!(
+        "SELECT ",
+        DeletedInBlock::COLUMNS,
+        " FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND content IS NULL
+          GROUP BY block"
+    );
     for DeletedInBlock { block, deleted } in load(db, sql, &[session_id.as_str().into()])? {
         let change = CountChange {
             deleted,
@@ -90,18 +91,11 @@ pub fn count_copies(db: &dyn Database, session_id: &Id) -> Result<()> {
     Ok(())
 }
 
-/// How many deleted items of a block are remembered.
-struct DeletedInBlock {
-    block: String,
-    deleted: i64,
-}
-
-impl FromRow<'_> for DeletedInBlock {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            block: row.text(0)?.to_owned(),
-            deleted: row.integer(1)?,
-        })
+row! {
+    /// How many deleted items of a block are remembered.
+    struct DeletedInBlock {
+        block: String = "block",
+        deleted: i64 = "count(*)",
     }
 }
 
@@ -168,18 +162,11 @@ impl CountChange {
     }
 }
 
-/// A deleted item that is remembered.
-pub struct DeletedItem {
-    pub key: String,
-    pub version: i64,
-}
-
-impl FromRow<'_> for DeletedItem {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            key: row.text(0)?.to_owned(),
-            version: row.integer(1)?,
-        })
+row! {
+    /// A deleted item that is remembered.
+    pub struct DeletedItem {
+        pub key: String = "key",
+        pub version: i64 = "version",
     }
 }
 
@@ -201,13 +188,16 @@ pub fn find_oldest_deleted(
 ) -> Result<Option<DeletedItem>> {
     find(
         db,
-        "SELECT key, version
-           FROM cf_agents_item_versions
-          WHERE scope = ?1
-            AND block = ?2
-            AND content IS NULL
-          ORDER BY written_at
-          LIMIT 1",
+        sql!(
+            "SELECT ",
+            DeletedItem::COLUMNS,
+            " FROM cf_agents_item_versions
+              WHERE scope = ?1
+                AND block = ?2
+                AND content IS NULL
+              ORDER BY written_at
+              LIMIT 1"
+        ),
         &[scope.into(), block.into()],
     )
 }

@@ -12,79 +12,76 @@ use super::source::{BlockHome, BlockPlace, BlockSource};
 use super::{BlockScope, Memory};
 use crate::kind::BlockKind;
 use access::needs_secret;
-use base::columns::{FromRow, find_value};
-use base::database::{Database, Row, SqlValue, atomically, find_row};
+use base::columns::find_value;
+use base::database::{Database, Delete, Row, SqlValue, atomically, find_row};
 use base::error::{Code, Error, Result};
 use base::json;
+use base::row;
 use base::tags::{Metadata, Tags};
 use store::retention::note_block_rules;
 use store::tables;
+use store::text_tables::BLOCKS;
 
 /// The most blocks of an agent, and of each session.
 pub const MAX_BLOCKS: i64 = 100;
 
-/// A block's row.
-struct DefinitionRow<'r> {
-    row: &'r Row,
-    number: i64,
-    /// The label in lower case, by which the row is found.
-    key: &'r str,
-    /// Whether this row hides a block of the deployed configuration.
-    is_removed: bool,
+row! {
+    /// A block's row.
+    struct DefinitionRow<'r> {
+        scope: &'r str = "scope",
+        label: &'r str = "label",
+        kind: &'r str = "kind",
+        description: Option<&'r str> = "description",
+        max_tokens: Option<i64> = "max_tokens",
+        default_content: Option<&'r str> = "default_content",
+        source: Option<&'r str> = "source",
+        when_changed: &'r str = "when_changed",
+        defined_at: i64 = "defined_at",
+        /// Whether this row hides a block of the deployed configuration.
+        is_removed: bool = "is_removed",
+        model_writes: Option<i64> = "model_writes",
+        number: i64 = "number",
+        /// The label in lower case, by which the row is found.
+        key: &'r str = "key",
+        retention: Option<&'r str> = "retention",
+        metadata: Option<&'r str> = "metadata",
+        tags: Option<&'r str> = "tags",
+        origin: Option<&'r str> = "origin",
+    }
 }
 
 impl DefinitionRow<'_> {
-    const COLUMNS: &'static str = "scope, label, kind, description, max_tokens, default_content, source, when_changed, defined_at, is_removed, model_writes, number, key, retention, metadata, tags, origin";
-
     /// The definition, not placed yet.
     fn definition(&self) -> Result<Definition> {
-        self.row.read()
-    }
-}
-
-impl<'r> FromRow<'r> for DefinitionRow<'r> {
-    fn from_row(row: &'r Row) -> Result<Self> {
-        Ok(Self {
-            row,
-            number: row.integer(11)?,
-            key: row.text(12)?,
-            is_removed: row.find_integer(9) == Some(1),
-        })
-    }
-}
-
-impl FromRow<'_> for Definition {
-    /// Reads the columns of [`DefinitionRow`].
-    fn from_row(row: &Row) -> Result<Self> {
-        let damaged = || Error::corrupt_row(row.find_text(1).unwrap_or_default(), "definition");
-        let source = row
-            .find_text(6)
+        let damaged = || Error::corrupt_row(self.label, "definition");
+        let source = self
+            .source
             .map(json::decode::<BlockSource>)
             .transpose()
             .map_err(|_| damaged())?;
         Ok(Definition {
-            scope: row.text(0)?.to_owned(),
-            label: Label::parse(row.text(1)?).map_err(|_| damaged())?,
-            kind: BlockKind::parse(row.text(2)?).ok_or_else(damaged)?,
-            description: row.find_text(3).map(str::to_owned),
-            max_tokens: row.find_integer(4),
-            default_content: row.find_text(5).map(str::to_owned),
+            scope: self.scope.to_owned(),
+            label: Label::parse(self.label).map_err(|_| damaged())?,
+            kind: BlockKind::parse(self.kind).ok_or_else(damaged)?,
+            description: self.description.map(str::to_owned),
+            max_tokens: self.max_tokens,
+            default_content: self.default_content.map(str::to_owned),
             source,
             place: unplaced(),
-            when_changed: match row.text(7)? {
+            when_changed: match self.when_changed {
                 "remind" => WhenChanged::Remind,
                 _ => WhenChanged::Wait,
             },
-            model_writes: row.find_integer(10).map(|writes| writes == 1),
-            retention: row
-                .find_text(13)
+            model_writes: self.model_writes.map(|writes| writes == 1),
+            retention: self
+                .retention
                 .map(json::decode)
                 .transpose()
                 .map_err(|_| damaged())?,
-            metadata: Metadata::read(row.find_text(14), row.text(1)?)?,
-            tags: Tags::read(row.find_text(15), row.text(1)?)?,
-            origin: row.find_text(16).and_then(Origin::parse),
-            defined_at: Some(row.integer(8)?),
+            metadata: Metadata::read(self.metadata, self.label)?,
+            tags: Tags::read(self.tags, self.label)?,
+            origin: self.origin.and_then(Origin::parse),
+            defined_at: Some(self.defined_at),
         })
     }
 }
@@ -456,10 +453,10 @@ pub fn remove(
                 hide(memory.db, scope.column(), label)?;
             }
             Some(_) => {}
-            None => memory.db.run(
-                "DELETE FROM cf_agents_blocks WHERE scope = ?1 AND key = ?2",
-                &[scope.column().into(), label.key().into()],
-            )?,
+            None => {
+                let place = [scope.column().into(), label.key().into()];
+                Delete::from(BLOCKS, "scope = ?1 AND key = ?2", &place).run(memory.db)?;
+            }
         }
         let purged = purge && tables::delete_content(memory.db, scope.column(), &label.key())?;
         Ok(was_there.is_some() || purged)

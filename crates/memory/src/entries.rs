@@ -25,9 +25,10 @@ use super::source::BlockHome;
 use super::told::ToldChange;
 use super::validity::Validity;
 use super::writer::MemoryWriter;
-use base::database::atomically;
+use base::database::{Delete, atomically};
 use base::error::{Error, Result};
 use base::json::json;
+use store::text_tables::ENTRIES;
 
 pub fn check_searchable(block: &Definition) -> Result<()> {
     if block.kind == BlockKind::Searchable {
@@ -260,10 +261,7 @@ pub fn delete_here(
         insert_deletion(db, &item, MAX_ENTRY_VERSIONS, deletion)?;
         ToldChange::of_deletion(block, key, Some(note.version + 1)).tell(memory, writer)?;
         unindex_entry(db, number)?;
-        db.run(
-            "DELETE FROM cf_agents_entries WHERE number = ?1",
-            &[number.into()],
-        )?;
+        Delete::from(ENTRIES, "number = ?1", &[number.into()]).run(db)?;
         for replaced in &note.validity.supersedes {
             forget_replacement(db, &item, replaced)?;
             give_back(db, &item, replaced)?;

@@ -2,12 +2,13 @@
 //! in the log's search, over another table.
 
 use super::entry::Entry;
-use base::database::Database;
+use base::database::{Database, Delete};
 use base::error::Result;
 use search::document::EVERY_DOCUMENT;
 use search::row_words::{KnownStems, RowWords};
 use search::stem::stem;
 use search::words::{each_word, words};
+use store::text_tables::{ENTRIES_SEARCH, ENTRY_VECTORS};
 
 /// Adds an entry to the index. Part of the transaction that writes the entry.
 pub fn index_entry(db: &dyn Database, number: i64, entry: &Entry) -> Result<()> {
@@ -31,14 +32,9 @@ pub fn index_entry(db: &dyn Database, number: i64, entry: &Entry) -> Result<()> 
 /// Removes an entry and its vector from the index. Part of the transaction that
 /// deletes or changes the entry.
 pub fn unindex_entry(db: &dyn Database, number: i64) -> Result<()> {
-    db.run(
-        "DELETE FROM cf_agents_entries_search WHERE rowid = ?1",
-        &[number.into()],
-    )?;
-    db.run(
-        "DELETE FROM cf_agents_entry_vectors WHERE number = ?1",
-        &[number.into()],
-    )
+    Delete::from(ENTRIES_SEARCH, "rowid = ?1", &[number.into()]).run(db)?;
+    Delete::from(ENTRY_VECTORS, "number = ?1", &[number.into()]).run(db)?;
+    Ok(())
 }
 
 pub fn text_of(title: Option<&str>, content: &str) -> String {

@@ -11,11 +11,12 @@ use super::homes::agent::{self, RemoteBlock};
 use super::homes::nowhere;
 use super::source::BlockHome;
 use base::budget::AnswerRoom;
-use base::columns::{FromRow, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::load;
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::filter::{Filter, FilteredColumns};
 use base::json::json;
+use base::row;
 
 /// The most bytes of a page of entries: 64 of the longest entries fit.
 const MAX_PAGE_BYTES: usize = 4 << 20;
@@ -102,18 +103,11 @@ fn load_page(
 const MAX_FILTERED: i64 = 1_000;
 const MAX_FILTERED_BYTES: i64 = 8 << 20;
 
-/// An entry that a filter looked at.
-struct LookedAt {
-    key: String,
-    passes: bool,
-}
-
-impl FromRow<'_> for LookedAt {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            key: row.text(0)?.to_owned(),
-            passes: row.integer(1)? == 1,
-        })
+row! {
+    /// An entry `e` that a filter looked at. `passes`: SQL.
+    struct LookedAt(passes: &str) {
+        key: String = "e.key",
+        passes: bool = passes,
     }
 }
 
@@ -127,7 +121,7 @@ fn load_filtered(
     filter: &Filter,
 ) -> Result<EntryPage> {
     let sql = format!(
-        "SELECT e.key, {}
+        "SELECT {}
            FROM (SELECT number, key, sum(bytes) OVER (ORDER BY key) - bytes AS before
                    FROM (SELECT number, key, octet_length(content) AS bytes
                            FROM cf_agents_entries
@@ -140,7 +134,7 @@ fn load_filtered(
              ON e.number = near.number
           WHERE near.before < {MAX_FILTERED_BYTES}
           ORDER BY near.key",
-        filter.condition(&FilteredColumns::of_note("e.note"), "?5")
+        LookedAt::columns(&filter.condition(&FilteredColumns::of_note("e.note"), "?5"))
     );
     let params: [SqlValue; 5] = [
         block.scope.as_str().into(),

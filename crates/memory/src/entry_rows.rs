@@ -10,9 +10,10 @@ use super::entry_number::take_number;
 use super::item_note::ItemNote;
 use super::past::{self, ItemPlace, PastVersion, place};
 use super::replacing::note_replacement;
-use base::columns::{FromRow, find, load, load_values};
-use base::database::{Database, Row};
+use base::columns::{find, load, load_values};
+use base::database::Database;
 use base::error::{Error, Result};
+use base::row;
 
 /// The most entries of one block.
 pub const MAX_ENTRIES: i64 = 10_000;
@@ -24,25 +25,31 @@ pub(super) struct EntryRow {
 }
 
 impl EntryRow {
-    pub const COLUMNS: &str = "number, key, title, content, created_at, updated_at, note";
-
     pub(super) fn into_past(self) -> PastVersion {
         self.entry.into_past(self.note)
     }
 }
 
-impl FromRow<'_> for EntryRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        let key = row.text(1)?;
-        let note = ItemNote::read(row.find_text(6), key)?;
+row! {
+    pub for EntryRow {
+        number: i64 = "number",
+        key: &str = "key",
+        title: Option<String> = "title",
+        content: String = "content",
+        created_at: i64 = "created_at",
+        updated_at: i64 = "updated_at",
+        note: Option<&str> = "note",
+    }
+    {
+        let note = ItemNote::read(note, key)?;
         Ok(Self {
-            number: row.integer(0)?,
+            number,
             entry: Entry {
                 key: key.to_owned(),
-                title: row.find_text(2).map(str::to_owned),
-                content: row.text(3)?.to_owned(),
-                created_at: row.integer(4)?,
-                updated_at: row.integer(5)?,
+                title,
+                content,
+                created_at,
+                updated_at,
                 metadata: note.metadata.clone(),
                 tags: note.tags.clone(),
                 source: note.origin(),

@@ -15,11 +15,12 @@ use super::past::{PastVersion, place};
 use super::past_search::{MAX_THEN_BYTES, SaidThen, find_at, load_said_then};
 use super::validity::FactState;
 use base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
-use base::columns::{FromRow, load};
-use base::database::{Database, Row};
+use base::columns::load;
+use base::database::Database;
 use base::error::Result;
 use base::filter::Filter;
 use base::json::{self, written_bytes};
+use base::row;
 use base::tags::Metadata;
 use search::asked::AskedWords;
 use search::counter::{Candidate, TermCounter, asked};
@@ -224,25 +225,28 @@ struct FoundRow {
     block: usize,
 }
 
-impl FoundRow {
+row! {
     /// Columns of an entry `e`.
-    const COLUMNS: &str = "e.number, e.key, e.title, e.content, e.updated_at, e.created_at, e.note";
-}
-
-impl FromRow<'_> for FoundRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            number: row.integer(0)?,
-            key: row.text(1)?.to_owned(),
-            title: row.find_text(2).map(str::to_owned),
-            content: row.text(3)?.to_owned(),
-            updated_at: row.integer(4)?,
-            created_at: row.integer(5)?,
-            note: ItemNote::read(row.find_text(6), row.text(1)?)?,
-            score: 0.0,
-            block: 0,
-        })
+    for FoundRow {
+        number: i64 = "e.number",
+        key: &str = "e.key",
+        title: Option<String> = "e.title",
+        content: String = "e.content",
+        updated_at: i64 = "e.updated_at",
+        created_at: i64 = "e.created_at",
+        note: Option<&str> = "e.note",
     }
+    Ok(Self {
+        number,
+        key: key.to_owned(),
+        title,
+        content,
+        updated_at,
+        created_at,
+        note: ItemNote::read(note, key)?,
+        score: 0.0,
+        block: 0,
+    })
 }
 
 impl FoundRow {

@@ -12,11 +12,13 @@ use super::definition::WhenChanged;
 use super::prompt::{PromptFormat, render, render_section};
 use super::view::{load_view, read_blocks, read_for_prompt};
 use super::{BlockScope, Memory};
-use base::columns::{self, FromRow};
-use base::database::{Database, Row, atomically};
+use base::columns;
+use base::database::{Database, Delete, atomically};
 use base::error::Result;
 use base::host::Host;
 use base::json;
+use base::{row, sql};
+use store::text_tables::PROMPTS;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
@@ -83,54 +85,72 @@ pub const MAX_FORGOTTEN: i64 = 5_000;
 /// next. Rendering all of them now would read every home for conversations that may be over.
 /// Returns how many were forgotten. Part of a transaction.
 pub fn forget_all(db: &dyn Database) -> Result<i64> {
-    let gone = db.rows(
-        "DELETE FROM cf_agents_prompts
-          WHERE scope IN (SELECT scope
-                            FROM cf_agents_prompts
-                           LIMIT ?1)
-      RETURNING 1",
+    Delete::from(
+        PROMPTS,
+        "scope IN (SELECT scope
+                     FROM cf_agents_prompts
+                    LIMIT ?1)",
         &[MAX_FORGOTTEN.into()],
-    )?;
-    Ok(gone.len() as i64)
+    )
+    .run(db)
+}
+
+/// Forgets a scope's frozen prompt, as rows name the scope; `false`: it has none. Part of a
+/// transaction.
+pub fn forget(db: &dyn Database, scope: &str) -> Result<bool> {
+    Ok(Delete::from(PROMPTS, "scope = ?1", &[scope.into()]).run(db)? > 0)
+}
+
+/// Forgets a scope's frozen prompt if it was made up to this time. Part of a transaction.
+pub fn forget_until(db: &dyn Database, scope: &str, time_ms: i64) -> Result<()> {
+    let params = [scope.into(), time_ms.into()];
+    Delete::from(PROMPTS, "scope = ?1 AND frozen_at <= ?2", &params).run(db)?;
+    Ok(())
+}
+
+/// The row of a scope's prompt, as rows name the scope.
+pub fn find_row(db: &dyn Database, scope: &str) -> Result<Option<PromptRow>> {
+    let sql = sql!(
+        "SELECT ",
+        PromptRow::COLUMNS,
+        " FROM cf_agents_prompts
+          WHERE scope = ?1"
+    );
+    columns::find(db, sql, &[scope.into()])
 }
 
 fn find(
     db: &dyn Database,
     scope: BlockScope<'_>,
 ) -> Result<Option<(FrozenPrompt, BTreeMap<String, String>)>> {
-    let sql = format!(
-        "SELECT {}
-           FROM cf_agents_prompts
-          WHERE scope = ?1",
-        PromptRow::COLUMNS
-    );
-    let row: Option<PromptRow> = columns::find(db, &sql, &[scope.column().into()])?;
+    let row = find_row(db, scope.column())?;
     Ok(row.map(|PromptRow { frozen, sections }| {
         (frozen, json::decode(&sections).unwrap_or_default())
     }))
 }
 
-struct PromptRow {
-    frozen: FrozenPrompt,
+/// A frozen prompt as it is stored.
+pub struct PromptRow {
+    pub frozen: FrozenPrompt,
     /// The result of [`hash_sections`], as JSON.
-    sections: String,
+    pub sections: String,
 }
 
-impl PromptRow {
-    const COLUMNS: &str = "prompt, hash, sections, frozen_at";
-}
-
-impl FromRow<'_> for PromptRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            frozen: FrozenPrompt {
-                prompt: row.text(0)?.to_owned(),
-                hash: row.text(1)?.to_owned(),
-                frozen_at: row.integer(3)?,
-            },
-            sections: row.text(2)?.to_owned(),
-        })
+row! {
+    for PromptRow {
+        prompt: String = "prompt",
+        hash: String = "hash",
+        sections: String = "sections",
+        frozen_at: i64 = "frozen_at",
     }
+    Ok(Self {
+        frozen: FrozenPrompt {
+            prompt,
+            hash,
+            frozen_at,
+        },
+        sections,
+    })
 }
 
 /// Writes a prompt's row, replacing an existing row. Part of a transaction.

@@ -27,6 +27,7 @@ pub mod entry_rows;
 pub mod entry_search;
 pub mod entry_search_elsewhere;
 pub mod entry_text;
+pub mod erase_text;
 pub mod found_entry;
 pub mod frozen;
 pub mod homes;

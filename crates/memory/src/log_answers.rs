@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::label::Label;
 use base::action::{Action, agents_actions};
-use base::columns::{FromRow, load, load_values};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{load, load_values};
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json::{self, RawValue};
 use base::part::{PartOfCall, kind_of_tool};
+use base::{row, sql};
 use log::row::get_event_text;
 use log::tool::{CALL_ID_PATH, RenderedTool, ShownCall};
 use messages::erased_results::calls_in;
@@ -91,17 +92,23 @@ enum LoggedState {
 /// A result by its call's id.
 struct LoggedResult(String, LoggedCall);
 
-impl FromRow<'_> for LoggedResult {
-    fn from_row(row: &Row) -> Result<Self> {
+row! {
+    for LoggedResult {
+        seq: i64 = "e.seq",
+        call_id: String = sql!(TOOL_JSON, " ->> '", CALL_ID_PATH, "'"),
+        is_context: bool = sql!(TOOL_JSON, " ->> '$.toolName' IS ?4"),
+        is_erased: bool = "e.content IS ?5",
+    }
+    {
         let call = LoggedCall {
-            seq: row.integer(0)?,
+            seq,
             part: None,
             state: LoggedState::Result {
-                is_context: row.integer(2)? == 1,
-                is_erased: row.integer(3)? == 1,
+                is_context,
+                is_erased,
             },
         };
-        Ok(Self(row.text(1)?.to_owned(), call))
+        Ok(Self(call_id, call))
     }
 }
 
@@ -211,12 +218,12 @@ impl AnswerSearch<'_> {
         let ids: Vec<&str> = ids.keys().map(String::as_str).collect();
         let ids = SqlValue::Text(json::encode(&ids)?);
         let sql = format!(
-            "SELECT e.seq, {TOOL_JSON} ->> '{CALL_ID_PATH}',
-                    {TOOL_JSON} ->> '$.toolName' IS ?4, e.content IS ?5
+            "SELECT {}
                FROM cf_agents_events AS e
               WHERE e.session_id = ?1
                 AND e.action = ?2
-                AND {TOOL_JSON} ->> '{CALL_ID_PATH}' IN (SELECT value FROM json_each(?3))"
+                AND {TOOL_JSON} ->> '{CALL_ID_PATH}' IN (SELECT value FROM json_each(?3))",
+            LoggedResult::COLUMNS
         );
         let params = [
             session.clone(),

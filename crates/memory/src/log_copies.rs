@@ -8,7 +8,7 @@ use super::label::Label;
 use super::log_answers::{ERASED, FoundAnswers, SoughtDocument, find_answers};
 use super::proposals::erase::erase_of_events;
 use base::columns::{load, load_values};
-use base::database::{Database, SqlValue};
+use base::database::{Database, Delete, SqlValue};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
@@ -20,8 +20,9 @@ use messages::erased_results::replace_results;
 use messages::runs::{RunCache, RunPosition};
 use messages::taken_back::take_back;
 use search::index;
-use store::erasing::{ErasingDatabase, overwritten};
+use store::erasing::{ErasingDatabase, Overwrite};
 use store::last_turns::{self, find_open_turn};
+use store::text_tables::{EVENTS, LOADED_SKILLS};
 
 /// A document, or all documents of a block.
 pub struct CopiedDocument<'a> {
@@ -124,22 +125,18 @@ fn forget_loaded(
             AND (?4 IS NULL OR loaded_at <= ?4)
             AND key NOT IN (SELECT value FROM json_each(?5))";
     if find_open_turn(db, session_id)?.is_none() {
-        let sql = format!("DELETE FROM cf_agents_loaded_skills WHERE {IS_MEANT} RETURNING 1");
-        return Ok(!db.rows(&sql, &place)?.is_empty());
+        let deleted = Delete::from(LOADED_SKILLS, IS_MEANT, &place).run(db)?;
+        return Ok(deleted > 0);
     }
-    let sql = format!(
-        "UPDATE cf_agents_loaded_skills
-            SET {}
-          WHERE {IS_MEANT}
-            AND content IS NOT NULL
-      RETURNING 1",
-        overwritten("content")
-    );
-    let erased = db.rows(&sql, &place)?.len();
+    let erased = db.overwrite(&Overwrite {
+        table: LOADED_SKILLS,
+        columns: &["content"],
+        condition: &format!("{IS_MEANT} AND content IS NOT NULL"),
+        params: &place,
+    })?;
     let sql = format!("UPDATE cf_agents_loaded_skills SET content = NULL WHERE {IS_MEANT}");
     db.run(&sql, &place)?;
-    db.touch("cf_agents_loaded_skills");
-    db.count(|counts| counts.loaded_documents += erased as i64);
+    db.count(|counts| counts.loaded_documents += erased);
     Ok(erased > 0)
 }
 
@@ -177,7 +174,6 @@ fn replace(
     // The record of the session's last turn holds what its tools answered.
     let turns = last_turns::overwrite_over(db, session_id)?;
     last_turns::settle(db, session_id)?;
-    db.touch("cf_agents_last_turns");
     db.count(|erased| {
         erased.turns += turns;
         erased.loaded_documents += found.count();
@@ -199,15 +195,13 @@ fn replace_texts(db: &ErasingDatabase<'_>, session_id: &Id, seqs: &[i64]) -> Res
         SqlValue::from(session_id.as_str()),
         SqlValue::Text(json::encode(&seqs)?),
     ];
-    let sql = format!(
-        "UPDATE cf_agents_events
-            SET {}
-          WHERE session_id = ?1
-            AND seq IN (SELECT value FROM json_each(?2))",
-        overwritten("content")
-    );
-    db.run(&sql, &[session.clone(), list.clone()])?;
-    db.touch("cf_agents_events");
+    db.overwrite(&Overwrite {
+        table: EVENTS,
+        columns: &["content"],
+        condition: "session_id = ?1
+                    AND seq IN (SELECT value FROM json_each(?2))",
+        params: &[session.clone(), list.clone()],
+    })?;
     delete_slices(db, session_id, seqs)?;
     db.run(
         "UPDATE cf_agents_events

@@ -14,10 +14,12 @@ use super::origin::Marks;
 use super::proposals::outdated::outdate;
 use super::validity::Validity;
 use super::writer::MemoryWriter;
-use base::columns::{FromRow, find, find_value, load_values};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find, find_value, load_values};
+use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
+use base::row;
 use base::tokens;
+use store::text_tables::ITEM_VERSIONS;
 
 /// How many earlier versions of an entry and of a document are kept. An entry has at most
 /// 64 KiB and a document 1 MiB, so a key's past has at most 1.25 MiB or 10 MiB.
@@ -52,8 +54,6 @@ pub struct PastVersion {
 }
 
 impl PastVersion {
-    pub const COLUMNS: &str = "version, title, content, note, written_at";
-
     pub fn show(self) -> Version {
         let deleted = self.content.is_none();
         let content = self.content.unwrap_or_default();
@@ -79,16 +79,21 @@ impl PastVersion {
     }
 }
 
-impl FromRow<'_> for PastVersion {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            version: row.integer(0)?,
-            title: row.find_text(1).map(str::to_owned),
-            content: row.find_text(2).map(str::to_owned),
-            note: ItemNote::read(row.find_text(3), "version")?,
-            written_at: row.integer(4)?,
-        })
+row! {
+    pub for PastVersion {
+        version: i64 = "version",
+        title: Option<String> = "title",
+        content: Option<String> = "content",
+        note: Option<&str> = "note",
+        written_at: i64 = "written_at",
     }
+    Ok(Self {
+        version,
+        title,
+        content,
+        note: ItemNote::read(note, "version")?,
+        written_at,
+    })
 }
 
 /// Writes a version's row. It takes the place of the oldest of `kept` versions. Part of a
@@ -267,21 +272,21 @@ pub fn forget_up_to(
     (scope, block): (&str, &str),
     items: &[(&str, i64)],
 ) -> Result<Forgotten> {
-    let mut gone: Vec<bool> = Vec::new();
+    let mut gone: Vec<(bool,)> = Vec::new();
     for (key, version) in items {
-        gone.extend(load_values::<bool>(
-            db,
-            "DELETE FROM cf_agents_item_versions
-              WHERE scope = ?1
-                AND block = ?2
-                AND key = ?3
-                AND version <= ?4
-          RETURNING content IS NULL",
-            &[scope.into(), block.into(), (*key).into(), (*version).into()],
-        )?);
+        let params = [scope.into(), block.into(), (*key).into(), (*version).into()];
+        let deletion = Delete::from(
+            ITEM_VERSIONS,
+            "scope = ?1
+             AND block = ?2
+             AND key = ?3
+             AND version <= ?4",
+            &params,
+        );
+        gone.append(&mut deletion.load(db, "content IS NULL")?);
     }
     outdate(db, scope, block, items)?;
-    let deletions = gone.iter().filter(|is_deletion| **is_deletion);
+    let deletions = gone.iter().filter(|(is_deletion,)| *is_deletion);
     Ok(Forgotten {
         rows: gone.len() as i64,
         deletions: deletions.count() as i64,

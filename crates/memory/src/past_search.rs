@@ -2,10 +2,11 @@
 
 use super::definition::Definition;
 use super::past::{ItemPlace, PastVersion};
-use base::columns::{FromRow, find, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find, load};
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::filter::{Filter, FilteredColumns};
+use base::row;
 
 /// SQL: the time since when a version's text has been true.
 const BEGINS: &str = "coalesce(note ->> '$.validFrom', written_at)";
@@ -42,21 +43,13 @@ pub fn find_at(
     find(db, &sql, &params)
 }
 
-/// A text that an item had at some time, and that is not its newest.
-pub struct SaidThen {
-    pub key: String,
-    pub past: PastVersion,
-    /// The number of the entry, if it is still there.
-    pub number: Option<i64>,
-}
-
-impl FromRow<'_> for SaidThen {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            past: PastVersion::from_row(row)?,
-            key: row.text(5)?.to_owned(),
-            number: row.find_integer(6),
-        })
+row! {
+    /// A text that an item had at some time, and that is not its newest: version `v`.
+    pub struct SaidThen {
+        pub past: PastVersion = PastVersion::COLUMNS,
+        pub key: String = "v.key",
+        /// The number of the entry, if it is still there.
+        pub number: Option<i64> = "said.number",
     }
 }
 
@@ -79,8 +72,8 @@ pub fn load_said_then(
         format!("AND {}", filter.condition(&columns, "?6"))
     });
     let sql = format!(
-        "SELECT v.version, v.title, v.content, v.note, v.written_at, v.key, said.number
-           FROM (SELECT key, version, number, sum(bytes) OVER (ORDER BY written_at DESC, key) AS bytes
+        "SELECT {}
+           FROM (SELECT key, version AS newest, number, sum(bytes) OVER (ORDER BY written_at DESC, key) AS bytes
                    FROM (SELECT p.key, max(p.version) AS version, p.bytes, p.written_at, e.number
                            FROM (SELECT key, version, octet_length(content) AS bytes, written_at
                                    FROM cf_agents_item_versions
@@ -100,10 +93,11 @@ pub fn load_said_then(
              ON v.scope = ?1
             AND v.block = ?2
             AND v.key = said.key
-            AND v.version = said.version
+            AND v.version = said.newest
           WHERE said.bytes <= ?5
             {passes}
-          ORDER BY v.written_at DESC, v.key"
+          ORDER BY v.written_at DESC, v.key",
+        SaidThen::COLUMNS
     );
     let params: [SqlValue; 5] = [
         searched.scope.as_str().into(),

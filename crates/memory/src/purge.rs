@@ -13,26 +13,29 @@ use super::definitions::remove;
 use super::entries::check_searchable;
 use super::entry_index::unindex_entry;
 use super::entry_rows;
+use super::frozen;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{bucket, nowhere, service};
 use super::item_note::ItemNote;
 use super::label::Label;
 use super::log_copies::{CopiedDocument, erase_copies};
 use super::proposals::erase::erase_of_block;
-use super::replacing::{forget_replacement, give_back};
+use super::replacing::{forget_replacement, give_back_in_purge};
 use super::skills::{check_loadable, check_skill_key};
 use super::source::BlockHome;
 use super::told::{Told, forget_calls};
 use super::{BlockScope, Memory};
 use crate::past::ItemPlace;
-use base::columns::{FromRow, find, find_value, load};
-use base::database::{Database, Row, SqlValue, atomically};
+use base::columns::{find, find_value, load};
+use base::database::{Database, Delete, Row, SqlValue, TableName, atomically};
 use base::error::Result;
 use base::json::{self, json};
+use base::{row, sql};
 use search;
 use store::erased::{Erased, Erasure};
-use store::erasing::{ENTRY_INDEX, ErasingDatabase, overwritten};
+use store::erasing::{ENTRY_INDEX, ErasingDatabase, Overwrite};
 use store::schema::free_space::{Renewed, renew};
+use store::text_tables::{BLOCKS, ENTRIES, ITEM_VERSIONS, PROMPTS, SKILL_LISTINGS, SKILLS};
 
 /// The texts that a purge found and erased.
 pub struct Purged {
@@ -207,19 +210,14 @@ pub fn purge_block(
 /// Erases a definition's description and default text. The block stays.
 pub fn erase_definition(db: &ErasingDatabase<'_>, scope: &str, label: &Label) -> Result<bool> {
     let place = [SqlValue::from(scope), label.key().into()];
-    db.touch("cf_agents_blocks");
-    let sql = format!(
-        "UPDATE cf_agents_blocks
-            SET {}, {}, {}, {}
-          WHERE scope = ?1
-            AND key = ?2
-      RETURNING 1",
-        overwritten("description"),
-        overwritten("default_content"),
-        overwritten("metadata"),
-        overwritten("tags")
-    );
-    if db.rows(&sql, &place)?.is_empty() {
+    let texts = Overwrite {
+        table: BLOCKS,
+        columns: &["description", "default_content", "metadata", "tags"],
+        condition: "scope = ?1
+                    AND key = ?2",
+        params: &place,
+    };
+    if db.overwrite(&texts)? == 0 {
         return Ok(false);
     }
     db.run(
@@ -270,12 +268,14 @@ pub fn renew_tables(
 /// stand in the prompts of all sessions.
 pub fn forget_prompts(db: &dyn Database, scope: &str) -> Result<()> {
     match scope {
-        "" => db.run("DELETE FROM cf_agents_prompts", &[]),
-        session => db.run(
-            "DELETE FROM cf_agents_prompts WHERE scope = ?1",
-            &[session.into()],
-        ),
+        "" => {
+            Delete::all(PROMPTS).run(db)?;
+        }
+        session => {
+            frozen::forget(db, session)?;
+        }
     }
+    Ok(())
 }
 
 /// How many prompts one statement forgets.
@@ -303,11 +303,12 @@ fn forget_prompts_of(db: &dyn Database, scope: &str, label: &Label) -> Result<()
         if scopes.is_empty() {
             return Ok(());
         }
-        db.run(
-            "DELETE FROM cf_agents_prompts
-              WHERE scope IN (SELECT value FROM json_each(?1))",
+        Delete::from(
+            PROMPTS,
+            "scope IN (SELECT value FROM json_each(?1))",
             &[SqlValue::Text(json::encode(&scopes)?)],
-        )?;
+        )
+        .run(db)?;
     }
 }
 
@@ -317,14 +318,16 @@ struct DoomedEntry {
     note: ItemNote,
 }
 
-impl FromRow<'_> for DoomedEntry {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            number: row.integer(0)?,
-            // A damaged note must not keep its entry from being erased.
-            note: ItemNote::read(row.find_text(1), "").unwrap_or_default(),
-        })
+row! {
+    for DoomedEntry {
+        number: i64 = "number",
+        note: Option<&str> = "note",
     }
+    Ok(Self {
+        number,
+        // A damaged note must not keep its entry from being erased.
+        note: ItemNote::read(note, "").unwrap_or_default(),
+    })
 }
 
 /// An entry or a document, by its keys as rows store them.
@@ -365,20 +368,20 @@ pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<b
     let item = keys.place();
     db.merge_index(ENTRY_INDEX);
     erase_of_block(db, item.scope, item.block, Some(item.key))?;
-    let sql = "SELECT number, note
-                 FROM cf_agents_entries
-                WHERE scope = ?1
-                  AND block = ?2
-                  AND key = ?3";
+    let sql = sql!(
+        "SELECT ",
+        DoomedEntry::COLUMNS,
+        " FROM cf_agents_entries
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3"
+    );
     let entry: Option<DoomedEntry> = find(db, sql, &params_of(&item))?;
     let mut counts = CountChange::default();
     if let Some(entry) = &entry {
         counts = CountChange::without(db, item.scope, item.block, entry.number)?;
         unindex_entry(db, entry.number)?;
-        db.run(
-            "DELETE FROM cf_agents_entries WHERE number = ?1",
-            &[entry.number.into()],
-        )?;
+        Delete::from(ENTRIES, "number = ?1", &[entry.number.into()]).run(db)?;
     }
     erase_versions(db, &item, counts)?;
     for replaced in entry
@@ -386,7 +389,7 @@ pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<b
         .flat_map(|entry| &entry.note.validity.supersedes)
     {
         forget_replacement(db, &item, replaced)?;
-        give_back(db, &item, replaced)?;
+        give_back_in_purge(db, &item, replaced)?;
     }
     forget_key(db, &item)?;
     Ok(entry.is_some())
@@ -395,39 +398,40 @@ pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<b
 /// As [`erase_entry_at`], for a document.
 pub fn erase_document_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<bool> {
     let item = keys.place();
-    let gone = db.rows(
-        "DELETE FROM cf_agents_skills
-          WHERE scope = ?1
-            AND block = ?2
-            AND key = ?3
-      RETURNING 1",
+    let deleted = Delete::from(
+        SKILLS,
+        "scope = ?1
+         AND block = ?2
+         AND key = ?3",
         &params_of(&item),
-    )?;
-    db.run(
-        "DELETE FROM cf_agents_skill_listings
-          WHERE scope = ?1
-            AND block = ?2",
+    )
+    .run(db)?;
+    Delete::from(
+        SKILL_LISTINGS,
+        "scope = ?1
+         AND block = ?2",
         &[item.scope.into(), item.block.into()],
-    )?;
+    )
+    .run(db)?;
     erase_versions(db, &item, CountChange::default())?;
-    Ok(!gone.is_empty())
+    Ok(deleted > 0)
 }
 
 /// Erases one earlier version of an entry or a document, or what tells that it was deleted: that
 /// has no text, and a key. `false`: it is not kept.
-pub fn erase_version(db: &dyn Database, keys: &ItemKeys<'_>, version: i64) -> Result<bool> {
+pub fn erase_version(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>, version: i64) -> Result<bool> {
     let item = keys.place();
     let [scope, block, key] = params_of(&item);
-    let was_deletion: Option<bool> = find_value(
-        db,
-        "DELETE FROM cf_agents_item_versions
-          WHERE scope = ?1
-            AND block = ?2
-            AND key = ?3
-            AND version = ?4
-      RETURNING content IS NULL",
+    let deleted: Vec<(bool,)> = Delete::from(
+        ITEM_VERSIONS,
+        "scope = ?1
+         AND block = ?2
+         AND key = ?3
+         AND version = ?4",
         &[scope, block, key, version.into()],
-    )?;
+    )
+    .load(db, "content IS NULL")?;
+    let was_deletion = deleted.first().map(|(is_deletion,)| *is_deletion);
     let counts = CountChange {
         deleted: -i64::from(was_deletion.unwrap_or(false)),
         ..CountChange::default()
@@ -449,10 +453,7 @@ pub fn erase_version(db: &dyn Database, keys: &ItemKeys<'_>, version: i64) -> Re
 }
 
 /// Where the notes stand that may name an entry: its table, and SQL for the place of a row.
-const NOTED: [(&str, &str); 2] = [
-    ("cf_agents_entries", "number"),
-    ("cf_agents_item_versions", "slot"),
-];
+const NOTED: [(TableName, &str); 2] = [(ENTRIES, "number"), (ITEM_VERSIONS, "slot")];
 
 /// A note that may name an entry.
 struct NamingNote {
@@ -461,31 +462,36 @@ struct NamingNote {
     note: ItemNote,
 }
 
-impl FromRow<'_> for NamingNote {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            key: row.text(0)?.to_owned(),
-            number: row.integer(1)?,
-            // A damaged note must not keep an entry from being erased.
-            note: ItemNote::read(row.find_text(2), "").unwrap_or_default(),
-        })
+row! {
+    for NamingNote(number: &str) {
+        key: String = "key",
+        number: i64 = number,
+        note: Option<&str> = "note",
     }
+    Ok(Self {
+        key,
+        number,
+        // A damaged note must not keep an entry from being erased.
+        note: ItemNote::read(note, "").unwrap_or_default(),
+    })
 }
 
 /// Erases an entry's key from what other entries say that they replace, or were replaced by: also
 /// from their earlier versions. Part of a transaction.
-fn forget_key(db: &dyn Database, item: &ItemPlace<'_>) -> Result<()> {
+fn forget_key(db: &ErasingDatabase<'_>, item: &ItemPlace<'_>) -> Result<()> {
     let [scope, block, key] = params_of(item);
     let quoted = json::quoted(item.key);
     for (table, number) in NOTED {
         let naming: Vec<NamingNote> = load(
             db,
             &format!(
-                "SELECT key, {number}, note
-                   FROM {table}
+                "SELECT {}
+                   FROM {name}
                   WHERE scope = ?1
                     AND block = ?2
-                    AND instr(note, ?3)"
+                    AND instr(note, ?3)",
+                NamingNote::columns(number),
+                name = table.name()
             ),
             &[scope.clone(), block.clone(), quoted.as_str().into()],
         )?;
@@ -506,14 +512,15 @@ fn forget_key(db: &dyn Database, item: &ItemPlace<'_>) -> Result<()> {
             }
             let row = [scope.clone(), block.clone(), name.into(), at.into()];
             let condition = format!("scope = ?1 AND block = ?2 AND key = ?3 AND {number} = ?4");
-            let sql = format!(
-                "UPDATE {table} SET {} WHERE {condition}",
-                overwritten("note")
-            );
-            db.run(&sql, &row)?;
+            db.overwrite(&Overwrite {
+                table,
+                columns: &["note"],
+                condition: &condition,
+                params: &row,
+            })?;
             let [scope, block, name, at] = row;
             db.run(
-                &format!("UPDATE {table} SET note = ?5 WHERE {condition}"),
+                &format!("UPDATE {} SET note = ?5 WHERE {condition}", table.name()),
                 &[scope, block, name, at, note.to_json()?.into()],
             )?;
         }
@@ -527,7 +534,11 @@ fn forget_key(db: &dyn Database, item: &ItemPlace<'_>) -> Result<()> {
     )
 }
 
-fn erase_versions(db: &dyn Database, item: &ItemPlace<'_>, mut counts: CountChange) -> Result<()> {
+fn erase_versions(
+    db: &ErasingDatabase<'_>,
+    item: &ItemPlace<'_>,
+    mut counts: CountChange,
+) -> Result<()> {
     let deletions: Option<i64> = find_value(
         db,
         "SELECT count(*)
@@ -538,13 +549,14 @@ fn erase_versions(db: &dyn Database, item: &ItemPlace<'_>, mut counts: CountChan
             AND content IS NULL",
         &params_of(item),
     )?;
-    db.run(
-        "DELETE FROM cf_agents_item_versions
-          WHERE scope = ?1
-            AND block = ?2
-            AND key = ?3",
+    Delete::from(
+        ITEM_VERSIONS,
+        "scope = ?1
+         AND block = ?2
+         AND key = ?3",
         &params_of(item),
-    )?;
+    )
+    .run(db)?;
     forget_calls(db, item.scope, item.block, Some(item.key), Told::All)?;
     counts.deleted -= deletions.unwrap_or(0);
     counts.write(db, item.scope, item.block)

@@ -6,9 +6,12 @@ use super::definition::Definition;
 use super::entry::find_by_key;
 use super::item_note::ItemNote;
 use super::past::ItemPlace;
-use base::columns::{FromRow, find};
-use base::database::{Database, Row, SqlValue};
+use base::columns::find;
+use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
+use base::row;
+use store::erasing::{ErasingDatabase, Overwrite};
+use store::text_tables::ENTRIES;
 
 /// The fields that are read of an entry that is replaced.
 struct ReplacedRow {
@@ -18,8 +21,6 @@ struct ReplacedRow {
 }
 
 impl ReplacedRow {
-    const COLUMNS: &str = "number, updated_at, note, key";
-
     fn write(&self, db: &dyn Database) -> Result<()> {
         db.run(
             "UPDATE cf_agents_entries SET note = ?2 WHERE number = ?1",
@@ -28,14 +29,18 @@ impl ReplacedRow {
     }
 }
 
-impl FromRow<'_> for ReplacedRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            number: row.integer(0)?,
-            updated_at: row.integer(1)?,
-            note: ItemNote::read(row.find_text(2), row.text(3)?)?,
-        })
+row! {
+    for ReplacedRow {
+        number: i64 = "number",
+        updated_at: i64 = "updated_at",
+        note: Option<&str> = "note",
+        key: &str = "key",
     }
+    Ok(Self {
+        number,
+        updated_at,
+        note: ItemNote::read(note, key)?,
+    })
 }
 
 /// Notes on the entry `key` that the entry `by` replaced it. Part of a transaction.
@@ -62,6 +67,32 @@ pub fn replace(
 /// Takes back that the entry at `by` replaced the entry `key` of its block. Part of a
 /// transaction, after `by` was deleted or written anew.
 pub fn give_back(db: &dyn Database, by: &ItemPlace<'_>, key: &str) -> Result<()> {
+    match find_given_back(db, by, key)? {
+        Some(row) => row.write(db),
+        None => Ok(()),
+    }
+}
+
+/// As [`give_back`], in a purge of the entry at `by`: the note of the other names it.
+pub fn give_back_in_purge(db: &ErasingDatabase<'_>, by: &ItemPlace<'_>, key: &str) -> Result<()> {
+    let Some(row) = find_given_back(db, by, key)? else {
+        return Ok(());
+    };
+    db.overwrite(&Overwrite {
+        table: ENTRIES,
+        columns: &["note"],
+        condition: "number = ?1",
+        params: &[row.number.into()],
+    })?;
+    row.write(db)
+}
+
+/// The entry `key` as it is when the entry at `by` no longer replaces it. `None`: it did not.
+fn find_given_back(
+    db: &dyn Database,
+    by: &ItemPlace<'_>,
+    key: &str,
+) -> Result<Option<ReplacedRow>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_entries
@@ -72,18 +103,18 @@ pub fn give_back(db: &dyn Database, by: &ItemPlace<'_>, key: &str) -> Result<()>
     );
     let params = [by.scope.into(), by.block.into(), key.into()];
     let Some(mut row): Option<ReplacedRow> = find(db, &sql, &params)? else {
-        return Ok(());
+        return Ok(None);
     };
     let validity = &mut row.note.validity;
     if validity.superseded_by.as_deref() != Some(by.key) {
-        return Ok(());
+        return Ok(None);
     }
     let other = find_other(db, by, key, row.updated_at)?;
     (validity.superseded_by, validity.superseded_at) = match other {
         Some((by, at_ms)) => (Some(by), Some(at_ms)),
         None => (None, None),
     };
-    row.write(db)
+    Ok(Some(row))
 }
 
 /// The newest entry that replaces the entry `key`, which was last written at this time, and

@@ -11,11 +11,10 @@ use super::Memory;
 use super::definition::Definition;
 use super::kind::BlockKind;
 use super::writer::MemoryWriter;
-use base::columns::load_values;
-use base::database::{Database, SqlValue};
+use base::database::Database;
 use base::error::Result;
 use base::json;
-use store::callbacks::NewCallback;
+use store::callbacks::{NewCallback, ReportsOfBlock};
 use store::config::{Config, load_config};
 use store::consolidation::ask_when_idle;
 
@@ -168,30 +167,17 @@ pub fn forget_calls(
     key: Option<&str>,
     told: Told<'_>,
 ) -> Result<()> {
-    let sql = "SELECT number
-                 FROM cf_agents_callbacks
-                WHERE session_id = ?1
-                  AND message_id = ''
-                  AND report ->> '$.block' = ?2
-                  AND (?3 IS NULL OR report ->> '$.key' = ?3)
-                  AND (?4 IS NULL
-                       OR report ->> '$.version' IN (SELECT value FROM json_each(?4)))
-                  AND (?5 IS NULL OR report ->> '$.version' <= ?5)";
-    let key = key.map_or(SqlValue::Null, SqlValue::from);
-    let (versions, up_to) = match told {
-        Told::All => (SqlValue::Null, SqlValue::Null),
-        Told::Versions(versions) => (json::encode(&versions)?.into(), SqlValue::Null),
-        Told::UpTo(version) => (SqlValue::Null, version.into()),
+    let (versions, up_to_version) = match told {
+        Told::All => (None, None),
+        Told::Versions(versions) => (Some(versions), None),
+        Told::UpTo(version) => (None, Some(version)),
     };
-    let params = [scope.into(), block.into(), key, versions, up_to];
-    let numbers: Vec<i64> = load_values(db, sql, &params)?;
-    if numbers.is_empty() {
-        return Ok(());
-    }
-    // By their numbers: a purge writes over the reports before it deletes the rows.
-    db.run(
-        "DELETE FROM cf_agents_callbacks
-          WHERE number IN (SELECT value FROM json_each(?1))",
-        &[json::encode(&numbers)?.into()],
-    )
+    let reports = ReportsOfBlock {
+        scope,
+        block,
+        key,
+        versions,
+        up_to_version,
+    };
+    reports.delete(db)
 }

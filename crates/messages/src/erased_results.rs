@@ -13,7 +13,8 @@ use log::media;
 use log::row::{EventRow, get_event_row};
 use log::write::{RowDraft, rewrite_bodies};
 use serde::Deserialize;
-use store::erasing::{ErasingDatabase, overwritten};
+use store::erasing::{ErasingDatabase, Overwrite};
+use store::text_tables::EVENTS;
 
 #[derive(Deserialize)]
 struct MessageParts<'a> {
@@ -44,15 +45,14 @@ pub fn replace_results(
     let unread = || Error::corrupt_row(&row.id, "message");
     let fields = row.message.as_deref().ok_or_else(unread)?;
     let fields = with_sentence(fields, parts, sentence).ok_or_else(unread)?;
-    let sql = format!(
-        "UPDATE cf_agents_events
-            SET {}
-          WHERE session_id = ?1
-            AND seq = ?2",
-        overwritten("message")
-    );
-    db.run(&sql, &[session_id.as_str().into(), seq.into()])?;
-    db.touch("cf_agents_events");
+    db.overwrite(&Overwrite {
+        table: EVENTS,
+        // All that `rewrite` writes.
+        columns: &["content", "tool", "metadata", "message", "media", "note"],
+        condition: "session_id = ?1
+                    AND seq = ?2",
+        params: &[session_id.as_str().into(), seq.into()],
+    })?;
     rewrite(db, session_id, &row, &fields)?;
     Ok(row.id)
 }

@@ -10,13 +10,14 @@ use super::tree::overlay_writes;
 use super::tree::overlays::{EventRange, MAX_OVERLAYS};
 use super::tree::path::{Branches, PathSegment, is_on_path};
 use base::columns::{FromRow, load};
-use base::database::{Database, Row, SqlValue, atomically, find_row};
+use base::database::{Database, Delete, Row, SqlValue, atomically, find_row};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
 use log::tip::get_tip;
 use store::changes::{self, ChangeType};
+use store::text_tables::CALLBACKS;
 
 /// Deletes an overlay, so that the events it hid are read again. `false`: there is no such
 /// overlay.
@@ -142,13 +143,15 @@ fn erase_reports(db: &dyn Database, session_id: &Id, seqs: &BTreeSet<i64>) -> Re
     }
     // An event that is in no run is its own message.
     messages.extend(seqs);
-    db.run(
-        "DELETE FROM cf_agents_callbacks
-          WHERE session_id = ?1
-            AND message_id IN (SELECT e.id
-                                 FROM cf_agents_events AS e
-                                WHERE e.session_id = ?1
-                                  AND e.seq IN (SELECT value FROM json_each(?2)))",
+    Delete::from(
+        CALLBACKS,
+        "session_id = ?1
+         AND message_id IN (SELECT e.id
+                              FROM cf_agents_events AS e
+                             WHERE e.session_id = ?1
+                               AND e.seq IN (SELECT value FROM json_each(?2)))",
         &[session, SqlValue::Text(json::encode(&messages)?)],
     )
+    .run(db)?;
+    Ok(())
 }

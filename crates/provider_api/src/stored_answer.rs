@@ -8,6 +8,7 @@ use base::ids::Id;
 use base::json;
 use chat::stream::answer_events::AnswerEvent;
 use chat::turn::report::find_report;
+use log::event_facts::find_ends_turn;
 use log::row::get_event_row;
 use log::tool::CheckedTool;
 use models::{AnswerPart, FinishReason, TokenUsage};
@@ -89,12 +90,7 @@ pub fn find_stored(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Store
 
 /// Whether a turn's answer begins with this event: its first event says that the turn is over.
 fn ends_turn(db: &dyn Database, session_id: &Id, seq: i64) -> Result<bool> {
-    let sql = "SELECT ends_turn IS NOT NULL
-                 FROM cf_agents_events
-                WHERE session_id = ?1
-                  AND seq = ?2";
-    let params = [session_id.as_str().into(), seq.into()];
-    Ok(base::columns::find_value::<i64>(db, sql, &params)? == Some(1))
+    Ok(find_ends_turn(db, session_id, seq)?.is_some())
 }
 
 fn parts_of_calls(tool: Option<&str>, id: &str) -> Result<Vec<AnswerPart>> {

@@ -3,12 +3,12 @@
 
 use super::embedder::Embedder;
 use super::nearest::{
-    MAX_EMBEDDED, PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorForm,
-    VectorReport, VectorStore, embed_missing, find_nearest,
+    BatchRow, MAX_EMBEDDED, PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter,
+    VectorForm, VectorReport, VectorStore, embed_missing, find_nearest,
 };
 use super::{open_queries, spread};
-use base::columns::{load, load_values};
-use base::database::{Database, Row, SqlValue, find_row};
+use base::columns::{find, load, load_values};
+use base::database::{Database, SqlValue};
 use base::error::{ErrorKind, Result};
 use base::filter::{Filter, FilteredColumns};
 use base::json;
@@ -239,17 +239,14 @@ impl VectorStore for Entries<'_> {
             _ => (0, ""),
         };
         let Some(block) = self.blocks.get(place) else {
-            return Ok(VectorBatch::from_row(&Row::default(), wanted.batch));
+            return Ok(VectorBatch::default());
         };
         let passes = match self.filter {
             None => "1".to_owned(),
             Some(filter) => filter.condition(&FilteredColumns::of_note("e.note"), "?7"),
         };
         let sql = format!(
-            "SELECT max(key), count(*),
-                    group_concat(number) FILTER (WHERE passes AND vector IS NOT NULL),
-                    group_concat(vector, '') FILTER (WHERE passes),
-                    group_concat(number) FILTER (WHERE passes AND vector IS NULL)
+            "SELECT {}
                FROM (SELECT e.key, e.number, v.vector, {passes} AS passes
                        FROM cf_agents_entries AS e
                        LEFT JOIN cf_agents_entry_vectors AS v
@@ -260,7 +257,8 @@ impl VectorStore for Entries<'_> {
                         AND e.block = ?2
                         AND e.key > ?3
                       ORDER BY e.key
-                      LIMIT ?6)"
+                      LIMIT ?6)",
+            BatchRow::COLUMNS
         );
         let mut params: Vec<SqlValue> = vec![
             block.scope.as_str().into(),
@@ -271,8 +269,9 @@ impl VectorStore for Entries<'_> {
             wanted.batch.into(),
         ];
         params.extend(self.filter.map(|filter| SqlValue::from(filter.param())));
-        let row = find_row(self.db, &sql, &params)?.unwrap_or_default();
-        let mut batch = VectorBatch::from_row(&row, wanted.batch);
+        let row: Option<BatchRow> = find(self.db, &sql, &params)?;
+        let batch = row.map(|row| VectorBatch::from_row(row, wanted.batch));
+        let mut batch = batch.unwrap_or_default();
         batch.next = match batch.next {
             Some(VectorCursor::Key(key)) => Some(VectorCursor::InBlock(place, key)),
             _ if place + 1 < self.blocks.len() => {

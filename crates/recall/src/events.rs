@@ -8,11 +8,12 @@ use super::nearest::{
 };
 use super::{open_queries, signs, spread};
 use base::action::SAID_ACTIONS;
-use base::columns::{self, FromRow, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{self, load};
+use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::json;
 use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, MAX_SESSION_NUMBER, split_place};
+use base::row;
 use memory::Memory;
 use models::embedding::EmbeddingModel;
 use search::document::find_speaker;
@@ -86,25 +87,20 @@ struct Events<'a> {
 /// The text of an event, to make a vector of.
 struct SaidRow(PendingText);
 
-impl SaidRow {
+row! {
     /// Columns of an event `e` in a session `s`.
-    fn columns() -> String {
-        format!(
-            "s.number, e.seq, substr(e.content, 1, {TEXT_CHARS}),
-             iif(octet_length(e.metadata) <= 8192, e.metadata, NULL),
-             iif(octet_length(e.message) <= 8192, e.message, NULL)"
-        )
+    for SaidRow() {
+        session: i64 = "s.number",
+        seq: i64 = "e.seq",
+        stored: String = format!("substr(e.content, 1, {TEXT_CHARS})"),
+        metadata: Option<&str> = "iif(octet_length(e.metadata) <= 8192, e.metadata, NULL)",
+        message: Option<&str> = "iif(octet_length(e.message) <= 8192, e.message, NULL)",
     }
-}
-
-impl FromRow<'_> for SaidRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self(PendingText {
-            number: numbers::place(row.integer(0)?, row.integer(1)?),
-            stored: row.text(2)?.to_owned(),
-            speaker: find_speaker(row.find_text(3), row.find_text(4)),
-        }))
-    }
+    Ok(Self(PendingText {
+        number: numbers::place(session, seq),
+        stored,
+        speaker: find_speaker(metadata, message),
+    }))
 }
 
 /// A batch as SQLite says it: where it ends, how many vectors it covers, the numbers of its

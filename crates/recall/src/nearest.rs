@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::embedder::Embedder;
 use super::signs::{self, SignQuery};
 use super::vector::{self, QueryVector};
-use base::database::{Database, MAX_VALUE_BYTES, Row, atomically};
+use base::database::{Database, MAX_VALUE_BYTES, SqlValue, atomically};
 use base::error::{Code, Error, Result};
 use base::outbound::in_time;
+use base::row;
 use search::fuse::{NEIGHBOUR_SHARE, Nearest, with_neighbours};
 
 /// Bytes of vectors that one search compares: those of 10,000 vectors of 384 numbers, a byte
@@ -243,24 +244,38 @@ pub struct VectorBatch {
 }
 
 impl VectorBatch {
-    /// Reads a row of five columns: where the batch ends, how many texts it covers, the
-    /// numbers of texts with a vector, the vectors, and the numbers of texts without one.
-    /// A batch of fewer than `most` texts is the last.
-    pub fn from_row(row: &Row, most: i64) -> Self {
-        let numbers = |column| read_numbers(row.find_text(column).unwrap_or_default());
-        let key = || {
-            row.find_text(0)
-                .map(|key| VectorCursor::Key(key.to_owned()))
+    /// The batch of a row. A batch of fewer than `most` texts is the last.
+    pub fn from_row(row: BatchRow, most: i64) -> Self {
+        let last = match row.end {
+            SqlValue::Integer(number) => Some(VectorCursor::Number(number)),
+            SqlValue::Real(number) => Some(VectorCursor::Number(number as i64)),
+            SqlValue::Text(key) => Some(VectorCursor::Key(key)),
+            SqlValue::Null => None,
         };
-        let last = row.find_integer(0).map(VectorCursor::Number).or_else(key);
-        let is_full = row.find_integer(1).unwrap_or(0) >= most;
+        let numbers = |list: Option<String>| read_numbers(&list.unwrap_or_default());
         Self {
-            numbers: numbers(2),
-            vectors: row.find_text(3).unwrap_or_default().as_bytes().to_vec(),
+            numbers: numbers(row.numbers),
+            vectors: row.vectors.unwrap_or_default().into_bytes(),
             earlier: Vec::new(),
-            missing: numbers(4),
-            next: last.filter(|_| is_full),
+            missing: numbers(row.missing),
+            next: last.filter(|_| row.texts >= most),
         }
+    }
+}
+
+row! {
+    /// A batch as SQLite makes it, of rows that pass a filter.
+    pub struct BatchRow {
+        /// Where the batch ends.
+        end: SqlValue = "max(key)",
+        /// How many texts it covers.
+        texts: i64 = "count(*)",
+        /// The numbers of texts with a vector, and their vectors.
+        numbers: Option<String> =
+            "group_concat(number) FILTER (WHERE passes AND vector IS NOT NULL)",
+        vectors: Option<String> = "group_concat(vector, '') FILTER (WHERE passes)",
+        /// The numbers of texts without a vector.
+        missing: Option<String> = "group_concat(number) FILTER (WHERE passes AND vector IS NULL)",
     }
 }
 

@@ -23,9 +23,10 @@ use super::texts::{PAGE, from_places, read_texts};
 use super::time_words::TIME_STEMS;
 use super::weights::WEIGHTS;
 use super::words::words;
-use base::columns::{FromRow, load};
-use base::database::{Database, Row};
+use base::columns::load;
+use base::database::Database;
 use base::error::Result;
+use base::row;
 
 /// Bytes of a hit that is read with the others, for a snippet: 2 MiB for 128 hits.
 const INLINE_BYTES: usize = 16 << 10;
@@ -39,32 +40,14 @@ const HITS_PAGE: usize = 128;
 /// Slices of 1 MB that are read of each body to cut a snippet.
 const SNIPPET_SLICES: i64 = 1;
 
-/// A hit's event, and what the hit says about the event's session.
-struct HitRow {
-    event: PageRow,
-    /// The number of the event's session.
-    number: i64,
-    session_id: String,
-    session_name: Option<String>,
-}
-
-impl HitRow {
-    /// Columns of an event `e` in a session `s`.
-    fn columns() -> String {
-        let event = PageRow::columns(&INLINE_BYTES.to_string());
-        format!("{event}, s.number, s.id, s.name")
-    }
-}
-
-impl FromRow<'_> for HitRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        const NEXT: usize = PageRow::WIDTH;
-        Ok(Self {
-            event: row.read()?,
-            number: row.integer(NEXT)?,
-            session_id: row.text(NEXT + 1)?.to_owned(),
-            session_name: row.find_text(NEXT + 2).map(str::to_owned),
-        })
+row! {
+    /// A hit's event `e`, and what the hit says about the event's session `s`.
+    struct HitRow() {
+        event: PageRow = PageRow::columns(&INLINE_BYTES.to_string()),
+        /// The number of the event's session.
+        number: i64 = "s.number",
+        session_id: String = "s.id",
+        session_name: Option<String> = "s.name",
     }
 }
 

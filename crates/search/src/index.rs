@@ -8,11 +8,13 @@ use super::progress::{self, StoredProgress, find_state};
 use super::row_words::{KnownStems, RowWords};
 use super::words::WordSplitter;
 use base::columns::{find, find_value};
-use base::database::{Database, MAX_LIST_BYTES, SqlValue};
+use base::database::{Database, Delete, MAX_LIST_BYTES, SqlValue};
 use base::error::{Error, Result};
 use base::json::{self, json};
 use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
-use store::stored::SEARCH;
+use base::sql;
+use store::stored::{SEARCH, VALUE_OF_2};
+use store::text_tables::{EVENT_VECTORS, EVENTS_SEARCH};
 
 /// The lowest rowid of a row that holds a further part of a long text.
 pub const FIRST_PART: i64 = BEYOND_PLACES;
@@ -74,9 +76,12 @@ impl SessionIndex {
 pub fn find_place(db: &dyn Database, session_id: &str) -> Result<Option<SessionIndex>> {
     // One statement and one row, whoever has searched: the rows that a caller reads say
     // nothing of other sessions.
-    let sql = "SELECT s.number, (SELECT value FROM cf_agents_config WHERE key = ?2)
-                 FROM cf_agents_sessions AS s
-                WHERE s.id = ?1";
+    let sql = sql!(
+        "SELECT s.number, ",
+        VALUE_OF_2,
+        " FROM cf_agents_sessions AS s
+          WHERE s.id = ?1"
+    );
     let found: Option<(i64, Option<String>)> = find(db, sql, &[session_id.into(), SEARCH.into()])?;
     match found {
         Some((number, stored)) => place_of(db, number, stored.as_deref()),
@@ -224,25 +229,28 @@ pub fn remove(db: &dyn Database, place: &SessionIndex, seqs: &[i64]) -> Result<(
         .map(|seq| numbers::place(place.number, *seq))
         .collect();
     let rowids = [SqlValue::Text(json::encode(&rowids)?)];
-    for (table, column) in [
-        ("cf_agents_search", "rowid"),
-        ("cf_agents_event_vectors", "place"),
-    ] {
-        let sql = format!(
-            "DELETE FROM {table}
-              WHERE {column} IN (SELECT value FROM json_each(?1))"
-        );
-        db.run(&sql, &rowids)?;
-    }
+    Delete::from(
+        EVENTS_SEARCH,
+        "rowid IN (SELECT value FROM json_each(?1))",
+        &rowids,
+    )
+    .run(db)?;
+    Delete::from(
+        EVENT_VECTORS,
+        "place IN (SELECT value FROM json_each(?1))",
+        &rowids,
+    )
+    .run(db)?;
     let params: [SqlValue; 2] = [place.number.into(), SqlValue::Text(json::encode(&seqs)?)];
-    db.run(
-        "DELETE FROM cf_agents_search
-          WHERE rowid IN (SELECT rowid_
-                            FROM cf_agents_search_parts
-                           WHERE number = ?1
-                             AND seq IN (SELECT value FROM json_each(?2)))",
+    Delete::from(
+        EVENTS_SEARCH,
+        "rowid IN (SELECT rowid_
+                     FROM cf_agents_search_parts
+                    WHERE number = ?1
+                      AND seq IN (SELECT value FROM json_each(?2)))",
         &params,
-    )?;
+    )
+    .run(db)?;
     db.run(
         "DELETE FROM cf_agents_search_parts
           WHERE number = ?1
@@ -259,29 +267,30 @@ pub fn remove_session(db: &dyn Database, session_id: &str) -> Result<()> {
     if !has_place(place.number, 0) {
         return Ok(());
     }
-    db.run(
-        "DELETE FROM cf_agents_event_vectors
-          WHERE place BETWEEN ?1 AND ?2",
+    Delete::from(
+        EVENT_VECTORS,
+        "place BETWEEN ?1 AND ?2",
         &[
             numbers::place(place.number, 0).into(),
             numbers::place(place.number, MAX_SEQ).into(),
         ],
-    )?;
-    let sql = format!(
-        "DELETE FROM cf_agents_search
-          WHERE rowid IN (SELECT {place}
-                            FROM cf_agents_sessions AS s
-                            JOIN cf_agents_events AS e ON e.session_id = s.id
-                           WHERE s.id = ?1
-                             AND e.seq <= {MAX_SEQ})",
+    )
+    .run(db)?;
+    let of_session = format!(
+        "rowid IN (SELECT {place}
+                     FROM cf_agents_sessions AS s
+                     JOIN cf_agents_events AS e ON e.session_id = s.id
+                    WHERE s.id = ?1
+                      AND e.seq <= {MAX_SEQ})",
         place = numbers::place_sql("s.number", "e.seq")
     );
-    db.run(&sql, &[session_id.into()])?;
-    db.run(
-        "DELETE FROM cf_agents_search
-          WHERE rowid IN (SELECT rowid_ FROM cf_agents_search_parts WHERE number = ?1)",
+    Delete::from(EVENTS_SEARCH, &of_session, &[session_id.into()]).run(db)?;
+    Delete::from(
+        EVENTS_SEARCH,
+        "rowid IN (SELECT rowid_ FROM cf_agents_search_parts WHERE number = ?1)",
         &[place.number.into()],
-    )?;
+    )
+    .run(db)?;
     db.run(
         "DELETE FROM cf_agents_search_parts WHERE number = ?1",
         &[place.number.into()],

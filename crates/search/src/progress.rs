@@ -16,7 +16,8 @@ use base::columns::find_value;
 use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::json::{self};
-use store::stored::{SEARCH, write_stored};
+use base::sql;
+use store::stored::{SEARCH, VALUE_OF_1, write_stored};
 
 /// Above any `seq`: no event of the session is indexed.
 pub const NOTHING: i64 = 1 << 32;
@@ -46,7 +47,7 @@ pub const ASKED: StoredProgress = StoredProgress::Asked { asked: true };
 /// `None`: the agent has never searched. Returns one row also then, so that its absence
 /// shows in no caller's count.
 pub fn find_state(db: &dyn Database) -> Result<Option<StoredProgress>> {
-    let sql = "SELECT (SELECT value FROM cf_agents_config WHERE key = ?1)";
+    let sql = sql!("SELECT ", VALUE_OF_1);
     let stored: Option<Option<String>> = find_value(db, sql, &[SEARCH.into()])?;
     parse_state(stored.flatten().as_deref())
 }

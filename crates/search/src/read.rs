@@ -5,9 +5,10 @@ use std::collections::HashMap;
 
 use super::document::EventText;
 use base::action::StoredAction;
-use base::columns::{FromRow, find, load};
-use base::database::{Database, Row};
+use base::columns::{find, load};
+use base::database::Database;
 use base::error::Result;
+use base::row;
 
 /// An event with its bodies.
 pub struct EventBodies {
@@ -49,14 +50,6 @@ struct StoredRow {
 }
 
 impl StoredRow {
-    /// Columns of an event `e`. `body` gives the SQL for one body.
-    fn columns(body: impl Fn(&str) -> String) -> String {
-        let bodies = ["content", "tool", "metadata", "message"]
-            .map(body)
-            .join(", ");
-        format!("e.seq, e.id, e.action, e.created_at, e.sliced_bytes, {bodies}")
-    }
-
     /// The event, with the first `max_slices` slices of each sliced body.
     fn complete(self, db: &dyn Database, session_id: &str, max_slices: i64) -> Result<EventBodies> {
         let mut event = self.event;
@@ -72,44 +65,51 @@ impl StoredRow {
     }
 }
 
-impl FromRow<'_> for StoredRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        let text = |column: usize| row.find_text(column).map(str::to_owned);
-        Ok(Self {
-            event: EventBodies {
-                seq: row.integer(0)?,
-                id: row.text(1)?.to_owned(),
-                action: StoredAction::parse(row.text(2)?),
-                created_at: row.integer(3)?,
-                content: text(5),
-                tool: text(6),
-                metadata: text(7),
-                message: text(8),
-            },
-            sliced_bytes: row.integer(4)?,
-        })
+row! {
+    /// Columns of an event `e`. `body` gives the SQL for one body.
+    for StoredRow(body: impl Fn(&str) -> String) {
+        seq: i64 = "e.seq",
+        id: String = "e.id",
+        action: &str = "e.action",
+        created_at: i64 = "e.created_at",
+        sliced_bytes: i64 = "e.sliced_bytes",
+        content: Option<String> = body("content"),
+        tool: Option<String> = body("tool"),
+        metadata: Option<String> = body("metadata"),
+        message: Option<String> = body("message"),
     }
+    Ok(Self {
+        event: EventBodies {
+            seq,
+            id,
+            action: StoredAction::parse(action),
+            created_at,
+            content,
+            tool,
+            metadata,
+            message,
+        },
+        sliced_bytes,
+    })
 }
 
-/// A row of a page of events. The bodies of a long event are read separately.
-pub struct PageRow {
-    row: StoredRow,
-    is_short: bool,
+/// SQL: the bytes of the bodies of an event `e`.
+const BODY_BYTES: &str = "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0)
+                 + coalesce(octet_length(e.metadata), 0) + coalesce(octet_length(e.message), 0)
+                 + e.sliced_bytes";
+
+row! {
+    /// A row of a page of events. The bodies of a long event are read separately: of one that
+    /// has more than `most` bytes, which is SQL.
+    pub struct PageRow(most: &str) {
+        row: StoredRow = StoredRow::columns(
+            |body| format!("iif({BODY_BYTES} <= {most}, e.{body}, NULL)")
+        ),
+        is_short: bool = format!("{BODY_BYTES} <= {most}"),
+    }
 }
 
 impl PageRow {
-    pub const WIDTH: usize = 10;
-
-    /// Columns of an event `e`, with its bodies if they have at most `most` bytes, which is
-    /// SQL.
-    pub fn columns(most: &str) -> String {
-        let bytes = "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0)
-                 + coalesce(octet_length(e.metadata), 0) + coalesce(octet_length(e.message), 0)
-                 + e.sliced_bytes";
-        let columns = StoredRow::columns(|body| format!("iif({bytes} <= {most}, e.{body}, NULL)"));
-        format!("{columns}, {bytes} <= {most}")
-    }
-
     pub fn seq(&self) -> i64 {
         self.row.event.seq
     }
@@ -130,15 +130,6 @@ impl PageRow {
             true => Ok(Some(self.row.event)),
             false => find_event(db, session_id, self.row.event.seq, max_slices),
         }
-    }
-}
-
-impl FromRow<'_> for PageRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            row: row.read()?,
-            is_short: row.integer(9)? == 1,
-        })
     }
 }
 

@@ -120,7 +120,9 @@ fn first_number(hex: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::database::Delete;
     use store::testing::migrated;
+    use store::text_tables::EVENTS_SEARCH;
 
     #[test]
     fn the_engine_says_how_many_texts_the_index_has() {
@@ -131,7 +133,8 @@ mod tests {
         db.run(add, &[SqlValue::Text(json::encode(&rowids).unwrap())])
             .unwrap();
         assert_eq!(engine_count(&db).unwrap(), Some(300));
-        db.run("DELETE FROM cf_agents_search WHERE rowid > 200", &[])
+        Delete::from(EVENTS_SEARCH, "rowid > 200", &[])
+            .run(&db)
             .unwrap();
         let count = engine_count(&db).unwrap().unwrap();
         assert!((200..=300).contains(&count), "{count}");

@@ -7,11 +7,11 @@ use std::borrow::Cow;
 use super::document::EventText;
 use super::request::{FILTERS, SearchRequest};
 use base::action::StoredAction;
-use base::columns::FromRow;
-use base::database::{Database, Row, SqlValue};
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
+use base::row;
 use base::rows::parse_rows;
 
 /// Events whose texts are in memory at once: 32 × 48 KiB, if each character takes four
@@ -30,24 +30,27 @@ struct CandidateRow {
     lengths: [Option<usize>; 4],
 }
 
-impl CandidateRow {
+row! {
     /// Columns of a page's row, whose bodies are [`BODIES`].
-    const COLUMNS: &'static str = "number, seq, action, created_at, name, octet_length(content),
-                   octet_length(tool), octet_length(metadata), octet_length(message)";
-}
-
-impl FromRow<'_> for CandidateRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        let length = |column| {
-            let length = row.find_integer(column)?;
-            usize::try_from(length).ok()
-        };
+    for CandidateRow {
+        number: i64 = "number",
+        seq: i64 = "seq",
+        action: &str = "action",
+        created_at: i64 = "created_at",
+        session_name: Option<String> = "name",
+        content: Option<i64> = "octet_length(content)",
+        tool: Option<i64> = "octet_length(tool)",
+        metadata: Option<i64> = "octet_length(metadata)",
+        message: Option<i64> = "octet_length(message)",
+    }
+    {
+        let lengths = [content, tool, metadata, message];
         Ok(Self {
-            place: (row.integer(0)?, row.integer(1)?),
-            action: StoredAction::parse(row.text(2)?),
-            created_at: row.integer(3)?,
-            session_name: row.find_text(4).map(str::to_owned),
-            lengths: [length(5), length(6), length(7), length(8)],
+            place: (number, seq),
+            action: StoredAction::parse(action),
+            created_at,
+            session_name,
+            lengths: lengths.map(|length| usize::try_from(length?).ok()),
         })
     }
 }

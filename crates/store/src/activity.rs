@@ -13,11 +13,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::stored::{ACTIVITY, find_stored, write_stored};
-use base::columns::{FromRow, find, find_value, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find, find_value, load};
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
+use base::row;
 
 /// SQL: when session `s` was last written to. Costs one seek into the log and one
 /// into the change feed.
@@ -53,19 +54,12 @@ pub const IS_SETTLED: &str = "(s.settled_at, s.number)
 const ABOVE: &str = "FROM cf_agents_sessions AS s WHERE s.settled_at > ?1 AND ?2 IS NOT NULL";
 const BESIDE: &str = "FROM cf_agents_sessions AS s WHERE s.settled_at = ?1 AND s.number > ?2";
 
-/// A session's place in the order of activity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct SessionPlace {
-    pub active_at: i64,
-    pub number: i64,
-}
-
-impl FromRow<'_> for SessionPlace {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            active_at: row.integer(0)?,
-            number: row.integer(1)?,
-        })
+row! {
+    /// A session's place in the order of activity.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub struct SessionPlace(active_at: &str) {
+        pub active_at: i64 = active_at,
+        pub number: i64 = "number",
     }
 }
 
@@ -99,7 +93,8 @@ pub fn note(db: &dyn Database, id: &Id) -> Result<()> {
           WHERE s.id = ?1
             AND {IS_SETTLED}
             AND s.settled_at < {ACTIVE_AT}
-      RETURNING settled_at, number"
+      RETURNING {}",
+        SessionPlace::columns("settled_at")
     );
     let come: Option<SessionPlace> = find(db, &sql, &[id.as_str().into()])?;
     // About one of so many, whichever sessions they are.
@@ -176,10 +171,11 @@ pub fn load_places(
     let most = usize::try_from(limit).unwrap_or(0);
     let mut places: Vec<SessionPlace> = Vec::new();
     if before.is_none_or(|before| before > edge) {
+        let columns = SessionPlace::columns(ACTIVE_AT);
         let sql = format!(
-            "SELECT {ACTIVE_AT}, s.number {ABOVE}
+            "SELECT {columns} {ABOVE}
               UNION ALL
-             SELECT {ACTIVE_AT}, s.number {BESIDE}"
+             SELECT {columns} {BESIDE}"
         );
         places = load(db, &sql, &[edge.active_at.into(), edge.number.into()])?;
         places.retain(|place| before.is_none_or(|before| *place < before));
@@ -203,11 +199,12 @@ pub fn load_places(
             break;
         }
         let sql = format!(
-            "SELECT settled_at, number
+            "SELECT {}
                FROM cf_agents_sessions
               WHERE {part}
               ORDER BY settled_at DESC, number DESC
-              LIMIT ?3 + 0"
+              LIMIT ?3 + 0",
+            SessionPlace::columns("settled_at")
         );
         let params = [below.active_at.into(), below.number.into(), rest.into()];
         places.extend(load::<SessionPlace>(db, &sql, &params)?);

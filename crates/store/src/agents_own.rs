@@ -5,7 +5,7 @@ use super::table_fates::{InAgentFile, RowOwner};
 use super::tables::TABLES;
 use crate::stored::IN_AGENT_FILE;
 use base::columns::find_value;
-use base::database::Database;
+use base::database::{Database, Delete, TableName};
 use base::error::Result;
 
 /// The tables with rows of the agent's own that the file of the whole agent contains, and
@@ -36,7 +36,7 @@ fn of_the_agents_file() -> impl Iterator<Item = (&'static str, String)> {
 /// of a transaction.
 pub fn delete_agents_own(db: &dyn Database) -> Result<()> {
     for (table, condition) in of_the_agents_file() {
-        db.run(&format!("DELETE FROM {table} WHERE {condition}"), &[])?;
+        Delete::from(TableName::named(table), &condition, &[]).run(db)?;
     }
     Ok(())
 }

@@ -9,13 +9,15 @@ use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
-use base::columns::{FromRow, find_value, load};
-use base::database::{Database, Row, atomically};
+use crate::text_tables::CALLBACKS;
+use base::columns::{find_value, load, load_values};
+use base::database::{Database, Delete, atomically};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
 use base::outbound::conceal_url;
+use base::row;
 
 /// The number of times that a call is tried.
 pub const MAX_ATTEMPTS: usize = 5;
@@ -98,15 +100,17 @@ impl NewCallback<'_> {
     }
 }
 
-/// A call to make.
-pub struct Callback {
-    pub number: i64,
-    pub id: String,
+row! {
+    /// A call to make.
+    pub struct Callback {
+        pub number: i64 = "number",
+        pub id: String = "id",
     /// "": the agent.
-    pub session_id: String,
-    pub message_id: String,
-    pub report: String,
-    attempts: i64,
+        pub session_id: String = "session_id",
+        pub message_id: String = "message_id",
+        pub report: String = "report",
+        attempts: i64 = "attempts",
+    }
 }
 
 impl Callback {
@@ -114,8 +118,6 @@ impl Callback {
     pub fn tells_of_turn(&self) -> bool {
         !self.message_id.is_empty()
     }
-
-    const COLUMNS: &str = "number, id, session_id, message_id, report, attempts";
 
     /// The calls that are due, those that waited longest first. `under_way`: the numbers of
     /// calls that are being made.
@@ -141,8 +143,8 @@ impl Callback {
 
     /// Deletes the row of a call that was answered.
     pub fn forget(&self, db: &dyn Database) -> Result<()> {
-        let sql = "DELETE FROM cf_agents_callbacks WHERE number = ?1";
-        db.run(sql, &[self.number.into()])
+        Delete::from(CALLBACKS, "number = ?1", &[self.number.into()]).run(db)?;
+        Ok(())
     }
 
     /// Notes a try that failed, and plans the next one.
@@ -171,31 +173,19 @@ impl Callback {
                 ],
             )?;
             if is_given_up {
-                db.run(
-                    "DELETE FROM cf_agents_callbacks
-                      WHERE failed_at IS NOT NULL
-                        AND number NOT IN (SELECT number
-                                             FROM cf_agents_callbacks
-                                            WHERE failed_at IS NOT NULL
-                                            ORDER BY failed_at DESC, number DESC
-                                            LIMIT ?1)",
+                Delete::from(
+                    CALLBACKS,
+                    "failed_at IS NOT NULL
+                     AND number NOT IN (SELECT number
+                                          FROM cf_agents_callbacks
+                                         WHERE failed_at IS NOT NULL
+                                         ORDER BY failed_at DESC, number DESC
+                                         LIMIT ?1)",
                     &[MAX_FAILED.into()],
-                )?;
+                )
+                .run(db)?;
             }
             Ok(())
-        })
-    }
-}
-
-impl FromRow<'_> for Callback {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            number: row.integer(0)?,
-            id: row.text(1)?.to_owned(),
-            session_id: row.text(2)?.to_owned(),
-            message_id: row.text(3)?.to_owned(),
-            report: row.text(4)?.to_owned(),
-            attempts: row.integer(5)?,
         })
     }
 }
@@ -204,6 +194,59 @@ impl FromRow<'_> for Callback {
 pub fn find_next_due(db: &dyn Database) -> Result<Option<i64>> {
     let sql = "SELECT min(due_at) FROM cf_agents_callbacks WHERE failed_at IS NULL";
     find_value::<Option<i64>>(db, sql, &[]).map(Option::flatten)
+}
+
+/// Deletes a call of a session, or of the agent; `false`: there is no such call.
+pub fn delete_of_session(db: &dyn Database, session_id: &str, id: &Id) -> Result<bool> {
+    let place = [session_id.into(), id.as_str().into()];
+    Ok(Delete::from(CALLBACKS, "session_id = ?1 AND id = ?2", &place).run(db)? > 0)
+}
+
+/// The calls about changes of a block, or of one of its items. What is left out fits all.
+#[derive(Default)]
+pub struct ReportsOfBlock<'a> {
+    /// The session that owns the block; "": the agent.
+    pub scope: &'a str,
+    /// The block's label in lower case.
+    pub block: &'a str,
+    pub key: Option<&'a str>,
+    pub versions: Option<&'a [i64]>,
+    pub up_to_version: Option<i64>,
+}
+
+impl ReportsOfBlock<'_> {
+    /// Deletes the calls. Part of a transaction.
+    pub fn delete(&self, db: &dyn Database) -> Result<()> {
+        let sql = "SELECT number
+                     FROM cf_agents_callbacks
+                    WHERE session_id = ?1
+                      AND message_id = ''
+                      AND report ->> '$.block' = ?2
+                      AND (?3 IS NULL OR report ->> '$.key' = ?3)
+                      AND (?4 IS NULL
+                           OR report ->> '$.version' IN (SELECT value FROM json_each(?4)))
+                      AND (?5 IS NULL OR report ->> '$.version' <= ?5)";
+        let versions = self.versions.map(|versions| json::encode(&versions));
+        let params = [
+            self.scope.into(),
+            self.block.into(),
+            self.key.into(),
+            versions.transpose()?.into(),
+            self.up_to_version.into(),
+        ];
+        let numbers: Vec<i64> = load_values(db, sql, &params)?;
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        // By their numbers: a purge overwrites the reports before it deletes the rows.
+        Delete::from(
+            CALLBACKS,
+            "number IN (SELECT value FROM json_each(?1))",
+            &[json::encode(&numbers)?.into()],
+        )
+        .run(db)?;
+        Ok(())
+    }
 }
 
 /// A call that failed permanently, as `getStats` shows it.
@@ -226,22 +269,25 @@ pub struct FailedCallback {
     pub tells_of_turn: bool,
 }
 
-impl FailedCallback {
-    const COLUMNS: &str =
-        "id, nullif(session_id, ''), attempts, failed_at, coalesce(reason, ''), message_id <> ''";
-}
-
-impl FromRow<'_> for FailedCallback {
-    fn from_row(row: &Row) -> Result<Self> {
-        let session_id = row.find_text(1).map(str::to_owned);
+row! {
+    for FailedCallback {
+        id: String = "id",
+        session_id: Option<&str> = "nullif(session_id, '')",
+        attempts: i64 = "attempts",
+        failed_at: i64 = "failed_at",
+        reason: String = "coalesce(reason, '')",
+        tells_of_turn: i64 = "message_id <> ''",
+    }
+    {
+        let session_id = session_id.map(str::to_owned);
         let session_id = session_id.map(Id::parse).transpose();
         Ok(Self {
-            id: row.text(0)?.to_owned(),
+            id,
             session_id: session_id.map_err(Error::storage)?,
-            attempts: row.integer(2)?,
-            failed_at: row.integer(3)?,
-            reason: row.text(4)?.to_owned(),
-            tells_of_turn: row.integer(5)? != 0,
+            attempts,
+            failed_at,
+            reason,
+            tells_of_turn: tells_of_turn != 0,
         })
     }
 }

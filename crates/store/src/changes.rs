@@ -7,14 +7,15 @@ use serde::Serialize;
 
 use crate::activity;
 use crate::stored::write_stored;
-use base::columns::{FromRow, find, find_value, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find, find_value, load};
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::hash::hash_names;
 use base::host::Host;
 use base::ids::Id;
 use base::json;
 use base::numbers::CURSORS_A_SEQ;
+use base::{row, sql};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeType {
@@ -217,6 +218,42 @@ pub fn restore(db: &dyn Database, session_id: &Id, rows: Vec<serde_json::Value>)
     )
 }
 
+row! {
+    /// A change as it is stored.
+    pub struct StoredChange {
+        pub cursor: i64 = "cursor",
+        pub kind: String = "type",
+        pub id: Option<String> = "id",
+        pub changed_at: i64 = "changed_at",
+    }
+}
+
+/// Up to `limit` changes after the first of two stored cursors, and up to the second.
+pub fn load_stored(
+    db: &dyn Database,
+    session_id: &Id,
+    (after, until): (i64, i64),
+    limit: i64,
+) -> Result<Vec<StoredChange>> {
+    let sql = sql!(
+        "SELECT ",
+        StoredChange::COLUMNS,
+        " FROM cf_agents_changes
+          WHERE session_id = ?1
+            AND cursor > ?2
+            AND cursor <= ?3
+          ORDER BY cursor
+          LIMIT ?4"
+    );
+    let params = [
+        session_id.as_str().into(),
+        after.into(),
+        until.into(),
+        limit.into(),
+    ];
+    load(db, sql, &params)
+}
+
 /// Deletes all entries before the newest one, a clear, which made them irrelevant.
 pub fn forget_before_newest(db: &dyn Database, session_id: &Id) -> Result<()> {
     db.run(
@@ -339,23 +376,19 @@ pub fn begin_again(
     )
 }
 
-impl FeedLife {
+row! {
     /// The columns of a session `s`, and of the newest recorded change `c`, if there is one.
-    const COLUMNS: &str = "s.feed_base,
-                coalesce((SELECT max(seq)
-                            FROM cf_agents_events
-                           WHERE session_id = s.id), 0),
-                coalesce(c.cursor, 0), coalesce(c.number, 0)";
-}
-
-impl FromRow<'_> for FeedLife {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            base: row.integer(0)?,
-            newest: row.integer(2)?.max(row.integer(1)? * CURSORS_A_SEQ),
-            recorded: row.integer(3)?,
-        })
+    for FeedLife {
+        base: i64 = "s.feed_base",
+        newest_seq: i64 = "coalesce((SELECT max(seq) FROM cf_agents_events WHERE session_id = s.id), 0)",
+        newest_cursor: i64 = "coalesce(c.cursor, 0)",
+        recorded: i64 = "coalesce(c.number, 0)",
     }
+    Ok(Self {
+        base,
+        newest: newest_cursor.max(newest_seq * CURSORS_A_SEQ),
+        recorded,
+    })
 }
 
 /// `None`: the session does not exist.

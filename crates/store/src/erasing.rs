@@ -3,9 +3,10 @@
 //! is, and a Durable Object does not allow `PRAGMA secure_delete`. An UPDATE to a text of
 //! the same length writes over the bytes where they stand, overflow pages included.
 //!
-//! The rule this file protects: a purge deletes by the same statements as any deletion. So
-//! nothing that a deletion takes can be forgotten here. The list of tables says which
-//! columns hold text.
+//! The rule this file protects: a purge deletes by the same calls as any deletion. Each is a
+//! [`Delete`], which names its table, and the list of tables says which columns hold text. In
+//! native tests, SQLite refuses a statement that deletes text in another way, or that replaces
+//! a text which a purge has not overwritten (`base/testing/guard.rs`).
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,7 +15,7 @@ use super::erased::{Erased, Erasure, InPurge, LeftPages};
 use super::table_fates::SessionTable;
 use super::tables::TABLES;
 use base::columns::find_value;
-use base::database::{Database, Row, SqlValue, TextAndRow, Writes};
+use base::database::{Database, Delete, DeletedRows, Row, SqlValue, TableName, TextAndRow, Writes};
 use base::error::{Error, Result};
 
 /// The most rows of a table that the receipt of a destroyed agent counts.
@@ -59,6 +60,8 @@ pub struct ErasingDatabase<'a> {
     indexes: RefCell<BTreeSet<&'static str>>,
     /// How many rows the connection had written before. `None`: nobody asked.
     written_before: Option<i64>,
+    #[cfg(feature = "testing")]
+    _mark: base::testing::ErasingMark,
 }
 
 /// How many rows this connection has written.
@@ -74,6 +77,8 @@ impl<'a> ErasingDatabase<'a> {
             tables: RefCell::default(),
             indexes: RefCell::default(),
             written_before: None,
+            #[cfg(feature = "testing")]
+            _mark: base::testing::ErasingMark::new(),
         }
     }
 
@@ -91,7 +96,7 @@ impl<'a> ErasingDatabase<'a> {
         self.indexes.borrow_mut().insert(index);
     }
 
-    /// Notes that texts of this table were overwritten, and that their rows stay.
+    /// Notes that texts of this table were overwritten.
     pub fn touch(&self, table: &'static str) {
         self.tables.borrow_mut().insert(table);
     }
@@ -131,52 +136,75 @@ impl<'a> ErasingDatabase<'a> {
         tables.into_iter().collect()
     }
 
-    /// Overwrites and counts the rows that this statement deletes.
-    fn overwrite(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
-        let Some(deletion) = DeleteStatement::read(sql) else {
-            return Ok(());
-        };
-        let table = TABLES.iter().find(|table| table.name == deletion.table);
+    /// Overwrites texts of rows that stay. Returns how many rows these are.
+    pub fn overwrite(&self, texts: &Overwrite<'_>) -> Result<i64> {
+        self.touch(texts.table.name());
+        self.db.change(&texts.sql(), texts.params)
+    }
+
+    /// Overwrites and counts the rows that this deletion deletes. `None`: the rows contain no
+    /// text.
+    fn prepare(&self, delete: &Delete<'_>) -> Result<Option<i64>> {
+        let name = delete.table.name();
+        let table = TABLES.iter().find(|table| table.name == name);
         let table =
             table.ok_or_else(|| Error::storage("a deletion from a table without a line"))?;
-        let rows = deletion.condition;
-        if !matches!(table.purge, InPurge::Merged | InPurge::Nothing(_)) {
-            self.tables.borrow_mut().insert(table.name);
-        }
-        let (counted, texts) = match table.purge {
-            InPurge::Overwritten { counted, texts } => (counted.map(|name| (name, None)), texts),
+        let (counted, first, texts) = match table.purge {
+            InPurge::Overwritten { counted, texts } => (counted, None, texts),
             InPurge::Parts {
                 counted,
                 first,
                 texts,
-            } => (Some((counted, Some(first))), texts),
+            } => (Some(counted), Some(first), texts),
             InPurge::Merged => {
                 self.merge_index(table.name);
-                return Ok(());
+                return Ok(None);
             }
-            InPurge::Nothing(_) => return Ok(()),
+            InPurge::Nothing(_) => return Ok(None),
         };
-        if let Some((name, first)) = counted {
-            let what = first.map_or("count(*)".to_owned(), |first| {
-                format!("coalesce(sum(part = {first}), 0)")
-            });
-            let sql = format!("SELECT {what} FROM {} {rows}", table.name);
-            let count: Option<i64> = find_value(self.db, &sql, params)?;
-            if let Some(sum) = self.erased.borrow_mut().count_of(name) {
-                *sum += count.unwrap_or(0);
+        let firsts = match first {
+            Some(first) => {
+                let rows = delete.where_clause();
+                let sql = format!(
+                    "SELECT coalesce(sum(part = {first}), 0) FROM {} {rows}",
+                    table.name
+                );
+                find_value(self.db, &sql, delete.params)?
             }
+            None => None,
+        };
+        let overwritten = self.overwrite(&Overwrite {
+            table: delete.table,
+            columns: texts,
+            condition: delete.condition,
+            params: delete.params,
+        })?;
+        let mut erased = self.erased.borrow_mut();
+        if let Some(sum) = counted.and_then(|name| erased.count_of(name)) {
+            *sum += firsts.unwrap_or(overwritten);
         }
-        // An overwritten row no longer meets a condition on its text, and would stay.
-        if texts.iter().any(|text| reads(rows, text)) {
-            return Err(Error::storage("a deletion by a text that it overwrites"));
-        }
-        let overwritten: Vec<String> = texts.iter().copied().map(overwritten).collect();
-        let sql = format!(
+        Ok(Some(overwritten))
+    }
+}
+
+/// Texts of rows that stay. A purge overwrites them before it writes another text, or none.
+pub struct Overwrite<'a> {
+    pub table: TableName,
+    pub columns: &'a [&'a str],
+    /// SQL: which rows. Empty: all.
+    pub condition: &'a str,
+    pub params: &'a [SqlValue],
+}
+
+impl Overwrite<'_> {
+    fn sql(&self) -> String {
+        let columns: Vec<String> = self.columns.iter().copied().map(overwritten).collect();
+        let rows = Delete::from(self.table, self.condition, &[]).where_clause();
+        format!(
             "UPDATE {} SET {} {rows}",
-            table.name,
-            overwritten.join(", ")
-        );
-        self.db.run(&sql, params)
+            self.table.name(),
+            columns.join(", ")
+        )
     }
 }
 
@@ -189,53 +217,34 @@ pub fn all_tables() -> impl Iterator<Item = &'static str> {
 }
 
 /// SQL: the column with a text of the same length that says nothing.
-pub fn overwritten(column: &str) -> String {
+fn overwritten(column: &str) -> String {
     format!(
         "{column} = substr(hex(zeroblob((octet_length({column}) + 1) / 2)), 1, octet_length({column}))"
     )
 }
 
-/// Whether a condition reads this column's text. Whether the column is NULL stays as it is.
-fn reads(condition: &str, column: &str) -> bool {
-    let is_end = |c: char| !(c.is_alphanumeric() || c == '_');
-    let mut words = condition.split(is_end).filter(|word| !word.is_empty());
-    let mut next = words.next();
-    while let Some(word) = next {
-        next = words.next();
-        if word == column && next != Some("IS") {
-            return true;
-        }
-    }
-    false
-}
-
-/// A statement that deletes rows.
-struct DeleteStatement<'s> {
-    table: &'s str,
-    /// From `WHERE` on, without `RETURNING`; empty: all rows.
-    condition: &'s str,
-}
-
-impl<'s> DeleteStatement<'s> {
-    fn read(sql: &'s str) -> Option<Self> {
-        let rest = sql.trim_start().strip_prefix("DELETE FROM ")?;
-        let (table, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        let condition = rest.split("RETURNING").next().unwrap_or_default();
-        Some(Self {
-            table,
-            condition: condition.trim(),
-        })
-    }
-}
-
 impl Database for ErasingDatabase<'_> {
     fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
-        self.overwrite(sql, params)?;
         self.db.run(sql, params)
     }
 
+    fn change(&self, sql: &str, params: &[SqlValue]) -> Result<i64> {
+        self.db.change(sql, params)
+    }
+
+    fn delete(&self, delete: &Delete<'_>) -> Result<DeletedRows> {
+        let overwritten = self.prepare(delete)?;
+        let deleted = self.db.delete(delete)?;
+        // An overwritten row no longer meets a condition on its text, and would stay.
+        match overwritten {
+            Some(count) if count != deleted.count => {
+                Err(Error::storage("a deletion by a text that it overwrites"))
+            }
+            _ => Ok(deleted),
+        }
+    }
+
     fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
-        self.overwrite(sql, params)?;
         self.db.rows(sql, params)
     }
 

@@ -13,10 +13,11 @@
 
 use std::ops::Range;
 
-use base::columns::{FromRow, find_value, load, load_values};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find_value, load, load_values};
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
+use base::row;
 
 /// Failed turns that a session keeps.
 pub const MAX_FAILED_EACH: i64 = 16;
@@ -53,32 +54,18 @@ impl KeptFor {
     }
 }
 
-/// A turn that has a row.
-#[derive(Clone, Debug)]
-pub struct KeptTurn {
-    pub session_id: String,
+row! {
+    /// A turn that has a row.
+    #[derive(Clone, Debug)]
+    pub struct KeptTurn {
+        pub session_id: String = "k.session_id",
     /// The event that ended the turn, or that it would have had.
-    pub seq: i64,
-    pub ended_at: i64,
+        pub seq: i64 = "k.seq",
+        pub ended_at: i64 = "k.ended_at",
     /// Whether the event at `seq` ended the turn.
-    pub has_answer: bool,
+        pub has_answer: bool = "k.has_answer",
     /// JSON: see `chat/record/mod.rs`.
-    pub record: String,
-}
-
-impl KeptTurn {
-    const COLUMNS: &str = "k.session_id, k.seq, k.ended_at, k.has_answer, k.record";
-}
-
-impl FromRow<'_> for KeptTurn {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            session_id: row.text(0)?.to_owned(),
-            seq: row.integer(1)?,
-            ended_at: row.integer(2)?,
-            has_answer: row.integer(3)? == 1,
-            record: row.text(4)?.to_owned(),
-        })
+        pub record: String = "k.record",
     }
 }
 

@@ -26,15 +26,17 @@
 use serde::Deserialize;
 
 use super::calibration::Calibration;
-use super::erasing::overwritten;
 use super::spending::TurnSpending;
 use super::usage_days::{self, DayUsage};
-use base::columns::{FromRow, find, find_value, load, load_values};
-use base::database::{Database, Row, SqlValue, atomically};
+use crate::erasing::{ErasingDatabase, Overwrite};
+use crate::text_tables::LAST_TURNS;
+use base::columns::{Joined, find, find_value, load, load_values};
+use base::database::{Database, Delete, SqlValue, atomically};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json::{self, MAX_INTEGER};
+use base::{row, sql};
 
 /// SQL: whether the turn of row `t` runs or was cut off.
 pub const IS_OPEN: &str = "(t.state IS NOT NULL
@@ -102,34 +104,39 @@ struct OverTurn {
     at: i64,
 }
 
-impl LastTurn {
+row! {
     /// The columns of a row `t` and the event `answer`.
-    const COLUMNS: &str = "t.turn_id, t.answer_seq, t.state IS NOT NULL, t.input_tokens,
-        t.output_tokens, t.cached_input_tokens, t.cost, t.usage_days, t.calibration, answer.created_at,
-        answer.ends_turn";
-}
-
-impl FromRow<'_> for LastTurn {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            turn_id: row.find_text(0).map(str::to_owned),
-            answer_seq: row.find_integer(1),
-            has_state: row.integer(2)? == 1,
-            earlier: SessionTally {
-                input_tokens: row.integer(3)?,
-                output_tokens: row.integer(4)?,
-                cached_input_tokens: row.integer(5)?,
-                cost: row.number(6)?,
-                days: usage_days::parse(row.find_text(7)),
-                // A value that can't be read is dropped, and learnt anew.
-                calibration: row.find_text(8).and_then(|json| json::decode(json).ok()),
-            },
-            ended: row.find_text(10).map(|json| OverTurn {
-                spent: json::decode(json).unwrap_or_default(),
-                at: row.find_integer(9).unwrap_or_default(),
-            }),
-        })
+    for LastTurn {
+        turn_id: Option<String> = "t.turn_id",
+        answer_seq: Option<i64> = "t.answer_seq",
+        has_state: bool = "t.state IS NOT NULL",
+        input_tokens: i64 = "t.input_tokens",
+        output_tokens: i64 = "t.output_tokens",
+        cached_input_tokens: i64 = "t.cached_input_tokens",
+        cost: f64 = "t.cost",
+        usage_days: Option<&str> = "t.usage_days",
+        calibration: Option<&str> = "t.calibration",
+        ended_at: Option<i64> = "answer.created_at",
+        ended: Option<&str> = "answer.ends_turn",
     }
+    Ok(Self {
+        turn_id,
+        answer_seq,
+        has_state,
+        earlier: SessionTally {
+            input_tokens,
+            output_tokens,
+            cached_input_tokens,
+            cost,
+            days: usage_days::parse(usage_days),
+            // A value that can't be read is dropped, and learnt anew.
+            calibration: calibration.and_then(|json| json::decode(json).ok()),
+        },
+        ended: ended.map(|json| OverTurn {
+            spent: json::decode(json).unwrap_or_default(),
+            at: ended_at.unwrap_or_default(),
+        }),
+    })
 }
 
 impl LastTurn {
@@ -327,17 +334,20 @@ pub fn settle(db: &dyn Database, session_id: &Id) -> Result<()> {
 
 /// Overwrites what the row still holds of a turn that is over. An open turn stays as it
 /// is. Returns how many turns these are. Part of the transaction that purges events.
-pub fn overwrite_over(db: &dyn Database, session_id: &Id) -> Result<i64> {
-    let sql = format!(
-        "UPDATE cf_agents_last_turns AS t
-            SET {}
-          WHERE t.session_id = ?1
-            AND t.state IS NOT NULL
-            AND NOT {IS_OPEN}
-      RETURNING 1",
-        overwritten("state")
+pub fn overwrite_over(db: &ErasingDatabase<'_>, session_id: &Id) -> Result<i64> {
+    let condition = format!(
+        "session_id IN (SELECT t.session_id
+                          FROM cf_agents_last_turns AS t
+                         WHERE t.session_id = ?1
+                           AND t.state IS NOT NULL
+                           AND NOT {IS_OPEN})"
     );
-    Ok(db.rows(&sql, &[session_id.as_str().into()])?.len() as i64)
+    db.overwrite(&Overwrite {
+        table: LAST_TURNS,
+        columns: &["state"],
+        condition: &condition,
+        params: &[session_id.as_str().into()],
+    })
 }
 
 /// Writes into the row that its turn is over, and the sums that the next turn continues.
@@ -419,10 +429,7 @@ pub fn settle_surplus(db: &dyn Database) -> Result<()> {
                   WHERE id = ?1",
                 &params,
             )?;
-            db.run(
-                "DELETE FROM cf_agents_last_turns WHERE session_id = ?1",
-                &[id.as_str().into()],
-            )?;
+            Delete::from(LAST_TURNS, "session_id = ?1", &[id.as_str().into()]).run(db)?;
             for day in tally.days {
                 usage_days::add(&mut days, day);
             }
@@ -503,10 +510,9 @@ fn find_kept(db: &dyn Database, session_id: &Id) -> Result<KeptOfTurns> {
 /// own turns, and the contexts that its callers sent, were reported to use.
 pub fn load_calibration(db: &dyn Database, session_id: &Id) -> Result<Calibration> {
     let sql = format!(
-        "SELECT {}, t.session_id,
-                CASE WHEN t.session_id IS NULL THEN {KEPT_CALIBRATION} END
+        "SELECT {}
            FROM (SELECT +?1 AS id) AS s {JOIN_LAST_TURN}",
-        LastTurn::COLUMNS
+        CalibrationRow::COLUMNS
     );
     let found: Option<CalibrationRow> = find(db, &sql, &[session_id.as_str().into()])?;
     let found = found.ok_or_else(|| Error::storage("a row that is always there is missing"))?;
@@ -553,13 +559,15 @@ pub fn learn(
 /// The correction of a session's estimates, if its turns have reported anything.
 struct CalibrationRow(Option<Calibration>);
 
-impl FromRow<'_> for CalibrationRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        if row.find_text(11).is_none() {
-            let kept = row.find_text(12);
-            return Ok(Self(kept.and_then(|json| json::decode(json).ok())));
-        }
-        let last: LastTurn = row.read()?;
-        Ok(Self(last.over().calibration))
+row! {
+    for CalibrationRow {
+        last: Joined<LastTurn> = sql!("t.session_id, ", LastTurn::COLUMNS),
+        kept: Option<&str> = sql!("CASE WHEN t.session_id IS NULL THEN ", KEPT_CALIBRATION, " END"),
+    }
+    {
+        Ok(Self(match last {
+            Joined(Some(last)) => last.over().calibration,
+            Joined(None) => kept.and_then(|json| json::decode(json).ok()),
+        }))
     }
 }

@@ -18,11 +18,12 @@ use super::config::Config;
 use super::last_turns;
 use super::limits::{HolderLimits, Limits};
 use super::usage_days::{self, DAY_MS};
-use base::columns::{FromRow, find, find_value};
-use base::database::{Database, Row, atomically};
+use base::columns::{find, find_value};
+use base::database::{Database, atomically};
 use base::error::{Code, Error, ErrorKind, Result};
 use base::host::Host;
 use base::json::{self, MAX_INTEGER};
+use base::row;
 use base::settings::Setting;
 
 /// The agent itself, among the holders.
@@ -82,20 +83,20 @@ struct HolderCount {
     starts: Vec<i64>,
 }
 
-impl HolderCount {
-    const COLUMNS: &str = "day, tokens, cost, starts";
-}
-
-impl FromRow<'_> for HolderCount {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            day: row.integer(0)?,
-            tokens: row.integer(1)?,
-            cost: row.number(2)?,
-            starts: json::decode(row.text(3)?)
-                .map_err(|_| Error::corrupt_row("starts", "limit"))?,
-        })
+row! {
+    for HolderCount {
+        day: i64 = "day",
+        tokens: i64 = "tokens",
+        cost: f64 = "cost",
+        starts: &str = "starts",
     }
+    Ok(Self {
+        day,
+        tokens,
+        cost,
+        starts: json::decode(starts)
+            .map_err(|_| Error::corrupt_row("starts", "limit"))?,
+    })
 }
 
 /// Why a turn or a call is refused.

@@ -6,11 +6,12 @@
 //! for the path up to the answer. Each costs two rows written, for the table and its index. Other
 //! turns have none. A row whose event was deleted is ignored.
 
-use base::columns::{FromRow, load};
-use base::database::{Database, Row};
+use base::columns::load;
+use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
 use base::json;
+use base::{row, sql};
 
 /// The most rows that one lookup reads: sessions may share a path.
 const MAX_FOUND: i64 = 64;
@@ -18,24 +19,15 @@ const MAX_FOUND: i64 = 64;
 /// The digests of one lookup.
 const BATCH: usize = 500;
 
-/// A place in a session, by the digest of the path that leads to it.
-#[derive(Debug, PartialEq)]
-pub struct PathEnd {
-    pub digest: String,
-    pub session_id: String,
-    pub seq: i64,
+row! {
+    /// A place in a session, by the digest of the path that leads to it.
+    #[derive(Debug, PartialEq)]
+    pub struct PathEnd {
+        pub digest: String = "d.digest",
+        pub session_id: String = "d.session_id",
+        pub seq: i64 = "d.seq",
     /// Whether the agent's answer ends here; else what it answered.
-    pub is_answer: bool,
-}
-
-impl FromRow<'_> for PathEnd {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            digest: row.text(0)?.to_owned(),
-            session_id: row.text(1)?.to_owned(),
-            seq: row.integer(2)?,
-            is_answer: row.integer(3)? == 1,
-        })
+        pub is_answer: bool = "d.is_answer",
     }
 }
 
@@ -83,8 +75,10 @@ pub fn find_longest(
         let wanted = json::encode(&some)?;
         let found: Vec<PathEnd> = load(
             db,
-            "SELECT d.digest, d.session_id, d.seq, d.is_answer
-               FROM json_each(?1) AS wanted
+            sql!(
+                "SELECT ",
+                PathEnd::COLUMNS,
+                " FROM json_each(?1) AS wanted
               CROSS JOIN cf_agents_path_digests AS d
                  ON d.digest = wanted.value
                 AND (?2 IS NULL OR d.session_id = ?2)
@@ -93,7 +87,8 @@ pub fn find_longest(
                  ON e.session_id = d.session_id
                 AND e.seq = d.seq
               ORDER BY wanted.key DESC
-              LIMIT ?4 + 0",
+              LIMIT ?4 + 0"
+            ),
             &[
                 wanted.into(),
                 session_id.map(Id::as_str).into(),

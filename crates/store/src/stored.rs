@@ -48,6 +48,12 @@ pub const AGENT: &str = "agent";
 /// come, or what is learned anew.
 pub const IN_AGENT_FILE: [&str; 3] = [AGENT, COMPACTION, REMOVED_TOOLS];
 
+/// SQL: the value of the key `?1`, within a statement about something else.
+pub const VALUE_OF_1: &str = "(SELECT value FROM cf_agents_config WHERE key = ?1)";
+
+/// SQL: the value of the key `?2`.
+pub const VALUE_OF_2: &str = "(SELECT value FROM cf_agents_config WHERE key = ?2)";
+
 /// Deletes a value.
 pub fn delete_stored(db: &dyn Database, key: &str) -> Result<()> {
     db.run("DELETE FROM cf_agents_config WHERE key = ?1", &[key.into()])

@@ -12,7 +12,7 @@ use crate::erased::{InPurge, overwritten, parts, uncounted};
 use crate::table_fates::{
     Deletion, InAgentFile, InFile, InFork, RowOwner, SessionTable, of_the_agent, of_the_index, view,
 };
-use base::database::{Database, SqlValue};
+use base::database::{Database, Delete, SqlValue, TableName};
 use base::error::Result;
 use base::ids::Id;
 
@@ -377,6 +377,11 @@ pub const TABLES: &[SessionTable] = &[
 ];
 
 impl SessionTable {
+    /// The table, as a deletion names it.
+    pub const fn table(&self) -> TableName {
+        TableName::named(self.name)
+    }
+
     /// The condition for a row of the session `?1`. `None`: a statement on this table
     /// alone can't find the rows.
     fn condition(&self) -> Option<String> {
@@ -410,8 +415,8 @@ pub fn delete_context(db: &dyn Database, session_id: &Id) -> Result<bool> {
     let mut has_deleted = false;
     for table in TABLES {
         if let (Deletion::WithContext, Some(condition)) = (table.deletion, table.condition()) {
-            let sql = format!("DELETE FROM {} WHERE {condition} RETURNING 1", table.name);
-            has_deleted |= !db.rows(&sql, &[session_id.as_str().into()])?.is_empty();
+            let params = [session_id.as_str().into()];
+            has_deleted |= Delete::from(table.table(), &condition, &params).run(db)? > 0;
         }
     }
     Ok(has_deleted)
@@ -439,8 +444,7 @@ fn delete(
 ) -> Result<()> {
     for table in TABLES.iter().filter(|table| is_deleted(table)) {
         if let Some(condition) = table.condition() {
-            let sql = format!("DELETE FROM {} WHERE {condition}", table.name);
-            db.run(&sql, &[session_id.into()])?;
+            Delete::from(table.table(), &condition, &[session_id.into()]).run(db)?;
         }
     }
     Ok(())
@@ -454,19 +458,17 @@ pub fn delete_content(db: &dyn Database, scope: &str, block: &str) -> Result<boo
     for table in TABLES {
         match (table.owner, table.block) {
             (RowOwner::Entry(column), _) => {
-                let sql = format!(
-                    "DELETE FROM {}
-                      WHERE {column} IN (SELECT number FROM cf_agents_entries WHERE scope = ?1 AND block = ?2)",
-                    table.name
+                let condition = format!(
+                    "{column} IN (SELECT number
+                                    FROM cf_agents_entries
+                                   WHERE scope = ?1
+                                     AND block = ?2)"
                 );
-                db.run(&sql, &params)?;
+                Delete::from(table.table(), &condition, &params).run(db)?;
             }
             (RowOwner::Session(owner), Some(column)) => {
-                let sql = format!(
-                    "DELETE FROM {} WHERE {owner} = ?1 AND {column} = ?2 RETURNING 1",
-                    table.name
-                );
-                has_deleted |= !db.rows(&sql, &params)?.is_empty();
+                let condition = format!("{owner} = ?1 AND {column} = ?2");
+                has_deleted |= Delete::from(table.table(), &condition, &params).run(db)? > 0;
             }
             (RowOwner::Session(_), None)
             | (RowOwner::Agent | RowOwner::Event | RowOwner::View, _) => {}

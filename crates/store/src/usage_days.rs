@@ -12,11 +12,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::spending::{TurnSpending, is_free};
-use base::columns::{FromRow, find_value, load};
-use base::database::{Database, Row};
+use base::columns::{find_value, load};
+use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
 use base::json::{self, MAX_INTEGER, is_zero};
+use base::row;
 
 pub const DAY_MS: i64 = 86_400_000;
 
@@ -46,9 +47,6 @@ pub struct DayUsage {
 }
 
 impl DayUsage {
-    const COLUMNS: &str =
-        "day, model, turns, input_tokens, output_tokens, cached_input_tokens, cost, failed";
-
     /// A turn that ended at `at`.
     pub fn of_turn(spent: &TurnSpending, at: i64) -> Self {
         Self {
@@ -79,22 +77,29 @@ impl DayUsage {
     }
 }
 
-impl FromRow<'_> for DayUsage {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            day: row.integer(0)?,
-            model: row
-                .find_text(1)
-                .filter(|model| !model.is_empty())
-                .map(str::to_owned),
-            turns: row.integer(2)?,
-            input_tokens: row.integer(3)?,
-            output_tokens: row.integer(4)?,
-            cached_input_tokens: row.integer(5)?,
-            cost: row.number(6)?,
-            failed: row.integer(7)?,
-        })
+row! {
+    for DayUsage {
+        day: i64 = "day",
+        model: Option<&str> = "model",
+        turns: i64 = "turns",
+        input_tokens: i64 = "input_tokens",
+        output_tokens: i64 = "output_tokens",
+        cached_input_tokens: i64 = "cached_input_tokens",
+        cost: f64 = "cost",
+        failed: i64 = "failed",
     }
+    Ok(Self {
+        day,
+        model: model
+            .filter(|model| !model.is_empty())
+            .map(str::to_owned),
+        turns,
+        input_tokens,
+        output_tokens,
+        cached_input_tokens,
+        cost,
+        failed,
+    })
 }
 
 /// Adds to the entry of the same day and model.

@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use super::random_play::Dice;
 use crate::Alice;
 use base::columns::load_values;
-use base::database::Database;
+use base::database::{Database as _, Delete};
 use base::error::Result;
 use base::ids::Id;
 use messages::history::{MessagePage, WalkStart, load_newest, load_page, walk_page};
 use messages::page::{HistoryCursor, PageAsk, PageForm};
 use messages::tree::leaf::resolve_leaf;
+use store::text_tables::EVENTS;
 
 const GAMES: u64 = 24;
 
@@ -297,10 +298,7 @@ fn a_damaged_page_says_what_a_walk_says() {
 fn a_page_with_a_missing_row_is_refused() {
     let alice = Alice::with_session();
     alice.say(&["1", "2", "3"]);
-    alice
-        .db
-        .run("DELETE FROM cf_agents_events WHERE seq = 2", &[])
-        .unwrap();
+    Delete::from(EVENTS, "seq = 2", &[]).run(&alice.db).unwrap();
     assert_eq!(
         alice.refused("getHistory", json!({"sessionId": "s"})),
         "storage_failed"

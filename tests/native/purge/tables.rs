@@ -7,13 +7,16 @@ use serde_json::{Value, json};
 use super::{NEEDLE, places_after_purge, places_of_needle};
 use crate::Alice;
 use crate::store::upgrades::make::{HALF_IMPORTED, make};
-use base::database::Database as _;
+use base::database::{Database as _, Delete, TableName, atomically};
+use base::error::Result;
 use base::testing::Sqlite;
 use memory::purge::renew_tables;
 use store::erased::{Erased, InPurge};
+use store::erasing::{ErasingDatabase, Overwrite};
 use store::schema::zeros::empty_free_pages;
 use store::table_fates::SessionTable;
 use store::tables::TABLES;
+use store::text_tables::EVENTS;
 
 /// The columns of a table whose text is overwritten.
 fn texts_of(table: &SessionTable) -> &'static [&'static str] {
@@ -197,6 +200,105 @@ fn when_all_is_purged_no_table_holds_its_text() {
     alice.ok("removeBlock", json!({"label": "unwanted", "purge": true}));
     let left = places_after_purge(&alice.db);
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// Whether a statement that a purge runs is refused. Nothing of it stays.
+fn is_refused(db: &Sqlite, sql: &str) -> bool {
+    let outcome: Result<()> = atomically(db, || {
+        let erasing = ErasingDatabase::of_purge(db)?;
+        erasing.run(sql, &[])?;
+        println!("not refused: {sql}");
+        Ok(())
+    });
+    outcome.is_err()
+}
+
+#[test]
+fn a_purge_deletes_and_replaces_text_in_no_other_way_than_by_the_typed_calls() {
+    let alice = make(true);
+    let before = alice.db.dump();
+    let count = |name: &str| {
+        let sql = format!("SELECT count(*) FROM {name}");
+        alice.db.rows(&sql, &[]).unwrap()[0].integer(0).unwrap()
+    };
+    let mut tried = 0;
+    for table in TABLES {
+        let (name, texts) = (table.name, texts_of(table));
+        if texts.is_empty() && table.purge != InPurge::Merged {
+            continue;
+        }
+        // What SQLite does decides, and not the words of the statement.
+        let mut others = vec![
+            format!("DELETE FROM {name}"),
+            format!("delete from main.{name} where true"),
+            format!(
+                "WITH all_rows AS (SELECT rowid_ FROM (SELECT 1 AS rowid_))
+                 DELETE FROM {name} WHERE EXISTS (SELECT 1 FROM all_rows)"
+            ),
+        ];
+        if !texts.is_empty() {
+            others.push(format!(
+                "INSERT OR REPLACE INTO {name} SELECT * FROM {name}"
+            ));
+        }
+        // A text that is NULL in each row is nothing to erase.
+        let said = texts.iter().filter(|text| {
+            let sql = format!("SELECT 1 FROM {name} WHERE trim({text}, '0') <> '' LIMIT 1");
+            !alice.db.rows(&sql, &[]).unwrap().is_empty()
+        });
+        for text in said {
+            others.push(format!("UPDATE {name} SET {text} = 'x'"));
+            others.push(format!("UPDATE {name} SET {text} = '0'"));
+        }
+        assert!(count(name) > 0, "{name} has no row");
+        for other in others {
+            assert!(is_refused(&alice.db, &other), "{other}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 100, "{tried}");
+    assert_eq!(alice.db.dump(), before);
+}
+
+#[test]
+fn text_is_overwritten_in_place_and_each_deletion_counts_its_rows() {
+    let alice = Alice::with_session();
+    alice.say(&["one", "two"]);
+    let erasing = ErasingDatabase::of_purge(&alice.db).unwrap();
+    let contents = Overwrite {
+        table: EVENTS,
+        columns: &["content"],
+        condition: "session_id = 's'",
+        params: &[],
+    };
+    assert_eq!(erasing.overwrite(&contents).unwrap(), 2);
+    // A text that is overwritten may be replaced.
+    let sql = "UPDATE cf_agents_events SET content = 'gone' WHERE seq = 1";
+    erasing.run(sql, &[]).unwrap();
+    // No row meets a condition on its text any more once the text is overwritten.
+    let by_text = Delete::from(EVENTS, "content = 'gone'", &[]);
+    assert!(by_text.run(&erasing).is_err());
+    assert_eq!(
+        Delete::from(EVENTS, "seq = 2", &[]).run(&erasing).unwrap(),
+        1
+    );
+    let unknown = Delete::all(TableName::named("cf_agents_unknown"));
+    assert!(unknown.run(&erasing).is_err());
+}
+
+#[test]
+fn a_plain_deletion_is_typed_too() {
+    let alice = Alice::with_session();
+    alice.say(&["one", "two"]);
+    let events = "cf_agents_events";
+    for other in [
+        format!("DELETE FROM {events} WHERE seq = 1"),
+        format!("WITH one AS (SELECT 1 AS seq) DELETE FROM {events} WHERE seq IN one"),
+        format!("INSERT OR REPLACE INTO {events} SELECT * FROM {events} WHERE seq = 1"),
+    ] {
+        assert!(alice.db.run(&other, &[]).is_err(), "{other}");
+    }
+    assert_eq!(Delete::all(EVENTS).run(&alice.db).unwrap(), 2);
 }
 
 /// What a caller reads, and what searches find.

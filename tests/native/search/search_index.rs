@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use crate::{Alice, ids};
 use access::{Caller, TokenScope};
-use base::database::Database;
+use base::database::{Database as _, Delete};
 use base::ids::Id;
 use search::build::{BuildScope, advance, build_batch};
+use store::text_tables::EVENTS_SEARCH;
 
 /// Appends events of one text each, 1,000 at a time.
 fn fill(alice: &Alice, session: &str, texts: impl Iterator<Item = String>) {
@@ -342,7 +343,7 @@ fn random_play_leaves_the_index_as_if_built_anew() {
     );
     alice.is_sound("after random play");
     // The index of the same log, built anew.
-    alice.db.run("DELETE FROM cf_agents_search", &[]).unwrap();
+    Delete::all(EVENTS_SEARCH).run(&alice.db).unwrap();
     alice
         .db
         .run("DELETE FROM cf_agents_search_parts", &[])

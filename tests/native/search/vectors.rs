@@ -544,7 +544,7 @@ fn vectors_of_any_age_are_compared_and_what_is_older_than_all_gets_its_own_last(
                SELECT (1 << 32) | seq, 'workers-ai:@cf/m', x'04'
                  FROM cf_agents_events
                 WHERE seq > 1000";
-    alice.db.rows(sql, &[]).unwrap();
+    alice.db.by_hand(|| alice.db.run(sql, &[])).unwrap();
     alice.embeds(&[[1.0, 0.2, 0.0]]);
     alice.embeds(&[[1.0, 0.0, 0.0]; 64]);
     let found = alice.ok("search", json!({"query": "wet", "limit": 3}));

@@ -14,6 +14,7 @@ use base::json::{self, MAX_INTEGER};
 use chat::request::delivery::Delivery;
 use chat::run::running_turns::MAX_TURNS;
 use learning::marks::count_waiting;
+use log::event_facts::count_at_most;
 use log::slices::MAX_EVENT_BYTES;
 use search::index::{IndexState, find_index_state};
 use store::callbacks::{FailedCallback, load_failed};
@@ -303,13 +304,5 @@ fn count_up_to(db: &dyn Database, table: &str) -> Result<i64> {
 }
 
 fn count_events_at_most(db: &dyn Database) -> Result<i64> {
-    let sql = "SELECT coalesce(sum((SELECT max(e.seq)
-                                      FROM cf_agents_events AS e
-                                     WHERE e.session_id = s.id)), 0)
-                 FROM (SELECT id
-                         FROM cf_agents_sessions
-                        LIMIT ?1) AS s";
-    let sum = find_value::<Option<i64>>(db, sql, &[MAX_COUNTED_ROWS.into()])?;
-    let sum = sum.flatten().unwrap_or(0);
-    Ok(sum.min(MAX_INTEGER))
+    Ok(count_at_most(db, MAX_COUNTED_ROWS)?.min(MAX_INTEGER))
 }

@@ -1,6 +1,7 @@
 use std::cell::Cell;
 
 use crate::database::{Database, Row, SqlValue, TextAndRow, Writes};
+use crate::database::{Delete, DeletedRows};
 use crate::error::{Error, Result};
 
 /// A database that refuses its nth statement, as a real database does when the disk is
@@ -67,6 +68,16 @@ impl Database for Failing<'_> {
     fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
         self.count(params)?;
         self.inner.rows(sql, params)
+    }
+
+    fn change(&self, sql: &str, params: &[SqlValue]) -> Result<i64> {
+        self.count(params)?;
+        self.inner.change(sql, params)
+    }
+
+    fn delete(&self, delete: &Delete<'_>) -> Result<DeletedRows> {
+        self.count(delete.params)?;
+        self.inner.delete(delete)
     }
 
     fn find_text_and_row(&self, sql: &str, params: &[SqlValue]) -> Result<Option<TextAndRow>> {

@@ -4,12 +4,14 @@
 
 pub mod archive;
 mod failing;
+mod guard;
 mod host;
 mod outbound;
 pub mod recovery;
 mod sqlite;
 
 pub use failing::Failing;
+pub use guard::{ErasingMark, GuardedTable};
 pub use host::FixedHost;
 pub use outbound::{Said, Script, Trickle, cut_off};
 pub use sqlite::{NativeText, Sqlite};

@@ -12,7 +12,9 @@ use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement, StatementStatus, ToSql, params_from_iter};
 
+use super::guard::{Guard, GuardedTable};
 use crate::database::{Database, EngineText, Row, SqlText, SqlValue, TextAndRow, Writes};
+use crate::database::{Delete, DeletedRows};
 use crate::error::{Error, Result};
 
 /// The limits of workerd's SQLite, by name. They were measured in workerd.
@@ -48,6 +50,7 @@ pub struct Sqlite {
     peak_bytes: Cell<i64>,
     /// Set while this type begins or ends a transaction. No other code may do so.
     in_control: Arc<AtomicBool>,
+    guard: Arc<Guard>,
 }
 
 impl Sqlite {
@@ -122,9 +125,14 @@ impl Sqlite {
             .unwrap();
         let in_control = Arc::new(AtomicBool::new(false));
         let may_control = in_control.clone();
+        let guard = Arc::<Guard>::default();
+        let guarding = guard.clone();
         connection
             .authorizer(Some(move |context: AuthContext<'_>| {
-                authorize(context, may_control.load(Ordering::Relaxed))
+                match guarding.authorize(&context) {
+                    Authorization::Allow => authorize(context, may_control.load(Ordering::Relaxed)),
+                    refused => refused,
+                }
             }))
             .unwrap();
         Self {
@@ -137,7 +145,24 @@ impl Sqlite {
             peak_bytes: Cell::new(0),
             text_bytes: Cell::new(0),
             in_control,
+            guard,
         }
+    }
+
+    /// From now on, user text in these tables is deleted by `base::database::Delete` alone. A purge
+    /// overwrites it before.
+    pub fn guard(&self, tables: &'static [GuardedTable]) {
+        self.in_control.store(true, Ordering::Relaxed);
+        self.connection
+            .execute_batch("PRAGMA recursive_triggers = ON")
+            .unwrap();
+        self.in_control.store(false, Ordering::Relaxed);
+        self.guard.install(&self.connection, tables).unwrap();
+    }
+
+    /// Runs `work`, which may delete user text as no code that ships may: a test damages tables.
+    pub fn by_hand<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.guard.allow(work)
     }
 
     /// Lets the database grow by so many pages more and no further, as an object that is
@@ -346,6 +371,7 @@ impl EngineText for NativeText {
 
 impl Database for Sqlite {
     fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
+        self.guard.renew(&self.connection).map_err(failed)?;
         if params.is_empty() {
             self.connection.execute_batch(sql).map_err(failed)?;
             return self.note_written(sql);
@@ -353,7 +379,21 @@ impl Database for Sqlite {
         self.rows(sql, params).map(drop)
     }
 
+    fn change(&self, sql: &str, params: &[SqlValue]) -> Result<i64> {
+        self.rows(sql, params)?;
+        Ok(self.connection.changes() as i64)
+    }
+
+    fn delete(&self, delete: &Delete<'_>) -> Result<DeletedRows> {
+        self.guard.allow(|| {
+            let rows = self.rows(&delete.sql(), delete.params)?;
+            let count = self.connection.changes() as i64;
+            Ok(DeletedRows { count, rows })
+        })
+    }
+
     fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
+        self.guard.renew(&self.connection).map_err(failed)?;
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
         self.read(&mut statement, sql, params)
     }

@@ -8,16 +8,18 @@ use serde::{Deserialize, Serialize};
 use crate::request::{ChatRequest, ClientMessage, Trigger, parse_messages};
 use access::{Asker, AskerKind, ModelReach};
 use base::budget::MAX_ANSWER_BYTES;
-use base::columns::{FromRow, load, load_values};
-use base::database::{Database, Row, atomically, find_row};
+use base::columns::{find, load, load_values};
+use base::database::{Database, Delete, atomically};
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject};
 use base::trace::StoredTrace;
+use base::{row, sql};
 use log::slices::cut;
 use models::ToolDefinition;
 use store::last_turns::load_without_turn;
 use store::limits::HolderLimits;
+use store::text_tables::WAITING;
 
 /// The most requests of one session that wait.
 pub const MAX_WAITING: usize = 16;
@@ -98,6 +100,18 @@ impl WaitingRequest {
     }
 }
 
+row! {
+    /// How much waits in a session's line.
+    #[derive(Default)]
+    struct LineLength {
+        waiting: i64 = "count(DISTINCT number)",
+        bytes: i64 = "coalesce(sum(octet_length(text)), 0)",
+        /// The numbers at both ends of the line; 0: nothing waits.
+        first: i64 = "coalesce(min(number), 0)",
+        last: i64 = "coalesce(max(number), 0)",
+    }
+}
+
 /// A request that waits, without its content.
 #[derive(Debug)]
 pub struct WaitingPlace {
@@ -108,9 +122,6 @@ pub struct WaitingPlace {
 }
 
 impl WaitingPlace {
-    /// The columns of a request's first part.
-    const COLUMNS: &str = "number, turn_id, message_ids";
-
     /// Whether the request waits because it replaces a turn: such a request goes before
     /// all others.
     pub fn goes_first(&self) -> bool {
@@ -118,15 +129,19 @@ impl WaitingPlace {
     }
 }
 
-impl FromRow<'_> for WaitingPlace {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            number: row.integer(0)?,
-            turn_id: row.text(1)?.to_owned(),
-            // A list that can't be read names no message.
-            message_ids: json::decode(row.text(2)?).unwrap_or_default(),
-        })
+row! {
+    /// The columns of a request's first part.
+    for WaitingPlace {
+        number: i64 = "number",
+        turn_id: String = "turn_id",
+        message_ids: &str = "message_ids",
     }
+    Ok(Self {
+        number,
+        turn_id,
+        // A list that can't be read names no message.
+        message_ids: json::decode(message_ids).unwrap_or_default(),
+    })
 }
 
 /// Stores a request, at the end of the line or before it.
@@ -145,18 +160,22 @@ pub fn insert(
         .collect();
     let ids = json::encode(&ids)?;
     atomically(db, || {
-        let row = find_row(
+        let line: Option<LineLength> = find(
             db,
-            "SELECT count(DISTINCT number),
-                    coalesce(sum(octet_length(text)), 0),
-                    coalesce(min(number), 0),
-                    coalesce(max(number), 0)
-               FROM cf_agents_waiting
-              WHERE session_id = ?1",
+            sql!(
+                "SELECT ",
+                LineLength::COLUMNS,
+                " FROM cf_agents_waiting
+                  WHERE session_id = ?1"
+            ),
             &[session_id.as_str().into()],
         )?;
-        let count = |column| row.as_ref().and_then(|row| row.find_integer(column));
-        let [waiting, bytes, first, last] = [0, 1, 2, 3].map(|column| count(column).unwrap_or(0));
+        let LineLength {
+            waiting,
+            bytes,
+            first,
+            last,
+        } = line.unwrap_or_default();
         if waiting >= MAX_WAITING as i64 {
             return Err(line_is_full());
         }
@@ -257,8 +276,9 @@ pub fn find_request(
 
 /// Deletes a request. Part of the transaction that takes it.
 pub fn forget(db: &dyn Database, session_id: &Id, place: &WaitingPlace) -> Result<()> {
-    let sql = "DELETE FROM cf_agents_waiting WHERE session_id = ?1 AND number = ?2";
-    db.run(sql, &[session_id.as_str().into(), place.number.into()])
+    let row = [session_id.as_str().into(), place.number.into()];
+    Delete::from(WAITING, "session_id = ?1 AND number = ?2", &row).run(db)?;
+    Ok(())
 }
 
 /// Sessions whose messages wait though no turn is open: the object died between two turns,

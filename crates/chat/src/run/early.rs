@@ -7,13 +7,15 @@
 //! a turn leaves one behind, it is no answer, and is dropped like one that can't be read.
 
 use base::budget::MAX_ANSWER_BYTES;
-use base::columns::load;
-use base::database::{Database, atomically, find_row};
+use base::columns::{find, load};
+use base::database::{Database, Delete, atomically};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
+use base::{row, sql};
 use log::slices::cut;
 use store::last_turns::load_without_turn;
+use store::text_tables::EARLY_ANSWERS;
 
 use crate::run::running_turns::ClientReply;
 use crate::turn::MAX_CALLS;
@@ -25,25 +27,42 @@ pub struct EarlyAnswer {
     pub reply: Option<ClientReply>,
 }
 
+row! {
+    /// How much a session has stored of early answers. `?2`: a call's id.
+    #[derive(Default)]
+    struct StoredAnswers {
+        calls: i64 = "count(DISTINCT number)",
+        bytes: i64 = "coalesce(sum(octet_length(text)), 0)",
+        /// The highest number; 0: there is no answer.
+        newest: i64 = "coalesce(max(number), 0)",
+        /// The rows of the call's answer.
+        of_call: i64 = "coalesce(sum(tool_call_id = ?2), 0)",
+    }
+}
+
 /// Stores an answer until the turn ends. Only the first answer to a call counts, since
 /// a client that lost its socket sends it again.
 pub fn insert(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result<()> {
     let text = json::encode(reply)?;
     let call_id = reply.answer.tool_call_id();
     atomically(db, || {
-        let row = find_row(
+        let stored: Option<StoredAnswers> = find(
             db,
-            "SELECT count(DISTINCT number),
-                    coalesce(sum(octet_length(text)), 0),
-                    coalesce(max(number), 0),
-                    coalesce(sum(tool_call_id = ?2), 0)
-               FROM cf_agents_early_answers
-              WHERE session_id = ?1
-                AND number > 0",
+            sql!(
+                "SELECT ",
+                StoredAnswers::COLUMNS,
+                " FROM cf_agents_early_answers
+                  WHERE session_id = ?1
+                    AND number > 0"
+            ),
             &[session_id.as_str().into(), call_id.into()],
         )?;
-        let count = |column| row.as_ref().and_then(|row| row.find_integer(column));
-        let [calls, bytes, newest, of_call] = [0, 1, 2, 3].map(|column| count(column).unwrap_or(0));
+        let StoredAnswers {
+            calls,
+            bytes,
+            newest,
+            of_call,
+        } = stored.unwrap_or_default();
         if of_call > 0 {
             return Ok(());
         }
@@ -117,8 +136,9 @@ pub fn find_oldest(db: &dyn Database, session_id: &Id) -> Result<Option<EarlyAns
 
 /// Deletes an answer. Part of the transaction that takes it.
 pub fn forget(db: &dyn Database, session_id: &Id, number: i64) -> Result<()> {
-    let sql = "DELETE FROM cf_agents_early_answers WHERE session_id = ?1 AND number = ?2";
-    db.run(sql, &[session_id.as_str().into(), number.into()])
+    let row = [session_id.as_str().into(), number.into()];
+    Delete::from(EARLY_ANSWERS, "session_id = ?1 AND number = ?2", &row).run(db)?;
+    Ok(())
 }
 
 /// Sessions whose answers were left over because the object died after their turn ended.

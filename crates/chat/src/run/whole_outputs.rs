@@ -6,11 +6,12 @@
 use std::borrow::Cow;
 
 use base::columns::{find_value, load_values};
-use base::database::{Database, atomically};
+use base::database::{Database, Delete, atomically};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
 use context::working_context::truncate::cut_middle;
+use store::text_tables::EARLY_ANSWERS;
 
 use crate::run::early::insert_parts;
 use crate::turn::{CallState, Turn, WholeOutput};
@@ -99,10 +100,12 @@ pub fn forget(db: &dyn Database, turn: &Turn) -> Result<()> {
     if turn.whole_output_bytes() == 0 {
         return Ok(());
     }
-    db.run(
-        "DELETE FROM cf_agents_early_answers
-          WHERE session_id = ?1
-            AND number < 0",
+    Delete::from(
+        EARLY_ANSWERS,
+        "session_id = ?1
+         AND number < 0",
         &[turn.session_id.as_str().into()],
     )
+    .run(db)?;
+    Ok(())
 }

@@ -5,11 +5,12 @@ use crate::address::tool_address::{ToolAddress, ToolLimits};
 use crate::address::tool_headers::ToolHeaders;
 use crate::tools::mcp::server::{MAX_SERVERS, ServerState, ToolServer};
 use crate::tools::registered::{DeployedTools, MAX_TOOLS, RegisteredTool};
-use base::columns::{FromRow, load};
-use base::database::{Database, Row, atomically};
+use base::columns::load;
+use base::database::{Database, atomically};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::json;
+use base::row;
 use models::ToolDefinition;
 use store::stored::{REMOVED_TOOLS, find_stored, write_stored};
 
@@ -35,19 +36,28 @@ pub enum ToolRow {
     Server(Box<ToolServer>),
 }
 
-impl ToolRow {
-    const COLUMNS: &str = "name, description, parameters, service, url, needs_approval, headers, timeout_ms, max_output_bytes, defined_at, server, asked_at";
-}
-
-impl FromRow<'_> for ToolRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        let name = row.text(0)?;
+row! {
+    for ToolRow {
+        name: &str = "name",
+        description: Option<&str> = "description",
+        parameters: Option<&str> = "parameters",
+        service: Option<&str> = "service",
+        url: Option<&str> = "url",
+        needs_approval: bool = "needs_approval",
+        headers: Option<&str> = "headers",
+        timeout_ms: Option<i64> = "timeout_ms",
+        max_output_bytes: Option<i64> = "max_output_bytes",
+        defined_at: i64 = "defined_at",
+        server: Option<&str> = "server",
+        asked_at: Option<i64> = "asked_at",
+    }
+    {
         let damaged = || Error::corrupt_row(name, "tool");
-        let state = match row.find_text(10) {
+        let state = match server {
             Some(json) => Some(ServerState::from_json(json).ok_or_else(damaged)?),
             None => None,
         };
-        let at = match (row.find_text(3), row.find_text(4)) {
+        let at = match (service, url) {
             (Some(binding), _) => ToolAddress::Service {
                 binding: binding.to_owned(),
                 path: state
@@ -58,11 +68,10 @@ impl FromRow<'_> for ToolRow {
             (None, Some(url)) => ToolAddress::Url(url.to_owned()),
             (None, None) => return Err(damaged()),
         };
-        let needs_approval = row.integer(5)? == 1;
-        let headers = ToolHeaders::from_json(row.find_text(6)).ok_or_else(damaged)?;
+        let headers = ToolHeaders::from_json(headers).ok_or_else(damaged)?;
         let limits = ToolLimits {
-            timeout_ms: row.find_integer(7),
-            max_output_bytes: row.find_integer(8),
+            timeout_ms,
+            max_output_bytes,
         };
         if let Some(state) = state {
             return Ok(Self::Server(Box::new(ToolServer {
@@ -71,16 +80,16 @@ impl FromRow<'_> for ToolRow {
                 needs_approval,
                 headers,
                 limits,
-                defined_at: row.integer(9)?,
-                asked_at: row.find_integer(11).unwrap_or_default(),
+                defined_at,
+                asked_at: asked_at.unwrap_or_default(),
                 state,
             })));
         }
         Ok(Self::Tool(Box::new(RegisteredTool {
             definition: ToolDefinition {
                 name: name.to_owned(),
-                description: row.text(1)?.to_owned(),
-                parameters: json::raw(row.text(2)?.to_owned()).map_err(|_| damaged())?,
+                description: description.ok_or_else(damaged)?.to_owned(),
+                parameters: json::raw(parameters.ok_or_else(damaged)?.to_owned()).map_err(|_| damaged())?,
             },
             at,
             needs_approval,
@@ -91,19 +100,11 @@ impl FromRow<'_> for ToolRow {
     }
 }
 
-/// A row, and when it was defined.
-pub struct DatedToolRow {
-    pub defined_at: i64,
-    pub row: ToolRow,
-}
-
-impl FromRow<'_> for DatedToolRow {
-    /// Reads the columns of [`ToolRow`].
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            defined_at: row.integer(9)?,
-            row: row.read()?,
-        })
+row! {
+    /// A row, and when it was defined.
+    pub struct DatedToolRow {
+        pub defined_at: i64 = "defined_at",
+        pub row: ToolRow = ToolRow::COLUMNS,
     }
 }
 
@@ -119,7 +120,7 @@ pub fn load_tools_after(db: &dyn Database, after: &str, limit: i64) -> Result<Ve
           WHERE name > ?1
           ORDER BY name
           LIMIT ?2",
-        ToolRow::COLUMNS
+        DatedToolRow::COLUMNS
     );
     load(db, &sql, &[after.into(), limit.into()])
 }

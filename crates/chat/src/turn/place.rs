@@ -14,10 +14,10 @@
 //! a turn stays where it began.
 
 use crate::turn::Turn;
-use base::columns::load;
 use base::database::Database;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
+use log::event_facts::load_parents;
 use log::find::find_seqs;
 use log::tip::get_tip;
 use messages::run::get_run_event;
@@ -73,22 +73,15 @@ fn find_end(db: &dyn Database, session_id: &Id, asked: i64, new_from: i64) -> Re
     if tip.newest_seq < new_from {
         return Ok(asked);
     }
-    let sql = "SELECT seq, parent_seq
-                 FROM cf_agents_events
-                WHERE session_id = ?1
-                  AND seq >= ?2
-                ORDER BY seq
-                LIMIT ?3 + 0";
     let mut branch = Branch::of(asked);
     let mut from = new_from;
     loop {
-        let params = [session_id.as_str().into(), from.into(), PAGE.into()];
-        let rows: Vec<(i64, i64)> = load(db, sql, &params)?;
-        for (seq, parent_seq) in &rows {
-            branch.add(*seq, *parent_seq);
+        let events = load_parents(db, session_id, from, PAGE)?;
+        for event in &events {
+            branch.add(event.seq, event.parent_seq);
         }
-        match rows.last() {
-            Some((last, _)) if rows.len() as i64 == PAGE => from = last + 1,
+        match events.last() {
+            Some(last) if events.len() as i64 == PAGE => from = last.seq + 1,
             _ => break,
         }
     }

@@ -9,11 +9,11 @@ use crate::record::RecordedFailure;
 pub use crate::record::TurnFinish;
 use crate::record::ended::EndedRecord;
 use crate::turn::{Turn, TurnEnding};
-use base::columns::find_value;
 use base::database::Database;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json::{self, RawValue, json};
+use log::event_facts::find_ends_turn;
 use store::config::Config;
 use store::spending::TurnSpending;
 
@@ -149,16 +149,9 @@ impl TurnReport {
 /// The report in an event that ended a turn. If the event says nothing of a turn, since
 /// it was edited, the report is empty.
 pub fn find_report(db: &dyn Database, session_id: &Id, seq: i64) -> Result<TurnReport> {
-    let ends_turn: Option<Option<String>> = find_value(
-        db,
-        "SELECT ends_turn
-           FROM cf_agents_events
-          WHERE session_id = ?1
-            AND seq = ?2",
-        &[session_id.as_str().into(), seq.into()],
-    )?;
-    let report = ends_turn.flatten().map(|json| json::decode(&json).ok());
-    Ok(report.flatten().unwrap_or_default())
+    let ends_turn = find_ends_turn(db, session_id, seq)?;
+    let report = ends_turn.and_then(|json| json::decode(&json).ok());
+    Ok(report.unwrap_or_default())
 }
 
 pub fn step_limit_reached(turn: &Turn) -> Error {

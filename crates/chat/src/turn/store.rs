@@ -1,12 +1,13 @@
 //! A turn in its session's row: the `state` that `store/last_turns.rs` keeps.
 
 use crate::turn::Turn;
-use base::columns::{find_value, load_values};
 use base::database::Database;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
-use store::last_turns::{self, IS_OPEN, NewTurn, find_open_turn};
+use store::last_turns::{self, NewTurn, find_open_turn};
+use store::open_turns;
+pub use store::open_turns::{count_recovery, load_sessions_cut_off};
 
 /// The number of turns that were cut off and are recovered at the same time. Each is read
 /// whole and calls its model at once; the others follow as these end.
@@ -32,19 +33,7 @@ pub fn insert_turn(db: &dyn Database, turn: &mut Turn, answer_seq: i64) -> Resul
 
 /// Writes the turn as it stands, if it still is its session's turn.
 pub fn save_turn(db: &dyn Database, turn: &Turn) -> Result<()> {
-    let sql = format!(
-        "UPDATE cf_agents_last_turns AS t
-            SET state = ?3
-          WHERE t.session_id = ?1
-            AND t.turn_id = ?2
-            AND {IS_OPEN}"
-    );
-    let params = [
-        turn.session_id.as_str().into(),
-        turn.id.as_str().into(),
-        render(turn)?.into(),
-    ];
-    db.run(&sql, &params)
+    open_turns::write_state(db, &turn.session_id, &turn.id, &render(turn)?)
 }
 
 /// Bytes that a turn takes when it is stored.
@@ -66,52 +55,10 @@ pub fn has_turn(db: &dyn Database, session_id: &Id) -> Result<bool> {
     Ok(find_open_turn(db, session_id)?.is_some())
 }
 
-/// Counts a recovery of the session's turn and returns the new count. `None`: the
-/// session has no turn.
-pub fn count_recovery(db: &dyn Database, session_id: &Id) -> Result<Option<i64>> {
-    let sql = format!(
-        "UPDATE cf_agents_last_turns AS t
-            SET recoveries = recoveries + 1
-          WHERE t.session_id = ?1
-            AND {IS_OPEN}
-      RETURNING recoveries"
-    );
-    find_value(db, &sql, &[session_id.as_str().into()])
-}
-
 pub fn find_turn(db: &dyn Database, session_id: &Id) -> Result<Option<Turn>> {
-    let sql = format!(
-        "SELECT t.state
-           FROM cf_agents_last_turns AS t
-          WHERE t.session_id = ?1
-            AND {IS_OPEN}"
-    );
-    find_value::<String>(db, &sql, &[session_id.as_str().into()])?
+    open_turns::find_state(db, session_id)?
         .map(|state| {
             json::decode(&state).map_err(|_| Error::corrupt_row(session_id.as_str(), "turn"))
         })
         .transpose()
-}
-
-/// The sessions whose turn was cut off, those with the fewest recoveries first.
-/// `running`: the sessions whose turn runs.
-pub fn load_sessions_cut_off(
-    db: &dyn Database,
-    running: &[String],
-    limit: usize,
-) -> Result<Vec<Id>> {
-    let running = json::encode(&running)?;
-    let sql = format!(
-        "SELECT t.session_id
-           FROM cf_agents_last_turns AS t
-          WHERE t.session_id NOT IN (SELECT value FROM json_each(?1))
-            AND {IS_OPEN}
-          ORDER BY t.recoveries, t.session_id
-          LIMIT ?2"
-    );
-    let params = [running.into(), (limit as i64).into()];
-    let ids: Vec<String> = load_values(db, &sql, &params)?;
-    ids.into_iter()
-        .map(|id| Id::parse(id).map_err(Error::storage))
-        .collect()
 }

@@ -12,13 +12,13 @@ use super::settings::CompactionSettings;
 use super::summary::{check, render_conversation, render_prompt, summary_tokens};
 use crate::working_context::message::{from_overlay, from_row};
 use crate::working_context::truncate::cut_middle;
-use base::columns::find_value;
 use base::database::{Database, SqlText, atomically};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::outbound::LocalBoxFuture;
 use base::tokens;
+use log::event_facts::find_id;
 use log::tip::get_tip;
 use memory::BlockScope;
 use memory::block::Block;
@@ -493,10 +493,7 @@ impl Compactor<'_> {
 
     /// The ids of a range's first and last event, if both events exist.
     fn find_edges(&self, session_id: &Id, range: EventRange) -> Result<Option<(String, String)>> {
-        let sql = "SELECT id FROM cf_agents_events WHERE session_id = ?1 AND seq = ?2";
-        let find = |seq: i64| -> Result<Option<String>> {
-            find_value(self.db, sql, &[session_id.as_str().into(), seq.into()])
-        };
+        let find = |seq| find_id(self.db, session_id, seq);
         Ok(find(range.from_seq)?.zip(find(range.to_seq)?))
     }
 }

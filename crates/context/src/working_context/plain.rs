@@ -16,14 +16,15 @@ use super::build::content_tokens;
 use super::fitting::room_for_all;
 use base::action::{Action, Role};
 use base::budget::MAX_ANSWER_BYTES;
-use base::columns::FromRow;
-use base::database::{Database, Row, SqlText};
+use base::database::{Database, SqlText};
 use base::error::{Error, Result, StorageFailure};
 use base::ids::Id;
 use base::json;
 use base::part::{field, kind};
+use base::row;
 use log::row::ROW_BYTES;
 use log::tip::{IS_NEWEST_LEAF, Leaf};
+use memory::skills::loaded::HAS_LOADED;
 
 /// A plain event has at most this many bytes: no such text is ever shortened.
 const SHORT_BYTES: usize = 8 << 10;
@@ -82,18 +83,18 @@ fn sql_of(range: &str, leaf_id: &str) -> String {
     SELECT CAST(iif(count(shown) = count(*)
                     AND sum(seq - parent_seq) = max(seq) - min(parent_seq)
                     AND (count(*) = ?3 OR min(parent_seq) = 0)
-                    AND NOT EXISTS (SELECT 1 FROM cf_agents_loaded_skills WHERE session_id = +?1)
+                    AND NOT {HAS_LOADED}
                     AND NOT EXISTS (SELECT 1 FROM cf_agents_events WHERE session_id = +?1 AND is_branch = 1),
                     group_concat(shown, ','),
                     NULL) AS BLOB),
-           min(parent_seq),
-           {leaf_id}
+           {columns}
       FROM (SELECT e.seq AS seq, e.parent_seq AS parent_seq, {} AS shown
               FROM cf_agents_events AS e
              WHERE e.session_id = +?1
                AND {range}
              ORDER BY e.seq)",
-        *SHOWN
+        *SHOWN,
+        columns = PlainRow::columns(leaf_id)
     )
 }
 
@@ -128,18 +129,11 @@ static NEWEST_SQL: LazyLock<String> = LazyLock::new(|| {
     sql_of(&range, leaf_id)
 });
 
-/// The facts that the statement gives beside the messages.
-struct PlainRow {
-    above_seq: i64,
-    leaf_id: Option<String>,
-}
-
-impl FromRow<'_> for PlainRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            above_seq: row.find_integer(0).unwrap_or(0),
-            leaf_id: row.find_text(1).map(str::to_owned),
-        })
+row! {
+    /// The facts that the statement gives beside the messages. `leaf_id`: see [`sql_of`].
+    struct PlainRow(leaf_id: &str) {
+        above_seq: Option<i64> = "min(parent_seq)",
+        leaf_id: Option<String> = leaf_id,
     }
 }
 
@@ -211,7 +205,7 @@ impl PlainContext {
             tokens: count_tokens(&messages.copy())?,
             messages,
             leaf_id,
-            is_whole: above_seq == 0,
+            is_whole: above_seq.unwrap_or(0) == 0,
         }))
     }
 

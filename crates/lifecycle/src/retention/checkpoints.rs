@@ -19,12 +19,13 @@ use super::events::trim;
 use super::sessions::{KeptSession, Thread};
 use super::work::StepWork;
 use base::action::Action;
-use base::columns::{FromRow, find_value, load, load_values};
-use base::database::{Database, Row};
+use base::columns::{find_value, load, load_values};
+use base::database::Database;
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
 use base::json::{self, Tree};
+use base::row;
 use log::find::find_seqs;
 use log::row::{ROW_BYTES, get_event_text};
 use log::sessions::session_exists;
@@ -76,32 +77,14 @@ fn id_of(names: &[Value]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// An event before the kept checkpoints.
-struct EarlierEvent {
-    seq: i64,
-    id: String,
-    is_checkpoint: bool,
-    bytes: i64,
-    written_at: i64,
-}
-
-impl EarlierEvent {
-    /// The columns of an event `e`.
-    fn columns() -> String {
-        let checkpoint = Action::UserMessage.name();
-        format!("e.seq, e.id, e.action = '{checkpoint}', {ROW_BYTES}, e.written_at")
-    }
-}
-
-impl FromRow<'_> for EarlierEvent {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            seq: row.integer(0)?,
-            id: row.text(1)?.to_owned(),
-            is_checkpoint: row.integer(2)? == 1,
-            bytes: row.integer(3)?,
-            written_at: row.integer(4)?,
-        })
+row! {
+    /// An event `e` before the kept checkpoints.
+    struct EarlierEvent() {
+        seq: i64 = "e.seq",
+        id: String = "e.id",
+        is_checkpoint: bool = format!("e.action = '{}'", Action::UserMessage.name()),
+        bytes: i64 = ROW_BYTES,
+        written_at: i64 = "e.written_at",
     }
 }
 

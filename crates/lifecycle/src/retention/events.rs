@@ -15,12 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::work::{MAX_STEP_BYTES, MAX_STEP_DELETED, PageBounds, StepWork};
 use crate::purge::erase_around;
 use base::action::{Action, StoredAction};
-use base::columns::{FromRow, find_value, load};
-use base::database::{Database, Row};
+use base::columns::{find_value, load};
+use base::database::Database;
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
 use base::json;
+use base::row;
 use log::event::IS_RUN_MEMBER;
 use log::row::ROW_BYTES;
 use log::sessions::ACTIVE_AT;
@@ -52,12 +53,17 @@ enum EventKind {
     Other,
 }
 
-impl OldEvent {
+row! {
     /// The columns of an event `e`.
-    fn columns() -> String {
-        format!(
-            "e.seq, e.parent_seq, e.written_at, {ROW_BYTES}, {IS_RUN_MEMBER}, e.action,
-             CASE
+    for OldEvent() {
+        seq: i64 = "e.seq",
+        parent_seq: i64 = "e.parent_seq",
+        written_at: i64 = "e.written_at",
+        bytes: i64 = ROW_BYTES,
+        is_run_member: bool = IS_RUN_MEMBER,
+        action: &str = "e.action",
+        ids: Option<&str> = format!(
+            "CASE
                WHEN NOT json_valid(e.tool) THEN NULL
                WHEN e.action = '{request}'
                THEN (SELECT json_group_array(value ->> 'id')
@@ -66,14 +72,10 @@ impl OldEvent {
              END",
             request = Action::ToolCallRequest.name(),
             result = Action::ToolResult.name(),
-        )
+        ),
     }
-}
-
-impl FromRow<'_> for OldEvent {
-    fn from_row(row: &Row) -> Result<Self> {
-        let ids = row.find_text(6);
-        let kind = match StoredAction::parse(row.text(5)?) {
+    {
+        let kind = match StoredAction::parse(action) {
             StoredAction::Known(Action::ToolCallRequest) => {
                 EventKind::Calls(ids.and_then(|ids| json::decode(ids).ok()))
             }
@@ -81,11 +83,11 @@ impl FromRow<'_> for OldEvent {
             _ => EventKind::Other,
         };
         Ok(Self {
-            seq: row.integer(0)?,
-            parent_seq: row.integer(1)?,
-            written_at: row.integer(2)?,
-            bytes: row.integer(3)?,
-            is_run_member: row.integer(4)? == 1,
+            seq,
+            parent_seq,
+            written_at,
+            bytes,
+            is_run_member,
             kind,
         })
     }

@@ -5,18 +5,21 @@ use std::collections::HashMap;
 
 use super::erase::erase_entry;
 use super::work::StepWork;
-use base::columns::{FromRow, find_value, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find_value, load};
+use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
 use base::json;
+use base::{row, sql};
 use memory::counts::CountChange;
 use memory::deployed::DeployedMemory;
 use memory::past::{MAX_DELETED, MAX_ENTRY_VERSIONS, forget_up_to};
 use memory::proposals::rows::forget_before;
 use memory::told::{Told, forget_calls};
+use memory::{content, frozen};
 use store::erasing::ErasingDatabase;
 use store::retention::{BlockRetention, MemoryRules};
 use store::retention_progress::{RunPlace, RunStage};
+use store::text_tables::ITEM_VERSIONS;
 
 /// Milliseconds in a day.
 pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -40,18 +43,11 @@ pub struct KeptMemory<'a> {
     only: Option<&'a str>,
 }
 
-/// The rules of a block, in rows.
-struct BlockRules {
-    key: String,
-    retention: Option<String>,
-}
-
-impl FromRow<'_> for BlockRules {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            key: row.text(0)?.to_owned(),
-            retention: row.find_text(1).map(str::to_owned),
-        })
+row! {
+    /// The rules of a block, in rows.
+    struct BlockRules {
+        key: String = "key",
+        retention: Option<String> = "retention",
     }
 }
 
@@ -69,9 +65,12 @@ pub fn load_block_rules(
             .collect(),
         _ => HashMap::new(),
     };
-    let sql = "SELECT key, retention
-                 FROM cf_agents_blocks
-                WHERE scope = ?1";
+    let sql = sql!(
+        "SELECT ",
+        BlockRules::COLUMNS,
+        " FROM cf_agents_blocks
+          WHERE scope = ?1"
+    );
     for block in load::<BlockRules>(db, sql, &[scope.into()])? {
         // The agent's own definition takes the place of the deployed one.
         own.remove(&block.key);
@@ -135,12 +134,7 @@ impl<'a> KeptMemory<'a> {
             return Ok(());
         };
         work.look(1);
-        self.db.run(
-            "DELETE FROM cf_agents_prompts
-              WHERE scope = ?1
-                AND frozen_at <= ?2",
-            &[self.scope.into(), cutoff.into()],
-        )
+        frozen::forget_until(self.db, self.scope, cutoff)
     }
 
     /// Forgets old proposals, which hold texts of facts: decided ones as long as versions are
@@ -225,13 +219,7 @@ impl<'a> KeptMemory<'a> {
 
     /// The earlier versions of a block's own text. A block has 50 of them at most.
     fn block_versions(&self, place: &RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
-        let sql = "SELECT version, written_at
-                     FROM cf_agents_block_versions
-                    WHERE scope = ?1
-                      AND key = ?2
-                    ORDER BY version";
-        let params: [SqlValue; 2] = [self.scope.into(), place.block.as_str().into()];
-        let versions: Vec<(i64, i64)> = load(self.db, sql, &params)?;
+        let versions = content::load_times(self.db, self.scope, &place.block)?;
         work.look(versions.len());
         let mut gone = Vec::new();
         for (version, next) in versions.iter().zip(versions.iter().skip(1)) {
@@ -245,14 +233,7 @@ impl<'a> KeptMemory<'a> {
             return Ok(true);
         }
         work.delete(gone.len() as i64, 0);
-        let [scope, key] = params;
-        self.db.run(
-            "DELETE FROM cf_agents_block_versions
-              WHERE scope = ?1
-                AND key = ?2
-                AND version IN (SELECT value FROM json_each(?3))",
-            &[scope, key, json::encode(&gone)?.into()],
-        )?;
+        content::delete_versions(self.db, self.scope, &place.block, &gone)?;
         forget_calls(
             self.db,
             self.scope,
@@ -270,13 +251,16 @@ impl<'a> KeptMemory<'a> {
         cutoff: i64,
         work: &mut StepWork,
     ) -> Result<bool> {
-        let sql = "SELECT key, version, written_at, content IS NULL
-                     FROM cf_agents_item_versions
-                    WHERE scope = +?1
-                      AND block = +?2
-                      AND key > +?3
-                    ORDER BY key, slot
-                    LIMIT ?4 + 0";
+        let sql = sql!(
+            "SELECT ",
+            PastRow::COLUMNS,
+            " FROM cf_agents_item_versions
+              WHERE scope = +?1
+                AND block = +?2
+                AND key > +?3
+              ORDER BY key, slot
+              LIMIT ?4 + 0"
+        );
         // At least one item whole, and one row more.
         let limit = work.page().max(MAX_ENTRY_VERSIONS + 1);
         let params: [SqlValue; 4] = [
@@ -341,19 +325,20 @@ impl<'a> KeptMemory<'a> {
         }
         work.delete(gone.len() as i64, 0);
         let numbers: Vec<i64> = gone.iter().map(|row| row.version).collect();
-        self.db.run(
-            "DELETE FROM cf_agents_item_versions
-              WHERE scope = ?1
-                AND block = ?2
-                AND key = ?3
-                AND version IN (SELECT value FROM json_each(?4))",
+        Delete::from(
+            ITEM_VERSIONS,
+            "scope = ?1
+             AND block = ?2
+             AND key = ?3
+             AND version IN (SELECT value FROM json_each(?4))",
             &[
                 self.scope.into(),
                 block.into(),
                 key.into(),
                 json::encode(&numbers)?.into(),
             ],
-        )?;
+        )
+        .run(self.db)?;
         forget_calls(
             self.db,
             self.scope,
@@ -384,22 +369,25 @@ impl<'a> KeptMemory<'a> {
     /// The remains of deleted entries and documents. The index leads to the oldest deletions; a
     /// block remembers 1,000 at most.
     fn deleted(&self, place: &RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
-        let sql = "SELECT key, version, written_at, 1
-                     FROM cf_agents_item_versions AS t INDEXED BY cf_agents_deleted_items
-                    WHERE scope = +?1
-                      AND block = +?2
-                      AND content IS NULL
-                      AND written_at <= +?3
-                      AND (?5 IS NULL
-                           OR NOT EXISTS (SELECT 1
-                                            FROM cf_agents_item_versions AS newer
-                                           WHERE newer.scope = t.scope
-                                             AND newer.block = t.block
-                                             AND newer.key = t.key
-                                             AND newer.version > t.version
-                                             AND newer.written_at <= ?5))
-                    ORDER BY written_at
-                    LIMIT ?4 + 0";
+        let sql = sql!(
+            "SELECT ",
+            PastRow::COLUMNS,
+            " FROM cf_agents_item_versions AS t INDEXED BY cf_agents_deleted_items
+              WHERE scope = +?1
+                AND block = +?2
+                AND content IS NULL
+                AND written_at <= +?3
+                AND (?5 IS NULL
+                     OR NOT EXISTS (SELECT 1
+                                      FROM cf_agents_item_versions AS newer
+                                     WHERE newer.scope = t.scope
+                                       AND newer.block = t.block
+                                       AND newer.key = t.key
+                                       AND newer.version > t.version
+                                       AND newer.written_at <= ?5))
+              ORDER BY written_at
+              LIMIT ?4 + 0"
+        );
         // A dry run has counted these as versions. A run has deleted them.
         let counted = match work.is_dry {
             true => self.cutoff(RunStage::ItemVersions, &place.block),
@@ -514,22 +502,13 @@ fn next_stage(place: &mut RunPlace) {
     place.key.clear();
 }
 
-/// An earlier version of an entry or a document, without its text.
-struct PastRow {
-    key: String,
-    version: i64,
-    written_at: i64,
+row! {
+    /// An earlier version of an entry or a document, without its text.
+    struct PastRow {
+        key: String = "key",
+        version: i64 = "version",
+        written_at: i64 = "written_at",
     /// Whether the version says that the item was deleted.
-    is_deletion: bool,
-}
-
-impl FromRow<'_> for PastRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            key: row.text(0)?.to_owned(),
-            version: row.integer(1)?,
-            written_at: row.integer(2)?,
-            is_deletion: row.integer(3)? == 1,
-        })
+        is_deletion: bool = "content IS NULL",
     }
 }

@@ -5,11 +5,12 @@ use super::work::StepWork;
 use serde_json::Value;
 
 use crate::delete::delete_session;
-use base::columns::{FromRow, find, find_value};
-use base::database::{Database, Row, find_row};
+use base::columns::{find, find_value};
+use base::database::{Database, find_row};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
+use base::row;
 use log::sessions::ACTIVE_AT;
 use store::erasing::ErasingDatabase;
 use store::retention::{Retention, RetentionRules, read_retention};
@@ -39,11 +40,6 @@ pub struct Thread {
 }
 
 impl KeptSession {
-    const COLUMNS: &str = "s.number, s.id, s.retention, s.pinned,
-        iif(json_valid(s.metadata), s.metadata ->> '$.langgraph', NULL),
-        iif(json_valid(s.metadata), s.metadata ->> '$.thread', NULL),
-        iif(json_valid(s.metadata), s.metadata ->> '$.namespace', NULL)";
-
     pub fn rules(&self, agents: RetentionRules) -> RetentionRules {
         match self.is_pinned {
             true => RetentionRules::default(),
@@ -52,21 +48,28 @@ impl KeptSession {
     }
 }
 
-impl FromRow<'_> for KeptSession {
-    fn from_row(row: &Row) -> Result<Self> {
-        let id = row.text(1)?;
-        let text = |column| row.find_text(column).map(str::to_owned);
-        let thread = match row.find_text(4) {
-            Some("checkpoints") => text(5)
-                .zip(text(6))
+row! {
+    for KeptSession {
+        number: i64 = "s.number",
+        id: &str = "s.id",
+        retention: Option<&str> = "s.retention",
+        is_pinned: bool = "s.pinned",
+        part: Option<&str> = "iif(json_valid(s.metadata), s.metadata ->> '$.langgraph', NULL)",
+        thread_id: Option<String> = "iif(json_valid(s.metadata), s.metadata ->> '$.thread', NULL)",
+        namespace: Option<String> = "iif(json_valid(s.metadata), s.metadata ->> '$.namespace', NULL)",
+    }
+    {
+        let thread = match part {
+            Some("checkpoints") => thread_id
+                .zip(namespace)
                 .map(|(id, namespace)| ThreadPart::Checkpoints(Thread { id, namespace })),
-            Some("writes") => text(5).map(ThreadPart::Writes),
+            Some("writes") => thread_id.map(ThreadPart::Writes),
             Some(_) | None => None,
         };
         Ok(Self {
-            number: row.integer(0)?,
-            own: read_retention(row.find_text(2), id)?,
-            is_pinned: row.integer(3)? == 1,
+            number,
+            own: read_retention(retention, id)?,
+            is_pinned,
             thread,
             id: Id::parse(id.to_owned()).map_err(Error::storage)?,
         })

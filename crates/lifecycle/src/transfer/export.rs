@@ -15,7 +15,7 @@ use super::lines::{
 };
 use super::memory::export::MemoryExport;
 use base::action::Action;
-use base::columns::{FromRow, find, load};
+use base::columns::{FromRow, find};
 use base::database::{Database, Row, SqlValue, find_row};
 use base::error::{Error, Result};
 use base::ids::Id;
@@ -26,6 +26,7 @@ use log::row::ShortRow;
 use log::tool::StoredTool;
 use messages::tree::overlays;
 use messages::tree::path::PathRow;
+use store::changes::load_stored;
 
 /// Room for a line's ids, times and field names, beside its bodies.
 const LINE_ROOM_BYTES: usize = 2 << 10;
@@ -416,26 +417,8 @@ impl Export {
         after_cursor: i64,
         page: &mut String,
     ) -> Result<Option<i64>> {
-        let params: [SqlValue; 4] = [
-            self.session_id.as_str().into(),
-            after_cursor.into(),
-            self.last.cursor.into(),
-            CHANGES_BATCH.into(),
-        ];
-        let rows: Vec<ChangeRow> = load(
-            db,
-            &format!(
-                "SELECT {}
-                   FROM cf_agents_changes
-                  WHERE session_id = ?1
-                    AND cursor > ?2
-                    AND cursor <= ?3
-                  ORDER BY cursor
-                  LIMIT ?4",
-                ChangeRow::COLUMNS
-            ),
-            &params,
-        )?;
+        let cursors = (after_cursor, self.last.cursor);
+        let rows = load_stored(db, &self.session_id, cursors, CHANGES_BATCH)?;
         let is_full = rows.len() as i64 == CHANGES_BATCH;
         let last_cursor = rows.last().map(|row| row.cursor).filter(|_| is_full);
         for row in rows {
@@ -490,28 +473,6 @@ impl<'r> FromRow<'r> for ExportedRow<'r> {
             parent_id: row.find_text(16),
             written_at: row.integer(17)?,
             has_content: row.integer(18)? == 1,
-        })
-    }
-}
-
-struct ChangeRow {
-    cursor: i64,
-    kind: String,
-    id: Option<String>,
-    changed_at: i64,
-}
-
-impl ChangeRow {
-    const COLUMNS: &str = "cursor, type, id, changed_at";
-}
-
-impl FromRow<'_> for ChangeRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            cursor: row.integer(0)?,
-            kind: row.text(1)?.to_owned(),
-            id: row.find_text(2).map(str::to_owned),
-            changed_at: row.integer(3)?,
         })
     }
 }

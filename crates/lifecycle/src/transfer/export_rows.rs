@@ -4,12 +4,11 @@ use super::lines::{
     FORMAT, FileTime, LineKind, SessionLine, SessionLineUsage, SettingsPart, count,
 };
 use super::memory::export::has_memory_sql;
-use base::columns::FromRow;
-use base::database::Row;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, Count};
 use base::tags::Tags;
+use base::{row, sql};
 use context::compaction::journal::read_journal;
 use context::compaction::settings::OwnSettings;
 use log::sessions::ACTIVE_AT;
@@ -18,55 +17,30 @@ use store::last_turns::{
 };
 use store::retention::{Retention, read_retention};
 
-pub(super) struct SessionRow {
-    pub(super) number: i64,
-    pub(super) agent_id: String,
-    pub(super) name: Option<String>,
-    pub(super) parent_session_id: Option<String>,
-    pub(super) metadata: Option<String>,
-    pub(super) created_at: i64,
-    pub(super) active_at: i64,
-    pub(super) input_tokens: i64,
-    pub(super) output_tokens: i64,
-    pub(super) cost: f64,
-    pub(super) cached_input_tokens: i64,
-    pub(super) retention: Option<String>,
-    pub(super) tags: Option<String>,
-    pub(super) is_pinned: bool,
-}
-
-impl SessionRow {
-    /// The columns of a session `s` with its last turn.
-    pub(super) fn columns() -> String {
-        format!(
-            "s.number, s.agent_id, s.name, s.parent_session_id, s.metadata, s.created_at, {ACTIVE_AT},
-             {USED_INPUT_TOKENS}, {USED_OUTPUT_TOKENS}, {USED_COST}, {USED_CACHED_TOKENS},
-             s.retention, s.pinned, s.tags"
-        )
+row! {
+    /// A session `s` with its last turn.
+    pub(super) struct SessionRow {
+        pub(super) number: i64 = "s.number",
+        pub(super) agent_id: String = "s.agent_id",
+        pub(super) name: Option<String> = "s.name",
+        pub(super) parent_session_id: Option<String> = "s.parent_session_id",
+        pub(super) metadata: Option<String> = "s.metadata",
+        pub(super) created_at: i64 = "s.created_at",
+        pub(super) active_at: i64 = ACTIVE_AT,
+        pub(super) input_tokens: i64 = USED_INPUT_TOKENS,
+        pub(super) output_tokens: i64 = USED_OUTPUT_TOKENS,
+        pub(super) cost: f64 = USED_COST,
+        pub(super) cached_input_tokens: i64 = USED_CACHED_TOKENS,
+        pub(super) retention: Option<String> = "s.retention",
+        pub(super) is_pinned: bool = "s.pinned",
+        pub(super) tags: Option<String> = "s.tags",
     }
 }
 
-impl FromRow<'_> for SessionRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        let text = |column: usize| row.find_text(column).map(str::to_owned);
-        Ok(Self {
-            number: row.integer(0)?,
-            agent_id: row.text(1)?.to_owned(),
-            name: text(2),
-            parent_session_id: text(3),
-            metadata: text(4),
-            created_at: row.integer(5)?,
-            active_at: row.integer(6)?,
-            input_tokens: row.integer(7)?,
-            output_tokens: row.integer(8)?,
-            cost: row.number(9)?,
-            cached_input_tokens: row.integer(10)?,
-            retention: text(11),
-            is_pinned: row.integer(12)? == 1,
-            tags: text(13),
-        })
-    }
-}
+/// SQL: the `seq` of the newest event of a session `s`; 0: the log is empty.
+const NEWEST_SEQ: &str = "coalesce((SELECT max(seq)
+                                      FROM cf_agents_events
+                                     WHERE session_id = s.id), 0)";
 
 /// All that the export of a session has to know before it begins.
 pub(super) struct HeadRow {
@@ -83,30 +57,50 @@ pub(super) struct HeadRow {
     pub(super) has_memory: bool,
 }
 
+row! {
+    for HeadRow() {
+        session: SessionRow = SessionRow::COLUMNS,
+        id: String = "s.id",
+        compaction: Option<String> = "s.compaction",
+        learned_seq: Option<i64> = "nullif(s.learned_seq, 0)",
+        seq_floor: i64 = "s.seq_floor",
+        newest_seq: i64 = NEWEST_SEQ,
+        last_cursor: i64 = "coalesce((SELECT max(cursor)
+                                        FROM cf_agents_changes
+                                       WHERE session_id = s.id), 0)",
+        chosen_leaf: Option<String> = sql!(
+            "(SELECT chosen.id
+                FROM cf_agents_events AS chosen
+               WHERE chosen.session_id = s.id
+                 AND chosen.seq = s.leaf_seq
+                 AND s.leaf_chosen_at >= ",
+            NEWEST_SEQ,
+            ")"
+        ),
+        has_summaries: bool = "EXISTS (SELECT 1
+                                         FROM cf_agents_compactions
+                                        WHERE session_id = s.id)",
+        has_memory: bool = has_memory_sql("s.id"),
+    }
+    Ok(Self {
+        session,
+        id: Id::parse(id).map_err(Error::storage)?,
+        compaction,
+        learned_seq,
+        seq_floor,
+        newest_seq,
+        last_cursor,
+        chosen_leaf,
+        has_summaries,
+        has_memory,
+    })
+}
+
 impl HeadRow {
     /// The statement, for the sessions of `from`.
     pub(super) fn select(from: &str) -> String {
-        let newest = "coalesce((SELECT max(seq)
-                                  FROM cf_agents_events
-                                 WHERE session_id = s.id), 0)";
-        format!(
-            "SELECT {}, s.id, s.compaction, nullif(s.learned_seq, 0), s.seq_floor, {newest},
-                    coalesce((SELECT max(cursor)
-                                FROM cf_agents_changes
-                               WHERE session_id = s.id), 0),
-                    (SELECT chosen.id
-                       FROM cf_agents_events AS chosen
-                      WHERE chosen.session_id = s.id
-                        AND chosen.seq = s.leaf_seq
-                        AND s.leaf_chosen_at >= {newest}),
-                    EXISTS (SELECT 1
-                              FROM cf_agents_compactions
-                             WHERE session_id = s.id),
-                    {}
-               FROM {from} AS s {JOIN_LAST_TURN}",
-            SessionRow::columns(),
-            has_memory_sql("s.id"),
-        )
+        let columns = Self::columns();
+        format!("SELECT {columns} FROM {from} AS s {JOIN_LAST_TURN}")
     }
 
     /// The session's line.
@@ -149,24 +143,6 @@ impl HeadRow {
                 .filter(|own| *own != Retention::default()),
             pinned: Some(row.is_pinned).filter(|is_pinned| *is_pinned),
             learned_seq: self.learned_seq.map(Count),
-        })
-    }
-}
-
-impl FromRow<'_> for HeadRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        let text = |column: usize| row.find_text(column).map(str::to_owned);
-        Ok(Self {
-            session: row.read()?,
-            id: Id::parse(row.text(14)?.to_owned()).map_err(Error::storage)?,
-            compaction: text(15),
-            learned_seq: row.find_integer(16),
-            seq_floor: row.integer(17)?,
-            newest_seq: row.integer(18)?,
-            last_cursor: row.integer(19)?,
-            chosen_leaf: text(20),
-            has_summaries: row.integer(21)? == 1,
-            has_memory: row.integer(22)? == 1,
         })
     }
 }

@@ -2,12 +2,13 @@
 
 use super::finding::{Finding, FindingCode, FindingPlace};
 use crate::table_pages::{OwnRows, PageRange, PageRoom, TableRows};
-use base::columns::{FromRow, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::load;
+use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
 use base::numbers::{BEYOND_PLACES, CURSORS_A_SEQ, MAX_SEQ, place_sql};
+use base::row;
 use memory::number_range::{OWN_NUMBERS, RANGE};
 
 /// The most rows that one statement checks.
@@ -79,12 +80,16 @@ struct BrokenRow {
     broken: String,
 }
 
-impl FromRow<'_> for BrokenRow {
-    fn from_row(row: &Row) -> Result<Self> {
+row! {
+    for BrokenRow(place: &str, broken: &str) {
+        place: &str = place,
+        broken: String = broken,
+    }
+    {
         let unread = |_| Error::storage("the place of a damaged row can't be read");
         Ok(Self {
-            place: json::decode(row.text(0)?).map_err(unread)?,
-            broken: row.text(1)?.to_owned(),
+            place: json::decode(place).map_err(unread)?,
+            broken,
         })
     }
 }
@@ -158,13 +163,13 @@ impl Check {
     ) -> Result<Vec<Finding>> {
         let broken = self.broken(indexed_from);
         let sql = format!(
-            "SELECT {place}, {broken}
+            "SELECT {columns}
                FROM {table} AS t
               WHERE {range}
                 AND {broken} <> ','
               ORDER BY {order}
               LIMIT {PAGE_ROWS}",
-            place = self.place,
+            columns = BrokenRow::columns(self.place, &broken),
             table = self.table,
             range = range.condition,
             order = range.order,

@@ -6,10 +6,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::finding::{Finding, FindingCode, FindingPlace};
 use crate::table_pages::PageRange;
-use base::columns::{FromRow, find_value, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find_value, load};
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
+use base::row;
 use messages::tree::path::lies_on_path;
 
 const MEDIA: &str = "cf_agents_media";
@@ -64,26 +65,13 @@ fn hash_media(db: &dyn Database, session_id: &str, hash: &str) -> Result<String>
     Ok(URL_SAFE_NO_PAD.encode(digest.finalize()))
 }
 
-/// A summary's range.
-struct OverlayRange {
-    session_id: String,
-    id: String,
-    from_seq: i64,
-    to_seq: i64,
-}
-
-impl OverlayRange {
-    const COLUMNS: &str = "t.session_id, t.id, t.from_seq, t.to_seq";
-}
-
-impl FromRow<'_> for OverlayRange {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            session_id: row.text(0)?.to_owned(),
-            id: row.text(1)?.to_owned(),
-            from_seq: row.integer(2)?,
-            to_seq: row.integer(3)?,
-        })
+row! {
+    /// A summary's range.
+    struct OverlayRange {
+        session_id: String = "t.session_id",
+        id: String = "t.id",
+        from_seq: i64 = "t.from_seq",
+        to_seq: i64 = "t.to_seq",
     }
 }
 

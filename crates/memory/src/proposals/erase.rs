@@ -3,14 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use super::rows::{StoredProposal, update};
+use super::rows::{StoredProposal, delete, update};
 use super::{ChangeStatus, MemoryChange};
 use base::columns::{find, load_values};
-use base::database::{Database, SqlValue};
+use base::database::SqlValue;
 use base::error::Result;
 use base::ids::Id;
 use base::json;
-use store::erasing::{ErasingDatabase, overwritten};
+use store::erasing::{ErasingDatabase, Overwrite};
+use store::text_tables::PROPOSALS;
 
 const TABLE: &str = "cf_agents_proposals";
 
@@ -93,16 +94,15 @@ fn erase_where(
         proposal.changes = changes;
         let is_empty = |change: &MemoryChange| change.status == ChangeStatus::Erased;
         if proposal.changes.iter().all(is_empty) {
-            let sql = format!("DELETE FROM {TABLE} WHERE number = ?1");
-            db.run(&sql, &[number.into()])?;
+            delete(db, number)?;
         } else if is_changed {
-            db.touch(TABLE);
             db.count(|erased| erased.proposals += 1);
-            let sql = format!(
-                "UPDATE {TABLE} SET {} WHERE number = ?1",
-                overwritten("changes")
-            );
-            db.run(&sql, &[number.into()])?;
+            db.overwrite(&Overwrite {
+                table: PROPOSALS,
+                columns: &["changes"],
+                condition: "number = ?1",
+                params: &[number.into()],
+            })?;
             update(db, &proposal)?;
         }
     }

@@ -8,11 +8,13 @@ use super::{
 use crate::Memory;
 use crate::told::ToldChange;
 use crate::writer::MemoryWriter;
-use base::columns::{FromRow, find, find_value, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find, find_value, load};
+use base::database::{Database, Delete, SqlValue};
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json;
+use base::row;
+use store::text_tables::PROPOSALS;
 
 /// How many proposals that are decided are kept. The oldest are forgotten; what they wrote
 /// stays.
@@ -37,8 +39,6 @@ pub struct StoredProposal {
 }
 
 impl StoredProposal {
-    pub const COLUMNS: &str = "number, session_id, kind, label, note, changes";
-
     pub fn place(&self) -> Result<ProposalPlace> {
         let session_id = match self.session_id.as_str() {
             "" => None,
@@ -92,17 +92,24 @@ impl StoredProposal {
     }
 }
 
-impl FromRow<'_> for StoredProposal {
-    fn from_row(row: &Row) -> Result<Self> {
-        let number = row.integer(0)?;
+row! {
+    pub for StoredProposal {
+        number: i64 = "number",
+        session_id: String = "session_id",
+        kind: &str = "kind",
+        label: String = "label",
+        note: &str = "note",
+        changes: &str = "changes",
+    }
+    {
         let damaged = || Error::corrupt_row(&number.to_string(), "proposal");
         Ok(Self {
             number,
-            session_id: row.text(1)?.to_owned(),
-            kind: ProposalKind::parse(row.text(2)?).ok_or_else(damaged)?,
-            label: row.text(3)?.to_owned(),
-            note: json::decode(row.text(4)?).map_err(|_| damaged())?,
-            changes: json::decode(row.text(5)?).map_err(|_| damaged())?,
+            session_id,
+            kind: ProposalKind::parse(kind).ok_or_else(damaged)?,
+            label,
+            note: json::decode(note).map_err(|_| damaged())?,
+            changes: json::decode(changes).map_err(|_| damaged())?,
         })
     }
 }
@@ -154,32 +161,41 @@ pub fn update(db: &dyn Database, proposal: &StoredProposal) -> Result<()> {
     )
 }
 
+/// Deletes a proposal; `false`: there is none of this number. Part of a transaction.
+pub fn delete(db: &dyn Database, number: i64) -> Result<bool> {
+    Ok(Delete::from(PROPOSALS, "number = ?1", &[number.into()]).run(db)? > 0)
+}
+
 /// Forgets the oldest decided proposal that is one too many.
 fn forget_old(db: &dyn Database) -> Result<()> {
-    db.run(
-        "DELETE FROM cf_agents_proposals
-          WHERE number IN (SELECT number
-                             FROM cf_agents_proposals
-                            WHERE status <> 'pending'
-                            ORDER BY number DESC
-                            LIMIT 10 OFFSET ?1)",
+    Delete::from(
+        PROPOSALS,
+        "number IN (SELECT number
+                      FROM cf_agents_proposals
+                     WHERE status <> 'pending'
+                     ORDER BY number DESC
+                     LIMIT 10 OFFSET ?1)",
         &[MAX_DECIDED.into()],
     )
+    .run(db)?;
+    Ok(())
 }
 
 /// Forgets proposals that were made before this time, 500 at most. A proposal's number is
 /// the time when it was made.
 pub fn forget_before(db: &dyn Database, time_ms: i64, keeps_pending: bool) -> Result<()> {
-    db.run(
-        "DELETE FROM cf_agents_proposals
-          WHERE number IN (SELECT number
-                             FROM cf_agents_proposals
-                            WHERE number <= ?1
-                              AND (?2 = 0 OR status <> 'pending')
-                            ORDER BY number
-                            LIMIT 500)",
+    Delete::from(
+        PROPOSALS,
+        "number IN (SELECT number
+                      FROM cf_agents_proposals
+                     WHERE number <= ?1
+                       AND (?2 = 0 OR status <> 'pending')
+                     ORDER BY number
+                     LIMIT 500)",
         &[time_ms.into(), keeps_pending.into()],
     )
+    .run(db)?;
+    Ok(())
 }
 
 /// Refuses another proposal while as many wait as may wait.

@@ -68,6 +68,10 @@ pub fn load_context_documents(db: &dyn Database, session_id: &Id) -> Result<Vec<
 const INSERT: &str =
     "INSERT INTO cf_agents_loaded_skills (session_id, block, key, label, content, loaded_at)";
 
+/// SQL: whether the session `?1` has loaded a document.
+pub const HAS_LOADED: &str =
+    "EXISTS (SELECT 1 FROM cf_agents_loaded_skills WHERE session_id = +?1)";
+
 /// Puts a document into a session's context; `false`: it is already there, unchanged.
 pub fn load(
     db: &dyn Database,

@@ -15,11 +15,13 @@ use crate::skills::skill::Skill;
 use crate::told::ToldChange;
 use crate::validity::Validity;
 use crate::writer::MemoryWriter;
-use base::columns::{FromRow, find, find_value, load};
-use base::database::{Database, MAX_VALUE_BYTES, Row, SqlValue, atomically};
+use base::columns::{find, find_value, load};
+use base::database::{Database, Delete, MAX_VALUE_BYTES, SqlValue, atomically};
 use base::error::{Error, Result};
 use base::filter::{Filter, FilteredColumns};
 use base::json;
+use base::row;
+use store::text_tables::{SKILL_LISTINGS, SKILLS};
 
 /// The most documents of one block.
 pub const MAX_SKILLS: usize = 1_000;
@@ -54,21 +56,23 @@ pub fn load_skills(
     load(db, &sql, &params)
 }
 
-impl Skill {
-    const COLUMNS: &str = "key, description, octet_length(content), updated_at, note";
-}
-
-impl FromRow<'_> for Skill {
-    fn from_row(row: &Row) -> Result<Self> {
-        let key = row.text(0)?;
+row! {
+    for Skill {
+        key: &str = "key",
+        description: Option<String> = "description",
+        bytes: Option<i64> = "octet_length(content)",
+        updated_at: Option<i64> = "updated_at",
+        note: Option<&str> = "note",
+    }
+    {
         let skill = Self {
             key: key.to_owned(),
-            description: row.find_text(1).map(str::to_owned),
-            bytes: row.find_integer(2),
-            updated_at: row.find_integer(3),
+            description,
+            bytes,
+            updated_at,
             ..Self::default()
         };
-        Ok(skill.noted(&ItemNote::read(row.find_text(4), key)?))
+        Ok(skill.noted(&ItemNote::read(note, key)?))
     }
 }
 
@@ -101,8 +105,6 @@ struct SkillRow {
 }
 
 impl SkillRow {
-    const COLUMNS: &str = "description, content, updated_at, note, key";
-
     /// Whether a write changes nothing. The source of the text is compared only if the writer says
     /// it.
     fn is_same(
@@ -133,15 +135,20 @@ impl SkillRow {
     }
 }
 
-impl FromRow<'_> for SkillRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            description: row.find_text(0).map(str::to_owned),
-            content: row.text(1)?.to_owned(),
-            updated_at: row.integer(2)?,
-            note: ItemNote::read(row.find_text(3), row.text(4)?)?,
-        })
+row! {
+    for SkillRow {
+        description: Option<String> = "description",
+        content: String = "content",
+        updated_at: i64 = "updated_at",
+        note: Option<&str> = "note",
+        key: &str = "key",
     }
+    Ok(Self {
+        description,
+        content,
+        updated_at,
+        note: ItemNote::read(note, key)?,
+    })
 }
 
 fn find_skill_row(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<SkillRow>> {
@@ -301,13 +308,14 @@ pub fn delete_skill(
         insert_deletion(db, &item, MAX_SKILL_VERSIONS, deletion)?;
         ToldChange::of_deletion(block, key, Some(version)).tell(memory, writer)?;
         let [scope, label] = place(block);
-        db.run(
-            "DELETE FROM cf_agents_skills
-              WHERE scope = ?1
-                AND block = ?2
-                AND key = ?3",
+        Delete::from(
+            SKILLS,
+            "scope = ?1
+             AND block = ?2
+             AND key = ?3",
             &[scope, label, key.into()],
-        )?;
+        )
+        .run(db)?;
         ItemDeleted::with_versions(db, &item)
     })
 }
@@ -361,10 +369,12 @@ pub fn write_listing(
 
 pub fn forget_listing(db: &dyn Database, block: &Definition) -> Result<()> {
     let [scope, label] = place(block);
-    db.run(
-        "DELETE FROM cf_agents_skill_listings
-          WHERE scope = ?1
-            AND block = ?2",
+    Delete::from(
+        SKILL_LISTINGS,
+        "scope = ?1
+         AND block = ?2",
         &[scope, label],
     )
+    .run(db)?;
+    Ok(())
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::overlay_writes::splice;
 use base::columns::{FromRow, load};
-use base::database::{Database, Row, SqlValue};
+use base::database::{Database, Delete, Row, SqlValue};
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
@@ -18,6 +18,7 @@ use log::slices::delete_slices;
 use log::tip::LogTip;
 use search::index;
 use store::last_turns;
+use store::text_tables::EVENTS;
 
 /// The events that a deletion removed, and the events and overlays that it moved.
 #[derive(Default)]
@@ -99,12 +100,13 @@ pub fn delete_seqs(
         .iter()
         .filter_map(|gone| Some((gone.link.seq, gone.media.as_deref()?)))
         .collect();
-    db.run(
-        "DELETE FROM cf_agents_events
-          WHERE session_id = ?1
-            AND seq IN (SELECT value FROM json_each(?2))",
+    Delete::from(
+        EVENTS,
+        "session_id = ?1
+         AND seq IN (SELECT value FROM json_each(?2))",
         &[here.clone(), list],
-    )?;
+    )
+    .run(db)?;
     delete_slices(db, session_id, seqs)?;
     media::forget(db, session_id, &uses, &[])?;
     if let Some(place) = index::find_place(db, session_id.as_str())? {

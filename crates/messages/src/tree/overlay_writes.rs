@@ -6,13 +6,14 @@ use std::collections::HashMap;
 
 use super::overlays::{EventRange, MAX_OVERLAYS, MAX_SUMMARY_BYTES, Overlay};
 use super::path::{PathRow, PathSegment, WalkStep, is_on_path, lies_on_path, surviving, walk_path};
-use base::columns::{FromRow, find, find_value, load};
-use base::database::{Database, Row, SqlValue, find_row};
+use base::columns::{FromRow, find_value, load};
+use base::database::{Database, Delete, Row, SqlValue, find_row};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
 use log::find::find_seqs;
+use store::text_tables::COMPACTIONS;
 
 const INSERT: &str = "
     INSERT INTO cf_agents_compactions
@@ -230,14 +231,9 @@ pub fn copy(
 /// Deletes an overlay and returns the events that it covered. `None`: no overlay has this
 /// id.
 pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<EventRange>> {
-    find(
-        db,
-        "DELETE FROM cf_agents_compactions
-          WHERE session_id = ?1
-            AND id = ?2
-      RETURNING from_seq, to_seq, above_seq",
-        &[session_id.as_str().into(), id.as_str().into()],
-    )
+    let params = [session_id.as_str().into(), id.as_str().into()];
+    let deletion = Delete::from(COMPACTIONS, "session_id = ?1 AND id = ?2", &params);
+    Ok(deletion.load(db, "from_seq, to_seq, above_seq")?.pop())
 }
 
 /// An overlay that a wider one made needless.
@@ -264,24 +260,22 @@ pub fn prune_nested(
     range: EventRange,
     kept: i64,
 ) -> Result<Vec<PrunedOverlay>> {
-    load(
-        db,
-        "DELETE FROM cf_agents_compactions
-          WHERE session_id = ?1
-            AND id IN (SELECT id
-                         FROM cf_agents_compactions AS c
-                        WHERE session_id = ?1
-                          AND to_seq < ?3
-                          AND from_seq >= ?2
-                          AND NOT EXISTS (SELECT 1
-                                            FROM cf_agents_events AS branch
-                                           WHERE branch.session_id = ?1
-                                             AND branch.is_branch = 1
-                                             AND branch.parent_seq >= c.to_seq
-                                             AND branch.parent_seq < ?3)
-                        ORDER BY to_seq DESC
-                        LIMIT -1 OFFSET ?4)
-      RETURNING from_seq, to_seq, above_seq, id",
+    Delete::from(
+        COMPACTIONS,
+        "session_id = ?1
+         AND id IN (SELECT id
+                      FROM cf_agents_compactions AS c
+                     WHERE session_id = ?1
+                       AND to_seq < ?3
+                       AND from_seq >= ?2
+                       AND NOT EXISTS (SELECT 1
+                                         FROM cf_agents_events AS branch
+                                        WHERE branch.session_id = ?1
+                                          AND branch.is_branch = 1
+                                          AND branch.parent_seq >= c.to_seq
+                                          AND branch.parent_seq < ?3)
+                     ORDER BY to_seq DESC
+                     LIMIT -1 OFFSET ?4)",
         &[
             session_id.as_str().into(),
             range.from_seq.into(),
@@ -289,6 +283,7 @@ pub fn prune_nested(
             kept.into(),
         ],
     )
+    .load(db, "from_seq, to_seq, above_seq, id")
 }
 
 /// Mends the overlays after events were deleted. `parents` maps each deleted event to

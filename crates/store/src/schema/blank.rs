@@ -10,7 +10,9 @@ use std::cell::Cell;
 
 use super::create;
 use base::columns::find_value;
-use base::database::{Database, Row, SqlText, SqlValue, TextAndRow, Writes, atomically};
+use base::database::{
+    Database, Delete, DeletedRows, Row, SqlText, SqlValue, TextAndRow, Writes, atomically,
+};
 use base::error::Result;
 use base::host::Host;
 
@@ -71,6 +73,16 @@ impl Database for BlankDatabase<'_> {
             true => Ok(Vec::new()),
             false => self.db.rows(sql, params),
         }
+    }
+
+    fn change(&self, sql: &str, params: &[SqlValue]) -> Result<i64> {
+        self.make()?;
+        self.db.change(sql, params)
+    }
+
+    fn delete(&self, delete: &Delete<'_>) -> Result<DeletedRows> {
+        self.make()?;
+        self.db.delete(delete)
     }
 
     fn find_text_and_row(&self, sql: &str, params: &[SqlValue]) -> Result<Option<TextAndRow>> {

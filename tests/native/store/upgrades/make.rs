@@ -24,6 +24,7 @@ use chat::run::early;
 use chat::run::running_turns::ClientReply;
 use chat::run::take_up::take_up_some;
 use store::schema;
+use store::testing::guarded_tables;
 use store::usage_days::DAY_MS;
 
 /// The documents' tables, which an object starts with.
@@ -94,6 +95,7 @@ pub fn make(is_searched: bool) -> Alice {
     db.run(DOCUMENTS_DDL, &[]).unwrap();
     db.run(DOCUMENTS_ROWS, &[]).unwrap();
     schema::migrate(&db, &FixedHost::default()).unwrap();
+    db.guard(guarded_tables());
     let mut alice = Alice {
         db,
         outbound: outbound(),
@@ -592,7 +594,7 @@ fn import_half(alice: &Alice) {
 /// the index for its words, and two parts of the picture.
 fn put_long_rows(alice: &Alice, is_searched: bool) {
     let run = |sql: &str| {
-        alice.db.run(sql, &[]).unwrap();
+        alice.db.by_hand(|| alice.db.run(sql, &[])).unwrap();
     };
     run("INSERT INTO cf_agents_slices (session_id, seq, field, part, text)
          SELECT session_id, seq, 'message', 0, substr(message, 1, 20) FROM cf_agents_events WHERE id = 'long'");

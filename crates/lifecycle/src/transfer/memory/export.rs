@@ -14,14 +14,15 @@ use super::lines::{
 };
 use super::{LineCounter, can_hold};
 use crate::transfer::PAGE_BYTES;
-use base::columns::{FromRow, find};
 use base::database::{Database, Row, SqlValue};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
+use base::row;
 use memory::content::WrittenBy;
 use memory::definition::TokenBudget;
 use memory::definitions::{DefinedBlock, MAX_BLOCKS, load_rows_after};
+use memory::frozen::{PromptRow, find_row};
 use memory::item_note::ItemNote;
 use memory::kind::BlockKind;
 use memory::label::Label;
@@ -160,7 +161,7 @@ impl MemoryExport {
             line,
         } = table;
         let sql = format!(
-            "SELECT {keys}, {columns}
+            "SELECT {columns}
                FROM {name}
               WHERE {owner} = ?1
                 AND ({keys}) > ({})
@@ -192,7 +193,7 @@ impl MemoryExport {
             }
         }
         let has_more = added < rows.len() || rows.len() as i64 == *batch;
-        let last: Option<LastRow> = last.filter(|_| has_more).map(Row::read).transpose()?;
+        let last: Option<LastRow> = last.filter(|_| has_more).map(LastRow::read).transpose()?;
         Ok(last.map(|last| last.with_slots(has_slots(keys))))
     }
 
@@ -212,19 +213,15 @@ impl MemoryExport {
 }
 
 fn add_prompt(db: &dyn Database, scope: &str, page: &mut String) -> Result<()> {
-    let sql = "SELECT prompt, sections, frozen_at
-                 FROM cf_agents_prompts
-                WHERE scope = ?1";
-    let row: Option<(String, String, i64)> = find(db, sql, &[scope.into()])?;
-    let Some((prompt, sections, frozen_at)) = row else {
+    let Some(PromptRow { frozen, sections }) = find_row(db, scope)? else {
         return Ok(());
     };
     page.push_str(&render(&PromptLine {
         line: LineKind::Prompt,
-        prompt,
+        prompt: frozen.prompt,
         sections: json::decode(&sections)
             .map_err(|_| Error::corrupt_row(scope, "frozen prompt"))?,
-        frozen_at: FileTime::of(frozen_at),
+        frozen_at: FileTime::of(frozen.frozen_at),
     })?);
     Ok(())
 }
@@ -236,7 +233,7 @@ struct ExportedTable {
     owner: &'static str,
     /// The columns of [`LastRow`].
     keys: &'static str,
-    /// The columns that follow the keys.
+    /// All columns. The keys come first.
     columns: &'static str,
     /// Rows per statement.
     batch: i64,
@@ -334,6 +331,16 @@ struct LastRow {
 }
 
 impl LastRow {
+    /// Reads the columns that every table begins with. Without a slot, the third is another one.
+    fn read(row: &Row) -> Result<Self> {
+        let (block, key, slot): (String, SqlValue, Option<i64>) = row.read()?;
+        Ok(Self {
+            block,
+            key,
+            slot: slot.unwrap_or(-1),
+        })
+    }
+
     /// Before every row: no block's key is empty.
     fn start() -> Self {
         Self {
@@ -343,111 +350,118 @@ impl LastRow {
         }
     }
 
-    /// Without slots, the third column is another one.
+    /// Without slots, the row has none.
     fn with_slots(self, has_slots: bool) -> Self {
         let slot = if has_slots { self.slot } else { -1 };
         Self { slot, ..self }
     }
 }
 
-impl FromRow<'_> for LastRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            block: row.text(0)?.to_owned(),
-            key: match row.find_integer(1) {
-                Some(version) => version.into(),
-                None => row.text(1)?.into(),
-            },
-            slot: row.find_integer(2).unwrap_or(-1),
-        })
+row! {
+    for VersionLine {
+        block: String = "key",
+        version: i64 = "version",
+        content: String = "content",
+        written_by: &str = "written_by",
+        session_id: Option<String> = "session_id",
+        turn_id: Option<String> = "turn_id",
+        reason: Option<String> = "reason",
+        written_at: i64 = "written_at",
+        event_id: Option<String> = "event_id",
+        source: Option<&str> = "source",
     }
-}
-
-impl VersionLine {
-    /// The columns after the block's key and the version.
-    const COLUMNS: &str =
-        "content, written_by, session_id, turn_id, reason, written_at, event_id, source";
-}
-
-impl FromRow<'_> for VersionLine {
-    fn from_row(row: &Row) -> Result<Self> {
-        let id = |column| Id::parse(row.find_text(column)?.to_owned()).ok();
+    {
+        let id = |id: Option<String>| Id::parse(id?).ok();
         Ok(Self {
             line: LineKind::Version,
-            block: BlockKey(row.text(0)?.to_owned()),
-            version: count(row.integer(1)?),
-            content: row.text(2)?.to_owned(),
-            written_by: WrittenBy::parse(row.text(3)?),
-            session_id: id(4),
-            turn_id: id(5),
-            reason: row.find_text(6).map(str::to_owned),
-            written_at: FileTime::of(row.integer(7)?),
-            event_id: id(8),
-            source: row.find_text(9).and_then(Origin::parse),
+            block: BlockKey(block),
+            version: count(version),
+            content,
+            written_by: WrittenBy::parse(written_by),
+            session_id: id(session_id),
+            turn_id: id(turn_id),
+            reason,
+            written_at: FileTime::of(written_at),
+            event_id: id(event_id),
+            source: source.and_then(Origin::parse),
         })
     }
 }
 
-impl EntryLine {
-    /// The columns after the block's key and the entry's.
-    const COLUMNS: &str = "title, content, created_at, updated_at, note";
-}
-
-impl FromRow<'_> for EntryLine {
-    fn from_row(row: &Row) -> Result<Self> {
+row! {
+    for EntryLine {
+        block: String = "block",
+        key: String = "key",
+        title: Option<String> = "title",
+        content: String = "content",
+        created_at: i64 = "created_at",
+        updated_at: i64 = "updated_at",
+        note: Option<&str> = "note",
+    }
+    {
+        let note = match note {
+            Some(note) => Some(ItemNote::read(Some(note), &key)?),
+            None => None,
+        };
         Ok(Self {
             line: LineKind::Entry,
-            block: BlockKey(row.text(0)?.to_owned()),
-            key: row.text(1)?.to_owned(),
-            title: row.find_text(2).map(str::to_owned),
-            content: row.text(3)?.to_owned(),
-            created_at: FileTime::of(row.integer(4)?),
-            updated_at: FileTime::of(row.integer(5)?),
-            note: match row.find_text(6) {
-                Some(note) => Some(ItemNote::read(Some(note), row.text(1)?)?),
-                None => None,
-            },
+            block: BlockKey(block),
+            key,
+            title,
+            content,
+            created_at: FileTime::of(created_at),
+            updated_at: FileTime::of(updated_at),
+            note,
         })
     }
 }
 
-impl SkillLine {
-    /// The columns after the block's key and the document's.
-    const COLUMNS: &str = "description, content, updated_at, note";
-}
-
-impl FromRow<'_> for SkillLine {
-    fn from_row(row: &Row) -> Result<Self> {
+row! {
+    for SkillLine {
+        block: String = "block",
+        key: String = "key",
+        description: Option<String> = "description",
+        content: String = "content",
+        updated_at: i64 = "updated_at",
+        note: Option<&str> = "note",
+    }
+    {
+        let note = match note {
+            Some(note) => Some(ItemNote::read(Some(note), &key)?),
+            None => None,
+        };
         Ok(Self {
             line: LineKind::Skill,
-            block: BlockKey(row.text(0)?.to_owned()),
-            key: row.text(1)?.to_owned(),
-            description: row.find_text(2).map(str::to_owned),
-            content: row.text(3)?.to_owned(),
-            updated_at: FileTime::of(row.integer(4)?),
-            note: match row.find_text(5) {
-                Some(note) => Some(ItemNote::read(Some(note), row.text(1)?)?),
-                None => None,
-            },
+            block: BlockKey(block),
+            key,
+            description,
+            content,
+            updated_at: FileTime::of(updated_at),
+            note,
         })
     }
 }
 
-impl PastLine {
-    /// The columns after the block's key, the item's and the slot.
-    const COLUMNS: &str = "title, content, note, written_at";
-}
-
-impl FromRow<'_> for PastLine {
-    fn from_row(row: &Row) -> Result<Self> {
+row! {
+    for PastLine {
+        block: String = "block",
+        key: String = "key",
+        _slot: i64 = "slot",
+        title: Option<String> = "title",
+        content: Option<String> = "content",
+        note: Option<&str> = "note",
+        written_at: i64 = "written_at",
+    }
+    {
+        let note = ItemNote::read(note, &key)?;
         Ok(Self {
             line: LineKind::Past,
-            block: BlockKey(row.text(0)?.to_owned()),
-            key: row.text(1)?.to_owned(),
-            title: row.find_text(3).map(str::to_owned),
-            content: row.find_text(4).map(str::to_owned),
-            note: ItemNote::read(row.find_text(5), row.text(1)?)?,
-            written_at: FileTime::of(row.integer(6)?),
+            block: BlockKey(block),
+            key,
+            title,
+            content,
+            note,
+            written_at: FileTime::of(written_at),
         })
     }
 }
@@ -461,9 +475,6 @@ struct ExportedDocument {
 }
 
 impl ExportedDocument {
-    /// The columns after the block's key and the document's.
-    const COLUMNS: &str = "label, content, loaded_at";
-
     fn render(self, scope: &str) -> Result<String> {
         let damaged = |_| Error::corrupt_row(scope, "loaded documents");
         render(&LoadedLine {
@@ -476,13 +487,18 @@ impl ExportedDocument {
     }
 }
 
-impl FromRow<'_> for ExportedDocument {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            key: row.text(1)?.to_owned(),
-            label: row.text(2)?.to_owned(),
-            content: row.find_text(3).map(str::to_owned),
-            loaded_at: row.integer(4)?,
-        })
+row! {
+    for ExportedDocument {
+        _block: &str = "block",
+        key: String = "key",
+        label: String = "label",
+        content: Option<String> = "content",
+        loaded_at: i64 = "loaded_at",
     }
+    Ok(Self {
+        key,
+        label,
+        content,
+        loaded_at,
+    })
 }

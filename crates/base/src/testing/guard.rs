@@ -1,0 +1,180 @@
+//! Refuses statements that delete or replace user text in another way than by `base::database::Delete`.
+//!
+//! SQLite itself decides what a statement does. Its authorizer sees each table that a statement
+//! deletes from, also a virtual one. Temporary triggers see each deleted row, also one that
+//! `INSERT OR REPLACE` removes, and the texts of a row before and after an update.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::functions::FunctionFlags;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::{Connection, Error};
+
+/// A table whose rows contain user text.
+#[derive(Clone, Copy, Debug)]
+pub struct GuardedTable {
+    pub name: &'static str,
+    /// The columns with the text.
+    pub texts: &'static [&'static str],
+    /// A virtual table has no triggers.
+    pub is_virtual: bool,
+}
+
+thread_local! {
+    static ERASING: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While this lives, this thread erases: each text is overwritten before its row is deleted or
+/// gets another text.
+pub struct ErasingMark(());
+
+impl ErasingMark {
+    #[expect(
+        clippy::new_without_default,
+        reason = "making one has an effect until it is dropped"
+    )]
+    pub fn new() -> Self {
+        ERASING.set(ERASING.get() + 1);
+        Self(())
+    }
+}
+
+impl Drop for ErasingMark {
+    fn drop(&mut self) {
+        ERASING.set(ERASING.get() - 1);
+    }
+}
+
+/// What the hooks of one connection know.
+#[derive(Default)]
+pub struct Guard {
+    /// Set while a deletion runs that is allowed.
+    may_delete: AtomicBool,
+    /// Set when tables were made, dropped or renamed. A table's triggers go with it.
+    is_stale: AtomicBool,
+    tables: Mutex<&'static [GuardedTable]>,
+    dropped: Mutex<String>,
+}
+
+impl Guard {
+    fn tables(&self) -> &'static [GuardedTable] {
+        *self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_guarded(&self, name: &str) -> bool {
+        self.tables().iter().any(|table| table.name == name)
+    }
+
+    /// Runs `work`, which may delete user text.
+    pub fn allow<T>(&self, work: impl FnOnce() -> T) -> T {
+        let was_allowed = self.may_delete.swap(true, Ordering::Relaxed);
+        let outcome = work();
+        self.may_delete.store(was_allowed, Ordering::Relaxed);
+        outcome
+    }
+
+    /// Whether a statement may do this.
+    pub fn authorize(&self, context: &AuthContext<'_>) -> Authorization {
+        match context.action {
+            AuthAction::DropTable { table_name } | AuthAction::DropVtable { table_name, .. } => {
+                let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+                table_name.clone_into(&mut dropped);
+                self.is_stale.store(true, Ordering::Relaxed);
+            }
+            AuthAction::CreateTable { .. } | AuthAction::AlterTable { .. } => {
+                self.is_stale.store(true, Ordering::Relaxed);
+            }
+            AuthAction::Delete { table_name } if self.is_guarded(table_name) => {
+                let dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+                let is_allowed = self.may_delete.load(Ordering::Relaxed);
+                if !is_allowed && *dropped != table_name {
+                    return Authorization::Deny;
+                }
+            }
+            _ => {}
+        }
+        Authorization::Allow
+    }
+
+    /// Guards these tables from now on.
+    pub fn install(
+        self: &Arc<Self>,
+        connection: &Connection,
+        tables: &'static [GuardedTable],
+    ) -> Result<(), Error> {
+        let guard = self.clone();
+        let flags = FunctionFlags::SQLITE_UTF8;
+        connection.create_scalar_function("may_delete_text", 0, flags, move |_| {
+            Ok(guard.may_delete.load(Ordering::Relaxed))
+        })?;
+        connection.create_scalar_function("is_erasing", 0, flags, |_| Ok(ERASING.get() > 0))?;
+        *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = tables;
+        self.write_triggers(connection)
+    }
+
+    /// Guards tables again that were dropped and made anew.
+    pub fn renew(&self, connection: &Connection) -> Result<(), Error> {
+        match self.is_stale.swap(false, Ordering::Relaxed) {
+            true => self.write_triggers(connection),
+            false => Ok(()),
+        }
+    }
+
+    fn write_triggers(&self, connection: &Connection) -> Result<(), Error> {
+        let mut known = connection.prepare("SELECT 1 FROM main.sqlite_master WHERE name = ?1")?;
+        let mut statements = String::new();
+        for table in self.tables().iter().filter(|table| !table.is_virtual) {
+            if known.exists([table.name])? {
+                statements.push_str(&triggers_of(table));
+            }
+        }
+        connection.execute_batch(&statements)?;
+        self.is_stale.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+fn triggers_of(table: &GuardedTable) -> String {
+    let GuardedTable { name, texts, .. } = table;
+    // An overwritten text consists of zeros (`overwritten` in store/erasing.rs).
+    let each = |rule: &dyn Fn(&str) -> String| {
+        let rules: Vec<String> = texts.iter().copied().map(rule).collect();
+        rules.concat()
+    };
+    let deleted = each(&|text| {
+        format!(
+            "SELECT RAISE(ABORT, '{name}.{text}: a purge overwrites a text before it deletes the row')
+              WHERE is_erasing() AND trim(OLD.{text}, '0') <> '';
+"
+        )
+    });
+    let replaced = each(&|text| {
+        format!(
+            "SELECT RAISE(ABORT, '{name}.{text}: a purge overwrites a text before it writes another')
+              WHERE is_erasing()
+                AND OLD.{text} IS NOT NEW.{text}
+                AND trim(OLD.{text}, '0') <> ''
+                AND (NEW.{text} IS NULL
+                     OR trim(NEW.{text}, '0') <> ''
+                     OR octet_length(NEW.{text}) <> octet_length(OLD.{text}));
+"
+        )
+    });
+    let columns = texts.join(", ");
+    format!(
+        "CREATE TEMP TRIGGER IF NOT EXISTS {name}_deleted BEFORE DELETE ON main.{name}
+         BEGIN
+           SELECT RAISE(ABORT, '{name}: text is deleted by `Delete` alone')
+            WHERE NOT may_delete_text();
+           {deleted}
+         END;
+         CREATE TEMP TRIGGER IF NOT EXISTS {name}_replaced
+                BEFORE UPDATE OF {columns} ON main.{name}
+         BEGIN
+           {replaced}
+         END;
+"
+    )
+}

@@ -1,0 +1,97 @@
+//! What other crates ask about events without their bodies.
+
+use base::columns::{find_value, load};
+use base::database::Database;
+use base::error::Result;
+use base::ids::Id;
+use base::{row, sql};
+
+/// The id of the event with this `seq`.
+pub fn find_id(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<String>> {
+    let sql = "SELECT id
+                 FROM cf_agents_events
+                WHERE session_id = ?1
+                  AND seq = ?2";
+    find_value(db, sql, &[session_id.as_str().into(), seq.into()])
+}
+
+/// What an event says of the turn that it ended, as JSON. `None`: it ended no turn, or is not
+/// there.
+pub fn find_ends_turn(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<String>> {
+    let sql = "SELECT ends_turn
+                 FROM cf_agents_events
+                WHERE session_id = ?1
+                  AND seq = ?2";
+    let found: Option<Option<String>> =
+        find_value(db, sql, &[session_id.as_str().into(), seq.into()])?;
+    Ok(found.flatten())
+}
+
+row! {
+    /// An event, and the event that it follows.
+    pub struct EventParent {
+        pub seq: i64 = "seq",
+        /// 0: the event begins the log, or a branch of it.
+        pub parent_seq: i64 = "parent_seq",
+    }
+}
+
+/// Up to `limit` events from this `seq` on, in their order.
+pub fn load_parents(
+    db: &dyn Database,
+    session_id: &Id,
+    from_seq: i64,
+    limit: i64,
+) -> Result<Vec<EventParent>> {
+    let sql = sql!(
+        "SELECT ",
+        EventParent::COLUMNS,
+        " FROM cf_agents_events
+          WHERE session_id = ?1
+            AND seq >= ?2
+          ORDER BY seq
+          LIMIT ?3 + 0"
+    );
+    let params = [session_id.as_str().into(), from_seq.into(), limit.into()];
+    load(db, sql, &params)
+}
+
+row! {
+    /// An event, and when it was written.
+    pub struct EventTime {
+        pub seq: i64 = "seq",
+        pub written_at: i64 = "written_at",
+    }
+}
+
+/// Up to `limit` events after this `seq`, in their order.
+pub fn load_times_after(
+    db: &dyn Database,
+    session_id: &Id,
+    after_seq: i64,
+    limit: i64,
+) -> Result<Vec<EventTime>> {
+    let sql = sql!(
+        "SELECT ",
+        EventTime::COLUMNS,
+        " FROM cf_agents_events
+          WHERE session_id = ?1
+            AND seq > ?2
+          ORDER BY seq
+          LIMIT ?3"
+    );
+    let params = [session_id.as_str().into(), after_seq.into(), limit.into()];
+    load(db, sql, &params)
+}
+
+/// No fewer than the events of the first `sessions` sessions.
+pub fn count_at_most(db: &dyn Database, sessions: i64) -> Result<i64> {
+    let sql = "SELECT coalesce(sum((SELECT max(e.seq)
+                                      FROM cf_agents_events AS e
+                                     WHERE e.session_id = s.id)), 0)
+                 FROM (SELECT id
+                         FROM cf_agents_sessions
+                        LIMIT ?1) AS s";
+    let sum: Option<Option<i64>> = find_value(db, sql, &[sessions.into()])?;
+    Ok(sum.flatten().unwrap_or(0))
+}
