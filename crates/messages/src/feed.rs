@@ -76,7 +76,7 @@ fn load_appended(
         let id = &append.id;
         let place = runs.place(append)?;
         let goes_on = appends.get(index + 1).is_some_and(|next| {
-            next.is_run_member && !next.is_parted && next.parent_seq == append.seq
+            next.is_run_member && !next.splits_run && next.parent_seq == append.seq
         });
         let updated = match (
             find_parted(db, session_id, append, &mut families, &mut runs)?,

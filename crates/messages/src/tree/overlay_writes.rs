@@ -12,6 +12,7 @@ use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
+use log::boundary::{self, ChangedBoundary};
 use log::find::find_seqs;
 
 const INSERT: &str = "
@@ -29,13 +30,27 @@ pub struct NewOverlay<'a> {
     pub tokens_after: Option<i64>,
 }
 
-/// Writes a new overlay and returns its id.
+/// A new overlay, and what it changed.
+pub struct AddedOverlay {
+    pub id: Id,
+    /// The overlays that it made needless, and that are deleted.
+    pub pruned: Vec<String>,
+    pub changed: Vec<ChangedBoundary>,
+}
+
+/// Writes a new overlay. `kept`: how many of the newest overlays within its range stay, if the
+/// others are deleted: see [`prune_nested`].
 pub fn insert(
     db: &dyn Database,
     host: &dyn Host,
     session_id: &Id,
     new: &NewOverlay<'_>,
-) -> Result<Id> {
+    kept: Option<i64>,
+) -> Result<AddedOverlay> {
+    let pruned = match kept {
+        Some(kept) => prune_nested(db, session_id, new.range, kept)?,
+        None => Vec::new(),
+    };
     let id = Id::mint_compaction(host);
     check_room(db, session_id)?;
     let sql = format!(
@@ -60,7 +75,24 @@ pub fn insert(
             host.now_ms().into(),
         ],
     )?;
-    Ok(id)
+    let ranges = pruned.iter().map(|pruned| pruned.range);
+    Ok(AddedOverlay {
+        id,
+        changed: settle(db, session_id, ranges.chain([new.range]))?,
+        pruned: pruned.into_iter().map(|pruned| pruned.id).collect(),
+    })
+}
+
+/// Settles where summaries begin and end, or did.
+fn settle(
+    db: &dyn Database,
+    session_id: &Id,
+    ranges: impl Iterator<Item = EventRange>,
+) -> Result<Vec<ChangedBoundary>> {
+    let (first, last): (Vec<i64>, Vec<i64>) = ranges
+        .map(|range| (range.from_seq, range.to_seq))
+        .unzip();
+    boundary::settle(db, session_id, last, first)
 }
 
 /// Refuses another overlay if the session has [`MAX_OVERLAYS`].
@@ -150,7 +182,13 @@ pub fn restore(
             tokens_after.into(),
             created_at.into(),
         ],
-    )
+    )?;
+    let range = EventRange {
+        from_seq,
+        to_seq,
+        above_seq: 0,
+    };
+    settle(db, session_id, std::iter::once(range)).map(drop)
 }
 
 /// An overlay without its summary, since summaries are long.
@@ -185,6 +223,7 @@ pub fn copy(
     id: &Id,
 ) -> Result<Vec<String>> {
     let mut copied = Vec::new();
+    let mut ranges = Vec::new();
     let edge = |id: String| Id::parse(id).map_err(Error::storage);
     let sql = format!(
         "SELECT {}
@@ -223,13 +262,31 @@ pub fn copy(
             ],
         )?;
         copied.push(overlay.id);
+        ranges.push(EventRange {
+            from_seq: *from_seq,
+            to_seq: *to_seq,
+            above_seq: from_seq - 1,
+        });
     }
+    settle(db, id, ranges.into_iter())?;
     Ok(copied)
 }
 
-/// Deletes an overlay and returns the events that it covered. `None`: no overlay has this
-/// id.
-pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<EventRange>> {
+/// Deletes an overlay and returns the events that no longer split a run. `None`: no overlay has
+/// this id.
+pub fn delete(
+    db: &dyn Database,
+    session_id: &Id,
+    id: &Id,
+) -> Result<Option<Vec<ChangedBoundary>>> {
+    let range = drop_row(db, session_id, id)?;
+    range
+        .map(|range| settle(db, session_id, std::iter::once(range)))
+        .transpose()
+}
+
+/// Returns the events that the overlay covered.
+fn drop_row(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<EventRange>> {
     find(
         db,
         "DELETE FROM cf_agents_compactions
@@ -241,9 +298,9 @@ pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Even
 }
 
 /// An overlay that a wider one made needless.
-pub struct PrunedOverlay {
-    pub id: String,
-    pub range: EventRange,
+struct PrunedOverlay {
+    id: String,
+    range: EventRange,
 }
 
 impl FromRow<'_> for PrunedOverlay {
@@ -258,7 +315,7 @@ impl FromRow<'_> for PrunedOverlay {
 /// Deletes overlays within `range`, which a wider overlay hides now. The newest `kept`
 /// stay, and so does each overlay that the reader of a branch still meets. Returns the
 /// deleted overlays.
-pub fn prune_nested(
+fn prune_nested(
     db: &dyn Database,
     session_id: &Id,
     range: EventRange,
@@ -294,7 +351,7 @@ pub fn prune_nested(
 /// Mends the overlays after events were deleted. `parents` maps each deleted event to
 /// its parent. An overlay whose edge was deleted now ends at the nearest event that it
 /// still covers. An overlay that covers no event any more is deleted. Returns the ids of
-/// all these overlays.
+/// all these overlays. The caller settles the boundaries.
 pub fn splice(
     db: &dyn Database,
     session_id: &Id,
@@ -321,7 +378,7 @@ pub fn splice(
         let to_seq = surviving(parents, overlay.range.to_seq);
         if to_seq < overlay.range.from_seq {
             let id = Id::parse(overlay.id).map_err(Error::storage)?;
-            delete(db, session_id, &id)?;
+            drop_row(db, session_id, &id)?;
             continue;
         }
         let above_seq = surviving(parents, overlay.range.above_seq);
