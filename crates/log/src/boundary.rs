@@ -130,13 +130,13 @@ impl FromRow<'_> for ChangedBoundary {
 }
 
 /// SQL: sets the column of the events whose numbers the SELECT finds. Writes only the rows that
-/// change.
+/// change. `+?1` is ?1: see [`Database::rows`].
 macro_rules! settling {
     ($($numbers:tt)+) => {
         concat!(
             "UPDATE cf_agents_events AS e
                 SET splits_run = 1 - splits_run
-              WHERE e.session_id = ?1
+              WHERE e.session_id = +?1
                 AND e.seq IN (",
             $($numbers)+,
             ")
@@ -150,14 +150,14 @@ macro_rules! settling {
 const SETTLE: &str = settling!(
     "SELECT (SELECT min(next.seq)
                FROM cf_agents_events AS next
-              WHERE next.session_id = ?1
+              WHERE next.session_id = +?1
                 AND next.seq > parent.value)
        FROM json_each(?2) AS parent
      UNION ALL
      SELECT child.seq
        FROM json_each(?2) AS parent
       CROSS JOIN cf_agents_events AS child INDEXED BY cf_agents_events_by_parent
-         ON child.session_id = ?1
+         ON child.session_id = +?1
         AND child.parent_seq = parent.value
         AND child.is_branch = 1
      UNION ALL
@@ -196,7 +196,7 @@ pub(crate) type NewPlace = (i64, i64, Action);
 
 const SPLITTING: &str = concat!(
     "SELECT e.seq
-       FROM (SELECT ?1 AS session_id, value ->> 0 AS seq, value ->> 1 AS parent_seq,
+       FROM (SELECT +?1 AS session_id, value ->> 0 AS seq, value ->> 1 AS parent_seq,
                     value ->> 2 AS action, NULL AS message
                FROM json_each(?2)) AS e
       WHERE 1 = ",
@@ -231,14 +231,14 @@ const SETTLE_BESIDE: &str = concat!(
     settling!(
         "SELECT min(next.seq)
            FROM cf_agents_events AS next
-          WHERE next.session_id = ?1
-            AND next.seq > ?2
+          WHERE next.session_id = +?1
+            AND next.seq > +?2
          UNION ALL
          SELECT *
            FROM (SELECT child.seq
                    FROM cf_agents_events AS child INDEXED BY cf_agents_events_by_parent
-                  WHERE child.session_id = ?1
-                    AND child.parent_seq = ?2
+                  WHERE child.session_id = +?1
+                    AND child.parent_seq = +?2
                     AND child.is_branch = 1
                   ORDER BY child.seq
                   LIMIT 2)
@@ -246,8 +246,8 @@ const SETTLE_BESIDE: &str = concat!(
          SELECT *
            FROM (SELECT child.seq
                    FROM cf_agents_events AS child INDEXED BY cf_agents_events_by_parent
-                  WHERE child.session_id = ?1
-                    AND child.parent_seq = ?2
+                  WHERE child.session_id = +?1
+                    AND child.parent_seq = +?2
                     AND child.is_branch = 1
                     AND ",
         is_run_member!("child"),
@@ -261,8 +261,8 @@ const SETTLE_BESIDE: &str = concat!(
     "
                 AND EXISTS (SELECT 1
                               FROM cf_agents_events AS parent
-                             WHERE parent.session_id = ?1
-                               AND parent.seq = ?2
+                             WHERE parent.session_id = +?1
+                               AND parent.seq = +?2
                                AND ",
     is_run_member!("parent"),
     ")"

@@ -329,9 +329,7 @@ pub fn write_rows(
     match batches.as_slice() {
         [] => Ok(()),
         // A single statement is atomic without a transaction.
-        [batch]
-            if place.is_none() && branches.is_empty() && batch.iter().all(NewRow::is_whole) =>
-        {
+        [batch] if place.is_none() && branches.is_empty() && batch.iter().all(NewRow::is_whole) => {
             write_batch(db, session_id, batch)
         }
         several => atomically(db, || {

@@ -51,7 +51,7 @@ pub fn delete_messages(
 }
 
 /// Messages of a session, with all their events as they read now. A caller means these events,
-/// whatever joins or parts runs afterwards.
+/// whatever joins or splits runs afterwards.
 #[derive(Default)]
 pub struct FoundMessages {
     count: usize,

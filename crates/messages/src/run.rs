@@ -15,8 +15,8 @@ use base::ids::Id;
 use log::event::IS_RUN_MEMBER;
 use log::find::find_seqs;
 use log::note::Note;
-use log::row::get_event_text;
 use log::row::ROW_BYTES;
+use log::row::get_event_text;
 use log::tool::CALL_ID_PATH;
 
 /// Rows that one statement reads at most.
@@ -35,7 +35,7 @@ pub struct RunEvent {
     pub action: StoredAction,
     /// Whether this event is read together with its neighbours of the same kind.
     pub is_run_member: bool,
-    /// Whether a run is parted above this event, so that it begins a message.
+    /// Whether a run is split above this event, so that it begins a message.
     splits_run: bool,
     /// Bytes of everything that the event holds.
     pub bytes: usize,

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::Alice;
-use base::action::StoredAction;
-use base::columns::load;
+use base::action::{Action, StoredAction};
+use base::columns::{FromRow, load, load_values};
+use base::database::Row;
+use base::error::Error;
 use base::testing::Dice;
 
 const GAMES: u64 = 400;
@@ -22,25 +24,26 @@ struct Node {
     splits_run: bool,
 }
 
+impl FromRow<'_> for Node {
+    fn from_row(row: &Row) -> Result<Self, Error> {
+        let action = StoredAction::parse(row.text(2)?);
+        let is_agents = matches!(&action, StoredAction::Known(action) if action.is_agents());
+        Ok(Self {
+            seq: row.integer(0)?,
+            parent_seq: row.integer(1)?,
+            is_member: is_agents && row.find_text(3).is_none(),
+            is_result: action == Action::ToolResult,
+            splits_run: row.integer(4)? == 1,
+        })
+    }
+}
+
 fn nodes(alice: &Alice, session_id: &str) -> Vec<Node> {
-    let sql = "SELECT seq, parent_seq, action, message IS NULL, splits_run
+    let sql = "SELECT seq, parent_seq, action, message, splits_run
                  FROM cf_agents_events
                 WHERE session_id = ?1
                 ORDER BY seq";
-    let rows: Vec<(i64, i64, String, i64, i64)> =
-        load(&alice.db, sql, &[session_id.into()]).unwrap();
-    let node = |(seq, parent_seq, action, has_no_message, splits_run): (i64, i64, String, i64, i64)| {
-        let action = StoredAction::parse(&action);
-        let is_agents = matches!(&action, StoredAction::Known(action) if action.is_agents());
-        Node {
-            seq,
-            parent_seq,
-            is_member: is_agents && has_no_message == 1,
-            is_result: action == base::action::Action::ToolResult,
-            splits_run: splits_run == 1,
-        }
-    };
-    rows.into_iter().map(node).collect()
+    load(&alice.db, sql, &[session_id.into()]).unwrap()
 }
 
 /// The numbers of the events that split a run, event by event.
@@ -69,11 +72,15 @@ fn expected(alice: &Alice, session_id: &str, nodes: &[Node]) -> Vec<i64> {
 fn compare(alice: &Alice, game: &str) -> usize {
     let sql = "SELECT DISTINCT session_id FROM cf_agents_events";
     let mut count = 0;
-    for (session_id,) in load::<(String,)>(&alice.db, sql, &[]).unwrap() {
+    for session_id in load_values::<String>(&alice.db, sql, &[]).unwrap() {
         let nodes = nodes(alice, &session_id);
         let stored = nodes.iter().filter(|node| node.splits_run);
         let stored: Vec<i64> = stored.map(|node| node.seq).collect();
-        assert_eq!(stored, expected(alice, &session_id, &nodes), "{game}, {session_id}");
+        assert_eq!(
+            stored,
+            expected(alice, &session_id, &nodes),
+            "{game}, {session_id}"
+        );
         count += stored.len();
     }
     count
@@ -85,7 +92,9 @@ fn event(dice: &mut Dice) -> Value {
         1 => {
             json!({"action": "tool_call_request", "toolCalls": [{"id": "c", "name": "t", "arguments": {}}]})
         }
-        2 | 3 => json!({"action": "tool_result", "toolCallId": "c", "toolName": "t", "content": "r"}),
+        2 | 3 => {
+            json!({"action": "tool_result", "toolCallId": "c", "toolName": "t", "content": "r"})
+        }
         _ => json!({"action": "agent_message", "content": "!"}),
     }
 }
@@ -113,7 +122,11 @@ fn append(alice: &Alice, dice: &mut Dice, known: &[Value], game: &str) {
 /// One move in session `s`. The host's clock goes on by a day, for retention.
 fn play(alice: &Alice, dice: &mut Dice, game: &str) {
     alice.host.advance(24 * 60 * 60 * 1000);
-    let known: Vec<Value> = alice.events().iter().map(|event| event["id"].clone()).collect();
+    let known: Vec<Value> = alice
+        .events()
+        .iter()
+        .map(|event| event["id"].clone())
+        .collect();
     let any = |dice: &mut Dice| known[dice.roll(known.len())].clone();
     match dice.roll(20) {
         0..=7 => append(alice, dice, &known, game),
@@ -150,7 +163,10 @@ fn play(alice: &Alice, dice: &mut Dice, game: &str) {
             let listed = listed["compactions"].as_array().unwrap();
             if !listed.is_empty() {
                 let id = &listed[dice.roll(listed.len())]["id"];
-                alice.ok("deleteCompaction", json!({"sessionId": "s", "compactionId": id}));
+                alice.ok(
+                    "deleteCompaction",
+                    json!({"sessionId": "s", "compactionId": id}),
+                );
             }
         }
         18 => {

@@ -89,9 +89,8 @@ fn settle(
     session_id: &Id,
     ranges: impl Iterator<Item = EventRange>,
 ) -> Result<Vec<ChangedBoundary>> {
-    let (first, last): (Vec<i64>, Vec<i64>) = ranges
-        .map(|range| (range.from_seq, range.to_seq))
-        .unzip();
+    let (first, last): (Vec<i64>, Vec<i64>) =
+        ranges.map(|range| (range.from_seq, range.to_seq)).unzip();
     boundary::settle(db, session_id, last, first)
 }
 
@@ -274,11 +273,7 @@ pub fn copy(
 
 /// Deletes an overlay and returns the events that no longer split a run. `None`: no overlay has
 /// this id.
-pub fn delete(
-    db: &dyn Database,
-    session_id: &Id,
-    id: &Id,
-) -> Result<Option<Vec<ChangedBoundary>>> {
+pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Vec<ChangedBoundary>>> {
     let range = drop_row(db, session_id, id)?;
     range
         .map(|range| settle(db, session_id, std::iter::once(range)))

@@ -6,8 +6,7 @@ ALTER TABLE cf_agents_events ADD COLUMN splits_run INTEGER NOT NULL DEFAULT 0;
 -- this reads the index of branches and the summaries, and no other part of the log.
 UPDATE cf_agents_events AS e
    SET splits_run = 1
- WHERE (e.session_id, e.seq) IN
-       (SELECT session_id, seq
+  FROM (SELECT session_id, seq
           FROM cf_agents_events INDEXED BY cf_agents_events_by_parent
          WHERE is_branch = 1
          UNION
@@ -25,7 +24,9 @@ UPDATE cf_agents_events AS e
                                 FROM cf_agents_events AS n
                                WHERE n.session_id = c.session_id
                                  AND n.seq > c.to_seq)
-          FROM cf_agents_compactions AS c)
+          FROM cf_agents_compactions AS c) AS found
+ WHERE e.session_id = found.session_id
+   AND e.seq = found.seq
    AND e.message IS NULL
    AND e.action IN ('agent_message', 'tool_call_request', 'tool_result')
    AND EXISTS (SELECT 1
