@@ -18,6 +18,7 @@ pub mod load;
 pub mod media;
 pub mod message_text;
 pub mod note;
+pub mod rewrite;
 pub mod row;
 pub mod session_pages;
 pub mod sessions;

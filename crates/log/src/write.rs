@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::boundary;
 use super::media::{self, Payload, StrippedText};
-use super::slices::{MAX_EVENT_BYTES, Sliced, delete_slices, write_slices};
+use super::slices::{MAX_EVENT_BYTES, Sliced, write_slices};
 use base::action::Action;
 use base::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, SqlValue, atomically};
 use base::error::{Error, Result};
@@ -46,9 +46,9 @@ pub struct RowDraft<'a> {
 /// A row of the log, as the INSERT statement takes it.
 pub struct NewRow<'a> {
     /// What stands in the row itself.
-    columns: RowDraft<'a>,
+    pub(super) columns: RowDraft<'a>,
     /// Bodies that have no room in the row.
-    sliced: Vec<Sliced<'a>>,
+    pub(super) sliced: Vec<Sliced<'a>>,
     /// A `content` that is left out of the row, since the message contains it.
     text: &'a str,
     splits_run: bool,
@@ -61,7 +61,7 @@ pub(super) const INSERT: &str = "
             ends_turn, splits_run)";
 
 impl<'a> RowDraft<'a> {
-    /// A message in the place of an event's texts. [`rewrite_bodies`] leaves the event's place
+    /// A message in the place of an event's texts. `rewrite_bodies` leaves the event's place
     /// in the tree as it is.
     pub fn of_message(seq: i64, id: &'a str, action: Action, cut: &'a StrippedText<'a>) -> Self {
         Self {
@@ -174,7 +174,7 @@ impl<'a> RowDraft<'a> {
 
 impl<'a> NewRow<'a> {
     /// The event's text for the search index, bodies in slices included.
-    fn event_text(&self) -> EventText<'a> {
+    pub(super) fn event_text(&self) -> EventText<'a> {
         let row = &self.columns;
         let sliced = |name: &str| {
             self.sliced
@@ -217,7 +217,7 @@ impl<'a> NewRow<'a> {
     }
 
     /// Bytes of the bodies that are not in the row.
-    fn sliced_bytes(&self) -> usize {
+    pub(super) fn sliced_bytes(&self) -> usize {
         let sliced = self.sliced.iter().map(|sliced| sliced.text.len());
         sliced.sum::<usize>() + self.text.len()
     }
@@ -370,83 +370,6 @@ fn branches(rows: &[NewRow<'_>]) -> BTreeMap<i64, Vec<i64>> {
     branches
 }
 
-/// Replaces the bodies of a stored event. Whoever makes a message of an event of a run calls
-/// [`boundary::settle`] for the event's children and for those beside it. `media`: the places where media was cut out of
-/// its old message. Part of a transaction.
-pub fn rewrite_bodies(
-    db: &dyn Database,
-    session_id: &Id,
-    new: &NewRow<'_>,
-    media: Option<&str>,
-) -> Result<()> {
-    let row = &new.columns;
-    delete_slices(db, session_id, &[row.seq])?;
-    db.run(
-        "UPDATE cf_agents_events
-            SET action = ?3,
-                content = ?4,
-                tool = ?5,
-                metadata = ?6,
-                message = ?7,
-                message_dated = ?8,
-                sliced_bytes = ?9,
-                created_at = ?10,
-                media = ?11,
-                note = ?12
-          WHERE session_id = ?1
-            AND seq = ?2",
-        &[
-            session_id.as_str().into(),
-            row.seq.into(),
-            row.action.name().into(),
-            row.content.into(),
-            row.tool.into(),
-            row.metadata.into(),
-            row.message.into(),
-            u32::from(row.message_dated).into(),
-            (new.sliced_bytes() as i64).into(),
-            row.created_at.into(),
-            row.media.into(),
-            row.note.into(),
-        ],
-    )?;
-    write_slices(db, session_id, row.seq, &new.sliced)?;
-    replace_media(db, session_id, row, media)?;
-    if let Some(place) = index::find_place(db, session_id.as_str())? {
-        index::remove(db, &place, &[row.seq])?;
-        if place.holds(row.seq) {
-            let mut writer = index::IndexWriter::new(db);
-            writer.add(place.number, row.seq, &new.event_text())?;
-            writer.flush()?;
-        }
-    }
-    Ok(())
-}
-
-fn replace_media(
-    db: &dyn Database,
-    session_id: &Id,
-    row: &RowDraft<'_>,
-    before: Option<&str>,
-) -> Result<()> {
-    if before == row.media {
-        return Ok(());
-    }
-    // Write the new media first, so that unchanged media is not deleted and rewritten.
-    media::write(db, session_id, row.seq, row.payloads)?;
-    let kept: Vec<&str> = row
-        .payloads
-        .iter()
-        .map(|payload| payload.hash.as_str())
-        .collect();
-    media::forget(
-        db,
-        session_id,
-        before.map(|places| (row.seq, places)).as_slice(),
-        &kept,
-    )
-}
-
 /// Splits rows into batches of one statement each. A batch's JSON stays below the
 /// engine's value limit. A row too long for a batch is written alone, column by column.
 fn batches<'a, 'b>(rows: &'b [NewRow<'a>]) -> Vec<&'b [NewRow<'a>]> {
@@ -552,20 +475,4 @@ fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlVa
         params.extend(there.map(|(body, _)| SqlValue::from(body)));
     }
     Some((sql, params))
-}
-
-/// Replaces an event's note. Part of a transaction.
-pub fn rewrite_note(
-    db: &dyn Database,
-    session_id: &Id,
-    seq: i64,
-    note: Option<&str>,
-) -> Result<()> {
-    db.run(
-        "UPDATE cf_agents_events
-            SET note = ?3
-          WHERE session_id = ?1
-            AND seq = ?2",
-        &[session_id.as_str().into(), seq.into(), note.into()],
-    )
 }

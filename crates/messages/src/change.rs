@@ -15,10 +15,11 @@ use base::ids::Id;
 use log::boundary;
 use log::media;
 use log::note::Note;
+use log::rewrite::{rewrite_bodies, rewrite_note};
 use log::row::EventRow;
 use log::row::get_event_row;
 use log::tip::get_tip;
-use log::write::{RowDraft, rewrite_bodies, rewrite_note};
+use log::write::RowDraft;
 use store::activity;
 use store::last_turns;
 

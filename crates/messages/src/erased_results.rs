@@ -10,8 +10,9 @@ use base::ids::Id;
 use base::json::{self, RawValue};
 use base::part::{Part, PartOfCall};
 use log::media;
+use log::rewrite::rewrite_bodies;
 use log::row::{EventRow, get_event_row};
-use log::write::{RowDraft, rewrite_bodies};
+use log::write::RowDraft;
 use serde::Deserialize;
 use store::erasing::{ErasingDatabase, overwritten};
 
