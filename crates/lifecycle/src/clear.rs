@@ -5,7 +5,7 @@ use base::database::{Database, atomically};
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
-use log::row::STARTS_MESSAGE;
+use log::boundary::STARTS_MESSAGE;
 use log::sessions::find_stamp;
 use log::tip::get_tip;
 use messages::change::touch;

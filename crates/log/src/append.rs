@@ -102,6 +102,7 @@ pub fn append_news(
     };
     let AppendTip {
         tip,
+        has_summary,
         number,
         is_settled,
         known_seq,
@@ -127,7 +128,7 @@ pub fn append_news(
         check_expected_leaf(&tip, expected_leaf)?;
     }
     let written_at = host.now_ms().max(tip.written_at);
-    let plan = plan(host, events, parent, tip, known)?;
+    let plan = plan(host, events, parent, (tip, has_summary), known)?;
     if !plan.rows.is_empty() {
         let place = index::place_of(db, number, search.as_deref())?;
         let rows = &plan.rows;
@@ -198,6 +199,7 @@ struct PlannedRow<'a> {
     id: Id,
     parent: Option<Leaf>,
     is_branch: bool,
+    may_split: bool,
 }
 
 struct AppendPlan<'a> {
@@ -207,11 +209,12 @@ struct AppendPlan<'a> {
 }
 
 /// Gives every new event its number, id and parent, without reading the database.
+/// `has_summary`: a summary ends at the newest event.
 fn plan<'a>(
     host: &dyn Host,
     events: &'a [NewEvent],
     parent: &Parent,
-    tip: LogTip,
+    (tip, has_summary): (LogTip, bool),
     mut known: HashMap<String, i64>,
 ) -> Result<AppendPlan<'a>> {
     let find_parent = |known: &HashMap<String, i64>, field: &str, id: &Id| {
@@ -276,10 +279,12 @@ fn plan<'a>(
             seq,
             id: id.as_str().to_owned(),
         };
+        let is_branch = event_parent.as_ref().map_or(0, |parent| parent.seq) != newest_seq;
         plan.rows.push(PlannedRow {
             event,
             seq,
-            is_branch: event_parent.as_ref().map_or(0, |parent| parent.seq) != newest_seq,
+            is_branch,
+            may_split: is_branch || (has_summary && plan.rows.is_empty()),
             parent: event_parent,
             id,
         });
@@ -346,7 +351,7 @@ fn write(
                 .fit(&format!("events[{index}]"))
         })
         .collect::<Result<Vec<_>>>()?;
-    write_rows(db, session_id, &rows, place)
+    write_rows(db, session_id, rows, place)
 }
 
 impl PlannedRow<'_> {
@@ -366,6 +371,7 @@ impl PlannedRow<'_> {
             parent_seq: self.parent.as_ref().map_or(0, |parent| parent.seq),
             parent_id: self.parent.as_ref().map(|parent| parent.id.as_str()),
             is_branch: u8::from(self.is_branch),
+            may_split: self.may_split,
             action: event.action,
             content: event.content.as_deref(),
             tool,

@@ -28,7 +28,7 @@ impl Stretch<'_> {
         ]
     }
 
-    /// Copies the events into one line. A copy is as old as its original, so that retention
+    /// Copies the events into one line, in which no branch splits a run. A copy is as old as its original, so that retention
     /// keeps no text longer because of a fork. An id whose embedded number no longer is its
     /// event's number goes into the id index. Part of a transaction.
     pub fn copy_rows(&self, db: &dyn Database) -> Result<()> {
@@ -38,7 +38,7 @@ impl Stretch<'_> {
                     NOT (substr(id, 1, length(place) + 2) = 'e' || place || '-'
                          AND octet_length(id) = length(place) + 18),
                     place - 1, parent_id, 0, action, content, tool, metadata, message,
-                    message_dated, sliced_bytes, created_at, written_at, media, note, NULL
+                    message_dated, sliced_bytes, created_at, written_at, media, note, NULL, 0
                FROM (SELECT e.*, CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
                        FROM cf_agents_events AS e
                       WHERE e.session_id = ?1

@@ -3,12 +3,13 @@
 //!
 //! `sessions` has the session's row, and `session_pages` lists sessions by their last activity.
 //! `media` and `slices` store the parts of an event that don't fit its row. `ended_turns` and
-//! `turn_ends` find the events that ended turns.
+//! `turn_ends` find the events that ended turns. `boundary` says where runs are split into messages.
 //!
 //! Rules kept here: an append is all or nothing; a `seq` is never given twice;
 //! an id is written once; a parent exists, in the same session, before its child.
 
 pub mod append;
+pub mod boundary;
 pub mod copy;
 pub mod ended_turns;
 pub mod event;
@@ -18,6 +19,7 @@ pub mod load;
 pub mod media;
 pub mod message_text;
 pub mod note;
+pub mod rewrite;
 pub mod row;
 pub mod session_pages;
 pub mod sessions;

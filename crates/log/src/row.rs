@@ -2,12 +2,12 @@
 //!
 //! Long bodies are in slices and inline media in rows of their own. Loading puts both back.
 
-use crate::event::{IS_RUN_MEMBER, is_run_member};
+use crate::event::IS_RUN_MEMBER;
 use crate::media;
 use crate::note::Note;
 use crate::slices::load_slices;
 use crate::tool::RenderedTool;
-use base::action::{Action, StoredAction, result_action};
+use base::action::{Action, StoredAction};
 use base::columns::{FromRow, find};
 use base::database::{Database, Row};
 use base::error::{Error, Result};
@@ -34,8 +34,8 @@ pub struct EventRow {
     pub note: Option<String>,
     pub content: String,
     pub message: Option<String>,
-    /// Whether this event begins a message although a run goes on here: see [`IS_PARTED`].
-    pub is_parted: bool,
+    /// Whether this event begins a message although a run continues here: see `boundary.rs`.
+    pub splits_run: bool,
 }
 
 /// Bytes of all that an event `e` holds, without its media's payloads.
@@ -43,89 +43,6 @@ pub const ROW_BYTES: &str =
     "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.message), 0)
     + coalesce(octet_length(e.tool), 0) + coalesce(octet_length(e.metadata), 0)
     + coalesce(octet_length(e.note), 0) + coalesce(octet_length(e.media), 0) + e.sliced_bytes";
-
-/// SQL: 1 if event `e` is in a run that is parted above it, so that `e` begins a message,
-/// else 0. ?1 is the session's id. A run is parted
-///
-/// - above the children of an event that has several: its message is the same on each branch.
-///   But a tool's result that comes after a user went on belongs to the message that called;
-/// - where a summary begins or ends: a reader of a path sees the summary in between.
-///
-/// The two maxima are found once in a statement. Only events that are not below them are
-/// looked up. A session without branches and summaries has no such event. A `CASE` leaves
-/// out questions that need not be asked; an `AND` alone asks all of them.
-macro_rules! is_parted {
-    () => {
-        concat!(
-            "CASE
-               WHEN ",
-            is_run_member!("e"),
-            "
-                AND ((e.parent_seq <= (SELECT max(parent_seq)
-                                         FROM cf_agents_events INDEXED BY cf_agents_events_by_parent
-                                        WHERE session_id = +?1
-                                          AND is_branch = 1)
-                      AND (EXISTS (SELECT 1
-                                     FROM cf_agents_events AS other INDEXED BY cf_agents_events_by_parent
-                                    WHERE other.session_id = e.session_id
-                                      AND other.parent_seq = e.parent_seq
-                                      AND other.is_branch = 1
-                                      AND other.seq <> e.seq
-                                      AND (e.action <> ",
-            result_action!(),
-            " OR ",
-            is_run_member!("other"),
-            "))
-                           OR (e.is_branch = 1
-                               AND EXISTS (SELECT 1
-                                             FROM cf_agents_events AS other
-                                            WHERE other.session_id = e.session_id
-                                              AND other.seq = (SELECT min(seq)
-                                                                 FROM cf_agents_events
-                                                                WHERE session_id = e.session_id
-                                                                  AND seq > e.parent_seq)
-                                              AND other.parent_seq = e.parent_seq
-                                              AND other.is_branch = 0
-                                              AND (e.action <> ",
-            result_action!(),
-            " OR ",
-            is_run_member!("other"),
-            ")))))
-                     OR (e.parent_seq <= (SELECT max(to_seq)
-                                            FROM cf_agents_compactions
-                                           WHERE session_id = +?1)
-                         AND EXISTS (SELECT 1
-                                       FROM cf_agents_compactions AS cut
-                                      WHERE cut.session_id = e.session_id
-                                        AND cut.to_seq >= e.parent_seq
-                                        AND (cut.to_seq = e.parent_seq OR cut.from_seq = e.seq))))
-               THEN 1
-               ELSE 0
-             END"
-        )
-    };
-}
-
-pub const IS_PARTED: &str = is_parted!();
-
-/// SQL: whether event `e` starts a message: it is not in a run, its parent is not in one,
-/// or the run is parted between them. [`EventRow::is_run_member`] and
-/// [`EventRow::is_parted`] say the same of a loaded row.
-pub const STARTS_MESSAGE: &str = concat!(
-    "NOT (",
-    is_run_member!("e"),
-    "
-         AND EXISTS (SELECT 1
-                       FROM cf_agents_events AS parent
-                      WHERE parent.session_id = e.session_id
-                        AND parent.seq = e.parent_seq
-                        AND ",
-    is_run_member!("parent"),
-    ")
-         AND 0 = ",
-    is_parted!(),
-    ")"
-);
 
 /// An event's place in its tree, without its bodies.
 pub struct EventLink {
@@ -135,15 +52,15 @@ pub struct EventLink {
     pub is_branch: bool,
     /// Whether this event is read together with its neighbours of the same kind.
     pub is_run_member: bool,
-    /// Whether a run is parted above this event: see [`IS_PARTED`].
-    pub is_parted: bool,
+    /// Whether this event begins a message although a run continues here: see `boundary.rs`.
+    pub splits_run: bool,
     pub id: String,
 }
 
 impl EventLink {
     /// The columns of an event `e`.
     pub fn columns() -> String {
-        format!("e.seq, e.parent_seq, e.is_branch, {IS_RUN_MEMBER}, {IS_PARTED}, e.id")
+        format!("e.seq, e.parent_seq, e.is_branch, {IS_RUN_MEMBER}, e.splits_run, e.id")
     }
 }
 
@@ -154,7 +71,7 @@ impl FromRow<'_> for EventLink {
             parent_seq: row.integer(1)?,
             is_branch: row.integer(2)? == 1,
             is_run_member: row.integer(3)? == 1,
-            is_parted: row.integer(4)? == 1,
+            splits_run: row.integer(4)? == 1,
             id: row.text(5)?.to_owned(),
         })
     }
@@ -165,7 +82,7 @@ impl EventRow {
     pub fn columns() -> String {
         format!(
             "e.seq, e.parent_seq, e.is_branch, e.id, e.action, e.tool, e.metadata, e.message_dated, \
-             e.created_at, e.sliced_bytes, e.media, e.note, e.content, e.message, {IS_PARTED}"
+             e.created_at, e.sliced_bytes, e.media, e.note, e.content, e.message, e.splits_run"
         )
     }
 }
@@ -187,7 +104,7 @@ impl FromRow<'_> for EventRow {
             note: text(11),
             content: text(12).unwrap_or_default(),
             message: text(13),
-            is_parted: row.integer(14)? == 1,
+            splits_run: row.integer(14)? == 1,
         })
     }
 }
@@ -264,7 +181,7 @@ impl ShortRow {
     pub fn columns_within(max_bytes: &str) -> String {
         let short = |column: &str| format!("iif({ROW_BYTES} <= {max_bytes}, {column}, NULL)");
         format!(
-            "e.seq, e.parent_seq, e.is_branch, e.id, e.action, {}, {}, e.message_dated, e.created_at, e.sliced_bytes, {}, {}, {}, {}, {IS_PARTED}, {ROW_BYTES} <= {max_bytes}",
+            "e.seq, e.parent_seq, e.is_branch, e.id, e.action, {}, {}, e.message_dated, e.created_at, e.sliced_bytes, {}, {}, {}, {}, e.splits_run, {ROW_BYTES} <= {max_bytes}",
             short("e.tool"),
             short("e.metadata"),
             short("e.media"),

@@ -72,6 +72,8 @@ pub struct StoredSettings {
 /// All that an append has to know before it writes, and who comes after it.
 pub struct AppendTip {
     pub tip: LogTip,
+    /// Whether a summary ends at the newest event.
+    pub has_summary: bool,
     /// The session's number.
     pub number: i64,
     /// Whether the append has to say that the session is active (`store/activity.rs`).
@@ -109,7 +111,11 @@ impl AppendTip {
              (SELECT value FROM cf_agents_config WHERE key = '{COMPACTION}'),
              s.compaction,
              (SELECT value -> '$.learn' FROM cf_agents_config WHERE key = '{AGENT}'),
-             {IS_SETTLED}"
+             {IS_SETTLED},
+             EXISTS (SELECT 1
+                       FROM cf_agents_compactions AS cut
+                      WHERE cut.session_id = s.id
+                        AND cut.to_seq = newest.seq)"
         )
     }
 }
@@ -119,6 +125,7 @@ impl FromRow<'_> for AppendTip {
         let text = |column| row.find_text(column).map(str::to_owned);
         Ok(Self {
             tip: LogTip::from_row(row)?,
+            has_summary: row.integer(15)? == 1,
             number: row.integer(8)?,
             is_settled: row.find_integer(14) == Some(1),
             known_seq: row.find_integer(9),

@@ -1,8 +1,11 @@
 //! Writes rows into the log: with as few statements as possible, each within the
 //! engine's limits.
 
+use std::collections::BTreeMap;
+
+use super::boundary;
 use super::media::{self, Payload, StrippedText};
-use super::slices::{MAX_EVENT_BYTES, Sliced, delete_slices, write_slices};
+use super::slices::{MAX_EVENT_BYTES, Sliced, write_slices};
 use base::action::Action;
 use base::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, SqlValue, atomically};
 use base::error::{Error, Result};
@@ -19,6 +22,9 @@ pub struct RowDraft<'a> {
     pub parent_seq: i64,
     pub parent_id: Option<&'a str>,
     pub is_branch: u8,
+    /// Whether the log decides if this event splits a run: it begins a branch, or a summary
+    /// ends at its parent.
+    pub may_split: bool,
     pub action: Action,
     pub content: Option<&'a str>,
     pub tool: Option<&'a str>,
@@ -40,21 +46,22 @@ pub struct RowDraft<'a> {
 /// A row of the log, as the INSERT statement takes it.
 pub struct NewRow<'a> {
     /// What stands in the row itself.
-    columns: RowDraft<'a>,
+    pub(super) columns: RowDraft<'a>,
     /// Bodies that have no room in the row.
-    sliced: Vec<Sliced<'a>>,
+    pub(super) sliced: Vec<Sliced<'a>>,
     /// A `content` that is left out of the row, since the message contains it.
     text: &'a str,
+    splits_run: bool,
 }
 
 pub(super) const INSERT: &str = "
     INSERT INTO cf_agents_events
            (session_id, seq, id, id_indexed, parent_seq, parent_id, is_branch, action, content,
             tool, metadata, message, message_dated, sliced_bytes, created_at, written_at, media, note,
-            ends_turn)";
+            ends_turn, splits_run)";
 
 impl<'a> RowDraft<'a> {
-    /// A message in the place of an event's texts. [`rewrite_bodies`] leaves the event's place
+    /// A message in the place of an event's texts. `rewrite_bodies` leaves the event's place
     /// in the tree as it is.
     pub fn of_message(seq: i64, id: &'a str, action: Action, cut: &'a StrippedText<'a>) -> Self {
         Self {
@@ -64,6 +71,7 @@ impl<'a> RowDraft<'a> {
             parent_seq: 0,
             parent_id: None,
             is_branch: 0,
+            may_split: false,
             action,
             content: None,
             tool: None,
@@ -117,6 +125,7 @@ impl<'a> RowDraft<'a> {
             columns: self,
             sliced,
             text,
+            splits_run: false,
         }
     }
 
@@ -165,7 +174,7 @@ impl<'a> RowDraft<'a> {
 
 impl<'a> NewRow<'a> {
     /// The event's text for the search index, bodies in slices included.
-    fn event_text(&self) -> EventText<'a> {
+    pub(super) fn event_text(&self) -> EventText<'a> {
         let row = &self.columns;
         let sliced = |name: &str| {
             self.sliced
@@ -197,10 +206,18 @@ impl<'a> NewRow<'a> {
             && row.media.is_none()
             && row.note.is_none()
             && row.ends_turn.is_none()
+            && !self.splits_run
+    }
+
+    /// The place of an event of a run that may split the run.
+    fn place(&self) -> Option<boundary::NewPlace> {
+        let row = &self.columns;
+        let may_split = row.may_split && row.message.is_none() && row.action.is_agents();
+        may_split.then_some((row.seq, row.parent_seq, row.action))
     }
 
     /// Bytes of the bodies that are not in the row.
-    fn sliced_bytes(&self) -> usize {
+    pub(super) fn sliced_bytes(&self) -> usize {
         let sliced = self.sliced.iter().map(|sliced| sliced.text.len());
         sliced.sum::<usize>() + self.text.len()
     }
@@ -217,7 +234,7 @@ impl<'a> NewRow<'a> {
             + length(row.media)
     }
 
-    fn values(&self, session_id: &Id) -> [SqlValue; 19] {
+    fn values(&self, session_id: &Id) -> [SqlValue; 20] {
         let row = &self.columns;
         [
             session_id.as_str().into(),
@@ -239,6 +256,7 @@ impl<'a> NewRow<'a> {
             row.media.into(),
             row.note.into(),
             row.ends_turn.into(),
+            self.splits_run.into(),
         ]
     }
 
@@ -265,6 +283,7 @@ impl<'a> NewRow<'a> {
             media,
             note,
             ends_turn,
+            splits_run,
         ] = self.values(session_id);
         let values = [
             seq,
@@ -279,6 +298,7 @@ impl<'a> NewRow<'a> {
             sliced_bytes,
             created_at,
             written_at,
+            splits_run,
             tool,
             metadata,
             message,
@@ -296,14 +316,20 @@ impl<'a> NewRow<'a> {
 pub fn write_rows(
     db: &dyn Database,
     session_id: &Id,
-    rows: &[NewRow<'_>],
+    mut rows: Vec<NewRow<'_>>,
     place: Option<&SessionIndex>,
 ) -> Result<()> {
-    let batches = batches(rows);
+    let asked: Vec<boundary::NewPlace> = rows.iter().filter_map(NewRow::place).collect();
+    let splitting = boundary::find_splitting(db, session_id, &asked)?;
+    for row in &mut rows {
+        row.splits_run = splitting.contains(&row.columns.seq);
+    }
+    let branches = branches(&rows);
+    let batches = batches(&rows);
     match batches.as_slice() {
         [] => Ok(()),
         // A single statement is atomic without a transaction.
-        [batch] if place.is_none() && batch.iter().all(NewRow::is_whole) => {
+        [batch] if place.is_none() && branches.is_empty() && batch.iter().all(NewRow::is_whole) => {
             write_batch(db, session_id, batch)
         }
         several => atomically(db, || {
@@ -315,11 +341,14 @@ pub fn write_rows(
                     media::write(db, session_id, row.seq, row.payloads)?;
                 }
             }
+            for (parent_seq, seqs) in &branches {
+                boundary::settle_beside(db, session_id, *parent_seq, seqs)?;
+            }
             if let (Some(place), Some(first)) = (place, rows.first())
                 && place.admit(db, first.columns.seq)?
             {
                 let mut writer = index::IndexWriter::new(db);
-                for row in rows {
+                for row in &rows {
                     writer.add(place.number, row.columns.seq, &row.event_text())?;
                 }
                 writer.flush()?;
@@ -329,80 +358,16 @@ pub fn write_rows(
     }
 }
 
-/// Replaces the bodies of a stored event. `media`: the places where media was cut out of
-/// its old message. Part of a transaction.
-pub fn rewrite_bodies(
-    db: &dyn Database,
-    session_id: &Id,
-    new: &NewRow<'_>,
-    media: Option<&str>,
-) -> Result<()> {
-    let row = &new.columns;
-    delete_slices(db, session_id, &[row.seq])?;
-    db.run(
-        "UPDATE cf_agents_events
-            SET action = ?3,
-                content = ?4,
-                tool = ?5,
-                metadata = ?6,
-                message = ?7,
-                message_dated = ?8,
-                sliced_bytes = ?9,
-                created_at = ?10,
-                media = ?11,
-                note = ?12
-          WHERE session_id = ?1
-            AND seq = ?2",
-        &[
-            session_id.as_str().into(),
-            row.seq.into(),
-            row.action.name().into(),
-            row.content.into(),
-            row.tool.into(),
-            row.metadata.into(),
-            row.message.into(),
-            u32::from(row.message_dated).into(),
-            (new.sliced_bytes() as i64).into(),
-            row.created_at.into(),
-            row.media.into(),
-            row.note.into(),
-        ],
-    )?;
-    write_slices(db, session_id, row.seq, &new.sliced)?;
-    replace_media(db, session_id, row, media)?;
-    if let Some(place) = index::find_place(db, session_id.as_str())? {
-        index::remove(db, &place, &[row.seq])?;
-        if place.holds(row.seq) {
-            let mut writer = index::IndexWriter::new(db);
-            writer.add(place.number, row.seq, &new.event_text())?;
-            writer.flush()?;
+/// The events of these that begin branches, by their parents. Roots are left out: they split
+/// nothing.
+fn branches(rows: &[NewRow<'_>]) -> BTreeMap<i64, Vec<i64>> {
+    let mut branches: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    for NewRow { columns: row, .. } in rows {
+        if row.is_branch == 1 && row.parent_seq != 0 {
+            branches.entry(row.parent_seq).or_default().push(row.seq);
         }
     }
-    Ok(())
-}
-
-fn replace_media(
-    db: &dyn Database,
-    session_id: &Id,
-    row: &RowDraft<'_>,
-    before: Option<&str>,
-) -> Result<()> {
-    if before == row.media {
-        return Ok(());
-    }
-    // Write the new media first, so that unchanged media is not deleted and rewritten.
-    media::write(db, session_id, row.seq, row.payloads)?;
-    let kept: Vec<&str> = row
-        .payloads
-        .iter()
-        .map(|payload| payload.hash.as_str())
-        .collect();
-    media::forget(
-        db,
-        session_id,
-        before.map(|places| (row.seq, places)).as_slice(),
-        &kept,
-    )
+    branches
 }
 
 /// Splits rows into batches of one statement each. A batch's JSON stays below the
@@ -428,7 +393,7 @@ fn batches<'a, 'b>(rows: &'b [NewRow<'a>]) -> Vec<&'b [NewRow<'a>]> {
 fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Result<()> {
     if let [row] = batch {
         let sql = format!(
-            "{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+            "{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
         );
         return db.run(&sql, &row.values(session_id));
     }
@@ -440,9 +405,9 @@ fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Resu
     let sql = format!(
         "{INSERT}
          SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
-                value ->> 5, value ->> 6, value ->> 7, value ->> 12, value ->> 13,
-                value ->> 14, value ->> 8, value ->> 9, value ->> 10, value ->> 11,
-                value ->> 15, value ->> 16, value ->> 17
+                value ->> 5, value ->> 6, value ->> 7, value ->> 13, value ->> 14,
+                value ->> 15, value ->> 8, value ->> 9, value ->> 10, value ->> 11,
+                value ->> 16, value ->> 17, value ->> 18, value ->> 12
            FROM json_each(?2)"
     );
     db.run(&sql, &[session_id.as_str().into(), json.into()])
@@ -499,7 +464,7 @@ fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlVa
         });
         let comma = if index == 0 { "" } else { ", " };
         sql.push_str(&format!(
-            "{comma}(?1, ?2 + {index}, ?{id}, ?3, {parent}, ?{}, ?{}, {}, NULL, 0, 0, ?7, ?8, NULL, NULL, NULL)",
+            "{comma}(?1, ?2 + {index}, ?{id}, ?3, {parent}, ?{}, ?{}, {}, NULL, 0, 0, ?7, ?8, NULL, NULL, NULL, 0)",
             id + 1,
             id + 2,
             columns.join(", "),
@@ -510,20 +475,4 @@ fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlVa
         params.extend(there.map(|(body, _)| SqlValue::from(body)));
     }
     Some((sql, params))
-}
-
-/// Replaces an event's note. Part of a transaction.
-pub fn rewrite_note(
-    db: &dyn Database,
-    session_id: &Id,
-    seq: i64,
-    note: Option<&str>,
-) -> Result<()> {
-    db.run(
-        "UPDATE cf_agents_events
-            SET note = ?3
-          WHERE session_id = ?1
-            AND seq = ?2",
-        &[session_id.as_str().into(), seq.into(), note.into()],
-    )
 }

@@ -80,7 +80,7 @@ pub fn append_message(
             media: None,
             content: String::new(),
             message: text.map(|text| text.fields),
-            is_parted: false,
+            splits_run: false,
         }
     } else {
         get_event_row(db, session_id, appended.seq)?

@@ -1,7 +1,7 @@
 //! Changing messages. An update replaces all events of a message's run, and records
 //! the change in the feed.
 
-use super::delete::{tell_begun_below, tell_beside, tell_deleted, tell_updated};
+use super::delete::{tell_boundaries, tell_deleted, tell_updated};
 use super::parse::NewMessage;
 use super::read::message_from;
 use super::run::{Run, find_run};
@@ -12,12 +12,14 @@ use base::database::{Database, atomically};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
+use log::boundary;
 use log::media;
 use log::note::Note;
+use log::rewrite::{rewrite_bodies, rewrite_note};
 use log::row::EventRow;
 use log::row::get_event_row;
 use log::tip::get_tip;
-use log::write::{RowDraft, rewrite_bodies, rewrite_note};
+use log::write::RowDraft;
 use store::activity;
 use store::last_turns;
 
@@ -81,8 +83,9 @@ pub fn update_message(
         tell_updated(db, host, session_id, tip.last_seq(), &[id.as_str()])?;
         tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
         if is_run {
-            tell_begun_below(db, host, session_id, &tip, first_seq, &taken)?;
-            tell_beside(db, host, session_id, &tip, (first_seq, parent_seq))?;
+            // The event is in no run any more, so no run is split below it or beside it.
+            let changed = boundary::settle(db, session_id, [first_seq, parent_seq], [first_seq])?;
+            tell_boundaries(db, host, session_id, tip.last_seq(), &changed)?;
         }
         // The row was just written, so its values are known without a read.
         let row = EventRow {
@@ -99,7 +102,7 @@ pub fn update_message(
             media: cut.places,
             content: String::new(),
             message: Some(message.text.fields.clone()),
-            is_parted: false,
+            splits_run: false,
         };
         let [_, message] = MessageGatherer::default().take(row)?;
         let message = message.ok_or_else(|| Error::storage("a message without a row"))?;

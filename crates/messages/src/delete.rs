@@ -10,14 +10,14 @@ use super::run::find_run;
 use super::runs::{RunCache, RunPosition};
 use crate::tree::children::load_child_links;
 use crate::tree::delete::{DeletionOutcome, ReparentedEvent, delete_seqs};
-use crate::tree::overlays::EventRange;
 use crate::tree::path::surviving;
 use base::database::{Database, atomically};
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
+use log::boundary::ChangedBoundary;
 use log::find::find_seqs;
-use log::tip::{LogTip, get_tip};
+use log::tip::get_tip;
 use store::changes::{self, ChangeType};
 
 /// Deletes those of `ids` that the session has; returns how many.
@@ -51,7 +51,7 @@ pub fn delete_messages(
 }
 
 /// Messages of a session, with all their events as they read now. A caller means these events,
-/// whatever joins or parts runs afterwards.
+/// whatever joins or splits runs afterwards.
 #[derive(Default)]
 pub struct FoundMessages {
     count: usize,
@@ -120,75 +120,25 @@ pub fn tell_deleted(
     )
 }
 
-/// After a run's event became a message by itself: records that the run members right
-/// below it now begin messages. Children that a deletion moved are already recorded.
-pub fn tell_begun_below(
-    db: &dyn Database,
-    host: &dyn Host,
-    session_id: &Id,
-    tip: &LogTip,
-    seq: i64,
-    taken: &DeletionOutcome,
-) -> Result<()> {
-    let children = load_child_links(db, session_id, seq)?;
-    let begun = children.iter().filter(|child| {
-        child.is_run_member && !taken.moved.iter().any(|moved| moved.link.seq == child.seq)
-    });
-    let ids: Vec<&str> = begun.map(|child| child.id.as_str()).collect();
-    tell_updated(db, host, session_id, tip.last_seq(), &ids)
-}
-
-/// After an event of a run became a message by itself: records that a result beside it may
-/// belong to the message above now.
-pub fn tell_beside(
-    db: &dyn Database,
-    host: &dyn Host,
-    session_id: &Id,
-    tip: &LogTip,
-    (seq, parent_seq): (i64, i64),
-) -> Result<()> {
-    let above = RunCache::of(db, session_id).find(parent_seq)?;
-    let RunPosition::Run(start) = above else {
-        return Ok(());
-    };
-    let children = load_child_links(db, session_id, parent_seq)?;
-    let beside = children
-        .iter()
-        .filter(|child| child.seq != seq && child.is_run_member);
-    let mut ids: Vec<&str> = beside.map(|child| child.id.as_str()).collect();
-    if !ids.is_empty() {
-        ids.push(&start.id);
-    }
-    tell_updated(db, host, session_id, tip.last_seq(), &ids)
-}
-
-/// After overlays are gone: records that runs are joined again at the beginnings and ends
-/// of these overlays. `ranges`: the events that the overlays covered.
-pub fn tell_joined(
+/// Records that runs are split or joined at these events: each is a message now or no longer, and
+/// the message above has more or fewer events.
+pub fn tell_boundaries(
     db: &dyn Database,
     host: &dyn Host,
     session_id: &Id,
     last_seq: i64,
-    ranges: &[EventRange],
+    changed: &[ChangedBoundary],
 ) -> Result<()> {
     let mut runs = RunCache::of(db, session_id);
-    let mut changed = Vec::new();
-    for range in ranges {
-        for above in [range.above_seq, range.to_seq] {
-            let RunPosition::Run(start) = runs.find(above)? else {
-                continue;
-            };
-            for child in load_child_links(db, session_id, above)? {
-                if child.is_run_member && !child.is_parted {
-                    changed.push((start.seq, start.id.clone()));
-                    changed.push((child.seq, child.id));
-                }
-            }
+    let mut told = BTreeMap::new();
+    for event in changed {
+        told.insert(event.seq, event.id.clone());
+        if let RunPosition::Run(start) = runs.find(event.parent_seq)? {
+            told.insert(start.seq, start.id);
         }
     }
-    let changed: BTreeMap<i64, String> = changed.into_iter().collect();
-    let changed: Vec<&str> = changed.values().map(String::as_str).collect();
-    tell_updated(db, host, session_id, last_seq, &changed)
+    let told: Vec<&str> = told.values().map(String::as_str).collect();
+    tell_updated(db, host, session_id, last_seq, &told)
 }
 
 /// The messages that read differently now, by the `seq` of the event that gives them
@@ -239,12 +189,12 @@ fn find_changed(
         let had_branches = kept.count() + lost.count() > 1;
         let has_branches = children.len() > 1;
         for child in children.into_iter().filter(|child| child.is_run_member) {
-            let begins = above == RunPosition::Alone || child.is_parted;
+            let begins = above == RunPosition::Alone || child.splits_run;
             let is_told = match moved.get(&child.seq) {
-                // A run that was parted above may not be told of yet.
+                // That a branch split the run here may not be told yet.
                 Some(ReparentedEvent { link, .. }) => {
                     let was_inside = was_in_run.get(&link.parent_seq).copied().unwrap_or(false);
-                    link.is_parted || begins == was_inside
+                    link.splits_run || begins == was_inside
                 }
                 // The other children that belong to a run decide, and they may have
                 // changed.

@@ -3,7 +3,7 @@
 //!
 //! An append that joins a run changes the run's message. Such an update has no row.
 //! The feed adds an update with the message's id before the last of the neighbouring
-//! appends that join the run. An append that begins a branch inside a run parts the run
+//! appends that join the run. An append that begins a branch inside a run splits the run
 //! into two messages. The feed adds an update of both before it, and none for joining: the
 //! first of the two is the message that a late result joins. No two changes have one cursor.
 
@@ -76,10 +76,10 @@ fn load_appended(
         let id = &append.id;
         let place = runs.place(append)?;
         let goes_on = appends.get(index + 1).is_some_and(|next| {
-            next.is_run_member && !next.is_parted && next.parent_seq == append.seq
+            next.is_run_member && !next.splits_run && next.parent_seq == append.seq
         });
         let updated = match (
-            find_parted(db, session_id, append, &mut families, &mut runs)?,
+            find_split(db, session_id, append, &mut families, &mut runs)?,
             place,
         ) {
             (Some([first, second]), _) => [Some(first), Some(second)],
@@ -127,7 +127,7 @@ fn only_older<'f>(links: &'f [EventLink], append: &EventLink) -> Option<&'f Even
 
 /// The two messages that one message may have become when this event was appended. The other
 /// follower may be in no run any more: it was updated since.
-fn find_parted(
+fn find_split(
     db: &dyn Database,
     session_id: &Id,
     append: &EventLink,
@@ -144,7 +144,7 @@ fn find_parted(
     }
     let are_several = family.all.iter().all(|link| link.seq < append.seq) && family.all.len() > 1;
     let other = match are_several && append.is_run_member {
-        // A result that came late has followers beside it that part nothing.
+        // A result that came late has followers beside it that split nothing.
         true => {
             let members = match family.members.take() {
                 Some(members) => members,

@@ -13,7 +13,7 @@ use base::database::{Database, SqlText, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use log::event::IS_RUN_MEMBER;
-use log::row::{EventRow, IS_PARTED, ShortRow};
+use log::row::{EventRow, ShortRow};
 use log::tip::{LogTip, get_tip};
 
 /// Bytes of a page if the request has no other limit.
@@ -424,11 +424,11 @@ const COUNTED_AT_ONCE: i64 = 1 << 20;
 
 /// How many messages a path has. `segments` are the path's segments. Reads a row per event:
 /// each is the message that it is by itself, or continues the run of the event before it,
-/// which is the row before it. `m`: an event of a run; `p`: one at which a run is parted.
+/// which is the row before it. `m`: an event of a run; `s`: one that splits a run.
 pub fn count_messages(db: &dyn Database, session_id: &Id, segments: &[PathSegment]) -> Result<i64> {
     let sql = format!(
         "SELECT group_concat(place, '')
-           FROM (SELECT iif({IS_PARTED}, 'p', iif({IS_RUN_MEMBER} = 1, 'm', '-')) AS place
+           FROM (SELECT iif(e.splits_run, 's', iif({IS_RUN_MEMBER} = 1, 'm', '-')) AS place
                    FROM cf_agents_events AS e
                   WHERE e.session_id = +?1
                     AND e.seq >= +?2

@@ -19,7 +19,7 @@ pub fn find_message(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Optio
         return Ok(None);
     };
     let row = get_event_row(db, session_id, *seq)?;
-    if row.is_run_member() && !row.is_parted && row.parent_seq != 0 {
+    if row.is_run_member() && !row.splits_run && row.parent_seq != 0 {
         let parent = find_run_event(db, session_id, row.parent_seq)?;
         if parent.is_some_and(|parent| parent.is_run_member) {
             return Ok(None);

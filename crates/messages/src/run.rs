@@ -15,8 +15,8 @@ use base::ids::Id;
 use log::event::IS_RUN_MEMBER;
 use log::find::find_seqs;
 use log::note::Note;
+use log::row::ROW_BYTES;
 use log::row::get_event_text;
-use log::row::{IS_PARTED, ROW_BYTES};
 use log::tool::CALL_ID_PATH;
 
 /// Rows that one statement reads at most.
@@ -35,8 +35,8 @@ pub struct RunEvent {
     pub action: StoredAction,
     /// Whether this event is read together with its neighbours of the same kind.
     pub is_run_member: bool,
-    /// Whether a run is parted above this event, so that it begins a message.
-    is_parted: bool,
+    /// Whether a run is split above this event, so that it begins a message.
+    splits_run: bool,
     /// Bytes of everything that the event holds.
     pub bytes: usize,
     /// The call that this event answers, if the event is a result.
@@ -69,7 +69,7 @@ impl RunRow {
            WHEN e.tool IS NULL THEN e.sliced_bytes > 0
            ELSE NOT json_valid(e.tool)
          END,
-         {IS_PARTED}"
+         e.splits_run"
         )
     }
 
@@ -95,7 +95,7 @@ impl FromRow<'_> for RunRow {
                 bytes: usize::try_from(row.integer(6)?).unwrap_or(usize::MAX),
                 note: text(7).filter(|note| note != "{}"),
                 answered: text(8),
-                is_parted: row.integer(10)? == 1,
+                splits_run: row.integer(10)? == 1,
             },
             is_branch: row.integer(2)? == 1,
             hides_call: row.integer(9)? != 0,
@@ -195,7 +195,7 @@ pub fn find_above(
     session_id: &Id,
     event: &RunEvent,
 ) -> Result<Option<RunEvent>> {
-    if !event.is_run_member || event.is_parted || event.parent_seq == 0 {
+    if !event.is_run_member || event.splits_run || event.parent_seq == 0 {
         return Ok(None);
     }
     let above = get_run_event(db, session_id, event.parent_seq)?;
@@ -321,7 +321,7 @@ fn load_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<RunEve
     let mut last_seq = seq;
     for row in load::<RunRow>(db, &sql, &params)? {
         let event = &row.event;
-        let goes_on = event.parent_seq == last_seq && event.is_run_member && !event.is_parted;
+        let goes_on = event.parent_seq == last_seq && event.is_run_member && !event.splits_run;
         if row.is_branch || !goes_on {
             break;
         }
@@ -337,7 +337,7 @@ fn find_continuation(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Opt
     let children = load_child_links(db, session_id, seq)?;
     let next = children
         .iter()
-        .find(|child| child.is_run_member && !child.is_parted);
+        .find(|child| child.is_run_member && !child.splits_run);
     next.map(|child| get_run_event(db, session_id, child.seq))
         .transpose()
 }

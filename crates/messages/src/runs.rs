@@ -50,7 +50,7 @@ impl<'a> RunCache<'a> {
 
     /// The position of an event that is already read.
     pub fn place(&mut self, event: &EventLink) -> Result<RunPosition> {
-        let place = match (event.is_run_member, event.is_parted) {
+        let place = match (event.is_run_member, event.splits_run) {
             (false, _) => RunPosition::Alone,
             (true, true) => RunPosition::Alone.below(event.seq, &event.id),
             (true, false) => self.find(event.parent_seq)?.below(event.seq, &event.id),
@@ -86,7 +86,7 @@ impl<'a> RunCache<'a> {
                 return Ok(WalkStep::Stop);
             }
             walked.push((event.seq, event.id));
-            Ok(match event.is_parted {
+            Ok(match event.splits_run {
                 true => WalkStep::Stop,
                 false => WalkStep::On,
             })

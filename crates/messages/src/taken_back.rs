@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::delete::tell_joined;
+use super::delete::tell_boundaries;
 use super::runs::{RunCache, RunPosition};
 use super::tree::overlay_writes;
 use super::tree::overlays::{EventRange, MAX_OVERLAYS};
@@ -29,11 +29,11 @@ pub fn delete_overlay(
 ) -> Result<bool> {
     atomically(db, || {
         let last_seq = get_tip(db, session_id)?.last_seq();
-        let Some(range) = overlay_writes::delete(db, session_id, id)? else {
+        let Some(changed) = overlay_writes::delete(db, session_id, id)? else {
             return Ok(false);
         };
         record_overlay(db, host, session_id, last_seq, id)?;
-        tell_joined(db, host, session_id, last_seq, &[range])?;
+        tell_boundaries(db, host, session_id, last_seq, &changed)?;
         Ok(true)
     })
 }
@@ -52,7 +52,7 @@ pub fn record_overlay(
 }
 
 /// Takes back what was made of these events: the reports first, because a summary that is
-/// taken back joins messages that it parted. The other events of a summary read as before, and
+/// taken back joins messages that it split. The other events of a summary read as before, and
 /// may be compacted again. Returns the summaries.
 pub fn take_back(
     db: &dyn Database,

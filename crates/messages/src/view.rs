@@ -97,7 +97,7 @@ impl MessageGatherer {
 
     /// Whether the next row up the path may belong to the message of the last one.
     pub fn is_within_run(&self) -> bool {
-        self.run.last().is_some_and(|oldest| !oldest.is_parted)
+        self.run.last().is_some_and(|oldest| !oldest.splits_run)
     }
 }
 
@@ -301,7 +301,7 @@ mod tests {
             media: None,
             content: content.to_owned(),
             message: None,
-            is_parted: false,
+            splits_run: false,
         }
     }
 
@@ -425,9 +425,9 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_parted_is_two_messages() {
+    fn a_run_that_splits_run_is_two_messages() {
         let mut parted = row(2, "agent_message", "b", None);
-        parted.is_parted = true;
+        parted.splits_run = true;
         let messages = gather(vec![
             row(1, "agent_message", "a", None),
             parted,

@@ -112,6 +112,11 @@ fn damages() -> Vec<Damage> {
             json!({"sessionId": "talked", "id": "named"}),
         ),
         (
+            "UPDATE cf_agents_events SET splits_run = 1 WHERE id = 'named'",
+            "boundary_wrong",
+            json!({"sessionId": "talked", "id": "named"}),
+        ),
+        (
             "DELETE FROM cf_agents_slices WHERE part = 1",
             "slices_incomplete",
             json!({"id": "long"}),

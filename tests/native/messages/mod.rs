@@ -1,6 +1,7 @@
 //! Messages, branches and pages.
 
 mod append_messages;
+pub mod boundaries;
 pub mod long_reads;
 pub mod parted;
 pub mod path_length;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::Alice;
 use base::columns::find_value;
 use base::testing::Dice;
-use log::row::STARTS_MESSAGE;
+use log::boundary::STARTS_MESSAGE;
 
 const GAMES: u64 = 60;
 

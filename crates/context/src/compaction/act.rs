@@ -23,9 +23,9 @@ use log::tip::get_tip;
 use memory::BlockScope;
 use memory::block::Block;
 use memory::frozen::freeze_again;
-use messages::delete::tell_joined;
+use messages::delete::tell_boundaries;
 use messages::history::{PathItem, WalkStart, walk_items};
-use messages::tree::overlay_writes::{self, NewOverlay};
+use messages::tree::overlay_writes::{self, AddedOverlay, NewOverlay};
 use messages::tree::overlays::{self, EventRange};
 use messages::tree::path::WalkStep;
 use models::TokenUsage;
@@ -440,14 +440,17 @@ impl Compactor<'_> {
             if !is_same || LogState::load(self.db, session_id)? != seen {
                 return Ok(None);
             }
-            let pruned = overlay_writes::prune_nested(self.db, session_id, new.range, KEPT_NESTED)?;
-            let id = overlay_writes::insert(self.db, self.host, session_id, &new)?;
+            let AddedOverlay {
+                id,
+                pruned,
+                changed: split,
+            } = overlay_writes::insert(self.db, self.host, session_id, &new, Some(KEPT_NESTED))?;
             if let Some(blocks) = &prompt {
                 freeze_again(self.db, self.host, BlockScope::Session(session_id), blocks)?;
             }
             let changed: Vec<Option<&str>> = pruned
                 .iter()
-                .map(|pruned| pruned.id.as_str())
+                .map(String::as_str)
                 .chain([id.as_str()])
                 .map(Some)
                 .collect();
@@ -459,8 +462,7 @@ impl Compactor<'_> {
                 ChangeType::Compaction,
                 &changed,
             )?;
-            let pruned: Vec<EventRange> = pruned.iter().map(|pruned| pruned.range).collect();
-            tell_joined(self.db, self.host, session_id, tip.last_seq(), &pruned)?;
+            tell_boundaries(self.db, self.host, session_id, tip.last_seq(), &split)?;
             change_journal(self.db, session_id, |journal| {
                 // The summary makes room, so the window may begin with the branch again.
                 if let Some(window) = &mut journal.window {

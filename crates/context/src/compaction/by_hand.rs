@@ -5,6 +5,7 @@ use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use log::tip::get_tip;
+use messages::delete::tell_boundaries;
 use messages::run::{get_run_event, load_run_around};
 use messages::taken_back::record_overlay;
 use messages::tree::leaf::get_seq;
@@ -50,9 +51,10 @@ pub fn add_compaction(
             tokens_before: None,
             tokens_after: None,
         };
-        let id = overlay_writes::insert(db, host, session_id, &new)?;
-        record_overlay(db, host, session_id, tip.last_seq(), &id)?;
-        overlays::get_json(db, session_id, &id)
+        let added = overlay_writes::insert(db, host, session_id, &new, None)?;
+        record_overlay(db, host, session_id, tip.last_seq(), &added.id)?;
+        tell_boundaries(db, host, session_id, tip.last_seq(), &added.changed)?;
+        overlays::get_json(db, session_id, &added.id)
     })
 }
 

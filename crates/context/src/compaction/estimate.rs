@@ -126,7 +126,7 @@ pub fn load_units(
             match item {
                 PathItem::Event(row) => {
                     let joins = is_within_run && row.is_run_member();
-                    is_within_run = row.is_run_member() && !row.is_parted;
+                    is_within_run = row.is_run_member() && !row.splits_run;
                     let messages = from_row(&row)?;
                     let tokens = length.tokens(&messages);
                     // The newest unit is the first, and this event's is the last.

@@ -167,6 +167,7 @@ impl PendingEvent {
             parent_seq,
             parent_id: self.parent_id.as_ref().map(Id::as_str),
             is_branch: u8::from(parent_seq != newest_seq),
+            may_split: parent_seq != newest_seq,
             action: self.event.action,
             content: self.event.content.as_deref(),
             tool: self.tool.as_deref(),

@@ -3,6 +3,7 @@
 use super::check::{Check, OF_AGENT, OF_SESSION, RowRule, RowsOwner};
 use super::deeper::{check_media, check_paths};
 use super::finding::FindingCode as Code;
+use log::boundary;
 
 /// A summary's path is found by all branches of its session, so a page has few summaries.
 const FEW_ROWS: i64 = 20;
@@ -90,6 +91,7 @@ pub const LOG_CHECKS: &[Check] = &[
                                                  WHERE before.session_id = t.session_id
                                                    AND before.seq < t.seq), 0))",
             ),
+            RowRule(Code::BoundaryWrong, boundary::IS_WRONG),
             RowRule(Code::SlicesIncomplete, SLICES_INCOMPLETE),
             RowRule(Code::MediaMissing, MEDIA_MISSING),
             RowRule(Code::MediaUseMissing, MEDIA_USE_MISSING),

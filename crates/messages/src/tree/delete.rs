@@ -11,6 +11,7 @@ use base::database::{Database, Delete, Row, SqlValue};
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
+use log::boundary;
 use log::media;
 use log::row::EventLink;
 use log::sessions::find_stamp;
@@ -114,6 +115,11 @@ pub fn delete_seqs(
     }
     adopt(db, &here, &taken.moved)?;
     taken.overlays = splice(db, session_id, &parents)?;
+    // Events have other siblings now, and summaries have other ends, only below the survivors.
+    let survivors = survivors(&parents);
+    let above = survivors.iter().map(|(_, above_seq)| *above_seq);
+    let moved = taken.moved.iter().map(|moved| moved.link.seq);
+    boundary::settle(db, session_id, above, moved)?;
 
     // If the chosen leaf is deleted, its nearest surviving ancestor becomes the leaf. An
     // append overrules a choice for good, even if the append is deleted.
@@ -133,7 +139,7 @@ pub fn delete_seqs(
         &[
             here,
             tip.newest_seq.into(),
-            SqlValue::Text(json::encode(&survivors(&parents))?),
+            SqlValue::Text(json::encode(&survivors)?),
             written_at.into(),
         ],
     )?;

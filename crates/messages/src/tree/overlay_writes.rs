@@ -12,6 +12,7 @@ use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
+use log::boundary::{self, ChangedBoundary};
 use log::find::find_seqs;
 use store::text_tables::COMPACTIONS;
 
@@ -30,13 +31,27 @@ pub struct NewOverlay<'a> {
     pub tokens_after: Option<i64>,
 }
 
-/// Writes a new overlay and returns its id.
+/// A new overlay, and what it changed.
+pub struct AddedOverlay {
+    pub id: Id,
+    /// The overlays that it made needless, and that are deleted.
+    pub pruned: Vec<String>,
+    pub changed: Vec<ChangedBoundary>,
+}
+
+/// Writes a new overlay. `kept`: how many of the newest overlays within its range stay, if the
+/// others are deleted: see [`prune_nested`].
 pub fn insert(
     db: &dyn Database,
     host: &dyn Host,
     session_id: &Id,
     new: &NewOverlay<'_>,
-) -> Result<Id> {
+    kept: Option<i64>,
+) -> Result<AddedOverlay> {
+    let pruned = match kept {
+        Some(kept) => prune_nested(db, session_id, new.range, kept)?,
+        None => Vec::new(),
+    };
     let id = Id::mint_compaction(host);
     check_room(db, session_id)?;
     let sql = format!(
@@ -61,7 +76,23 @@ pub fn insert(
             host.now_ms().into(),
         ],
     )?;
-    Ok(id)
+    let ranges = pruned.iter().map(|pruned| pruned.range);
+    Ok(AddedOverlay {
+        id,
+        changed: settle(db, session_id, ranges.chain([new.range]))?,
+        pruned: pruned.into_iter().map(|pruned| pruned.id).collect(),
+    })
+}
+
+/// Settles where summaries begin and end, or did.
+fn settle(
+    db: &dyn Database,
+    session_id: &Id,
+    ranges: impl Iterator<Item = EventRange>,
+) -> Result<Vec<ChangedBoundary>> {
+    let (first, last): (Vec<i64>, Vec<i64>) =
+        ranges.map(|range| (range.from_seq, range.to_seq)).unzip();
+    boundary::settle(db, session_id, last, first)
 }
 
 /// Refuses another overlay if the session has [`MAX_OVERLAYS`].
@@ -151,7 +182,13 @@ pub fn restore(
             tokens_after.into(),
             created_at.into(),
         ],
-    )
+    )?;
+    let range = EventRange {
+        from_seq,
+        to_seq,
+        above_seq: 0,
+    };
+    settle(db, session_id, std::iter::once(range)).map(drop)
 }
 
 /// An overlay without its summary, since summaries are long.
@@ -186,6 +223,7 @@ pub fn copy(
     id: &Id,
 ) -> Result<Vec<String>> {
     let mut copied = Vec::new();
+    let mut ranges = Vec::new();
     let edge = |id: String| Id::parse(id).map_err(Error::storage);
     let sql = format!(
         "SELECT {}
@@ -224,22 +262,36 @@ pub fn copy(
             ],
         )?;
         copied.push(overlay.id);
+        ranges.push(EventRange {
+            from_seq: *from_seq,
+            to_seq: *to_seq,
+            above_seq: from_seq - 1,
+        });
     }
+    settle(db, id, ranges.into_iter())?;
     Ok(copied)
 }
 
-/// Deletes an overlay and returns the events that it covered. `None`: no overlay has this
-/// id.
-pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<EventRange>> {
+/// Deletes an overlay and returns the events that no longer split a run. `None`: no overlay has
+/// this id.
+pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Vec<ChangedBoundary>>> {
+    let range = drop_row(db, session_id, id)?;
+    range
+        .map(|range| settle(db, session_id, std::iter::once(range)))
+        .transpose()
+}
+
+/// Returns the events that the overlay covered.
+fn drop_row(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<EventRange>> {
     let params = [session_id.as_str().into(), id.as_str().into()];
     let deletion = Delete::from(COMPACTIONS, "session_id = ?1 AND id = ?2", &params);
     Ok(deletion.load(db, "from_seq, to_seq, above_seq")?.pop())
 }
 
 /// An overlay that a wider one made needless.
-pub struct PrunedOverlay {
-    pub id: String,
-    pub range: EventRange,
+struct PrunedOverlay {
+    id: String,
+    range: EventRange,
 }
 
 impl FromRow<'_> for PrunedOverlay {
@@ -254,7 +306,7 @@ impl FromRow<'_> for PrunedOverlay {
 /// Deletes overlays within `range`, which a wider overlay hides now. The newest `kept`
 /// stay, and so does each overlay that the reader of a branch still meets. Returns the
 /// deleted overlays.
-pub fn prune_nested(
+fn prune_nested(
     db: &dyn Database,
     session_id: &Id,
     range: EventRange,
@@ -289,7 +341,7 @@ pub fn prune_nested(
 /// Mends the overlays after events were deleted. `parents` maps each deleted event to
 /// its parent. An overlay whose edge was deleted now ends at the nearest event that it
 /// still covers. An overlay that covers no event any more is deleted. Returns the ids of
-/// all these overlays.
+/// all these overlays. The caller settles the boundaries.
 pub fn splice(
     db: &dyn Database,
     session_id: &Id,
@@ -316,7 +368,7 @@ pub fn splice(
         let to_seq = surviving(parents, overlay.range.to_seq);
         if to_seq < overlay.range.from_seq {
             let id = Id::parse(overlay.id).map_err(Error::storage)?;
-            delete(db, session_id, &id)?;
+            drop_row(db, session_id, &id)?;
             continue;
         }
         let above_seq = surviving(parents, overlay.range.above_seq);

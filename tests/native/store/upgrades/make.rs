@@ -114,6 +114,7 @@ pub fn make(is_searched: bool) -> Alice {
         json!({"sessionId": "talked", "name": "a fork"}),
     );
     learn(&alice);
+    split_a_run(&alice);
     if is_searched {
         search(&alice);
     }
@@ -397,6 +398,19 @@ fn fill_session(alice: &Alice) {
     append(json!({"id": "after", "action": "user_message", "content": "after it"}));
     // The model gives no answer, and the session remembers the error.
     alice.ok("compact", json!({"sessionId": "mixed"}));
+}
+
+/// A run of two events, and a branch that splits it.
+fn split_a_run(alice: &Alice) {
+    let event = |id: &str| json!({"id": id, "action": "agent_message", "content": id});
+    alice.ok("createSession", json!({"id": "split"}));
+    let events = [event("run"), event("one-way")];
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "split", "events": events}),
+    );
+    let branch = json!({"sessionId": "split", "parentId": "run", "events": [event("another-way")]});
+    alice.ok("appendEvents", branch);
 }
 
 /// Whole turns, with a tool, a write to the memory, and the model's reasoning.

@@ -1,0 +1,287 @@
+//! Where runs are split into messages. A run of assistant and tool events reads as one message,
+//! unless a branch or a summary splits it. The event at which that happens has `splits_run = 1`
+//! in its row, so a reader of the row knows it without another read.
+//!
+//! A run is split
+//!
+//! - above the children of an event that has several: its message is the same on each branch.
+//!   But a tool's result that comes after a user continued belongs to the message that called;
+//! - where a summary begins or ends: a reader of a path sees the summary in between.
+//!
+//! An event below an event of no run begins a message in any case, and splits nothing.
+//!
+//! The rule protected here: the column equals [`SPLITS_RUN`], the only place that derives it.
+//! `write_rows` sets it for new rows. Whatever else changes an event's children, an event's kind
+//! or the ends of a summary calls [`settle`] in the same transaction. `verify` compares.
+
+use std::collections::BTreeSet;
+
+use base::action::{Action, result_action};
+use base::columns::{FromRow, load, load_values};
+use base::database::{Database, Row, SqlValue};
+use base::error::Result;
+use base::ids::Id;
+use base::json;
+
+use crate::event::is_run_member;
+
+macro_rules! splits_run {
+    () => {
+        concat!(
+            "CASE
+               WHEN ",
+            is_run_member!("e"),
+            "
+                AND EXISTS (SELECT 1
+                              FROM cf_agents_events AS parent
+                             WHERE parent.session_id = e.session_id
+                               AND parent.seq = e.parent_seq
+                               AND ",
+            is_run_member!("parent"),
+            ")
+                AND (EXISTS (SELECT 1
+                               FROM cf_agents_events AS other INDEXED BY cf_agents_events_by_parent
+                              WHERE other.session_id = e.session_id
+                                AND other.parent_seq = e.parent_seq
+                                AND other.is_branch = 1
+                                AND other.seq <> e.seq
+                                AND (e.action <> ",
+            result_action!(),
+            " OR ",
+            is_run_member!("other"),
+            "))
+                     OR EXISTS (SELECT 1
+                                  FROM cf_agents_events AS other
+                                 WHERE other.session_id = e.session_id
+                                   AND other.seq = (SELECT min(seq)
+                                                      FROM cf_agents_events
+                                                     WHERE session_id = e.session_id
+                                                       AND seq > e.parent_seq)
+                                   AND other.parent_seq = e.parent_seq
+                                   AND other.is_branch = 0
+                                   AND other.seq <> e.seq
+                                   AND (e.action <> ",
+            result_action!(),
+            " OR ",
+            is_run_member!("other"),
+            "))
+                     OR EXISTS (SELECT 1
+                                  FROM cf_agents_compactions AS cut
+                                 WHERE cut.session_id = e.session_id
+                                   AND cut.to_seq >= e.parent_seq
+                                   AND (cut.to_seq = e.parent_seq OR cut.from_seq = e.seq)))
+               THEN 1
+               ELSE 0
+             END"
+        )
+    };
+}
+
+/// SQL: 1 if event `e` splits a run, else 0. The `CASE` asks the cheapest question first, and
+/// stops at the first answer.
+pub const SPLITS_RUN: &str = splits_run!();
+
+/// SQL: whether the row `t` of the log has a wrong `splits_run`.
+pub const IS_WRONG: &str = concat!(
+    "EXISTS (SELECT 1
+               FROM cf_agents_events AS e
+              WHERE e.session_id = t.session_id
+                AND e.seq = t.seq
+                AND e.splits_run <> ",
+    splits_run!(),
+    ")"
+);
+
+/// SQL: whether event `e` begins a message.
+pub const STARTS_MESSAGE: &str = concat!(
+    "(e.splits_run = 1
+      OR NOT (",
+    is_run_member!("e"),
+    "
+              AND EXISTS (SELECT 1
+                            FROM cf_agents_events AS parent
+                           WHERE parent.session_id = e.session_id
+                             AND parent.seq = e.parent_seq
+                             AND ",
+    is_run_member!("parent"),
+    ")))"
+);
+
+/// An event that splits a run since a change, or no longer does.
+#[derive(Debug, PartialEq)]
+pub struct ChangedBoundary {
+    pub seq: i64,
+    pub parent_seq: i64,
+    pub id: String,
+}
+
+impl ChangedBoundary {
+    const COLUMNS: &str = "seq, parent_seq, id";
+}
+
+impl FromRow<'_> for ChangedBoundary {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            seq: row.integer(0)?,
+            parent_seq: row.integer(1)?,
+            id: row.text(2)?.to_owned(),
+        })
+    }
+}
+
+/// SQL: sets the column of the events whose numbers the SELECT finds. Writes only the rows that
+/// change. `+?1` is ?1: see [`Database::rows`].
+macro_rules! settling {
+    ($($numbers:tt)+) => {
+        concat!(
+            "UPDATE cf_agents_events AS e
+                SET splits_run = 1 - splits_run
+              WHERE e.session_id = +?1
+                AND e.seq IN (",
+            $($numbers)+,
+            ")
+                AND e.splits_run <> ",
+            splits_run!(),
+        )
+    };
+}
+
+/// ?2: events whose children are settled; ?3: further events.
+const SETTLE: &str = settling!(
+    "SELECT (SELECT min(next.seq)
+               FROM cf_agents_events AS next
+              WHERE next.session_id = +?1
+                AND next.seq > parent.value)
+       FROM json_each(?2) AS parent
+     UNION ALL
+     SELECT child.seq
+       FROM json_each(?2) AS parent
+      CROSS JOIN cf_agents_events AS child INDEXED BY cf_agents_events_by_parent
+         ON child.session_id = +?1
+        AND child.parent_seq = parent.value
+        AND child.is_branch = 1
+     UNION ALL
+     SELECT value
+       FROM json_each(?3)"
+);
+
+/// Settles the children of `parents`, and the events `seqs`. Part of the transaction that changed
+/// what siblings an event has, what kind an event is, or where a summary begins or ends. Returns
+/// the events that changed, oldest first.
+pub fn settle(
+    db: &dyn Database,
+    session_id: &Id,
+    parents: impl IntoIterator<Item = i64>,
+    seqs: impl IntoIterator<Item = i64>,
+) -> Result<Vec<ChangedBoundary>> {
+    // A root splits nothing, whatever other roots there are.
+    let parents: BTreeSet<i64> = parents.into_iter().filter(|seq| *seq != 0).collect();
+    let seqs: BTreeSet<i64> = seqs.into_iter().collect();
+    if parents.is_empty() && seqs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = format!("{SETTLE} RETURNING {}", ChangedBoundary::COLUMNS);
+    let params = [
+        session_id.as_str().into(),
+        SqlValue::Text(json::encode(&parents)?),
+        SqlValue::Text(json::encode(&seqs)?),
+    ];
+    let mut changed: Vec<ChangedBoundary> = load(db, &sql, &params)?;
+    changed.sort_by_key(|event| event.seq);
+    Ok(changed)
+}
+
+/// The place of a new event of a run: its number, its parent's, and its action.
+pub(crate) type NewPlace = (i64, i64, Action);
+
+const SPLITTING: &str = concat!(
+    "SELECT e.seq
+       FROM (SELECT +?1 AS session_id, value ->> 0 AS seq, value ->> 1 AS parent_seq,
+                    value ->> 2 AS action, NULL AS message
+               FROM json_each(?2)) AS e
+      WHERE 1 = ",
+    splits_run!(),
+);
+
+/// Which of these events, before they are written, split a run of the log.
+pub(crate) fn find_splitting(
+    db: &dyn Database,
+    session_id: &Id,
+    places: &[NewPlace],
+) -> Result<BTreeSet<i64>> {
+    if places.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let places: Vec<(i64, i64, &str)> = places
+        .iter()
+        .map(|(seq, parent_seq, action)| (*seq, *parent_seq, action.name()))
+        .collect();
+    let params = [
+        session_id.as_str().into(),
+        SqlValue::Text(json::encode(&places)?),
+    ];
+    let found: Vec<i64> = load_values(db, SPLITTING, &params)?;
+    Ok(found.into_iter().collect())
+}
+
+/// As [`SETTLE`], where a new event began a branch below ?2. Of many children only a few can
+/// change: the two oldest, and the two oldest that are in a run, because a third child splits
+/// nothing anew. ?3: the events that were written together.
+const SETTLE_BESIDE: &str = concat!(
+    settling!(
+        "SELECT min(next.seq)
+           FROM cf_agents_events AS next
+          WHERE next.session_id = +?1
+            AND next.seq > +?2
+         UNION ALL
+         SELECT *
+           FROM (SELECT child.seq
+                   FROM cf_agents_events AS child INDEXED BY cf_agents_events_by_parent
+                  WHERE child.session_id = +?1
+                    AND child.parent_seq = +?2
+                    AND child.is_branch = 1
+                  ORDER BY child.seq
+                  LIMIT 2)
+         UNION ALL
+         SELECT *
+           FROM (SELECT child.seq
+                   FROM cf_agents_events AS child INDEXED BY cf_agents_events_by_parent
+                  WHERE child.session_id = +?1
+                    AND child.parent_seq = +?2
+                    AND child.is_branch = 1
+                    AND ",
+        is_run_member!("child"),
+        "
+                  ORDER BY child.seq
+                  LIMIT 2)
+         UNION ALL
+         SELECT value
+           FROM json_each(?3)"
+    ),
+    "
+                AND EXISTS (SELECT 1
+                              FROM cf_agents_events AS parent
+                             WHERE parent.session_id = +?1
+                               AND parent.seq = +?2
+                               AND ",
+    is_run_member!("parent"),
+    ")"
+);
+
+/// Settles the children of an event below which branches began with `seqs`. The feed's readers
+/// find out by the new events (`messages/feed.rs`).
+pub(crate) fn settle_beside(
+    db: &dyn Database,
+    session_id: &Id,
+    parent_seq: i64,
+    seqs: &[i64],
+) -> Result<()> {
+    // A single new event was written as it has to be.
+    let seqs = if seqs.len() > 1 { seqs } else { &[] };
+    let params = [
+        session_id.as_str().into(),
+        parent_seq.into(),
+        SqlValue::Text(json::encode(&seqs)?),
+    ];
+    db.run(SETTLE_BESIDE, &params)
+}

@@ -1,0 +1,102 @@
+//! Replaces what a stored event says: its bodies, or its note. Its place in the tree stays.
+
+use super::media;
+use super::slices::{delete_slices, write_slices};
+use super::write::{NewRow, RowDraft};
+use base::database::Database;
+use base::error::Result;
+use base::ids::Id;
+use search::index;
+
+/// Replaces the bodies of a stored event. `media`: the places where media was cut out of its old
+/// message. Part of a transaction. Whoever makes a message of an event of a run settles the event's
+/// children and the events beside it (`boundary.rs`).
+pub fn rewrite_bodies(
+    db: &dyn Database,
+    session_id: &Id,
+    new: &NewRow<'_>,
+    media: Option<&str>,
+) -> Result<()> {
+    let row = &new.columns;
+    delete_slices(db, session_id, &[row.seq])?;
+    db.run(
+        "UPDATE cf_agents_events
+            SET action = ?3,
+                content = ?4,
+                tool = ?5,
+                metadata = ?6,
+                message = ?7,
+                message_dated = ?8,
+                sliced_bytes = ?9,
+                created_at = ?10,
+                media = ?11,
+                note = ?12
+          WHERE session_id = ?1
+            AND seq = ?2",
+        &[
+            session_id.as_str().into(),
+            row.seq.into(),
+            row.action.name().into(),
+            row.content.into(),
+            row.tool.into(),
+            row.metadata.into(),
+            row.message.into(),
+            u32::from(row.message_dated).into(),
+            (new.sliced_bytes() as i64).into(),
+            row.created_at.into(),
+            row.media.into(),
+            row.note.into(),
+        ],
+    )?;
+    write_slices(db, session_id, row.seq, &new.sliced)?;
+    replace_media(db, session_id, row, media)?;
+    if let Some(place) = index::find_place(db, session_id.as_str())? {
+        index::remove(db, &place, &[row.seq])?;
+        if place.holds(row.seq) {
+            let mut writer = index::IndexWriter::new(db);
+            writer.add(place.number, row.seq, &new.event_text())?;
+            writer.flush()?;
+        }
+    }
+    Ok(())
+}
+
+fn replace_media(
+    db: &dyn Database,
+    session_id: &Id,
+    row: &RowDraft<'_>,
+    before: Option<&str>,
+) -> Result<()> {
+    if before == row.media {
+        return Ok(());
+    }
+    // Write the new media first, so that unchanged media is not deleted and rewritten.
+    media::write(db, session_id, row.seq, row.payloads)?;
+    let kept: Vec<&str> = row
+        .payloads
+        .iter()
+        .map(|payload| payload.hash.as_str())
+        .collect();
+    media::forget(
+        db,
+        session_id,
+        before.map(|places| (row.seq, places)).as_slice(),
+        &kept,
+    )
+}
+
+/// Replaces an event's note. Part of a transaction.
+pub fn rewrite_note(
+    db: &dyn Database,
+    session_id: &Id,
+    seq: i64,
+    note: Option<&str>,
+) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_events
+            SET note = ?3
+          WHERE session_id = ?1
+            AND seq = ?2",
+        &[session_id.as_str().into(), seq.into(), note.into()],
+    )
+}
