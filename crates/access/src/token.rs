@@ -12,6 +12,7 @@ use hmac::{Hmac, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
+use super::policy::Policy;
 use super::scope::TokenScope;
 
 /// The fewest characters of a secret. The holder of a token can test guesses of the
@@ -46,6 +47,7 @@ pub struct Secret {
     callback_key: [u8; 32],
     delivery_key: [u8; 32],
     receipt_key: [u8; 32],
+    state_key: [u8; 32],
 }
 
 impl Secret {
@@ -60,6 +62,7 @@ impl Secret {
             callback_key: key_for("session-agent callback signing key 1"),
             delivery_key: key_for("session-agent delivery key 1"),
             receipt_key: key_for("session-agent receipt signing key 1"),
+            state_key: key_for("session-agent state signing key 1"),
             text,
         })
     }
@@ -123,6 +126,22 @@ impl Secret {
         let claims = sealed.strip_prefix(PREFIX)?.strip_prefix('.')?;
         let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
         json::decode_bytes(&claims).ok()
+    }
+}
+
+/// The seal of a state that a client carries for an object: by the secret, or by a key of the
+/// object's life where the Worker has no secret.
+pub fn seal_state(policy: &Policy, life: &[u8; 32], content: &str) -> [u8; 32] {
+    let key = policy.secret().map_or(life, |secret| &secret.state_key);
+    mac(key, content).finalize().into_bytes().into()
+}
+
+/// Whether this is the seal of the state. The comparison takes constant time.
+pub fn is_sealed_state(policy: &Policy, life: &[u8; 32], content: &str, seal: &[u8]) -> bool {
+    let is_of = |key: &[u8; 32]| mac(key, content).verify_slice(seal).is_ok();
+    match policy.secret() {
+        Some(_) => policy.secrets().any(|secret| is_of(&secret.state_key)),
+        None => is_of(life),
     }
 }
 
