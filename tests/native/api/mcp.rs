@@ -1,7 +1,9 @@
 //! The Model Context Protocol, as a client meets it.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use serde_json::{Value, json};
@@ -815,7 +817,7 @@ fn a_sessions_token_sees_its_session_and_writes_its_blocks_alone() {
 #[derive(Default)]
 struct Client {
     clients: Clients,
-    outbox: Outbox,
+    outbox: RefCell<Rc<Outbox>>,
     session: Option<String>,
 }
 
@@ -840,19 +842,23 @@ impl Client {
             session: self.session.as_deref(),
             ..json_headers()
         };
+        let outbox = Rc::new(Outbox::default());
+        if message["method"] == "tools/call" {
+            self.outbox.replace(Rc::clone(&outbox));
+        }
         let request = McpRequest {
             session_id: None,
             headers,
             body: message.to_string().into_bytes(),
             clients: &self.clients,
-            outbox: Some(&self.outbox),
+            outbox: Some(&outbox),
         };
         answer(&alice.agent(&alice.db), request).await
     }
 
     /// The messages that were sent, and whether the answer is among them.
     fn heard(&self) -> Vec<Value> {
-        let events = self.outbox.take().unwrap_or_default();
+        let events = self.outbox.borrow().take().unwrap_or_default();
         let data = events
             .lines()
             .filter_map(|line| line.strip_prefix("data: "));
@@ -1297,7 +1303,7 @@ fn a_client_with_a_handshake_is_asked_on_the_stream_of_its_request() {
     ] {
         alice.outbound.answers.borrow_mut().clear();
         alice.outbound.answer(Ok(Said::text(200, "paid")));
-        alice.outbound.falls_silent.set(true);
+        alice.outbound.sleeps_on.set(true);
         let mut calling = Box::pin(client.send(&alice, "tools/call", &call));
         assert!(poll(&mut calling).is_none());
         let asked = client.heard();
@@ -1403,7 +1409,7 @@ fn a_tool_asks_for_input_and_goes_on_with_the_answers() {
     for _ in 0..8 {
         alice.outbound.answer(asks(json!({"name": name})));
     }
-    alice.outbound.falls_silent.set(true);
+    alice.outbound.sleeps_on.set(true);
     let mut calling = Box::pin(client.send(&alice, "tools/call", &call));
     for _ in 0..8 {
         assert!(poll(&mut calling).is_none());

@@ -56,9 +56,11 @@ pub struct ToolExchange<'a> {
     pub responses: Option<&'a Value>,
     /// The state that the tool gave with its questions.
     pub state: Option<&'a str>,
-    /// Takes the method and the parameters of each notification.
-    pub notify: Option<&'a dyn Fn(&str, &Value)>,
+    pub notify: Option<&'a Notify<'a>>,
 }
+
+/// Takes the method and the parameters of a tool's notification.
+pub type Notify<'a> = dyn Fn(&str, &Value) + 'a;
 
 #[derive(Clone, Debug)]
 pub struct RegisteredTool {
@@ -280,14 +282,14 @@ async fn send_and_listen(
         };
         for event in heard {
             if let Some(result) = hear(&event.data, exchange, sent) {
-                return Ok(of_result(result));
+                return Ok(of_result(&result));
             }
         }
     }
     let last = events.and_then(|mut parser| parser.end().ok().flatten());
     let result = last.and_then(|event| hear(&event.data, exchange, sent));
     Ok(match result {
-        Some(result) => of_result(result),
+        Some(result) => of_result(&result),
         None => WholeResponse {
             status: answer.status,
             content_type: answer.content_type,
@@ -296,7 +298,7 @@ async fn send_and_listen(
     })
 }
 
-fn of_result(result: Box<RawValue>) -> WholeResponse {
+fn of_result(result: &RawValue) -> WholeResponse {
     WholeResponse {
         status: 200,
         content_type: "application/json".to_owned(),
