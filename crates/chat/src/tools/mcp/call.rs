@@ -1,13 +1,40 @@
 //! A call of a server's tool.
 
 use crate::address::tool_headers::ResolvedHeaders;
-use crate::tools::mcp::client::ServerClient;
+use crate::tools::mcp::client::{ServerClient, encode_header};
 use crate::tools::mcp::result::read_result;
 use crate::tools::mcp::server::{ServerTool, store_link};
 use crate::turn::CallState;
-use base::json::JsonObject;
+use base::json::{self, JsonObject};
 use base::outbound::{CallLimits, Endpoint};
 use memory::Memory;
+use serde_json::Value;
+
+/// The longest value of an argument in a header.
+const MAX_HEADER_BYTES: usize = 4 << 10;
+
+/// The headers that repeat arguments. An argument that is left out, or `null`, has none.
+/// `None`: an argument is too long.
+fn repeat_in_headers(tool: &ServerTool, arguments: &JsonObject) -> Option<Vec<(String, String)>> {
+    let mut headers = Vec::new();
+    if tool.headers.is_empty() {
+        return Some(headers);
+    }
+    let given = json::decode_tree(arguments.as_str()).unwrap_or_default();
+    for (argument, header) in &tool.headers {
+        let value = match &given[argument] {
+            Value::String(text) => encode_header(text),
+            value @ (Value::Bool(_) | Value::Number(_)) => value.to_string(),
+            // A value of another type is the server's to refuse.
+            _ => continue,
+        };
+        if value.len() > MAX_HEADER_BYTES {
+            return None;
+        }
+        headers.push((header.clone(), value));
+    }
+    Some(headers)
+}
 
 /// Calls a tool, once. `name` is the tool's name for models. `headers` are those of this
 /// call, beside the server's.
@@ -16,8 +43,19 @@ pub async fn call_server_tool(
     (name, tool): (&str, &ServerTool),
     arguments: &JsonObject,
     (place, limits): (Endpoint, CallLimits),
-    (resolved, headers): (ResolvedHeaders, Vec<(String, String)>),
+    (resolved, mut headers): (ResolvedHeaders, Vec<(String, String)>),
 ) -> CallState {
+    if tool.link.is_newest() {
+        match repeat_in_headers(tool, arguments) {
+            Some(repeated) => headers.extend(repeated),
+            None => {
+                return CallState::failed(format!(
+                    "`{name}` was not called: an argument that is sent in a header is longer than \
+                     {MAX_HEADER_BYTES} bytes."
+                ));
+            }
+        }
+    }
     let mut client = ServerClient {
         outbound: memory.outbound,
         place,

@@ -439,7 +439,7 @@ fn to_text(bytes: Vec<u8>) -> Result<String, ServerFailure> {
 }
 
 /// A text as a header's value, encoded where it holds other characters than a header may.
-fn encode_header(text: &str) -> String {
+pub fn encode_header(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && text.trim() == text
         && !text.starts_with(ENCODED.0);
