@@ -380,7 +380,7 @@ mod tests {
             7,
         ]);
         let listing = read(&listed, 10);
-        assert_eq!(shown(&listing), ["gh_a", "gh_b", "gh_b2"]);
+        assert_eq!(shown(&listing), ["gh_a", "gh_b", "gh_b2", "gh_f"]);
         assert_eq!(
             listing.tools[2].description,
             "A \u{2764}\u{FE0F} e\u{301}\u{200D}"
@@ -392,7 +392,40 @@ mod tests {
         );
         assert!(listing.tools[1].description.len() <= MAX_DESCRIPTION_BYTES);
         assert!(listing.tools[1].description.ends_with("ä…"));
-        assert_eq!(listing.left_out.len(), 6);
+        assert_eq!(listing.left_out.len(), 5);
+    }
+
+    #[test]
+    fn a_header_of_an_argument_is_a_token_of_its_own_for_a_plain_value() {
+        let marked = |properties: Value| json!([{"name": "t", "inputSchema": {"type": "object", "properties": properties}}]);
+        let mark = |kind: &str, name: &str| json!({"type": kind, "x-mcp-header": name});
+        for (properties, headers) in [
+            (json!({"a": {"type": "string"}}), Some(json!({}))),
+            (
+                json!({"a": mark("string", "Region"), "b": mark("integer", "N"), "c": mark("boolean", "method")}),
+                Some(json!({"a": "mcp-param-region", "b": "mcp-param-n", "c": "mcp-param-method"})),
+            ),
+            (json!({"a": mark("string", "")}), None),
+            (json!({"a": mark("object", "A")}), None),
+            (json!({"a": mark("array", "A")}), None),
+            (json!({"a": mark("null", "A")}), None),
+            (json!({"a": mark("number", "A")}), None),
+            (json!({"a": {"x-mcp-header": "A"}}), None),
+            (json!({"a": {"type": ["string"], "x-mcp-header": "A"}}), None),
+            (json!({"a": {"type": "string", "x-mcp-header": 1}}), None),
+            (json!({"a": mark("string", "Aa"), "b": mark("string", "aA")}), None),
+            (json!({"a": mark("string", "A b")}), None),
+            (json!({"a": mark("string", "A:b")}), None),
+            (json!({"a": mark("string", "R\u{e9}gion")}), None),
+            (json!({"a": mark("string", "A\tb")}), None),
+            (json!({"a": mark("string", "A\r\nx: y")}), None),
+            (json!({"a": mark("string", &"x".repeat(65))}), None),
+            (json!({"a": {"type": "object", "properties": {"b": mark("string", "B")}}}), None),
+        ] {
+            let listing = read(&marked(properties.clone()), 10);
+            let found = listing.tools.first().map(|tool| json!(tool.headers));
+            assert_eq!(found, headers, "{properties}");
+        }
     }
 
     #[test]
