@@ -248,12 +248,7 @@ impl AgentList {
     }
 }
 
-fn answer(
-    request: web_sys::Request,
-    env: &Env,
-    policy: &Policy,
-    is_granted: bool,
-) -> RoutedAnswer {
+fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: bool) -> RoutedAnswer {
     // The object writes the line of a request that it gets.
     let note = RequestNote::here(&RequestLog::of(env));
     // Most requests go on to an object, which reads the header itself. Only objects send spans.
@@ -331,7 +326,10 @@ fn takes_issuer(env: &Env, route: &Route) -> bool {
         Setting::OAuthAudience,
         Setting::SessionAgentToken,
     ];
-    matches!(route, Route::Mcp { .. }) && names.iter().all(|name| env::find_text(env, *name).is_some())
+    matches!(route, Route::Mcp { .. })
+        && names
+            .iter()
+            .all(|name| env::find_text(env, *name).is_some())
 }
 
 fn find_object(env: &Env, agent: &JsValue) -> Result<Stub, JsValue> {

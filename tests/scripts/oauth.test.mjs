@@ -53,7 +53,12 @@ const ENV = { OAUTH_ISSUER: ISSUER, OAUTH_AUDIENCE: AUDIENCE, SESSION_AGENT_TOKE
 
 const base64 = (bytes) => Buffer.from(bytes).toString("base64url");
 
-function issue(keys = [{ ...rsa.jwk, kid: "r" }, { ...ec.jwk, kid: "e" }]) {
+function issue(
+  keys = [
+    { ...rsa.jwk, kid: "r" },
+    { ...ec.jwk, kid: "e" },
+  ],
+) {
   asked = [];
   documents = {
     "/.well-known/oauth-authorization-server": { issuer: ISSUER, jwks_uri: `${ISSUER}/keys` },
@@ -70,7 +75,8 @@ async function tokenOf(claims, header = { alg: "RS256", kid: "r", typ: "at+jwt" 
   return `${signed}.${base64(await crypto.subtle.sign(how, pair.privateKey, Buffer.from(signed)))}`;
 }
 
-const requestWith = (token, url = AT) => new Request(url, { method: "POST", headers: { authorization: `Bearer ${token}` } });
+const requestWith = (token, url = AT) =>
+  new Request(url, { method: "POST", headers: { authorization: `Bearer ${token}` } });
 
 async function rights(oauth, token, { url, env = ENV } = {}) {
   const told = await oauth.rightsOfToken(requestWith(token, url), env);
@@ -83,7 +89,10 @@ test("a_token_gives_the_rights_of_its_scopes_and_no_more", async () => {
   for (const [scope, expected] of [
     ["memory:read", { preset: "read", operations: ["loadSkill"] }],
     ["memory:write", { operations: ["callTool"] }],
-    ["memory:read memory:write tool:weather tool:", { preset: "read", operations: ["loadSkill", "callTool"], allow: { tools: ["weather"] } }],
+    [
+      "memory:read memory:write tool:weather tool:",
+      { preset: "read", operations: ["loadSkill", "callTool"], allow: { tools: ["weather"] } },
+    ],
     ["", { operations: [] }],
     ["openid admin * MEMORY:READ mintToken", { operations: [] }],
     [undefined, { operations: [] }],
@@ -93,7 +102,10 @@ test("a_token_gives_the_rights_of_its_scopes_and_no_more", async () => {
     assert.deepEqual(told, expected, String(scope));
     assert.ok(expiresIn > 600 && expiresIn <= 631, expiresIn);
   }
-  assert.equal((await rights(oauth, await tokenOf({ ...usual(), scp: ["memory:write"], scope: undefined }))).operations.length, 1);
+  assert.equal(
+    (await rights(oauth, await tokenOf({ ...usual(), scp: ["memory:write"], scope: undefined }))).operations.length,
+    1,
+  );
   const many = Array.from({ length: 40 }, (_, n) => `tool:t${n}`).join(" ");
   assert.equal((await rights(oauth, await tokenOf({ ...usual(), scope: many }))).allow.tools.length, 32);
   const long = await rights(oauth, await tokenOf({ ...usual(), exp: now() + 10 ** 7 }));
@@ -104,7 +116,14 @@ test("a_token_gives_the_rights_of_its_scopes_and_no_more", async () => {
 });
 
 test("a_token_that_is_wrong_in_any_way_gives_nothing", async () => {
-  issue([{ ...rsa.jwk, kid: "r" }, { ...ec.jwk, kid: "e" }, { ...short.jwk, kid: "short" }, { ...rsa.jwk, kid: "enc", use: "enc" }, { kid: "oct", kty: "oct", k: "AAAA" }, null]);
+  issue([
+    { ...rsa.jwk, kid: "r" },
+    { ...ec.jwk, kid: "e" },
+    { ...short.jwk, kid: "short" },
+    { ...rsa.jwk, kid: "enc", use: "enc" },
+    { kid: "oct", kty: "oct", k: "AAAA" },
+    null,
+  ]);
   const oauth = await fresh();
   const good = await tokenOf(usual());
   assert.ok(await rights(oauth, good));
@@ -174,7 +193,13 @@ test("a_token_counts_at_an_agents_address_of_the_protocol_alone", async () => {
     { ...ENV, SESSION_AGENT_TOKEN: undefined },
   ]) {
     assert.equal(await rights(oauth, token, { env }), undefined, JSON.stringify(env));
-    assert.equal(oauth.describe(new Request(`${AUDIENCE}/.well-known/oauth-protected-resource/agents/session-agent/robin/mcp`), env), null);
+    assert.equal(
+      oauth.describe(
+        new Request(`${AUDIENCE}/.well-known/oauth-protected-resource/agents/session-agent/robin/mcp`),
+        env,
+      ),
+      null,
+    );
   }
 });
 
@@ -275,7 +300,11 @@ test("a_client_finds_the_issuer", async () => {
     resource_name: "Session Agent",
   });
   for (const other of ["", "/", "/agents", `${path}/x`, "/agents/session-agent/robin/chat"])
-    assert.equal(oauth.describe(new Request(`${AUDIENCE}/.well-known/oauth-protected-resource${other}`), ENV), null, other);
+    assert.equal(
+      oauth.describe(new Request(`${AUDIENCE}/.well-known/oauth-protected-resource${other}`), ENV),
+      null,
+      other,
+    );
   assert.equal(oauth.describe(new Request(url, { method: "POST" }), ENV), null);
   const said = (status, headers = {}, at = AT) =>
     oauth.challenge(new Request(at, { headers }), ENV, new Response(null, { status })).headers.get("www-authenticate");

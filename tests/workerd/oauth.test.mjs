@@ -90,7 +90,12 @@ test("a_client_without_a_token_that_counts_is_told_where_to_get_one", async () =
 
 test("an_access_token_counts_at_no_other_address", async () => {
   const token = await tokenOf({ scope: "memory:read memory:write" });
-  for (const path of [`${ADDRESS}/rpc/getBlocks`, `${ADDRESS}/chat`, `${ADDRESS}/rpc/x/mcp`, "/agents/session-agent?prefix=/mcp"]) {
+  for (const path of [
+    `${ADDRESS}/rpc/getBlocks`,
+    `${ADDRESS}/chat`,
+    `${ADDRESS}/rpc/x/mcp`,
+    "/agents/session-agent?prefix=/mcp",
+  ]) {
     const headers = { authorization: `Bearer ${token}` };
     const method = path.includes("?") ? "GET" : "POST";
     const answer = await server.fetch(path, { method, headers, ...(method === "POST" && { body: "{}" }) });

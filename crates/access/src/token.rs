@@ -12,7 +12,6 @@ use hmac::{Hmac, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use super::policy::Policy;
 use super::scope::TokenScope;
 
 /// The fewest characters of a secret. The holder of a token can test guesses of the
@@ -94,6 +93,11 @@ impl Secret {
             .into()
     }
 
+    /// The key for states that a client carries for an object.
+    pub(super) fn state_key(&self) -> &[u8; 32] {
+        &self.state_key
+    }
+
     /// The seal of a receipt's digest.
     pub fn seal_receipt(&self, digest: &str) -> [u8; 32] {
         mac(&self.receipt_key, digest)
@@ -129,22 +133,6 @@ impl Secret {
     }
 }
 
-/// The seal of a state that a client carries for an object: by the secret, or by a key of the
-/// object's life where the Worker has no secret.
-pub fn seal_state(policy: &Policy, life: &[u8; 32], content: &str) -> [u8; 32] {
-    let key = policy.secret().map_or(life, |secret| &secret.state_key);
-    mac(key, content).finalize().into_bytes().into()
-}
-
-/// Whether this is the seal of the state. The comparison takes constant time.
-pub fn is_sealed_state(policy: &Policy, life: &[u8; 32], content: &str, seal: &[u8]) -> bool {
-    let is_of = |key: &[u8; 32]| mac(key, content).verify_slice(seal).is_ok();
-    match policy.secret() {
-        Some(_) => policy.secrets().any(|secret| is_of(&secret.state_key)),
-        None => is_of(life),
-    }
-}
-
 /// Whether this text looks like a token of this Worker.
 pub fn is_token(text: &str) -> bool {
     text.strip_prefix(PREFIX)
@@ -152,7 +140,7 @@ pub fn is_token(text: &str) -> bool {
 }
 
 #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
-fn mac(key: &[u8], text: &str) -> Hmac<Sha256> {
+pub(super) fn mac(key: &[u8], text: &str) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
     mac.update(text.as_bytes());
     mac

@@ -10,11 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::clients::{Clients, caller_text};
-use super::exchange::Questions;
 use super::message::{Request, RpcError};
 use super::scope::Scope;
 use crate::operation::Agent;
-use access::seal_state;
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
@@ -32,6 +30,13 @@ const MAX_STATE_BYTES: usize = 128 << 10;
 
 /// The characters of the arguments that the user is shown.
 const MAX_SHOWN_CHARS: usize = 2_000;
+
+/// The questions of a tool, or ours.
+pub struct Questions {
+    pub requests: Map<String, Value>,
+    /// The tool's own state.
+    pub state: Option<String>,
+}
 
 /// One round of a call: the answers that it goes on with.
 #[derive(Serialize, Deserialize)]
@@ -145,7 +150,7 @@ impl Round {
         let given = URL_SAFE_NO_PAD.decode(given).map_err(|_| invalid())?;
         let sealed = format!("{content}.{binding}");
         let life = clients.key(agent.host);
-        if !access::is_sealed_state(agent.policy, life, &sealed, &given) {
+        if !agent.policy.has_sealed_state(life, &sealed, &given) {
             return Err(invalid());
         }
         let content = URL_SAFE_NO_PAD.decode(content).map_err(|_| invalid())?;
@@ -166,7 +171,7 @@ impl Round {
     ) -> Result<String, RpcError> {
         let content = URL_SAFE_NO_PAD.encode(json::encode(self)?);
         let sealed = format!("{content}.{binding}");
-        let seal = seal_state(agent.policy, clients.key(agent.host), &sealed);
+        let seal = agent.policy.seal_state(clients.key(agent.host), &sealed);
         Ok(format!("{content}.{}", URL_SAFE_NO_PAD.encode(seal)))
     }
 

@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use serde_json::{Map, Value};
 
-use super::approval::{self, Round};
+use super::approval::{self, Questions, Round};
 use super::capabilities::{Capabilities, is_question, needed_by};
 use super::clients::Clients;
 use super::content;
@@ -50,12 +50,6 @@ pub struct Exchange<'a> {
     pub session: Option<&'a str>,
     pub clients: &'a Clients,
     pub outbox: Option<&'a Outbox>,
-}
-
-/// The questions of a tool, or ours.
-pub struct Questions {
-    pub requests: Map<String, Value>,
-    pub state: Option<String>,
 }
 
 impl Exchange<'_> {

@@ -254,7 +254,7 @@ async function fetchJson(url: string): Promise<Json | null> {
     pieces.push(piece);
   }
   const read = JSON.parse(await new Blob(pieces as BlobPart[]).text());
-  if (typeof read !== "object" || read === null) throw new Error("the issuer's document is no object");
+  if (typeof read !== "object" || read === null) throw new Error("the issuer's document is not an object");
   return read;
 }
 

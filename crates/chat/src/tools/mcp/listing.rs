@@ -199,15 +199,22 @@ fn read_marks(schema: &Value) -> Option<BTreeMap<String, String>> {
             continue;
         };
         let name = mark.as_str()?.to_ascii_lowercase();
-        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        let is_named = (1..=MAX_HEADER_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_token);
-        let is_plain = matches!(property["type"].as_str(), Some("string" | "integer" | "boolean"));
+        let is_token =
+            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        let is_named =
+            (1..=MAX_HEADER_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_token);
+        let is_plain = matches!(
+            property["type"].as_str(),
+            Some("string" | "integer" | "boolean")
+        );
         if !is_named || !is_plain || !names.insert(name.clone()) {
             return None;
         }
         headers.insert(argument.clone(), format!("{HEADER_PREFIX}{name}"));
     }
-    let marks = json::text(schema).matches(&format!("\"{HEADER_MARK}\":")).count();
+    let marks = json::text(schema)
+        .matches(&format!("\"{HEADER_MARK}\":"))
+        .count();
     (marks == headers.len()).then_some(headers)
 }
 
@@ -411,16 +418,25 @@ mod tests {
             (json!({"a": mark("null", "A")}), None),
             (json!({"a": mark("number", "A")}), None),
             (json!({"a": {"x-mcp-header": "A"}}), None),
-            (json!({"a": {"type": ["string"], "x-mcp-header": "A"}}), None),
+            (
+                json!({"a": {"type": ["string"], "x-mcp-header": "A"}}),
+                None,
+            ),
             (json!({"a": {"type": "string", "x-mcp-header": 1}}), None),
-            (json!({"a": mark("string", "Aa"), "b": mark("string", "aA")}), None),
+            (
+                json!({"a": mark("string", "Aa"), "b": mark("string", "aA")}),
+                None,
+            ),
             (json!({"a": mark("string", "A b")}), None),
             (json!({"a": mark("string", "A:b")}), None),
             (json!({"a": mark("string", "R\u{e9}gion")}), None),
             (json!({"a": mark("string", "A\tb")}), None),
             (json!({"a": mark("string", "A\r\nx: y")}), None),
             (json!({"a": mark("string", &"x".repeat(65))}), None),
-            (json!({"a": {"type": "object", "properties": {"b": mark("string", "B")}}}), None),
+            (
+                json!({"a": {"type": "object", "properties": {"b": mark("string", "B")}}}),
+                None,
+            ),
         ] {
             let listing = read(&marked(properties.clone()), 10);
             let found = listing.tools.first().map(|tool| json!(tool.headers));
