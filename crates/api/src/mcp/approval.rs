@@ -41,7 +41,7 @@ pub struct Questions {
 /// One round of a call: the answers that it goes on with.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Round {
+pub struct CallRound {
     /// Unique to the call, the same in all of its rounds.
     key: String,
     number: u32,
@@ -115,7 +115,7 @@ fn shown(arguments: &str) -> String {
     text
 }
 
-impl Round {
+impl CallRound {
     pub fn first(host: &dyn Host) -> Self {
         Self {
             key: Id::mint_turn(host).as_str().to_owned(),

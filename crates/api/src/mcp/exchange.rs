@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use serde_json::{Map, Value};
 
-use super::approval::{self, Questions, Round};
+use super::approval::{self, CallRound, Questions};
 use super::capabilities::{Capabilities, is_question, needed_by};
 use super::clients::Clients;
 use super::content;
@@ -94,8 +94,8 @@ impl Exchange<'_> {
         let can = self.capabilities(request);
         let binding = approval::binding(scope, tool, arguments);
         let mut round = match self.revision {
-            Revision::Stateless => Round::read(agent, self.clients, request, &binding)?,
-            Revision::Handshake => Round::first(agent.host),
+            Revision::Stateless => CallRound::read(agent, self.clients, request, &binding)?,
+            Revision::Handshake => CallRound::first(agent.host),
         };
         let notifier = Notifier::new(self, request, &tool.definition.name);
         let notify = |method: &str, params: &Value| notifier.pass_on(method, params);
