@@ -20,17 +20,38 @@ try {
   const calls =
     context.toolCalls ??
     tools.map((tool) => ({ name: own(tool), arguments: ARGUMENTS[own(tool)] ?? argumentsFor(tool.parameters) }));
-  for (const { name, arguments: given } of calls) {
-    const params = { name: `s_${name}`, arguments: given };
-    const answer = await server.fetch(`/agents/session-agent/${AGENT}/mcp`, {
-      method: "POST",
-      headers: { "content-type": "application/json", accept: "application/json" },
-      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
-    });
-    console.log(name, await answer.text());
-  }
+  for (const { name, arguments: given } of calls) console.log(name, JSON.stringify(await use(name, given)));
 } finally {
   await server.stop();
+}
+
+/** Calls a tool over the protocol, and answers what it asks. */
+async function use(name, given) {
+  const meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": { elicitation: {} },
+  };
+  let more = {};
+  for (let round = 0; round < 4; round += 1) {
+    const params = { name: `s_${name}`, arguments: given, ...more, _meta: meta };
+    const answer = await server.fetch(`/agents/session-agent/${AGENT}/mcp`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        accept: "application/json",
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": params.name,
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+    });
+    const { result, error } = await answer.json();
+    if (result?.resultType !== "input_required") return result ?? error;
+    const yes = { action: "accept", content: { confirmed: true, ok: true, name: "Ann" } };
+    const inputResponses = Object.fromEntries(Object.keys(result.inputRequests).map((key) => [key, yes]));
+    more = { inputResponses, requestState: result.requestState };
+  }
+  return "It asks without end.";
 }
 
 /** A value for each argument that a schema requires. */

@@ -1,6 +1,6 @@
 // An agent as a client of the Model Context Protocol, in the scenarios of the pinned conformance
 // suites that are about a client of tools. Not among them: those in which a client signs in, and
-// those in which a server asks its client's user.
+// those of a stream that ends early and goes on with another request.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -22,6 +22,7 @@ const REVISIONS = {
     "http-standard-headers",
     "http-custom-headers",
     "http-invalid-tool-headers",
+    "sep-2322-client-request-state",
     "json-schema-ref-no-deref",
     "json-schema-2020-12-preservation",
   ],

@@ -1419,3 +1419,77 @@ fn a_tool_asks_for_input_and_goes_on_with_the_answers() {
     assert!(poll(&mut calling).is_some());
     assert_eq!(client.heard()[0]["result"]["isError"], true);
 }
+
+#[test]
+fn a_server_of_tools_asks_the_user_of_a_client_for_a_form_and_nothing_else() {
+    let mut alice = furnished();
+    alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
+    let answer = |id: i64, result: Value| {
+        alice.outbound.answer(Said::json(
+            &json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        ));
+    };
+    let refused = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": "Unsupported protocol version"}});
+    alice.outbound.answer(Ok(Said {
+        status: 400,
+        ..Said::json(&refused).ok().unwrap()
+    }));
+    let tool = json!({"name": "t", "description": "A tool.", "inputSchema": {"type": "object"}});
+    answer(
+        2,
+        json!({"resultType": "complete", "tools": [tool], "ttlMs": 0}),
+    );
+    alice.ok(
+        "defineTool",
+        json!({"name": "gh", "mcp": "https://tools.example/mcp", "needsApproval": false}),
+    );
+    let asks = |method: &str, params: Value| json!({"resultType": "input_required", "inputRequests": {"n": {"method": method, "params": params}}, "requestState": "its"});
+    let can = json!({"elicitation": {"url": {}}, "sampling": {}});
+    let call = json!({"name": "gh_t", "arguments": {}});
+    let sent = || {
+        serde_json::from_str::<Value>(&alice.outbound.calls.borrow().last().unwrap().body).unwrap()
+    };
+    answer(1, asks("elicitation/create", json!({"message": "Who?"})));
+    let (_, told) = ask_user(&alice, call.clone(), can.clone());
+    let asked = &told["result"]["inputRequests"]["n"]["params"];
+    assert_eq!(asked["message"], "The server `gh` asks: Who?");
+    let capabilities = "io.modelcontextprotocol/clientCapabilities";
+    assert_eq!(
+        sent()["params"]["_meta"][capabilities],
+        json!({"elicitation": {}})
+    );
+
+    let mut again = call.clone();
+    again["requestState"] = told["result"]["requestState"].clone();
+    again["inputResponses"] = json!({"n": {"action": "decline"}});
+    answer(
+        1_001,
+        json!({"resultType": "complete", "content": [{"type": "text", "text": "Done."}]}),
+    );
+    let (_, told) = ask_user(&alice, again, can.clone());
+    assert_eq!(told["result"]["content"][0]["text"], "Done.");
+    let params = sent()["params"].clone();
+    assert_eq!(
+        params["inputResponses"],
+        json!({"n": {"action": "decline"}})
+    );
+    assert_eq!(params["requestState"], "its");
+
+    for (method, params) in [
+        ("sampling/createMessage", json!({})),
+        ("roots/list", json!({})),
+        (
+            "elicitation/create",
+            json!({"mode": "url", "message": "x", "url": "https://evil.example"}),
+        ),
+    ] {
+        answer(1, asks(method, params));
+        let (_, told) = ask_user(&alice, call.clone(), can.clone());
+        assert_eq!(told["error"]["code"], -32603, "{told}");
+    }
+    // A client that can't be asked: the server is told, and a question is a failure.
+    answer(1, asks("elicitation/create", json!({"message": "Who?"})));
+    let (_, told) = ask_user(&alice, call, json!({"sampling": {}}));
+    assert_eq!(told["result"]["isError"], true);
+    assert_eq!(sent()["params"]["_meta"][capabilities], json!({}));
+}

@@ -192,6 +192,11 @@ impl CallRound {
         self.answers.as_ref()
     }
 
+    /// How many rounds were before this one.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
     /// The key of this round's call. A repeated request has the same one.
     pub fn call_key(&self) -> String {
         match self.number {

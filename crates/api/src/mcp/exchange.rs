@@ -20,8 +20,9 @@ use super::outcome::Outcome;
 use super::revision::Revision;
 use super::scope::Scope;
 use base::json::{self, JsonObject, json};
+use chat::tools::exchange::{ToolExchange, asks_for_input};
 use chat::tools::mcp::revision::CAPABILITIES;
-use chat::tools::registered::{RegisteredTool, ToolExchange, asks_for_input};
+use chat::tools::registered::RegisteredTool;
 use chat::turn::CallState;
 
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
@@ -112,6 +113,8 @@ impl Exchange<'_> {
                         responses: round.responses(),
                         state: round.state.as_deref(),
                         notify: Some(&notify),
+                        can_elicit: can.can_be_asked(),
+                        round: round.number(),
                     };
                     let (memory, key) = (agent.memory(), round.call_key());
                     let state = tool
@@ -119,7 +122,7 @@ impl Exchange<'_> {
                         .await;
                     match asks_for_input(&state) {
                         false => return Outcome::new(&content::of_state(state)),
-                        true => read_questions(&tool.definition.name, &state)?,
+                        true => read_questions(tool, &state)?,
                     }
                 }
             };
@@ -183,7 +186,8 @@ impl Questions {
 }
 
 /// The questions in a tool's answer.
-fn read_questions(name: &str, state: &CallState) -> Result<Questions, RpcError> {
+fn read_questions(tool: &RegisteredTool, state: &CallState) -> Result<Questions, RpcError> {
+    let name = &tool.definition.name;
     let wrong = |what: &str| {
         let told = format!("`{name}` asked for input in a way that can't be passed on: {what}.");
         Err(RpcError::new(super::message::INTERNAL_ERROR, told))
@@ -209,10 +213,21 @@ fn read_questions(name: &str, state: &CallState) -> Result<Questions, RpcError> 
         if !is_question(method) || !(asked["params"].is_object() || asked["params"].is_null()) {
             return wrong("an unknown question");
         }
-        let params = match &asked["params"] {
+        let mut params = match &asked["params"] {
             Value::Null => json!({}),
             params => params.clone(),
         };
+        if let Some(of_server) = &tool.of_server {
+            // A server is a stranger: it can ask for a form, and the user reads who asks.
+            if method != "elicitation/create" || params["mode"] == "url" {
+                return wrong("a server can only ask for a form");
+            }
+            let message = params["message"].as_str().unwrap_or_default();
+            let message = format!("The server `{}` asks: {message}", of_server.server);
+            if let Some(fields) = params.as_object_mut() {
+                fields.insert("message".to_owned(), message.into());
+            }
+        }
         requests.insert(key, json!({"method": method, "params": params}));
     }
     let state = told.remove("requestState");

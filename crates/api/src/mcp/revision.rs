@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::message::{INVALID_PARAMS, Request, RpcError};
 use super::outcome::Form;
 use base::json::json;
+use chat::tools::exchange::INPUT_REQUIRED;
 use chat::tools::mcp::revision::{
     CAPABILITIES, ENCODED, NEWEST, NEWEST_HANDSHAKE, OLDER_HANDSHAKES, VERSION,
 };
-use chat::tools::registered::INPUT_REQUIRED;
 
 /// The revisions that are served, the newest first.
 pub const SUPPORTED: [&str; 3] = [NEWEST, NEWEST_HANDSHAKE, "2025-06-18"];

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::address::tool_address::{LIMITS, ToolAddress, ToolLimits};
 use crate::address::tool_headers::{ResolvedHeaders, ToolHeaders};
+use crate::tools::exchange::{ToolExchange, asks_for_input};
 use crate::tools::mcp::call::call_server_tool;
 use crate::tools::mcp::server::ServerTool;
 use crate::turn::CallState;
@@ -45,22 +46,6 @@ const APPROVAL_LIMITS: CallLimits = CallLimits {
 const FINGERPRINT_BYTES: usize = 16;
 
 const EVENT_STREAM: &str = "text/event-stream";
-
-/// The `resultType` of an answer that asks for input.
-pub const INPUT_REQUIRED: &str = "input_required";
-
-/// What a caller of a tool gives and takes beside the arguments.
-#[derive(Clone, Copy, Default)]
-pub struct ToolExchange<'a> {
-    /// The answers to the tool's questions: an object.
-    pub responses: Option<&'a Value>,
-    /// The state that the tool gave with its questions.
-    pub state: Option<&'a str>,
-    pub notify: Option<&'a Notify<'a>>,
-}
-
-/// Takes the method and the parameters of a tool's notification.
-pub type Notify<'a> = dyn Fn(&str, &Value) + 'a;
 
 #[derive(Clone, Debug)]
 pub struct RegisteredTool {
@@ -188,6 +173,7 @@ impl RegisteredTool {
                     arguments,
                     (place, limits),
                     (resolved, headers),
+                    exchange,
                 )
                 .await
             }
@@ -326,25 +312,6 @@ fn hear(data: &str, exchange: &ToolExchange<'_>, sent: &ResolvedHeaders) -> Opti
         }
     }
     told.result
-}
-
-/// Whether a tool's answer asks its caller for input.
-pub fn asks_for_input(state: &CallState) -> bool {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Typed {
-        result_type: String,
-    }
-    let CallState::Done {
-        output,
-        is_json: true,
-        ..
-    } = state
-    else {
-        return false;
-    };
-    output.contains(INPUT_REQUIRED)
-        && json::decode::<Typed>(output).is_ok_and(|typed| typed.result_type == INPUT_REQUIRED)
 }
 
 fn read_answer(name: &str, answer: WholeResponse, sent: &ResolvedHeaders) -> CallState {

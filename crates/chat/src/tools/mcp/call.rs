@@ -1,6 +1,7 @@
 //! A call of a server's tool.
 
 use crate::address::tool_headers::ResolvedHeaders;
+use crate::tools::exchange::{INPUT_REQUIRED, ToolExchange, asks_for_input};
 use crate::tools::mcp::client::{ServerClient, encode_header};
 use crate::tools::mcp::result::read_result;
 use crate::tools::mcp::server::{ServerTool, store_link};
@@ -9,6 +10,9 @@ use base::json::{self, JsonObject};
 use base::outbound::{CallLimits, Endpoint};
 use memory::Memory;
 use serde_json::Value;
+
+/// More than the requests of one round.
+const IDS_PER_ROUND: i64 = 1_000;
 
 /// The longest value of an argument in a header.
 const MAX_HEADER_BYTES: usize = 4 << 10;
@@ -44,6 +48,7 @@ pub async fn call_server_tool(
     arguments: &JsonObject,
     (place, limits): (Endpoint, CallLimits),
     (resolved, mut headers): (ResolvedHeaders, Vec<(String, String)>),
+    exchange: &ToolExchange<'_>,
 ) -> CallState {
     if tool.link.is_newest() {
         match repeat_in_headers(tool, arguments) {
@@ -62,15 +67,27 @@ pub async fn call_server_tool(
         headers: resolved,
         limits,
         link: tool.link.clone(),
-        last_id: 0,
+        // Each round is a request of its own.
+        last_id: i64::from(exchange.round) * IDS_PER_ROUND,
+        can_elicit: exchange.can_elicit,
     };
-    let outcome = client.call(&tool.name, arguments, &headers).await;
+    let outcome = client.call(&tool.name, arguments, &headers, exchange).await;
     if client.link != tool.link {
         // A session that is not kept is begun anew by the next call.
         let _ = store_link(memory.db, tool, &client.link);
     }
     match outcome {
-        Ok(result) => read_result(name, &result, &client.headers),
+        Ok(result) => {
+            let asked = exchange.can_elicit && result.get().contains(INPUT_REQUIRED);
+            let whole = asked.then(|| {
+                let text = client.headers.strip_json(result.get().to_owned());
+                CallState::done(text, true)
+            });
+            match whole.filter(asks_for_input) {
+                Some(question) => question,
+                None => read_result(name, &result, &client.headers),
+            }
+        }
         Err(failure) => {
             let reason = client.headers.strip(failure.reason());
             let reason = reason.trim_end_matches('.');
