@@ -22,7 +22,7 @@ pub use rules::{
     permit_directory, permit_purge, permit_voice,
 };
 pub use scope::{Allow, Caller, TokenScope};
-pub use token::{Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Secret, is_sealed_state, seal_state};
+pub use token::{Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Secret};
 
 #[cfg(test)]
 mod tests {
