@@ -321,7 +321,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: boo
 
 /// Whether tokens of an issuer count for this address.
 fn takes_issuer(env: &Env, route: &Route) -> bool {
-    let names = [
+    let needed = [
         Setting::OAuthIssuer,
         Setting::OAuthAudience,
         Setting::SessionAgentToken,

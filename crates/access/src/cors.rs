@@ -29,7 +29,7 @@ pub struct CorsPolicy {
 }
 
 /// The headers of an answer that a page of another origin may read.
-const EXPOSED: &str = "mcp-session-id, retry-after, traceparent, x-rows-read, x-rows-written, x-session-id, x-vercel-ai-ui-message-stream";
+const EXPOSED: &str = "mcp-session-id, retry-after, traceparent, www-authenticate, x-rows-read, x-rows-written, x-session-id, x-vercel-ai-ui-message-stream";
 
 /// The request headers that the stock clients send, clients of the Model Context Protocol,
 /// tracers, and the official clients of OpenAI and Anthropic. The AI SDK sets `user-agent`; some
