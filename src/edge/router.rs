@@ -327,7 +327,7 @@ fn takes_issuer(env: &Env, route: &Route) -> bool {
         Setting::SessionAgentToken,
     ];
     matches!(route, Route::Mcp { .. })
-        && names
+        && needed
             .iter()
             .all(|name| env::find_text(env, *name).is_some())
 }
