@@ -11,7 +11,7 @@ use worker::web_sys;
 
 use super::http::{self, ResponseResult};
 use super::storage::Statements;
-use super::stream::watched;
+use super::stream::watched_at;
 use super::text::Sent;
 use api::mcp::{self, Clients, McpAnswer, McpHeaders, McpRequest, Outbox};
 use api::operation::Agent;
@@ -149,7 +149,7 @@ impl Answering {
 
     /// The body of an answer that is a stream. A client that goes away ends the work.
     pub fn into_stream(self) -> Result<JsValue> {
-        watched(self, |mut answering| async move {
+        watched_at(0, self, |mut answering| async move {
             let events = answering.next().await?;
             Some((Uint8Array::from(events.as_bytes()), answering))
         })
