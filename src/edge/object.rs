@@ -216,11 +216,7 @@ impl Object {
         if let Some(answer) = cors::answer_preflight(&shared, &request) {
             return answer;
         }
-        let outbox = is_message(&request).then(Rc::default);
-        let traced = Rc::new(Traced {
-            outbox,
-            ..Traced::default()
-        });
+        let traced = Rc::new(Traced::new(is_message(&request).then(Rc::default)));
         let answer = match &traced.outbox {
             Some(outbox) => {
                 self.answer_message(request, body, granted, &traced, outbox)

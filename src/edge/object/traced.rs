@@ -8,7 +8,6 @@ use api::mcp::Outbox;
 use base::trace::Trace;
 
 /// A request that is being answered.
-#[derive(Default)]
 pub struct Traced {
     trace: RefCell<Option<Rc<Trace>>>,
     /// `None`: nothing goes before the answer.
@@ -16,6 +15,13 @@ pub struct Traced {
 }
 
 impl Traced {
+    pub fn new(outbox: Option<Rc<Outbox>>) -> Self {
+        Self {
+            trace: RefCell::default(),
+            outbox,
+        }
+    }
+
     pub fn get(&self) -> Option<Rc<Trace>> {
         self.trace.borrow().clone()
     }
