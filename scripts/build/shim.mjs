@@ -16,6 +16,7 @@ import * as rust from "../../build/stage/index.js";
 import { OPERATIONS } from "../../build/stage/operations.js";
 import { isCounting } from "../../packages/session-agent/src/worker/counter.ts";
 import { rightsText } from "../../packages/session-agent/src/rights.ts";
+import { challenge, concernsIssuer, describe, rightsOfToken } from "../../packages/session-agent/src/worker/oauth.ts";
 import { problemOfDate } from "../../packages/session-agent/src/worker/fitting.ts";
 import { isPlain, readGiven, sayRight } from "../../packages/session-agent/src/worker/positional.ts";
 
@@ -175,7 +176,16 @@ class Arrivals {
 
 class Entrypoint extends WorkerEntrypoint {
   fetch(request) {
-    return enter(() => rust.fetch(request, this.env, this.ctx));
+    if (concernsIssuer(request, this.env)) return this.#fetchForIssuer(request);
+    return enter(() => rust.fetch(request, this.env, this.ctx, false));
+  }
+
+  /** The object checks the token again: it can be reached without this Worker. */
+  async #fetchForIssuer(request) {
+    const description = describe(request, this.env);
+    if (description !== null) return description;
+    const isGranted = (await rightsOfToken(request, this.env)) !== undefined;
+    return challenge(request, this.env, await enter(() => rust.fetch(request, this.env, this.ctx, isGranted)));
   }
 
   call(agent, operation, json, options) {
@@ -243,6 +253,17 @@ export class SessionAgent extends DurableObject {
 
   #fetch(request, granted) {
     if (PROBLEM !== null) return refused();
+    // A class that lets callers in by its own rules has decided.
+    if (granted === undefined && concernsIssuer(request, this.env)) return this.#fetchForIssuer(request);
+    return this.#fetchAs(request, granted);
+  }
+
+  async #fetchForIssuer(request) {
+    const granted = await rightsOfToken(request, this.env);
+    return challenge(request, this.env, await this.#fetchAs(request, granted));
+  }
+
+  #fetchAs(request, granted) {
     const reading = this.#arrivals.read(request);
     if (reading === undefined) return enterFree(() => this.#current().fetch(request, undefined, granted));
     return reading.then((body) => enter(() => this.#current().fetch(request, body, granted)));

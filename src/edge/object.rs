@@ -32,9 +32,10 @@ use super::outbound::Bindings;
 use super::request_log::{RequestLog, RequestNote};
 use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, settle};
-use super::{cors, http, policy, tasks};
+use super::{cors, http, mcp, policy, tasks};
 use access::{Caller, Policy};
 use api::dispatch::follow_up;
+use api::mcp::Clients;
 use api::operation::Agent;
 use api::socket;
 use api::table::RULES;
@@ -77,6 +78,7 @@ struct Object {
     is_migrated: Cell<bool>,
     compactions: CompactionTracker,
     turns: RunningTurns,
+    clients: Clients,
     pace: ShowPace,
     /// Whether the object still has to look for turns that were cut off.
     is_recovery_due: Cell<bool>,
@@ -110,6 +112,7 @@ impl SessionAgent {
             is_migrated: Cell::new(false),
             compactions: CompactionTracker::default(),
             turns: RunningTurns::default(),
+            clients: Clients::default(),
             pace: ShowPace::default(),
             is_recovery_due: Cell::new(false),
             is_joining_due: Cell::new(false),
@@ -197,6 +200,11 @@ impl SessionAgent {
     }
 }
 
+/// Whether this is a message of the Model Context Protocol whose answer may be a stream.
+fn is_message(request: &web_sys::Request) -> bool {
+    request.url().contains("/mcp") && mcp::takes_stream(request)
+}
+
 impl Object {
     async fn fetch(
         self: &Rc<Self>,
@@ -208,8 +216,14 @@ impl Object {
         if let Some(answer) = cors::answer_preflight(&shared, &request) {
             return answer;
         }
-        let traced = Traced::default();
-        let answer = self.answer(request, body, granted, &traced).await?;
+        let traced = Rc::new(Traced::new(is_message(&request).then(Rc::default)));
+        let answer = match &traced.outbox {
+            Some(outbox) => {
+                self.answer_message(request, body, granted, &traced, outbox)
+                    .await
+            }
+            None => self.answer(request, body, granted, &traced).await,
+        }?;
         // The answer that opens a socket takes no further headers.
         if let Some(trace) = traced.get()
             && answer.status() != 101

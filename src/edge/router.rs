@@ -18,11 +18,11 @@ use super::outbound::Bindings;
 use super::request_log::{RequestLog, RequestNote, trace_of_refused};
 use super::rpc::{self, RpcCall};
 use super::{cors, env, health, http, identify, policy, tasks};
-use access::{self, Caller, CorsPolicy, Policy};
+use access::{self, Caller, CorsPolicy, Policy, TokenScope};
 use api::door::admit;
 use api::route::{self, Route};
 use base::budget::Reservation;
-use base::error::{self, Error};
+use base::error::{self, Code, Error};
 use base::json;
 use base::settings::Setting;
 use base::trace::{TRACEPARENT, Trace, run_in};
@@ -96,14 +96,17 @@ fn start() {
 }
 
 /// Bound by hand: the worker crate's macro would wrap this function in a future.
+///
+/// `is_granted`: the shim has checked a token of the issuer that the Worker trusts, for this
+/// agent's address of the Model Context Protocol. The object checks it again.
 #[wasm_bindgen]
-pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue) -> Promise {
+pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue, is_granted: bool) -> Promise {
     let policy = policy(&env);
     let shared = cors::find(&policy, &request);
     if let Some(answer) = cors::answer_preflight(&shared, &request) {
         return settled(answer);
     }
-    match answer(request, &env, &policy) {
+    match answer(request, &env, &policy, is_granted) {
         // The object marks its own answers. If it fails to answer, `REFUSE` does.
         RoutedAnswer::ByObject(answer) => REFUSE.with(|refuse| {
             let refuse: &Refuse = refuse.as_ref().unchecked_ref();
@@ -245,7 +248,7 @@ impl AgentList {
     }
 }
 
-fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer {
+fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: bool) -> RoutedAnswer {
     // The object writes the line of a request that it gets.
     let note = RequestNote::here(&RequestLog::of(env));
     // Most requests go on to an object, which reads the header itself. Only objects send spans.
@@ -273,6 +276,11 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
     }
     let caller = match identify(policy, &route, &request) {
         Ok(caller) => caller,
+        Err(error)
+            if is_granted && error.code == Code::Unauthorized && takes_issuer(env, &route) =>
+        {
+            Caller::Scoped(TokenScope::default())
+        }
         Err(error) => return refused(&note, None, route.agent(), &error),
     };
     let agent = match route {
@@ -309,6 +317,19 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
         Ok(answer) => RoutedAnswer::ByObject(answer),
         Err(error) => refused(&note, Some(&caller), Some(agent), &lost(&error)),
     }
+}
+
+/// Whether tokens of an issuer count for this address.
+fn takes_issuer(env: &Env, route: &Route) -> bool {
+    let needed = [
+        Setting::OAuthIssuer,
+        Setting::OAuthAudience,
+        Setting::SessionAgentToken,
+    ];
+    matches!(route, Route::Mcp { .. })
+        && needed
+            .iter()
+            .all(|name| env::find_text(env, *name).is_some())
 }
 
 fn find_object(env: &Env, agent: &JsValue) -> Result<Stub, JsValue> {

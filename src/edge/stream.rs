@@ -131,6 +131,8 @@ struct WatchedSource<S> {
     is_over: Cell<bool>,
     pulls: Cell<u64>,
     sent: Cell<usize>,
+    /// Bytes per second that the reader takes at least, after a while.
+    pace_bytes: usize,
     /// Wakes the task that looks at the reader.
     waker: RefCell<Option<Waker>>,
 }
@@ -168,7 +170,7 @@ impl<S> WatchedSource<S> {
             silent = if is_silent { silent + 1 } else { 0 };
             pulls = self.pulls.get();
             let lived_s = looks * LOOK_MS as usize / 1000;
-            let due = lived_s.saturating_sub(GRACE_S) * MIN_PACE_BYTES;
+            let due = lived_s.saturating_sub(GRACE_S) * self.pace_bytes;
             if silent >= MAX_SILENT_LOOKS || self.sent.get() < due && !self.is_making.get() {
                 if let Some(controller) = self.controller.take() {
                     // A stream that was cancelled meanwhile takes no error.
@@ -187,6 +189,19 @@ pub fn watched<S: 'static, F>(source: S, next: impl Fn(S) -> F + 'static) -> Res
 where
     F: Future<Output = Option<(Uint8Array, S)>> + 'static,
 {
+    watched_at(MIN_PACE_BYTES, source, next)
+}
+
+/// As [`watched`], for a reader that takes this many bytes per second at least. 0: the source
+/// itself may have little to say.
+pub fn watched_at<S: 'static, F>(
+    pace_bytes: usize,
+    source: S,
+    next: impl Fn(S) -> F + 'static,
+) -> Result<JsValue>
+where
+    F: Future<Output = Option<(Uint8Array, S)>> + 'static,
+{
     let held = Rc::new(WatchedSource {
         source: RefCell::new(Some(source)),
         controller: RefCell::default(),
@@ -194,6 +209,7 @@ where
         is_over: Cell::new(false),
         pulls: Cell::new(0),
         sent: Cell::new(0),
+        pace_bytes,
         waker: RefCell::default(),
     });
     let (kept, seen) = (Rc::clone(&held), Rc::clone(&held));

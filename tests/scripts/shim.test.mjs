@@ -145,7 +145,7 @@ beforeEach(async (t) => {
 test("a_request_goes_to_rust_with_environment_and_context", async () => {
   const entrypoint = new worker.default("ctx", "env");
   assert.equal(await entrypoint.fetch("request"), "answered");
-  assert.deepEqual(rust.calls, [["fetch", "request", "env", "ctx"]]);
+  assert.deepEqual(rust.calls, [["fetch", "request", "env", "ctx", false]]);
 });
 
 test("a_call_goes_to_rust_with_the_environment", async () => {

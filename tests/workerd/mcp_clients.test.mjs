@@ -80,3 +80,88 @@ for (const [version, open, options] of [
     }
   });
 }
+
+test("the_sdk_asks_its_user_before_a_tool_that_needs_approval", async () => {
+  const agent = "sdk-approval";
+  const parameters = { type: "object", properties: { text: { type: "string" } } };
+  const pay = { name: "pay", description: "Pays.", service: "ECHO", parameters, needsApproval: true };
+  await call(server, agent, "defineTool", pay, owner);
+  const { Client, StreamableHTTPClientTransport } = await old();
+  const { ElicitRequestSchema } = await load("conformance", "@modelcontextprotocol/sdk/types.js");
+  const url = new URL(`/agents/session-agent/${agent}/mcp`, server.url);
+  const client = new Client({ name: "a test", version: "1.0.0" }, { capabilities: { elicitation: {} } });
+  const answers = [
+    { action: "accept", content: { approve: true } },
+    { action: "accept", content: { approve: false } },
+    { action: "decline" },
+  ];
+  const asked = [];
+  client.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
+    asked.push(params.message);
+    return answers[asked.length - 1];
+  });
+  await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers: owner } }));
+  try {
+    assert.ok((await client.listTools()).tools.some(({ name }) => name === "pay"));
+    const told = [];
+    for (let n = 0; n < 3; n += 1) {
+      const { isError, content } = await client.callTool({ name: "pay", arguments: { text: "5" } });
+      told.push([isError, content[0].text]);
+    }
+    const refused = [true, "The user did not approve the call of `pay`."];
+    assert.deepEqual(told, [[false, '{"said":"5"}'], refused, refused]);
+    assert.match(asked[0], /`pay` with these arguments\? \{"text":"5"\}/);
+    const { completion } = await client.complete({
+      ref: { type: "ref/prompt", name: "system" },
+      argument: { name: "format", value: "x" },
+    });
+    assert.deepEqual(completion.values, ["xml"]);
+  } finally {
+    await client.close();
+  }
+});
+
+test("a_client_that_goes_away_while_its_user_is_asked_leaves_nothing_behind", async () => {
+  const agent = "sdk-gone";
+  await call(
+    server,
+    agent,
+    "defineTool",
+    { name: "pay", description: "Pays.", service: "ECHO", needsApproval: true },
+    owner,
+  );
+  const path = `/agents/session-agent/${agent}/mcp`;
+  const headers = { ...owner, "content-type": "application/json", accept: "application/json, text/event-stream" };
+  const post = (message, more = {}) =>
+    fetch(new URL(path, server.url), {
+      method: "POST",
+      headers: { ...headers, ...more },
+      body: JSON.stringify({ jsonrpc: "2.0", ...message }),
+    });
+  const params = {
+    protocolVersion: "2025-11-25",
+    capabilities: { elicitation: {} },
+    clientInfo: { name: "c", version: "1" },
+  };
+  const hello = await post({ id: 1, method: "initialize", params });
+  await hello.text();
+  const session = { "mcp-session-id": hello.headers.get("mcp-session-id") };
+  // More than may wait at the same time, one after the other.
+  for (let n = 0; n < 40; n += 1) {
+    const answer = await post({ id: 2, method: "tools/call", params: { name: "pay" } }, session);
+    assert.equal(answer.headers.get("content-type"), "text/event-stream");
+    const reader = answer.body.getReader();
+    const { value } = await reader.read();
+    const asked = JSON.parse(new TextDecoder().decode(value).match(/^data: (.*)$/m)[1]);
+    assert.equal(asked.method, "elicitation/create");
+    if (n < 39) {
+      await reader.cancel();
+      continue;
+    }
+    const yes = { action: "accept", content: { approve: true } };
+    assert.equal((await post({ id: asked.id, result: yes }, session)).status, 202);
+    const { value: last } = await reader.read();
+    assert.match(new TextDecoder().decode(last), /"isError":false/);
+    assert.equal((await reader.read()).done, true);
+  }
+});

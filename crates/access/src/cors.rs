@@ -29,12 +29,12 @@ pub struct CorsPolicy {
 }
 
 /// The headers of an answer that a page of another origin may read.
-const EXPOSED: &str = "retry-after, traceparent, x-rows-read, x-rows-written, x-session-id, x-vercel-ai-ui-message-stream";
+const EXPOSED: &str = "mcp-session-id, retry-after, traceparent, www-authenticate, x-rows-read, x-rows-written, x-session-id, x-vercel-ai-ui-message-stream";
 
 /// The request headers that the stock clients send, clients of the Model Context Protocol,
 /// tracers, and the official clients of OpenAI and Anthropic. The AI SDK sets `user-agent`; some
 /// browsers let a page set this header and then ask for permission.
-const HEADERS: &str = "authorization, content-type, user-agent, mcp-protocol-version, mcp-method, mcp-name, traceparent, tracestate, x-api-key, x-session-id, x-session-history, x-session-memory, idempotency-key, anthropic-version, anthropic-beta, anthropic-dangerous-direct-browser-access, openai-organization, openai-project, openai-beta, x-stainless-arch, x-stainless-helper, x-stainless-helper-method, x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-poll-helper, x-stainless-retry-count, x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout";
+const HEADERS: &str = "authorization, content-type, user-agent, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, traceparent, tracestate, x-api-key, x-session-id, x-session-history, x-session-memory, idempotency-key, anthropic-version, anthropic-beta, anthropic-dangerous-direct-browser-access, openai-organization, openai-project, openai-beta, x-stainless-arch, x-stainless-helper, x-stainless-helper-method, x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-poll-helper, x-stainless-retry-count, x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout";
 
 const METHODS: &str = "GET, HEAD, POST, DELETE";
 

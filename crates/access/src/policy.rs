@@ -1,6 +1,8 @@
 //! How this Worker is configured to let callers in.
 
-use super::token::Secret;
+use hmac::Mac;
+
+use super::token::{Secret, mac};
 use base::error::{Code, Error};
 
 /// How this Worker is configured to let callers in.
@@ -102,6 +104,22 @@ impl Policy {
             PreviousSecret::Nothing | PreviousSecret::Wrong(_) => None,
         };
         self.secret().into_iter().chain(previous)
+    }
+
+    /// The seal of a state that a client carries for an object: by the secret, or by a key of
+    /// the object's life where the Worker has no secret.
+    pub fn seal_state(&self, life: &[u8; 32], content: &str) -> [u8; 32] {
+        let key = self.secret().map_or(life, Secret::state_key);
+        mac(key, content).finalize().into_bytes().into()
+    }
+
+    /// Whether this is the seal of the state. The comparison takes constant time.
+    pub fn has_sealed_state(&self, life: &[u8; 32], content: &str, seal: &[u8]) -> bool {
+        let is_of = |key: &[u8]| mac(key, content).verify_slice(seal).is_ok();
+        match self.secret() {
+            Some(_) => self.secrets().any(|secret| is_of(secret.state_key())),
+            None => is_of(life),
+        }
     }
 
     /// The secret that signs tokens.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use base::ids::Id;
-use base::json::list;
+use base::json::{self, list};
 use store::limits::HolderLimits;
 
 /// The most names in one list of an [`Allow`].
@@ -156,6 +156,18 @@ impl Caller {
             let names = scope.operations.iter().flatten();
             scope.allow.purge && names.into_iter().any(|name| name == operation)
         })
+    }
+
+    /// A text that is the same for callers of the same rights, whenever their tokens expire.
+    pub fn rights_text(&self) -> String {
+        let Caller::Scoped(scope) = self else {
+            return String::new();
+        };
+        let scope = TokenScope {
+            expires_at: 0,
+            ..scope.clone()
+        };
+        json::encode(&scope).unwrap_or_default()
     }
 
     /// The limits of the caller's token.

@@ -46,6 +46,7 @@ pub struct Secret {
     callback_key: [u8; 32],
     delivery_key: [u8; 32],
     receipt_key: [u8; 32],
+    state_key: [u8; 32],
 }
 
 impl Secret {
@@ -60,6 +61,7 @@ impl Secret {
             callback_key: key_for("session-agent callback signing key 1"),
             delivery_key: key_for("session-agent delivery key 1"),
             receipt_key: key_for("session-agent receipt signing key 1"),
+            state_key: key_for("session-agent state signing key 1"),
             text,
         })
     }
@@ -89,6 +91,11 @@ impl Secret {
             .finalize()
             .into_bytes()
             .into()
+    }
+
+    /// The key for states that a client carries for an object.
+    pub(super) fn state_key(&self) -> &[u8; 32] {
+        &self.state_key
     }
 
     /// The seal of a receipt's digest.
@@ -133,7 +140,7 @@ pub fn is_token(text: &str) -> bool {
 }
 
 #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
-fn mac(key: &[u8], text: &str) -> Hmac<Sha256> {
+pub(super) fn mac(key: &[u8], text: &str) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
     mac.update(text.as_bytes());
     mac

@@ -44,6 +44,9 @@ settings! {
     SessionAgentTokenPrevious = "SESSION_AGENT_TOKEN_PREVIOUS": Secret;
     Auth = "AUTH": Variable;
     AllowedOrigins = "ALLOWED_ORIGINS": Variable;
+    OAuthIssuer = "OAUTH_ISSUER": Variable;
+    OAuthAudience = "OAUTH_AUDIENCE": Variable;
+    OAuthAgents = "OAUTH_AGENTS": Variable;
     AgentDefaults = "AGENT_DEFAULTS": Variable;
     MemoryBlocks = "MEMORY_BLOCKS": Variable;
     SkillsBucket = "SKILLS_BUCKET": Binding;

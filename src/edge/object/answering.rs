@@ -8,6 +8,7 @@ use worker::web_sys;
 use super::Object;
 use super::traced::Traced;
 use crate::edge::host::Runtime;
+use crate::edge::mcp::Answering;
 use crate::edge::request_log::{RequestNote, trace_of_refused};
 use crate::edge::storage::Sqlite;
 use crate::edge::text::Sent;
@@ -18,6 +19,7 @@ use api::chat::begin_chat;
 use api::chat::resume_chat;
 use api::dispatch::dispatch;
 use api::door::{admit, check_room, find_way, may_be_repeated};
+use api::mcp::Outbox;
 use api::operation::{Agent, Reply};
 use api::operations::message_reads::get_messages;
 use api::provider::{self, ProviderAnswer};
@@ -134,6 +136,33 @@ impl Object {
             Ok(ObjectAnswer::Nothing) => http::nothing(&db.statements),
             Ok(ObjectAnswer::Response(response)) => response,
             Err(error) => http::refuse_at(&url, &error, Some(&db.statements)),
+        }
+    }
+
+    /// As [`Object::answer`], where messages may go before the answer.
+    pub(super) async fn answer_message(
+        self: &Rc<Self>,
+        request: web_sys::Request,
+        body: Option<Vec<u8>>,
+        granted: Option<String>,
+        traced: &Rc<Traced>,
+        outbox: &Rc<Outbox>,
+    ) -> Result<web_sys::Response, JsValue> {
+        let (object, traced) = (Rc::clone(self), Rc::clone(traced));
+        let work = async move { object.answer(request, body, granted, &traced).await };
+        let mut answering = Answering::new(Box::pin(self.working(work)), Rc::clone(outbox));
+        if let Some(answer) = answering.begin().await {
+            return answer;
+        }
+        let db = Sqlite::new(&self.storage);
+        let headers = [
+            ("content-type", "text/event-stream"),
+            // Without this header nginx would buffer the events.
+            ("x-accel-buffering", "no"),
+        ];
+        match answering.into_stream() {
+            Ok(body) => http::stream(&body, &db.statements, &headers),
+            Err(error) => http::refuse(&error, Some(&db.statements)),
         }
     }
 
@@ -329,7 +358,14 @@ impl Object {
                     trace = Some(Rc::new(named));
                     traced.set(trace.clone());
                 }
-                let answering = mcp::answer(&agent, session_id, &request, bytes);
+                let answering = mcp::answer(
+                    &agent,
+                    session_id,
+                    &request,
+                    bytes,
+                    &self.clients,
+                    traced.outbox.as_deref(),
+                );
                 let answer = trace::run_in(trace, answering).await;
                 // A tool may have forgotten something.
                 self.clear_left(db).await;

@@ -1,20 +1,32 @@
-//! The trace of one request. It may be known only when the request's body was read.
+//! What is known of one request while it is answered: its trace, which its body may name,
+//! and the messages that go before its answer.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use api::mcp::Outbox;
 use base::trace::Trace;
 
-/// The trace of a request that is being answered, as far as it is known.
-#[derive(Default)]
-pub struct Traced(RefCell<Option<Rc<Trace>>>);
+/// A request that is being answered.
+pub struct Traced {
+    trace: RefCell<Option<Rc<Trace>>>,
+    /// `None`: nothing goes before the answer.
+    pub outbox: Option<Rc<Outbox>>,
+}
 
 impl Traced {
+    pub fn new(outbox: Option<Rc<Outbox>>) -> Self {
+        Self {
+            trace: RefCell::default(),
+            outbox,
+        }
+    }
+
     pub fn get(&self) -> Option<Rc<Trace>> {
-        self.0.borrow().clone()
+        self.trace.borrow().clone()
     }
 
     pub fn set(&self, trace: Option<Rc<Trace>>) {
-        self.0.replace(trace);
+        self.trace.replace(trace);
     }
 }

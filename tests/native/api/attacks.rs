@@ -16,7 +16,7 @@ use access::{
 use api::chat::begin_chat;
 use api::chat::resume_chat;
 use api::dispatch::dispatch;
-use api::mcp::{McpHeaders, McpRequest, answer};
+use api::mcp::{Clients, McpHeaders, McpRequest, answer};
 use api::operations::message_reads::get_messages;
 use api::operations::tokens::Preset;
 use api::socket::{SocketState, handle_frame, open};
@@ -433,6 +433,8 @@ fn speak(alice: &Alice, session: &str, method: &str, params: &Value) -> Result<(
             ..McpHeaders::default()
         },
         body: message.to_string().into_bytes(),
+        clients: &Clients::default(),
+        outbox: None,
     };
     let told = wait_for(answer(&alice.agent(&alice.db), request));
     let told: Value = serde_json::from_str(&told.body.into_string()).unwrap();

@@ -251,6 +251,7 @@ const HEADERS: &[(&str, HeaderUse)] = &[
     ("mcp-protocol-version", HeaderUse::Shape),
     ("mcp-method", HeaderUse::Shape),
     ("mcp-name", HeaderUse::Shape),
+    ("mcp-session-id", HeaderUse::Shape),
     ("TRACEPARENT", HeaderUse::Believed),
     ("TRACESTATE", HeaderUse::Believed),
     ("VIA_HEADER", HeaderUse::Believed),

@@ -1,10 +1,16 @@
 //! The Model Context Protocol, as a client meets it.
 
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
 use serde_json::{Value, json};
 
 use crate::Alice;
-use access::{Allow, Caller, TokenScope};
-use api::mcp::{McpAnswer, McpHeaders, McpRequest, answer};
+use access::{Allow, Caller, Policy, TokenScope};
+use api::mcp::{Clients, McpAnswer, McpHeaders, McpRequest, Outbox, answer};
 use base::ids::Id;
 use base::testing::{Said, wait_for};
 
@@ -17,6 +23,8 @@ fn post(alice: &Alice, session_id: Option<&str>, headers: McpHeaders<'_>, body: 
             session_id: session_id.map(str::to_owned),
             headers,
             body: body.as_bytes().to_vec(),
+            clients: &Clients::default(),
+            outbox: None,
         },
     ))
 }
@@ -135,7 +143,8 @@ fn a_client_shakes_hands_and_finds_everything() {
     let told = result(&alice, "initialize", hello);
     assert_eq!(told["protocolVersion"], "2025-11-25");
     assert_eq!(told["serverInfo"]["name"], "session-agent");
-    let all = json!({"tools": {}, "resources": {}, "prompts": {}});
+    let all =
+        json!({"tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}});
     assert_eq!(told["capabilities"], all);
     let done = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     let accepted = post(&alice, None, json_headers(), done);
@@ -701,7 +710,7 @@ fn a_token_uses_what_its_operations_allow_and_is_told_of_nothing_else() {
         );
     };
     let alice = scoped(furnished(), None, &["search"], &[]);
-    assert_eq!(offered(&alice), ["tools"]);
+    assert_eq!(offered(&alice), ["logging", "tools"]);
     assert_eq!(
         names(&result(&alice, "tools/list", json!({}))["tools"], "name"),
         ["search"]
@@ -725,7 +734,7 @@ fn a_token_uses_what_its_operations_allow_and_is_told_of_nothing_else() {
 
     // Reading is not loading: a block's token reads no document.
     let alice = scoped(furnished(), None, &["getBlock", "listSkills"], &[]);
-    assert_eq!(offered(&alice), ["resources"]);
+    assert_eq!(offered(&alice), ["completions", "resources"]);
     assert_eq!(
         result(&alice, "resources/list", json!({}))["resources"]
             .as_array()
@@ -741,7 +750,7 @@ fn a_token_uses_what_its_operations_allow_and_is_told_of_nothing_else() {
     refused(&alice, "tools/list", json!({}));
 
     let alice = scoped(furnished(), None, &[], &["echo", "pay", "search"]);
-    assert_eq!(offered(&alice), ["tools"]);
+    assert_eq!(offered(&alice), ["logging", "tools"]);
     assert_eq!(
         names(&result(&alice, "tools/list", json!({}))["tools"], "name"),
         ["echo"]
@@ -802,4 +811,685 @@ fn a_sessions_token_sees_its_session_and_writes_its_blocks_alone() {
     );
     assert_eq!(read["contents"][0]["text"], "# How");
     assert_eq!(alice.db.dump(), before);
+}
+
+/// A client, the object's memory of it, and the messages that go before an answer.
+#[derive(Default)]
+struct Client {
+    clients: Clients,
+    outbox: RefCell<Rc<Outbox>>,
+    session: Option<String>,
+}
+
+impl Client {
+    /// A client that has shaken hands with these capabilities.
+    fn with(alice: &Alice, capabilities: &Value) -> Self {
+        let mut client = Self::default();
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities});
+        let answer = wait_for(client.send(alice, "initialize", &hello));
+        client.session = answer.session;
+        assert!(client.session.is_some());
+        client
+    }
+
+    async fn send(&self, alice: &Alice, method: &str, params: &Value) -> McpAnswer {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        self.post(alice, &message).await
+    }
+
+    async fn post(&self, alice: &Alice, message: &Value) -> McpAnswer {
+        let headers = McpHeaders {
+            session: self.session.as_deref(),
+            ..json_headers()
+        };
+        let outbox = Rc::new(Outbox::default());
+        if message["method"] == "tools/call" {
+            self.outbox.replace(Rc::clone(&outbox));
+        }
+        let request = McpRequest {
+            session_id: None,
+            headers,
+            body: message.to_string().into_bytes(),
+            clients: &self.clients,
+            outbox: Some(&outbox),
+        };
+        answer(&alice.agent(&alice.db), request).await
+    }
+
+    /// The messages that were sent, and whether the answer is among them.
+    fn heard(&self) -> Vec<Value> {
+        let events = self.outbox.borrow().take().unwrap_or_default();
+        let data = events
+            .lines()
+            .filter_map(|line| line.strip_prefix("data: "));
+        data.map(|data| serde_json::from_str(data).unwrap())
+            .collect()
+    }
+
+    fn call(&self, alice: &Alice, params: &Value) -> Vec<Value> {
+        let answer = wait_for(self.send(alice, "tools/call", params));
+        let mut heard = self.heard();
+        if let Ok(last) = serde_json::from_str(&answer.body.into_string()) {
+            heard.push(last);
+        }
+        heard
+    }
+}
+
+fn poll<T>(future: &mut Pin<Box<impl Future<Output = T>>>) -> Option<T> {
+    match future
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+    {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
+}
+
+#[test]
+fn arguments_are_completed_from_what_the_caller_may_read() {
+    let complete = |alice: &Alice, of: Value, name: &str, value: &str, context: Value| {
+        let argument = json!({"name": name, "value": value});
+        let params = json!({"ref": of, "argument": argument, "context": context});
+        result(alice, "completion/complete", params)["completion"].clone()
+    };
+    let prompt = |name: &str| json!({"type": "ref/prompt", "name": name});
+    let template = |uri: &str| json!({"type": "ref/resource", "uri": uri});
+    let (block, skill) = ("memory://block/{label}", "memory://skill/{label}/{key}");
+    let alice = furnished();
+    let none = json!({});
+    for (of, name, value, context, expected) in [
+        (
+            prompt("system"),
+            "format",
+            "",
+            &none,
+            json!(["text", "xml"]),
+        ),
+        (prompt("system"), "format", "X", &none, json!(["xml"])),
+        (prompt("system"), "other", "", &none, json!([])),
+        (prompt("nothing"), "format", "", &none, json!([])),
+        (
+            template(block),
+            "label",
+            "s",
+            &none,
+            json!(["skills", "soul"]),
+        ),
+        (template(block), "label", "notes", &none, json!([])),
+        (template(block), "key", "", &none, json!([])),
+        (template(skill), "label", "", &none, json!(["skills"])),
+        (template(skill), "key", "", &none, json!([])),
+        (
+            template(skill),
+            "key",
+            "A/",
+            &json!({"arguments": {"label": "skills"}}),
+            json!(["a/b c.md"]),
+        ),
+        (
+            template(skill),
+            "key",
+            "",
+            &json!({"arguments": {"label": "soul"}}),
+            json!([]),
+        ),
+        (template("file:///{path}"), "path", "", &none, json!([])),
+    ] {
+        let found = complete(&alice, of.clone(), name, value, context.clone());
+        assert_eq!(found["values"], expected, "{of} {name} {value}");
+        assert_eq!(found["hasMore"], false);
+    }
+    for n in 0..101 {
+        let skill = json!({"label": "skills", "key": format!("k{n:03}"), "content": "x"});
+        alice.ok("putSkill", skill);
+    }
+    let of = json!({"arguments": {"label": "skills"}});
+    let found = complete(&alice, template(skill), "key", "k", of);
+    assert_eq!(found["values"].as_array().unwrap().len(), 100);
+    assert_eq!(
+        (&found["total"], &found["hasMore"]),
+        (&json!(101), &json!(true))
+    );
+    for params in [
+        json!({}),
+        json!({"ref": {"type": "ref/tool"}, "argument": {"name": "a", "value": ""}}),
+        json!({"ref": prompt("system"), "argument": {"name": "format"}}),
+        json!({"ref": prompt("system"), "argument": {"name": 1, "value": ""}}),
+        json!({"ref": prompt("system"), "argument": {"name": "format", "value": "x".repeat(1_001)}}),
+        json!({"ref": "system", "argument": []}),
+    ] {
+        let said = ask(&alice, "completion/complete", &params);
+        assert_eq!(said["error"]["code"], -32602, "{params}");
+    }
+    // A token completes what it may list.
+    let alice = scoped(furnished(), None, &["listSkills"], &[]);
+    assert_eq!(
+        complete(&alice, template(block), "label", "", json!({}))["values"],
+        json!([])
+    );
+    assert_eq!(
+        complete(&alice, template(skill), "label", "", json!({}))["values"],
+        json!(["skills"])
+    );
+    let params = json!({"ref": prompt("system"), "argument": {"name": "format", "value": ""}});
+    let said = ask(&alice, "completion/complete", &params);
+    assert_eq!(said["error"]["data"]["code"], "forbidden");
+    let alice = scoped(furnished(), None, &["search"], &[]);
+    let params = json!({"ref": template(block), "argument": {"name": "label", "value": ""}});
+    let said = ask(&alice, "completion/complete", &params);
+    assert_eq!(said["error"]["data"]["code"], "forbidden");
+}
+
+const TOLD: &str = r#"event: message
+data: {"method":"notifications/progress","params":{"progress":0,"total":2,"message":"Begun."}}
+
+data: {"method":"notifications/progress","params":{"progress":1,"total":2,"progressToken":"of another"}}
+data:
+
+data: {"method":"notifications/progress","params":{"progress":1}}
+
+data: {"method":"notifications/progress","params":{"progress":"2"}}
+
+data: {"method":"notifications/message","params":{"level":"debug","data":"quiet"}}
+
+data: {"method":"notifications/message","params":{"level":"info","logger":"own","data":{"n":1}}}
+
+data: {"method":"notifications/message","params":{"level":"loud","data":"x"}}
+
+data: {"method":"notifications/message","params":{"level":"error","data":"bad"}}
+
+data: {"method":"tools/list","id":1}
+
+data: {"result":{"sky":"clear"}}
+
+data: {"method":"notifications/progress","params":{"progress":9}}
+
+"#;
+
+#[test]
+fn a_tool_tells_of_its_progress_as_far_as_the_client_asks() {
+    let alice = furnished();
+    let said = |params: &Value, client: &Client| {
+        alice.outbound.answer(Ok(Said::stream(TOLD)));
+        client.call(&alice, params)
+    };
+    let methods = |heard: &[Value]| {
+        let method = |message: &Value| match message["method"].as_str() {
+            Some(method) => method.replace("notifications/", ""),
+            None => "answer".to_owned(),
+        };
+        heard.iter().map(method).collect::<Vec<_>>()
+    };
+    let client = Client::with(&alice, &json!({}));
+    let heard = said(
+        &json!({"name": "echo", "_meta": {"progressToken": 7}}),
+        &client,
+    );
+    assert_eq!(
+        methods(&heard),
+        ["progress", "progress", "message", "message", "answer"]
+    );
+    assert_eq!(
+        heard[0]["params"],
+        json!({"progressToken": 7, "progress": 0, "total": 2, "message": "Begun."})
+    );
+    assert_eq!(
+        heard[1]["params"],
+        json!({"progressToken": 7, "progress": 1, "total": 2})
+    );
+    assert_eq!(
+        heard[2]["params"],
+        json!({"level": "info", "logger": "own", "data": {"n": 1}})
+    );
+    assert_eq!(
+        heard[3]["params"],
+        json!({"level": "error", "logger": "echo", "data": "bad"})
+    );
+    assert_eq!(
+        heard[4]["result"]["content"][0]["text"],
+        r#"{"sky":"clear"}"#
+    );
+
+    // A client may ask for less.
+    wait_for(client.send(&alice, "logging/setLevel", &json!({"level": "error"})));
+    assert_eq!(
+        methods(&said(&json!({"name": "echo"}), &client)),
+        ["message", "answer"]
+    );
+    let other = Client::with(&alice, &json!({}));
+    assert_eq!(
+        methods(&said(&json!({"name": "echo"}), &other)),
+        ["message", "message", "answer"]
+    );
+    for params in [json!({}), json!({"level": "loud"}), json!({"level": 1})] {
+        assert_eq!(
+            ask(&alice, "logging/setLevel", &params)["error"]["code"],
+            -32602
+        );
+    }
+    // The newest revision logs nothing unless the request asks for it.
+    alice.outbound.answer(Ok(Said::stream(TOLD)));
+    let (_, told) = ask_newest(&alice, "tools/call", json!({"name": "echo"}), Some("echo"));
+    assert_eq!(told["result"]["content"][0]["text"], r#"{"sky":"clear"}"#);
+    // A stream without a result is a text.
+    let stray = "data: {\"method\":\"notifications/progress\",\"params\":{\"progress\":0}}\n\n";
+    alice.outbound.answer(Ok(Said::stream(stray)));
+    let heard = client.call(&alice, &json!({"name": "echo"}));
+    assert_eq!(heard.last().unwrap()["result"]["content"][0]["text"], stray);
+    // A tool can't flood the client.
+    let flood = (0..2_000).map(|n| format!("data: {{\"method\":\"notifications/message\",\"params\":{{\"level\":\"error\",\"data\":{n}}}}}\n\n"));
+    let flood: String = flood
+        .chain(["data: {\"result\":1}\n\n".to_owned()])
+        .collect();
+    alice.outbound.answer(Ok(Said::stream(&flood)));
+    assert_eq!(client.call(&alice, &json!({"name": "echo"})).len(), 1_001);
+    let long = json!({"method": "notifications/message", "params": {"level": "error", "data": "x".repeat(17 << 10)}});
+    let long = format!("data: {long}\n\ndata: {{\"result\":1}}\n\n");
+    alice.outbound.answer(Ok(Said::stream(&long)));
+    assert_eq!(client.call(&alice, &json!({"name": "echo"})).len(), 1);
+}
+
+fn ask_user(alice: &Alice, params: Value, capabilities: Value) -> (u16, Value) {
+    let mut params = params;
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": NEWEST,
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+    });
+    let name = params["name"].as_str().unwrap_or("none").to_owned();
+    let method = if name == "none" {
+        "tools/list"
+    } else {
+        "tools/call"
+    };
+    let headers = McpHeaders {
+        version: Some(NEWEST),
+        method: Some(method),
+        name: Some(&name),
+        ..json_headers()
+    };
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    read(post(alice, None, headers, &body.to_string()))
+}
+
+fn yes() -> Value {
+    json!({"approval": {"action": "accept", "content": {"approve": true}}})
+}
+
+#[test]
+fn a_tool_that_needs_approval_asks_the_user_of_a_client_that_can() {
+    let mut alice = furnished();
+    alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
+    let can = json!({"elicitation": {}});
+    let (_, told) = ask_user(&alice, json!({}), can.clone());
+    assert!(names(&told["result"]["tools"], "name").contains(&"pay".to_owned()));
+    let (_, told) = ask_user(&alice, json!({}), json!({"sampling": {}}));
+    assert!(!names(&told["result"]["tools"], "name").contains(&"pay".to_owned()));
+
+    let call = json!({"name": "pay", "arguments": {"sum": 5, "to": "a\u{202e}b"}});
+    let (status, told) = ask_user(&alice, call.clone(), can.clone());
+    let told = &told["result"];
+    assert_eq!(
+        (status, &told["resultType"]),
+        (200, &json!("input_required"))
+    );
+    let asked = &told["inputRequests"]["approval"];
+    assert_eq!(asked["method"], "elicitation/create");
+    assert_eq!(
+        asked["params"]["message"],
+        r#"Approve the call of the tool `pay` with these arguments? {"sum":5,"to":"a\u{202e}b"}"#
+    );
+    let state = told["requestState"].as_str().unwrap().to_owned();
+    assert!(alice.outbound.calls.borrow().is_empty());
+
+    let again = |alice: &Alice, with: Value| {
+        let mut call = call.clone();
+        for (name, value) in with.as_object().unwrap() {
+            call[name] = value.clone();
+        }
+        ask_user(alice, call, can.clone())
+    };
+    // An approval without the state, or no approval, asks again.
+    for with in [
+        json!({"inputResponses": yes()}),
+        json!({"requestState": state}),
+        json!({"requestState": state, "inputResponses": {"other": {"action": "accept"}}}),
+        json!({"requestState": state, "inputResponses": {"approval": true}}),
+        json!({"requestState": state, "inputResponses": null}),
+    ] {
+        let (_, told) = again(&alice, with.clone());
+        assert_eq!(told["result"]["resultType"], "input_required", "{with}");
+    }
+    for answer in [
+        json!({"action": "decline"}),
+        json!({"action": "cancel", "content": {"approve": true}}),
+        json!({"action": "accept"}),
+        json!({"action": "accept", "content": {"approve": "true"}}),
+        json!({"action": "accept", "content": {"approve": false}}),
+    ] {
+        let with = json!({"requestState": state, "inputResponses": {"approval": answer}});
+        let (_, told) = again(&alice, with);
+        assert_eq!(told["result"]["isError"], true, "{answer}");
+        assert_eq!(
+            told["result"]["content"][0]["text"],
+            "The user did not approve the call of `pay`."
+        );
+    }
+    assert!(alice.outbound.calls.borrow().is_empty());
+
+    let approved = json!({"requestState": state, "inputResponses": yes()});
+    for _ in 0..2 {
+        alice.outbound.answer(Ok(Said::text(200, "paid")));
+        let (_, told) = again(&alice, approved.clone());
+        assert_eq!(told["result"]["resultType"], "complete");
+        assert_eq!(told["result"]["content"][0]["text"], "paid");
+    }
+    // A repeated request is known by its key.
+    let keys: Vec<_> = alice
+        .outbound
+        .calls
+        .borrow()
+        .iter()
+        .map(|call| call.headers.clone())
+        .collect();
+    assert_eq!((keys.len(), &keys[0]), (2, &keys[1]));
+    let sent: Value = serde_json::from_str(&alice.outbound.calls.borrow()[0].body).unwrap();
+    assert!(sent.get("inputResponses").is_none(), "{sent}");
+}
+
+#[test]
+fn a_state_counts_only_for_its_caller_call_and_time() {
+    let mut alice = furnished();
+    let policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
+    alice.policy = policy.clone();
+    let can = json!({"elicitation": {}});
+    let call = json!({"name": "pay", "arguments": {"sum": 5}});
+    let (_, told) = ask_user(&alice, call.clone(), can.clone());
+    let state = told["result"]["requestState"].as_str().unwrap().to_owned();
+    let refused = |alice: &Alice, call: &Value, state: &str| {
+        let mut call = call.clone();
+        call["requestState"] = json!(state);
+        call["inputResponses"] = yes();
+        let (status, told) = ask_user(alice, call, can.clone());
+        assert_eq!(
+            (status, &told["error"]["code"]),
+            (400, &json!(-32602)),
+            "{told}"
+        );
+        assert_eq!(told["error"]["data"]["field"], "requestState");
+    };
+    let (content, seal) = state.split_once('.').unwrap();
+    for changed in [
+        format!("{state}-TAMPERED"),
+        format!("x{state}"),
+        content.to_owned(),
+        format!("{content}."),
+        format!(".{seal}"),
+        String::new(),
+        "x".repeat(200_000),
+        state.replacen(|letter: char| letter.is_ascii_lowercase(), "Z", 1),
+    ] {
+        refused(&alice, &call, &changed);
+    }
+    refused(
+        &alice,
+        &json!({"name": "pay", "arguments": {"sum": 6}}),
+        &state,
+    );
+    refused(&alice, &json!({"name": "pay"}), &state);
+    refused(
+        &alice,
+        &json!({"name": "echo", "arguments": {"sum": 5}}),
+        &state,
+    );
+    // Another caller, an older definition, another secret, a later time.
+    let mut other = scoped(furnished(), None, &[], &["pay"]);
+    other.policy = policy.clone();
+    refused(&other, &call, &state);
+    let moved = json!({"name": "pay", "description": "A tool.", "url": "https://tools.example/else", "needsApproval": true});
+    let fresh = |policy: Policy| {
+        let mut alice = furnished();
+        alice.policy = policy;
+        alice
+    };
+    let changed = fresh(policy.clone());
+    changed.ok("defineTool", moved);
+    refused(&changed, &call, &state);
+    refused(
+        &fresh(Policy::new(
+            Some("another secret of 32 characters, yes".to_owned()),
+            None,
+        )),
+        &call,
+        &state,
+    );
+    let late = fresh(policy.clone());
+    late.host.advance(10 * 60_000);
+    refused(&late, &call, &state);
+    // While a secret is replaced, states of the older one still count.
+    let replaced = Policy::new(
+        Some("another secret of 32 characters, yes".to_owned()),
+        None,
+    )
+    .with_previous(Some("a secret of at least 32 characters".to_owned()));
+    let alice = fresh(replaced);
+    alice.outbound.answer(Ok(Said::text(200, "paid")));
+    let mut call = call;
+    call["requestState"] = json!(state);
+    call["inputResponses"] = yes();
+    let (_, told) = ask_user(&alice, call, can);
+    assert_eq!(told["result"]["content"][0]["text"], "paid");
+}
+
+#[test]
+fn a_client_with_a_handshake_is_asked_on_the_stream_of_its_request() {
+    let alice = furnished();
+    let client = Client::with(&alice, &json!({"elicitation": {}}));
+    let call = json!({"name": "pay", "arguments": {"sum": 5}});
+    let answer_with = |client: &Client, id: &Value, answer: Value| {
+        let message = json!({"jsonrpc": "2.0", "id": id, "result": answer});
+        assert_eq!(wait_for(client.post(&alice, &message)).status, 202);
+    };
+    for (answer, expected) in [
+        (
+            json!({"action": "accept", "content": {"approve": true}}),
+            "paid",
+        ),
+        (
+            json!({"action": "decline"}),
+            "The user did not approve the call of `pay`.",
+        ),
+        (json!({}), "The user did not approve the call of `pay`."),
+    ] {
+        alice.outbound.answers.borrow_mut().clear();
+        alice.outbound.answer(Ok(Said::text(200, "paid")));
+        alice.outbound.sleeps_on.set(true);
+        let mut calling = Box::pin(client.send(&alice, "tools/call", &call));
+        assert!(poll(&mut calling).is_none());
+        let asked = client.heard();
+        assert_eq!(
+            (asked.len(), &asked[0]["method"]),
+            (1, &json!("elicitation/create"))
+        );
+        // A stranger's answers, and answers to nothing, change nothing.
+        answer_with(&client, &json!("t-unknown"), json!({"action": "accept"}));
+        answer_with(&client, &json!(1), json!({"action": "accept"}));
+        let stranger = scoped(furnished(), None, &["search"], &[]);
+        let message = json!({"jsonrpc": "2.0", "id": asked[0]["id"], "result": {"action": "accept", "content": {"approve": true}}});
+        wait_for(client.post(&stranger, &message));
+        assert!(poll(&mut calling).is_none());
+        answer_with(&client, &asked[0]["id"], answer);
+        answer_with(
+            &client,
+            &asked[0]["id"],
+            json!({"action": "accept", "content": {"approve": true}}),
+        );
+        let told = poll(&mut calling).unwrap();
+        assert_eq!(told.body.into_string(), "");
+        assert_eq!(client.heard()[0]["result"]["content"][0]["text"], expected);
+    }
+    // Without the capability, or without a stream, there is no such tool.
+    for client in [Client::with(&alice, &json!({})), Client::default()] {
+        let told = client.call(&alice, &call);
+        assert_eq!(told[0]["error"]["message"], "There is no such tool.");
+    }
+    assert_eq!(
+        ask(&alice, "tools/call", &call)["error"]["message"],
+        "There is no such tool."
+    );
+}
+
+#[test]
+fn a_tool_asks_for_input_and_goes_on_with_the_answers() {
+    let mut alice = furnished();
+    alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
+    let name = json!({"method": "elicitation/create", "params": {"message": "Who?"}});
+    let thought = json!({"method": "sampling/createMessage", "params": {"maxTokens": 9}});
+    let asks = |requests: Value| {
+        Said::json(
+            &json!({"resultType": "input_required", "inputRequests": requests, "requestState": "mine"}),
+        )
+    };
+    let call = json!({"name": "echo", "arguments": {"a": 1}});
+    alice
+        .outbound
+        .answer(asks(json!({"name": name, "thought": thought})));
+    let (_, told) = ask_user(&alice, call.clone(), json!({"elicitation": {}}));
+    // Only what this client can answer is asked.
+    assert_eq!(told["result"]["inputRequests"], json!({"name": name}));
+    let state = told["result"]["requestState"].as_str().unwrap().to_owned();
+    assert!(!state.contains("mine"));
+
+    alice.outbound.answer(Ok(Said::text(200, "Hello, Ann.")));
+    let mut again = call.clone();
+    again["requestState"] = json!(state);
+    again["inputResponses"] = json!({"name": {"action": "accept", "content": {"name": "Ann"}}, "more": {"x": 1}, "approval": {"action": "accept"}});
+    let (_, told) = ask_user(&alice, again, json!({"elicitation": {}}));
+    assert_eq!(told["result"]["content"][0]["text"], "Hello, Ann.");
+    let calls = alice.outbound.calls.borrow();
+    let sent = |at: usize| serde_json::from_str::<Value>(&calls[at].body).unwrap();
+    assert_eq!(sent(0).get("inputResponses"), None);
+    assert_eq!(
+        sent(1)["inputResponses"],
+        json!({"name": {"action": "accept", "content": {"name": "Ann"}}})
+    );
+    assert_eq!(sent(1)["requestState"], "mine");
+    assert_ne!(calls[0].headers, calls[1].headers);
+    drop(calls);
+
+    alice.outbound.answer(asks(json!({"thought": thought})));
+    let (status, told) = ask_user(&alice, call.clone(), json!({"elicitation": {}}));
+    assert_eq!((status, &told["error"]["code"]), (400, &json!(-32021)));
+    assert_eq!(
+        told["error"]["data"]["requiredCapabilities"],
+        json!({"sampling": {}})
+    );
+    let many: serde_json::Map<String, Value> =
+        (0..9).map(|n| (n.to_string(), name.clone())).collect();
+    for requests in [
+        json!({}),
+        json!([]),
+        json!({"x": {"method": "tools/call", "params": {}}}),
+        json!({"x": {"method": "elicitation/create", "params": []}}),
+        json!({"x": "elicitation/create"}),
+        Value::Object(many),
+        json!({"x": {"method": "elicitation/create", "params": {"message": "x".repeat(65 << 10)}}}),
+    ] {
+        alice.outbound.answer(asks(requests));
+        let (_, told) = ask_user(
+            &alice,
+            call.clone(),
+            json!({"elicitation": {}, "sampling": {}}),
+        );
+        assert_eq!(told["error"]["code"], -32603, "{told}");
+    }
+    // A tool that never has enough is given up over a stream.
+    let client = Client::with(&alice, &json!({"elicitation": {}}));
+    alice.outbound.answers.borrow_mut().clear();
+    for _ in 0..8 {
+        alice.outbound.answer(asks(json!({"name": name})));
+    }
+    alice.outbound.sleeps_on.set(true);
+    let mut calling = Box::pin(client.send(&alice, "tools/call", &call));
+    for _ in 0..8 {
+        assert!(poll(&mut calling).is_none());
+        let message = json!({"jsonrpc": "2.0", "id": client.heard()[0]["id"], "result": {"action": "accept"}});
+        wait_for(client.post(&alice, &message));
+    }
+    assert!(poll(&mut calling).is_some());
+    assert_eq!(client.heard()[0]["result"]["isError"], true);
+}
+
+#[test]
+fn a_server_of_tools_asks_the_user_of_a_client_for_a_form_and_nothing_else() {
+    let mut alice = furnished();
+    alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
+    let answer = |id: i64, result: Value| {
+        alice.outbound.answer(Said::json(
+            &json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        ));
+    };
+    let refused = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": "Unsupported protocol version"}});
+    alice.outbound.answer(Ok(Said {
+        status: 400,
+        ..Said::json(&refused).ok().unwrap()
+    }));
+    let tool = json!({"name": "t", "description": "A tool.", "inputSchema": {"type": "object"}});
+    answer(
+        2,
+        json!({"resultType": "complete", "tools": [tool], "ttlMs": 0}),
+    );
+    alice.ok(
+        "defineTool",
+        json!({"name": "gh", "mcp": "https://tools.example/mcp", "needsApproval": false}),
+    );
+    let asks = |method: &str, params: Value| json!({"resultType": "input_required", "inputRequests": {"n": {"method": method, "params": params}}, "requestState": "its"});
+    let can = json!({"elicitation": {"url": {}}, "sampling": {}});
+    let call = json!({"name": "gh_t", "arguments": {}});
+    let sent = || {
+        serde_json::from_str::<Value>(&alice.outbound.calls.borrow().last().unwrap().body).unwrap()
+    };
+    answer(1, asks("elicitation/create", json!({"message": "Who?"})));
+    let (_, told) = ask_user(&alice, call.clone(), can.clone());
+    let asked = &told["result"]["inputRequests"]["n"]["params"];
+    assert_eq!(asked["message"], "The server `gh` asks: Who?");
+    let capabilities = "io.modelcontextprotocol/clientCapabilities";
+    assert_eq!(
+        sent()["params"]["_meta"][capabilities],
+        json!({"elicitation": {}})
+    );
+
+    let mut again = call.clone();
+    again["requestState"] = told["result"]["requestState"].clone();
+    again["inputResponses"] = json!({"n": {"action": "decline"}});
+    answer(
+        1_001,
+        json!({"resultType": "complete", "content": [{"type": "text", "text": "Done."}]}),
+    );
+    let (_, told) = ask_user(&alice, again, can.clone());
+    assert_eq!(told["result"]["content"][0]["text"], "Done.");
+    let params = sent()["params"].clone();
+    assert_eq!(
+        params["inputResponses"],
+        json!({"n": {"action": "decline"}})
+    );
+    assert_eq!(params["requestState"], "its");
+
+    for (method, params) in [
+        ("sampling/createMessage", json!({})),
+        ("roots/list", json!({})),
+        (
+            "elicitation/create",
+            json!({"mode": "url", "message": "x", "url": "https://evil.example"}),
+        ),
+    ] {
+        answer(1, asks(method, params));
+        let (_, told) = ask_user(&alice, call.clone(), can.clone());
+        assert_eq!(told["error"]["code"], -32603, "{told}");
+    }
+    // A client that can't be asked: the server is told, and a question is a failure.
+    answer(1, asks("elicitation/create", json!({"message": "Who?"})));
+    let (_, told) = ask_user(&alice, call, json!({"sampling": {}}));
+    assert_eq!(told["result"]["isError"], true);
+    assert_eq!(sent()["params"]["_meta"][capabilities], json!({}));
 }

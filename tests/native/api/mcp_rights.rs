@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::Alice;
 use crate::api::attacks::{KINDS, bearer, enter};
 use crate::api::examples::furnished;
-use api::mcp::{McpHeaders, McpRequest, answer};
+use api::mcp::{Clients, McpHeaders, McpRequest, answer};
 use base::testing::wait_for;
 
 /// The operations that a token may have been minted for.
@@ -66,6 +66,8 @@ fn speak(
             ..McpHeaders::default()
         },
         body: message.to_string().into_bytes(),
+        clients: &Clients::default(),
+        outbox: None,
     };
     let told = wait_for(answer(&alice.agent(&alice.db), request));
     let told: Value = serde_json::from_str(&told.body.into_string()).unwrap();

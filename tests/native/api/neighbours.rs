@@ -15,7 +15,7 @@ use crate::api::examples::{Example, examples, furnish};
 use crate::chat::turns::said;
 use access::{Caller, TokenScope};
 use api::dispatch::dispatch;
-use api::mcp::{McpHeaders, McpRequest, answer};
+use api::mcp::{Clients, McpHeaders, McpRequest, answer};
 use api::operation::Agent;
 use api::operations::message_reads::get_messages;
 use api::operations::tokens::Preset;
@@ -309,6 +309,8 @@ impl Ask {
                         ..McpHeaders::default()
                     },
                     body: message.to_string().into_bytes(),
+                    clients: &Clients::default(),
+                    outbox: None,
                 };
                 let told = alice.finish(agent, answer(agent, request));
                 Ok(format!("{} {}", told.status, told.body.into_string()))

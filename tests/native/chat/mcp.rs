@@ -445,6 +445,53 @@ fn a_server_without_a_handshake_is_spoken_to_in_the_newest_revision() {
 }
 
 #[test]
+fn arguments_that_a_server_wants_in_headers_are_repeated_there() {
+    let alice = Alice::with_model();
+    let mark = |kind: &str, name: &str| json!({"type": kind, "x-mcp-header": name});
+    let schema = json!({"type": "object", "properties": {
+        "region": mark("string", "Region"), "n": mark("integer", "N"), "on": mark("boolean", "On"),
+        "auth": mark("string", "Authorization"), "none": mark("string", "None"), "q": {"type": "string"},
+    }});
+    let refused = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": "Unsupported protocol version"}});
+    let refused = Said {
+        status: 400,
+        ..Said::json(&refused).ok().unwrap()
+    };
+    let marked = json!({"name": "t", "description": "A tool.", "inputSchema": schema});
+    let broken = json!({"name": "x", "inputSchema": {"type": "object", "properties": {"a": mark("number", "A")}}});
+    let list = json!({"resultType": "complete", "tools": [marked, broken], "ttlMs": 0});
+    alice.answers([Ok(refused), result(2, list)]);
+    let define = json!({"name": "gh", "mcp": URL, "needsApproval": false});
+    let defined = alice.ok("defineTool", define);
+    assert_eq!(defined["leftOut"][0]["name"], "x");
+    let given = json!({"region": " us\r\nx: y", "n": 7, "on": false, "auth": "Bearer x", "none": null, "q": "no"});
+    alice.outbound.answer(calls(&[("c1", "gh_t", given)]));
+    let done = json!({"resultType": "complete", "content": []});
+    alice.answers([result(1, done), said("Done.")]);
+    alice.says("go");
+    let (call, body) = alice.sent_call(3);
+    assert_eq!(body["params"]["arguments"]["region"], " us\r\nx: y");
+    for (name, value) in [
+        ("mcp-param-region", Some("=?base64?IHVzDQp4OiB5?=")),
+        ("mcp-param-n", Some("7")),
+        ("mcp-param-on", Some("false")),
+        ("mcp-param-authorization", Some("Bearer x")),
+        ("mcp-param-none", None),
+        ("mcp-param-q", None),
+        ("authorization", None),
+    ] {
+        assert_eq!(header(&call, name), value, "{name}");
+    }
+    // A value that is too long for a header is no call.
+    let sent = alice.outbound.calls.borrow().len();
+    let long = json!({"region": "x".repeat(5_000)});
+    alice.outbound.answer(calls(&[("c2", "gh_t", long)]));
+    alice.answers([said("Done.")]);
+    alice.says("again");
+    assert_eq!(alice.outbound.calls.borrow().len(), sent + 2);
+}
+
+#[test]
 fn a_server_that_answers_the_handshake_in_any_revision_from_here_is_spoken_to_in_it() {
     for (revision, has_note) in [
         ("2026-07-28", false),

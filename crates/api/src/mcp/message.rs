@@ -11,13 +11,15 @@ const PARSE_ERROR: i64 = -32_700;
 const INVALID_REQUEST: i64 = -32_600;
 const METHOD_NOT_FOUND: i64 = -32_601;
 pub const INVALID_PARAMS: i64 = -32_602;
-const INTERNAL_ERROR: i64 = -32_603;
+pub const INTERNAL_ERROR: i64 = -32_603;
 /// An error that the protocol does not know: `data.code` is the contract's.
 const REFUSED: i64 = -32_000;
 
 /// A message that a client sent.
 pub enum RpcMessage {
     Request(Box<Request>),
+    /// The answer to a question of ours: its id as JSON, and its result if it has one.
+    Answer(String, Option<Box<RawValue>>),
     /// A message that asks for no answer.
     Notification,
 }
@@ -38,6 +40,14 @@ struct Params {
     uri: Tree,
     cursor: Tree,
     protocol_version: Tree,
+    level: Tree,
+    capabilities: Tree,
+    #[serde(rename = "ref")]
+    reference: Tree,
+    argument: Tree,
+    context: Tree,
+    input_responses: Tree,
+    request_state: Tree,
     /// Kept as text, as the tool gets it.
     arguments: Option<Box<RawValue>>,
     #[serde(rename = "_meta")]
@@ -84,9 +94,11 @@ impl RpcMessage {
             return Err(RpcError::request("`jsonrpc` must be \"2.0\"."));
         }
         let Some(method) = envelope.method else {
-            return match envelope.result.or(envelope.error) {
-                Some(_) => Ok(Self::Notification),
-                None => Err(RpcError::request("`method` is missing.")),
+            let id = envelope.id.flatten();
+            return match (id, envelope.result, envelope.error) {
+                (_, None, None) => Err(RpcError::request("`method` is missing.")),
+                (Some(id), result, _) => Ok(Self::Answer(id.get().to_owned(), result)),
+                (None, ..) => Ok(Self::Notification),
             };
         };
         let Some(id) = envelope.id else {
@@ -119,6 +131,8 @@ impl Request {
             "uri" => &self.params.uri.0,
             "cursor" => &self.params.cursor.0,
             "protocolVersion" => &self.params.protocol_version.0,
+            "level" => &self.params.level.0,
+            "requestState" => &self.params.request_state.0,
             _ => &Value::Null,
         };
         match value {
@@ -136,6 +150,27 @@ impl Request {
         let given = self.params.arguments.as_ref();
         json::decode(given.map_or("{}", |given| given.get()))
             .map_err(|_| RpcError::params("arguments", "`arguments` must be an object."))
+    }
+
+    /// The capabilities that `initialize` names.
+    pub fn capabilities(&self) -> &Value {
+        &self.params.capabilities.0
+    }
+
+    /// What `completion/complete` is asked for: whose argument, the argument, the others.
+    pub fn completion(&self) -> (&Value, &Value, &Value) {
+        let Params {
+            reference,
+            argument,
+            context,
+            ..
+        } = &self.params;
+        (&reference.0, &argument.0, &context.0)
+    }
+
+    /// The client's answers to the questions of an earlier result.
+    pub fn input_responses(&self) -> &Value {
+        &self.params.input_responses.0
     }
 
     /// A client's statement about itself and its request.

@@ -6,10 +6,19 @@
 //! all out of the caller's reach is neither announced nor served.
 //!
 //! [`message`] knows JSON-RPC, [`revision`] the revisions of the protocol and their
-//! headers. [`tools`], [`resources`] and [`prompts`] serve the methods.
+//! headers. [`tools`], [`resources`], [`prompts`] and [`completion`] serve the methods.
+//! [`exchange`] is what a client and a tool say to each other during a call, and
+//! [`approval`] the state of a call that waits for the client.
 
+mod approval;
+mod capabilities;
+mod clients;
+mod completion;
 mod content;
+mod exchange;
+mod level;
 mod message;
+mod outbox;
 mod outcome;
 mod page;
 mod prompts;
@@ -19,7 +28,12 @@ mod scope;
 mod tools;
 mod uri;
 
+use self::capabilities::Capabilities;
+pub use self::clients::Clients;
+use self::exchange::Exchange;
+use self::level::Level;
 use self::message::{Request, RpcError, RpcMessage, method_not_found};
+pub use self::outbox::Outbox;
 pub use self::outcome::McpAnswer;
 use self::outcome::{Form, Outcome};
 pub use self::revision::McpHeaders;
@@ -40,6 +54,9 @@ pub struct McpRequest<'a> {
     pub session_id: Option<String>,
     pub headers: McpHeaders<'a>,
     pub body: Vec<u8>,
+    pub clients: &'a Clients,
+    /// Takes the messages that go before the answer, if the client takes an event stream.
+    pub outbox: Option<&'a Outbox>,
 }
 
 /// The `traceparent` and the `tracestate` that a message names in its `_meta`. They are the
@@ -64,6 +81,8 @@ pub async fn answer(agent: &Agent<'_>, request: McpRequest<'_>) -> McpAnswer {
         session_id,
         headers,
         body,
+        clients,
+        outbox,
     } = request;
     let Some(form) = headers.form() else {
         let message = "The answer is JSON or an event stream: `Accept` must include \
@@ -81,7 +100,11 @@ pub async fn answer(agent: &Agent<'_>, request: McpRequest<'_>) -> McpAnswer {
     drop(body);
     let request = match incoming {
         RpcMessage::Request(request) => request,
-        // Nothing here waits for a notification, or for an answer of the client's.
+        RpcMessage::Answer(id, result) => {
+            clients.take_answer(agent, &id, result.as_deref());
+            return empty(202);
+        }
+        // Nothing here waits for a notification.
         RpcMessage::Notification => return empty(202),
     };
     let id = request.id.clone();
@@ -89,12 +112,19 @@ pub async fn answer(agent: &Agent<'_>, request: McpRequest<'_>) -> McpAnswer {
         Ok(revision) => revision,
         Err(error) => return refuse(form, Some(&id), &error, 400),
     };
-    match serve(agent, session_id, revision, &request).await {
+    let exchange = Exchange {
+        revision,
+        session: headers.session,
+        clients,
+        outbox,
+    };
+    let answer = match serve(agent, session_id, &exchange, &request).await {
         Ok(outcome) => {
-            let result = revision.finish(&outcome.json, outcome.is_list);
+            let result = revision.finish(&outcome.json, outcome.is_list, outcome.is_question);
             let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
             McpAnswer {
                 indexing_goes_on: outcome.indexing_goes_on,
+                session: outcome.session,
                 ..form.answer(200, body)
             }
         }
@@ -102,40 +132,72 @@ pub async fn answer(agent: &Agent<'_>, request: McpRequest<'_>) -> McpAnswer {
             let status = revision.status_of(&error);
             refuse(form, Some(&id), &error, status)
         }
+    };
+    match outbox.filter(|outbox| outbox.has_begun()) {
+        Some(outbox) => end_stream(outbox, form, answer),
+        None => answer,
+    }
+}
+
+/// Sends the answer as the last event of the stream.
+fn end_stream(outbox: &Outbox, form: Form, answer: McpAnswer) -> McpAnswer {
+    let body = answer.body.into_string();
+    match form {
+        Form::Json => outbox.finish(&body),
+        Form::Events => outbox.finish_with(&body),
+    }
+    McpAnswer {
+        body: String::new().into(),
+        ..answer
     }
 }
 
 async fn serve(
     agent: &Agent<'_>,
     session_id: Option<String>,
-    revision: Revision,
+    exchange: &Exchange<'_>,
     request: &Request,
 ) -> Result<Outcome, RpcError> {
     let scope = Scope::find(agent, session_id)?;
     let method = request.method.as_str();
+    let revision = exchange.revision;
     match (revision, method) {
         (Revision::Handshake, "initialize") => {
             let asked = request.text("protocolVersion")?;
-            Outcome::new(&json!({
+            let can = Capabilities::read(request.capabilities());
+            let hello = Outcome::new(&json!({
                 "protocolVersion": revision::choose(asked),
                 "capabilities": scope.capabilities(),
                 "serverInfo": revision::server_info(),
                 "instructions": INSTRUCTIONS,
-            }))
+            }))?;
+            Ok(Outcome {
+                session: Some(can.to_session(agent.host)),
+                ..hello
+            })
         }
         (Revision::Handshake, "ping") => Outcome::new(&json!({})),
+        (Revision::Handshake, "logging/setLevel") => {
+            scope.permit_tools()?;
+            let level = Level::parse(request.text("level")?)?;
+            if let Some(session) = exchange.session() {
+                exchange.clients.set_level(session, level);
+            }
+            Outcome::new(&json!({}))
+        }
         (Revision::Stateless, "server/discover") => Outcome::list(&json!({
             "supportedVersions": revision::SUPPORTED,
             "capabilities": scope.capabilities(),
             "instructions": INSTRUCTIONS,
         })),
-        (_, "tools/list") => tools::list(&scope, request).await,
-        (_, "tools/call") => tools::call(&scope, request).await,
+        (_, "tools/list") => tools::list(&scope, exchange, request).await,
+        (_, "tools/call") => tools::call(&scope, exchange, request).await,
         (_, "resources/list") => resources::list(&scope, request).await,
         (_, "resources/templates/list") => resources::list_templates(&scope, request),
         (_, "resources/read") => resources::read(&scope, revision, request).await,
         (_, "prompts/list") => prompts::list(&scope, request),
         (_, "prompts/get") => prompts::get(&scope, request).await,
+        (_, "completion/complete") => completion::complete(&scope, request).await,
         _ => Err(method_not_found(method)),
     }
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::message::RpcError;
+use super::outbox::event_of;
 use base::database::SqlText;
 use base::error::Error;
 use base::json;
@@ -13,6 +14,8 @@ pub struct McpAnswer {
     pub content_type: &'static str,
     /// Empty where there is nothing to say.
     pub body: SqlText,
+    /// The id of the session that begins, for the header `mcp-session-id`.
+    pub session: Option<String>,
     /// The error that has to be logged.
     pub failure: Option<Error>,
     /// As in [`crate::operation::Reply`].
@@ -24,6 +27,10 @@ pub struct Outcome {
     pub json: String,
     /// Whether a client may keep the answer, for a time that the newest revision names.
     pub is_list: bool,
+    /// Whether the result asks for input, and is not complete.
+    pub is_question: bool,
+    /// As in [`McpAnswer`].
+    pub session: Option<String>,
     pub indexing_goes_on: bool,
 }
 
@@ -32,6 +39,8 @@ impl Outcome {
         Ok(Self {
             json: json::encode(result)?,
             is_list: false,
+            is_question: false,
+            session: None,
             indexing_goes_on: false,
         })
     }
@@ -56,19 +65,13 @@ impl Form {
     pub fn answer(self, status: u16, json: String) -> McpAnswer {
         let (content_type, body) = match self {
             Form::Json => ("application/json", json),
-            // A line break outside of JSON's strings is a space.
-            Form::Events => {
-                let line = json.replace(['\n', '\r'], " ");
-                (
-                    "text/event-stream",
-                    format!("event: message\ndata: {line}\n\n"),
-                )
-            }
+            Form::Events => ("text/event-stream", event_of(&json)),
         };
         McpAnswer {
             status,
             content_type,
             body: body.into(),
+            session: None,
             failure: None,
             indexing_goes_on: false,
         }

@@ -10,6 +10,7 @@ use base::action::Role;
 use base::json::{self, json};
 
 const NAME: &str = "system";
+const FORMATS: [&str; 2] = ["text", "xml"];
 const DESCRIPTION: &str = "The agent's current memory, as a system prompt.";
 
 #[derive(Deserialize)]
@@ -33,6 +34,14 @@ pub fn list(scope: &Scope<'_>, _: &Request) -> Result<Outcome, RpcError> {
             "required": false,
         }],
     }]}))
+}
+
+/// The values of a prompt's argument. A prompt that is not there has none.
+pub fn values_of(name: &str, argument: &str) -> Vec<String> {
+    match (name, argument) {
+        (NAME, "format") => FORMATS.map(str::to_owned).to_vec(),
+        _ => Vec::new(),
+    }
 }
 
 pub async fn get(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {

@@ -32,6 +32,9 @@ const LISTS: &[&str] = &["listSkills"];
 /// The code for a resource that is not there, in the revisions with a handshake.
 const NOT_FOUND: i64 = -32_002;
 
+const BLOCK_TEMPLATE: &str = "memory://block/{label}";
+const SKILL_TEMPLATE: &str = "memory://skill/{label}/{key}";
+
 const TEXT: &str = "text/plain";
 const MARKDOWN: &str = "text/markdown";
 
@@ -189,12 +192,49 @@ async fn documents_of(
     }
 }
 
+/// The values of a variable of a template, as [`list`] names them. `label`: the block whose
+/// documents are asked for.
+pub async fn values_of(
+    scope: &Scope<'_>,
+    template: &str,
+    variable: &str,
+    label: Option<&str>,
+) -> Result<Vec<String>, RpcError> {
+    let is_document = match template {
+        BLOCK_TEMPLATE => false,
+        SKILL_TEMPLATE => true,
+        _ => return Ok(Vec::new()),
+    };
+    let may_list = |place| scope.permit_one_in(if is_document { LISTS } else { BLOCKS }, place);
+    let mut blocks = load_blocks(scope).await?;
+    blocks.retain(|(place, block)| {
+        may_list(*place).is_ok() && (!is_document || block.kind == BlockKind::Loadable)
+    });
+    match (variable, label) {
+        ("label", _) => Ok(blocks
+            .into_iter()
+            .map(|(_, block)| block.label.as_str().to_owned())
+            .collect()),
+        ("key", Some(label)) if is_document => {
+            let of = blocks
+                .into_iter()
+                .find(|(_, block)| block.label.as_str() == label);
+            let Some((place, block)) = of else {
+                return Ok(Vec::new());
+            };
+            let documents = documents_of(scope, place, &block.label).await?;
+            Ok(documents.into_iter().map(|found| found.name).collect())
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
 pub fn list_templates(scope: &Scope<'_>, _: &Request) -> Result<Outcome, RpcError> {
     scope.permit_one(RESOURCES)?;
     let mut templates = Vec::new();
     if scope.permit_one(BLOCKS).is_ok() {
         templates.push(json!({
-            "uriTemplate": format!("{}{{label}}", uri::BLOCK),
+            "uriTemplate": BLOCK_TEMPLATE,
             "name": "block",
             "description": "A block of memory, by its label.",
             "mimeType": TEXT,
@@ -202,7 +242,7 @@ pub fn list_templates(scope: &Scope<'_>, _: &Request) -> Result<Outcome, RpcErro
     }
     if scope.may("loadSkill") {
         templates.push(json!({
-            "uriTemplate": format!("{}{{label}}/{{key}}", uri::SKILL),
+            "uriTemplate": SKILL_TEMPLATE,
             "name": "skill",
             "description": "A document of a loadable block, by the block's label and its key.",
             "mimeType": MARKDOWN,

@@ -11,7 +11,10 @@ use serde_json::Value;
 use super::message::{INVALID_PARAMS, Request, RpcError};
 use super::outcome::Form;
 use base::json::json;
-use chat::tools::mcp::revision::{CAPABILITIES, ENCODED, NEWEST, NEWEST_HANDSHAKE, VERSION};
+use chat::tools::exchange::INPUT_REQUIRED;
+use chat::tools::mcp::revision::{
+    CAPABILITIES, ENCODED, NEWEST, NEWEST_HANDSHAKE, OLDER_HANDSHAKES, VERSION,
+};
 
 /// The revisions that are served, the newest first.
 pub const SUPPORTED: [&str; 3] = [NEWEST, NEWEST_HANDSHAKE, "2025-06-18"];
@@ -39,6 +42,7 @@ pub struct McpHeaders<'a> {
     pub version: Option<&'a str>,
     pub method: Option<&'a str>,
     pub name: Option<&'a str>,
+    pub session: Option<&'a str>,
 }
 
 pub fn server_info() -> Value {
@@ -90,7 +94,11 @@ impl McpHeaders<'_> {
         let said = request.meta(VERSION);
         if header != Some(NEWEST) && said.is_none() {
             return match header {
-                Some(version) if !SUPPORTED.contains(&version) => Err(unsupported(version)),
+                Some(version)
+                    if !SUPPORTED.contains(&version) && !OLDER_HANDSHAKES.contains(&version) =>
+                {
+                    Err(unsupported(version))
+                }
                 _ => Ok(Revision::Handshake),
             };
         }
@@ -158,10 +166,15 @@ fn unsupported(version: &str) -> RpcError {
 
 impl Revision {
     /// A method's result, with the fields that this revision has in every result.
-    pub fn finish(self, result: &str, is_list: bool) -> String {
+    pub fn finish(self, result: &str, is_list: bool, is_question: bool) -> String {
         if self == Revision::Handshake {
             return result.to_owned();
         }
+        let kind = if is_question {
+            INPUT_REQUIRED
+        } else {
+            "complete"
+        };
         let info = server_info();
         let kept = if is_list {
             // The answer is the caller's own, and may change at any time.
@@ -169,8 +182,7 @@ impl Revision {
         } else {
             ""
         };
-        let begun =
-            format!(r#"{{"resultType":"complete","_meta":{{"{SERVER_INFO}":{info}}},{kept}"#);
+        let begun = format!(r#"{{"resultType":"{kind}","_meta":{{"{SERVER_INFO}":{info}}},{kept}"#);
         let fields = result.strip_prefix('{').unwrap_or("}");
         match fields {
             "}" => format!("{}{fields}", begun.trim_end_matches(',')),
@@ -244,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_result_says_what_its_revision_wants() {
-        let finish = |result: &str| Revision::Stateless.finish(result, true);
+        let finish = |result: &str| Revision::Stateless.finish(result, true, false);
         for result in ["{}", r#"{"tools":[]}"#] {
             let mut finished: Value = serde_json::from_str(&finish(result)).unwrap();
             assert_eq!(finished["resultType"], "complete");
@@ -259,6 +271,6 @@ mod tests {
             }
             assert_eq!(finished.to_string(), result);
         }
-        assert_eq!(Revision::Handshake.finish("{}", true), "{}");
+        assert_eq!(Revision::Handshake.finish("{}", true, false), "{}");
     }
 }

@@ -86,10 +86,16 @@ impl<'a> Scope<'a> {
     /// The capabilities that are announced: those that the caller may use.
     pub fn capabilities(&self) -> Value {
         let mut offered = Map::new();
+        let has_tools = self.permit_tools().is_ok();
+        let has_resources = self.permit_one(RESOURCES).is_ok();
+        let has_prompts = self.permit_one(PROMPTS).is_ok();
         for (name, is_offered) in [
-            ("tools", self.permit_tools().is_ok()),
-            ("resources", self.permit_one(RESOURCES).is_ok()),
-            ("prompts", self.permit_one(PROMPTS).is_ok()),
+            ("tools", has_tools),
+            ("resources", has_resources),
+            ("prompts", has_prompts),
+            ("completions", has_resources || has_prompts),
+            // The logs are those of registered tools.
+            ("logging", has_tools),
         ] {
             if is_offered {
                 offered.insert(name.to_owned(), json!({}));

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::capabilities::Capabilities;
 use super::content;
+use super::exchange::Exchange;
 use super::message::{Request, RpcError};
 use super::outcome::Outcome;
 use super::page::{Listed, cut};
@@ -11,7 +13,6 @@ use super::scope::{Scope, unknown};
 use crate::dispatch::dispatch;
 use base::action::Role;
 use base::error::Error;
-use base::ids::Id;
 use base::json::{self, JsonObject, RawValue, json};
 use chat::tools::registered::RegisteredTool;
 use chat::tools::rows::load_tools;
@@ -58,8 +59,13 @@ struct ToolPage {
     next_cursor: Option<String>,
 }
 
-pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
+pub async fn list(
+    scope: &Scope<'_>,
+    exchange: &Exchange<'_>,
+    request: &Request,
+) -> Result<Outcome, RpcError> {
     scope.permit_tools()?;
+    let can = exchange.capabilities(request);
     let mut tools = Vec::new();
     if scope.may(CALL) {
         let listed: MemoryTools = scope
@@ -75,7 +81,7 @@ pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
         tools.push(search_tool()?);
     }
     for tool in load_tools(scope.agent.db, &scope.agent.deployed.tools)? {
-        if is_callable(scope, &tool)
+        if is_callable(scope, &can, &tool)
             && let Some(input_schema) = to_object_schema(&tool.definition.parameters)
         {
             tools.push(Tool {
@@ -134,11 +140,11 @@ fn search_tool() -> Result<Tool, Error> {
     })
 }
 
-/// Whether the caller may call this registered tool here. A tool that needs approval has
-/// nobody to ask.
-fn is_callable(scope: &Scope<'_>, tool: &RegisteredTool) -> bool {
+/// Whether the caller may call this registered tool here. A tool that needs approval needs
+/// a client that can ask its user.
+fn is_callable(scope: &Scope<'_>, can: &Capabilities, tool: &RegisteredTool) -> bool {
     let name = tool.definition.name.as_str();
-    !tool.needs_approval
+    (!tool.needs_approval || can.can_be_asked())
         && name != SEARCH
         && !is_ours(name)
         && scope.agent.caller.may_call_tool(name)
@@ -161,7 +167,11 @@ fn to_object_schema(parameters: &RawValue) -> Option<Box<RawValue>> {
     }
 }
 
-pub async fn call(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
+pub async fn call(
+    scope: &Scope<'_>,
+    exchange: &Exchange<'_>,
+    request: &Request,
+) -> Result<Outcome, RpcError> {
     scope.permit_tools()?;
     let name = request.text("name")?;
     let arguments = request.arguments()?;
@@ -172,22 +182,13 @@ pub async fn call(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
         return search(scope, &arguments).await;
     }
     let tools = load_tools(scope.agent.db, &scope.agent.deployed.tools)?;
+    let can = exchange.capabilities(request);
     let tool = tools
         .iter()
-        .find(|tool| tool.definition.name == name && is_callable(scope, tool));
+        .find(|tool| tool.definition.name == name && is_callable(scope, &can, tool));
     // A tool that this caller may not call does not exist for this caller.
     let tool = tool.ok_or_else(|| unknown("tool"))?;
-    let agent = scope.agent;
-    let key = Id::mint_turn(agent.host);
-    let state = tool
-        .call(
-            &agent.memory(),
-            scope.session_id(),
-            &arguments,
-            key.as_str(),
-        )
-        .await;
-    Outcome::new(&content::of_state(state))
+    exchange.call(scope, request, tool, &arguments).await
 }
 
 #[derive(Deserialize)]

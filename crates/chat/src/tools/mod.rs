@@ -1,6 +1,7 @@
 //! The tools that a turn may call beside those of the memory: tools that the operator
 //! registered, servers of tools, and the way that each is shown.
 
+pub mod exchange;
 pub mod mcp;
 pub mod registered;
 pub mod rows;

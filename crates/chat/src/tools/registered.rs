@@ -2,23 +2,25 @@
 //! the Model Context Protocol. A tool is called with a POST, and the model reads any
 //! answer.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::address::tool_address::{LIMITS, ToolAddress, ToolLimits};
 use crate::address::tool_headers::{ResolvedHeaders, ToolHeaders};
+use crate::tools::exchange::{ToolExchange, asks_for_input};
 use crate::tools::mcp::call::call_server_tool;
 use crate::tools::mcp::server::ServerTool;
 use crate::turn::CallState;
 use base::error::Result;
 use base::ids::Id;
-use base::json::{self, JsonObject, RawValue};
+use base::json::{self, JsonObject, RawValue, Tree};
 use base::outbound::{
-    CallLimits, CallPurpose, Endpoint, OWN_CLASS, Outbound, OutboundRequest, WholeResponse,
-    send_and_read,
+    CallFailure, CallLimits, CallPurpose, Endpoint, OWN_CLASS, Outbound, OutboundRequest,
+    WholeResponse, send_and_read,
 };
 use memory::Memory;
-use models::ToolDefinition;
+use models::{ToolDefinition, sse};
 
 /// The most tools per agent: each model call sends all of them.
 pub const MAX_TOOLS: i64 = 128;
@@ -42,6 +44,8 @@ const APPROVAL_LIMITS: CallLimits = CallLimits {
 
 /// Bytes of the hash that tells one tool's address from another's.
 const FINGERPRINT_BYTES: usize = 16;
+
+const EVENT_STREAM: &str = "text/event-stream";
 
 #[derive(Clone, Debug)]
 pub struct RegisteredTool {
@@ -100,7 +104,8 @@ impl RegisteredTool {
         arguments: &JsonObject,
         key: &str,
     ) -> bool {
-        let Ok(body) = self.write_call(memory, Some(session_id), arguments) else {
+        let nothing = ToolExchange::default();
+        let Ok(body) = self.write_call(memory, Some(session_id), arguments, &nothing) else {
             return false;
         };
         if !self.is_of_class() {
@@ -128,6 +133,29 @@ impl RegisteredTool {
         arguments: &JsonObject,
         key: &str,
     ) -> CallState {
+        let state = self
+            .call_with(memory, session_id, arguments, key, &ToolExchange::default())
+            .await;
+        match asks_for_input(&state) {
+            true => CallState::failed(format!(
+                "`{}` asks for input, and a turn has nobody to ask. Call the tool over the Model \
+                 Context Protocol.",
+                self.definition.name
+            )),
+            false => state,
+        }
+    }
+
+    /// As [`RegisteredTool::call`], for a caller that takes the tool's notifications and
+    /// answers its questions.
+    pub async fn call_with(
+        &self,
+        memory: &Memory<'_>,
+        session_id: Option<&Id>,
+        arguments: &JsonObject,
+        key: &str,
+        exchange: &ToolExchange<'_>,
+    ) -> CallState {
         // The settings may have changed since the tool was defined.
         let resolved = match self.check_reach(memory.outbound) {
             Ok(resolved) => resolved,
@@ -145,12 +173,17 @@ impl RegisteredTool {
                     arguments,
                     (place, limits),
                     (resolved, headers),
+                    exchange,
                 )
                 .await
             }
             None => {
-                self.post(memory, session_id, arguments, resolved, headers)
-                    .await
+                let Ok(body) = self.write_call(memory, session_id, arguments, exchange) else {
+                    let name = &self.definition.name;
+                    let reason = format!("The call of `{name}` could not be serialized.");
+                    return CallState::failed(reason);
+                };
+                self.post(memory, body, resolved, headers, exchange).await
             }
         }
     }
@@ -161,6 +194,7 @@ impl RegisteredTool {
         memory: &Memory<'_>,
         session_id: Option<&Id>,
         arguments: &JsonObject,
+        exchange: &ToolExchange<'_>,
     ) -> Result<String> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -170,12 +204,18 @@ impl RegisteredTool {
             agent: &'a str,
             #[serde(skip_serializing_if = "Option::is_none")]
             session_id: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            input_responses: Option<&'a Value>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            request_state: Option<&'a str>,
         }
         json::encode(&Asked {
             name: &self.definition.name,
             arguments,
             agent: memory.agent,
             session_id: session_id.map(Id::as_str),
+            input_responses: exchange.responses,
+            request_state: exchange.state,
         })
     }
 
@@ -183,15 +223,12 @@ impl RegisteredTool {
     async fn post(
         &self,
         memory: &Memory<'_>,
-        session_id: Option<&Id>,
-        arguments: &JsonObject,
+        body: String,
         resolved: ResolvedHeaders,
         mut headers: Vec<(String, String)>,
+        exchange: &ToolExchange<'_>,
     ) -> CallState {
         let name = &self.definition.name;
-        let Ok(body) = self.write_call(memory, session_id, arguments) else {
-            return CallState::failed(format!("The call of `{name}` could not be serialized."));
-        };
         headers.extend(resolved.headers.iter().cloned());
         let call = OutboundRequest {
             purpose: CallPurpose::Tool,
@@ -200,13 +237,81 @@ impl RegisteredTool {
             body,
             limits: self.limits.of_call(),
         };
-        match send_and_read(memory.outbound, call).await {
+        match send_and_listen(memory.outbound, call, exchange, &resolved).await {
             Ok(answer) => read_answer(name, answer, &resolved),
             Err(failure) => {
                 CallState::failed(format!("`{name}` did not answer: {}.", failure.reason()))
             }
         }
     }
+}
+
+/// Sends a call and reads its answer. An answer that is an event stream may tell of the
+/// tool's progress before its result.
+async fn send_and_listen(
+    outbound: &dyn Outbound,
+    call: OutboundRequest,
+    exchange: &ToolExchange<'_>,
+    sent: &ResolvedHeaders,
+) -> Result<WholeResponse, CallFailure> {
+    let mut answer = outbound.send(call).await?;
+    let is_stream = answer.content_type == EVENT_STREAM && (200..300).contains(&answer.status);
+    let mut events = is_stream.then(sse::Parser::default);
+    let mut body = Vec::new();
+    while let Some(bytes) = answer.body.next().await? {
+        let heard = events.as_mut().map(|parser| parser.push(&bytes));
+        body.extend_from_slice(&bytes);
+        let Some(Ok(heard)) = heard else {
+            // A line that is too long is no message: the body is the answer.
+            events = None;
+            continue;
+        };
+        for event in heard {
+            if let Some(result) = hear(&event.data, exchange, sent) {
+                return Ok(of_result(&result));
+            }
+        }
+    }
+    let last = events.and_then(|mut parser| parser.end().ok().flatten());
+    let result = last.and_then(|event| hear(&event.data, exchange, sent));
+    Ok(match result {
+        Some(result) => of_result(&result),
+        None => WholeResponse {
+            status: answer.status,
+            content_type: answer.content_type,
+            body,
+        },
+    })
+}
+
+fn of_result(result: &RawValue) -> WholeResponse {
+    WholeResponse {
+        status: 200,
+        content_type: "application/json".to_owned(),
+        body: result.get().as_bytes().to_vec(),
+    }
+}
+
+/// Reads one event of a tool's stream: the result, or a notification, which is passed on.
+fn hear(data: &str, exchange: &ToolExchange<'_>, sent: &ResolvedHeaders) -> Option<Box<RawValue>> {
+    #[derive(Deserialize)]
+    struct Told {
+        method: Option<String>,
+        #[serde(default)]
+        params: Tree,
+        result: Option<Box<RawValue>>,
+    }
+    if !data.trim_start().starts_with('{') {
+        return None;
+    }
+    let told: Told = json::decode(data).ok()?;
+    if let (Some(method), Some(notify)) = (&told.method, exchange.notify) {
+        let shown = sent.strip_json(json::text(&told.params.0));
+        if let Ok(params) = json::decode_tree(&shown) {
+            notify(method, &params);
+        }
+    }
+    told.result
 }
 
 fn read_answer(name: &str, answer: WholeResponse, sent: &ResolvedHeaders) -> CallState {

@@ -2,6 +2,8 @@
 // and a Worker may bind other objects beside its agents. So an address reaches only the namespaces
 // that the program names, and never the directory of agents.
 
+import { describe } from "./oauth.js";
+
 /** The addresses of every object begin so, whatever the class is called. */
 const ADDRESS = "session-agent";
 
@@ -29,6 +31,8 @@ export async function routeSessionAgent(
   env: any,
   options: RouteOptions = {},
 ): Promise<Response | null> {
+  const description = describe(request, env);
+  if (description !== null) return description;
   const url = new URL(request.url);
   const [, first, kind, agent] = url.pathname.split("/");
   if (first !== "agents" || !kind || !agent) return null;

@@ -1,13 +1,44 @@
 //! A call of a server's tool.
 
 use crate::address::tool_headers::ResolvedHeaders;
-use crate::tools::mcp::client::ServerClient;
+use crate::tools::exchange::{INPUT_REQUIRED, ToolExchange, asks_for_input};
+use crate::tools::mcp::client::{ServerClient, encode_header};
 use crate::tools::mcp::result::read_result;
 use crate::tools::mcp::server::{ServerTool, store_link};
 use crate::turn::CallState;
-use base::json::JsonObject;
+use base::json::{self, JsonObject};
 use base::outbound::{CallLimits, Endpoint};
 use memory::Memory;
+use serde_json::Value;
+
+/// More than the requests of one round.
+const IDS_PER_ROUND: i64 = 1_000;
+
+/// The longest value of an argument in a header.
+const MAX_HEADER_BYTES: usize = 4 << 10;
+
+/// The headers that repeat arguments. An argument that is left out, or `null`, has none.
+/// `None`: an argument is too long.
+fn repeat_in_headers(tool: &ServerTool, arguments: &JsonObject) -> Option<Vec<(String, String)>> {
+    let mut headers = Vec::new();
+    if tool.headers.is_empty() {
+        return Some(headers);
+    }
+    let given = json::decode_tree(arguments.as_str()).unwrap_or_default();
+    for (argument, header) in &tool.headers {
+        let value = match &given[argument] {
+            Value::String(text) => encode_header(text),
+            value @ (Value::Bool(_) | Value::Number(_)) => value.to_string(),
+            // A value of another type is the server's to refuse.
+            _ => continue,
+        };
+        if value.len() > MAX_HEADER_BYTES {
+            return None;
+        }
+        headers.push((header.clone(), value));
+    }
+    Some(headers)
+}
 
 /// Calls a tool, once. `name` is the tool's name for models. `headers` are those of this
 /// call, beside the server's.
@@ -16,23 +47,47 @@ pub async fn call_server_tool(
     (name, tool): (&str, &ServerTool),
     arguments: &JsonObject,
     (place, limits): (Endpoint, CallLimits),
-    (resolved, headers): (ResolvedHeaders, Vec<(String, String)>),
+    (resolved, mut headers): (ResolvedHeaders, Vec<(String, String)>),
+    exchange: &ToolExchange<'_>,
 ) -> CallState {
+    if tool.link.is_newest() {
+        match repeat_in_headers(tool, arguments) {
+            Some(repeated) => headers.extend(repeated),
+            None => {
+                return CallState::failed(format!(
+                    "`{name}` was not called: an argument that is sent in a header is longer than \
+                     {MAX_HEADER_BYTES} bytes."
+                ));
+            }
+        }
+    }
     let mut client = ServerClient {
         outbound: memory.outbound,
         place,
         headers: resolved,
         limits,
         link: tool.link.clone(),
-        last_id: 0,
+        // Each round is a request of its own.
+        last_id: i64::from(exchange.round) * IDS_PER_ROUND,
+        can_elicit: exchange.can_elicit,
     };
-    let outcome = client.call(&tool.name, arguments, &headers).await;
+    let outcome = client.call(&tool.name, arguments, &headers, exchange).await;
     if client.link != tool.link {
         // A session that is not kept is begun anew by the next call.
         let _ = store_link(memory.db, tool, &client.link);
     }
     match outcome {
-        Ok(result) => read_result(name, &result, &client.headers),
+        Ok(result) => {
+            let asked = exchange.can_elicit && result.get().contains(INPUT_REQUIRED);
+            let whole = asked.then(|| {
+                let text = client.headers.strip_json(result.get().to_owned());
+                CallState::done(text, true)
+            });
+            match whole.filter(asks_for_input) {
+                Some(question) => question,
+                None => read_result(name, &result, &client.headers),
+            }
+        }
         Err(failure) => {
             let reason = client.headers.strip(failure.reason());
             let reason = reason.trim_end_matches('.');

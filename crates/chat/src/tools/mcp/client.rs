@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::address::tool_headers::ResolvedHeaders;
+use crate::tools::exchange::ToolExchange;
 use crate::tools::mcp::failure::ServerFailure;
 use crate::tools::mcp::revision::{
     CAPABILITIES, CLIENT_INFO, ENCODED, NEWEST, NEWEST_HANDSHAKE, OLDER_HANDSHAKES, VERSION,
@@ -82,6 +83,8 @@ pub struct ServerClient<'a> {
     pub limits: CallLimits,
     pub link: ServerLink,
     pub last_id: i64,
+    /// Whether the server may ask the caller's user.
+    pub can_elicit: bool,
 }
 
 /// The result of a request, and the session that came with it.
@@ -143,9 +146,17 @@ impl ServerClient<'_> {
         tool: &str,
         arguments: &JsonObject,
         headers: &[(String, String)],
+        exchange: &ToolExchange<'_>,
     ) -> Result<Box<RawValue>, ServerFailure> {
         let name = Value::from(tool);
-        let params = format!(r#"{{"name":{name},"arguments":{}}}"#, arguments.as_str());
+        let mut params = format!(r#"{{"name":{name},"arguments":{}"#, arguments.as_str());
+        if let Some(responses) = exchange.responses {
+            params.push_str(&format!(r#","inputResponses":{responses}"#));
+        }
+        if let Some(state) = exchange.state {
+            params.push_str(&format!(r#","requestState":{}"#, Value::from(state)));
+        }
+        params.push('}');
         let asked = ServerRequest {
             tool: Some(tool),
             headers,
@@ -390,7 +401,11 @@ impl ServerClient<'_> {
         if self.link.is_newest() {
             meta.insert(VERSION.to_owned(), NEWEST.into());
             meta.insert(CLIENT_INFO.to_owned(), client_info());
-            meta.insert(CAPABILITIES.to_owned(), json!({}));
+            let can = match self.can_elicit {
+                true => json!({"elicitation": {}}),
+                false => json!({}),
+            };
+            meta.insert(CAPABILITIES.to_owned(), can);
         }
         if let Some(trace) = trace::current() {
             for (name, value) in trace::headers_of(Some(&trace)) {
@@ -439,7 +454,7 @@ fn to_text(bytes: Vec<u8>) -> Result<String, ServerFailure> {
 }
 
 /// A text as a header's value, encoded where it holds other characters than a header may.
-fn encode_header(text: &str) -> String {
+pub fn encode_header(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && text.trim() == text
         && !text.starts_with(ENCODED.0);

@@ -1,7 +1,7 @@
 //! The tools that a server lists, as the agent's tools: bounded, cleaned, and under names
 //! that every provider takes.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -36,6 +36,10 @@ const DIGEST_BYTES: usize = 16;
 /// The mark in a schema of an argument that is to be repeated in a header.
 const HEADER_MARK: &str = "x-mcp-header";
 
+/// The beginning of these headers' names, and the longest name after it.
+const HEADER_PREFIX: &str = "mcp-param-";
+const MAX_HEADER_NAME_BYTES: usize = 64;
+
 /// A tool of a server, as the server's row keeps it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerDefinition {
@@ -45,6 +49,9 @@ pub struct ServerDefinition {
     pub name: String,
     pub description: String,
     pub schema: Box<RawValue>,
+    /// The arguments that are repeated in headers, each with its header.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
     /// A hash of all that the server says of the tool.
     pub digest: String,
 }
@@ -151,9 +158,13 @@ impl ListingRoom<'_> {
         if name.is_empty() || name.len() > MAX_OWN_NAME_BYTES || name.chars().any(is_hidden) {
             return refuse("its name can't be used");
         }
-        if self.has_header_marks && said.contains(&format!("\"{HEADER_MARK}\"")) {
-            return refuse("it requires arguments in headers, which is not supported");
-        }
+        let headers = match self.has_header_marks {
+            true => read_marks(&input_schema),
+            false => Some(BTreeMap::new()),
+        };
+        let Some(headers) = headers else {
+            return refuse("it names no valid headers for its arguments");
+        };
         let Some(schema) = to_object_schema(input_schema) else {
             return refuse("its `inputSchema` does not describe an object");
         };
@@ -170,10 +181,41 @@ impl ListingRoom<'_> {
             shown: show_name(self.prefix, &name),
             description: clean(&description, MAX_DESCRIPTION_BYTES),
             schema,
+            headers,
             digest: hash(&said, DIGEST_BYTES),
             name,
         })
     }
+}
+
+/// The arguments that a schema wants repeated in headers. `None`: a mark is invalid, or is
+/// not at an argument.
+fn read_marks(schema: &Value) -> Option<BTreeMap<String, String>> {
+    let mut headers = BTreeMap::new();
+    let mut names = HashSet::new();
+    let properties = schema["properties"].as_object();
+    for (argument, property) in properties.into_iter().flatten() {
+        let Some(mark) = property.get(HEADER_MARK) else {
+            continue;
+        };
+        let name = mark.as_str()?.to_ascii_lowercase();
+        let is_token =
+            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        let is_named =
+            (1..=MAX_HEADER_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_token);
+        let is_plain = matches!(
+            property["type"].as_str(),
+            Some("string" | "integer" | "boolean")
+        );
+        if !is_named || !is_plain || !names.insert(name.clone()) {
+            return None;
+        }
+        headers.insert(argument.clone(), format!("{HEADER_PREFIX}{name}"));
+    }
+    let marks = json::text(schema)
+        .matches(&format!("\"{HEADER_MARK}\":"))
+        .count();
+    (marks == headers.len()).then_some(headers)
 }
 
 /// The name of a server's tool for models.
@@ -345,7 +387,7 @@ mod tests {
             7,
         ]);
         let listing = read(&listed, 10);
-        assert_eq!(shown(&listing), ["gh_a", "gh_b", "gh_b2"]);
+        assert_eq!(shown(&listing), ["gh_a", "gh_b", "gh_b2", "gh_f"]);
         assert_eq!(
             listing.tools[2].description,
             "A \u{2764}\u{FE0F} e\u{301}\u{200D}"
@@ -357,7 +399,49 @@ mod tests {
         );
         assert!(listing.tools[1].description.len() <= MAX_DESCRIPTION_BYTES);
         assert!(listing.tools[1].description.ends_with("ä…"));
-        assert_eq!(listing.left_out.len(), 6);
+        assert_eq!(listing.left_out.len(), 5);
+    }
+
+    #[test]
+    fn a_header_of_an_argument_is_a_token_of_its_own_for_a_plain_value() {
+        let marked = |properties: Value| json!([{"name": "t", "inputSchema": {"type": "object", "properties": properties}}]);
+        let mark = |kind: &str, name: &str| json!({"type": kind, "x-mcp-header": name});
+        for (properties, headers) in [
+            (json!({"a": {"type": "string"}}), Some(json!({}))),
+            (
+                json!({"a": mark("string", "Region"), "b": mark("integer", "N"), "c": mark("boolean", "method")}),
+                Some(json!({"a": "mcp-param-region", "b": "mcp-param-n", "c": "mcp-param-method"})),
+            ),
+            (json!({"a": mark("string", "")}), None),
+            (json!({"a": mark("object", "A")}), None),
+            (json!({"a": mark("array", "A")}), None),
+            (json!({"a": mark("null", "A")}), None),
+            (json!({"a": mark("number", "A")}), None),
+            (json!({"a": {"x-mcp-header": "A"}}), None),
+            (
+                json!({"a": {"type": ["string"], "x-mcp-header": "A"}}),
+                None,
+            ),
+            (json!({"a": {"type": "string", "x-mcp-header": 1}}), None),
+            (
+                json!({"a": mark("string", "Aa"), "b": mark("string", "aA")}),
+                None,
+            ),
+            (json!({"a": mark("string", "A b")}), None),
+            (json!({"a": mark("string", "A:b")}), None),
+            (json!({"a": mark("string", "R\u{e9}gion")}), None),
+            (json!({"a": mark("string", "A\tb")}), None),
+            (json!({"a": mark("string", "A\r\nx: y")}), None),
+            (json!({"a": mark("string", &"x".repeat(65))}), None),
+            (
+                json!({"a": {"type": "object", "properties": {"b": mark("string", "B")}}}),
+                None,
+            ),
+        ] {
+            let listing = read(&marked(properties.clone()), 10);
+            let found = listing.tools.first().map(|tool| json!(tool.headers));
+            assert_eq!(found, headers, "{properties}");
+        }
     }
 
     #[test]

@@ -138,6 +138,7 @@ async fn list_tools(
         limits: LIST_LIMITS,
         link: server.state.link.clone(),
         last_id: 0,
+        can_elicit: false,
     };
     let work = async {
         match is_new {

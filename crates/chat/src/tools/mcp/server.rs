@@ -1,6 +1,8 @@
 //! A server as its row keeps it: how it is spoken to, the tools that it listed, and the
 //! definitions that the operator has seen.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::address::tool_address::{ToolAddress, ToolLimits};
@@ -60,6 +62,8 @@ pub struct ServerTool {
     defined_at: i64,
     /// The tool's name at its server.
     pub name: String,
+    /// The arguments that are repeated in headers, each with its header.
+    pub headers: BTreeMap<String, String>,
     pub digest: String,
     pub is_changed: bool,
     pub link: ServerLink,
@@ -78,6 +82,7 @@ impl ToolServer {
             server: self.name.clone(),
             defined_at: self.defined_at,
             name: definition.name.clone(),
+            headers: definition.headers.clone(),
             digest: definition.digest.clone(),
             is_changed: !is_accepted,
             link: self.state.link.clone(),

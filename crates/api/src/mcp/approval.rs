@@ -1,0 +1,236 @@
+//! The state of a call that waits for its client's answers.
+//!
+//! A client of the newest revision carries the state, so nothing of it is stored here. The
+//! seal makes it this object's own: a state counts only for the same rights, tool,
+//! definition, session and arguments, and only for ten minutes.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::clients::{Clients, caller_text};
+use super::message::{Request, RpcError};
+use super::scope::Scope;
+use crate::operation::Agent;
+use base::error::Result;
+use base::host::Host;
+use base::ids::Id;
+use base::json::{self, JsonObject, json};
+use chat::tools::registered::RegisteredTool;
+
+/// The name of the question whether the tool may be called.
+const APPROVAL: &str = "approval";
+
+/// How long a state counts.
+const STATE_MS: i64 = 10 * 60_000;
+
+/// The longest state that is read.
+const MAX_STATE_BYTES: usize = 128 << 10;
+
+/// The characters of the arguments that the user is shown.
+const MAX_SHOWN_CHARS: usize = 2_000;
+
+/// The questions of a tool, or ours.
+pub struct Questions {
+    pub requests: Map<String, Value>,
+    /// The tool's own state.
+    pub state: Option<String>,
+}
+
+/// One round of a call: the answers that it goes on with.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallRound {
+    /// Unique to the call, the same in all of its rounds.
+    key: String,
+    number: u32,
+    is_approved: bool,
+    /// The questions that were asked last.
+    asked: Vec<String>,
+    /// The tool's own state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    expires_at: i64,
+    #[serde(skip)]
+    answers: Option<Value>,
+}
+
+/// The user's answer, as long as it is not yes.
+pub enum Answer {
+    Missing,
+    Declined,
+}
+
+/// The text that a state is bound to.
+pub fn binding(scope: &Scope<'_>, tool: &RegisteredTool, arguments: &JsonObject) -> String {
+    let session = scope.session_id().map_or("", Id::as_str);
+    json::text(&json!([
+        scope.agent.name,
+        caller_text(scope.agent),
+        session,
+        tool.definition.name,
+        tool.fingerprint(),
+        arguments.as_str(),
+    ]))
+}
+
+/// The question whether the tool may be called.
+pub fn question(tool: &RegisteredTool, arguments: &JsonObject) -> Questions {
+    let name = &tool.definition.name;
+    let shown: String = shown(arguments.as_str());
+    let asked = json!({"method": "elicitation/create", "params": {
+        "message": format!("Approve the call of the tool `{name}` with these arguments? {shown}"),
+        "requestedSchema": {
+            "type": "object",
+            "properties": {"approve": {
+                "type": "boolean",
+                "title": "Approve this call",
+                "default": false,
+            }},
+            "required": ["approve"],
+        },
+    }});
+    let mut requests = Map::new();
+    requests.insert(APPROVAL.to_owned(), asked);
+    Questions {
+        requests,
+        state: None,
+    }
+}
+
+/// Arguments as the user reads them: characters that can't be seen are written out.
+fn shown(arguments: &str) -> String {
+    let mut text = String::new();
+    for letter in arguments.chars().take(MAX_SHOWN_CHARS) {
+        match letter {
+            ' '..='~' => text.push(letter),
+            _ if letter.is_alphanumeric() => text.push(letter),
+            _ => text.extend(letter.escape_unicode()),
+        }
+    }
+    if arguments.chars().nth(MAX_SHOWN_CHARS).is_some() {
+        text.push_str(" … (cut off)");
+    }
+    text
+}
+
+impl CallRound {
+    pub fn first(host: &dyn Host) -> Self {
+        Self {
+            key: Id::mint_turn(host).as_str().to_owned(),
+            number: 0,
+            is_approved: false,
+            asked: Vec::new(),
+            state: None,
+            expires_at: host.now_ms().saturating_add(STATE_MS),
+            answers: None,
+        }
+    }
+
+    /// The round that a request goes on with: the first, if it has no state.
+    pub fn read(
+        agent: &Agent<'_>,
+        clients: &Clients,
+        request: &Request,
+        binding: &str,
+    ) -> Result<Self, RpcError> {
+        let Some(state) = request.find_text("requestState")? else {
+            return Ok(Self::first(agent.host));
+        };
+        let invalid = || {
+            let message = "`requestState` is not of this call, or has expired. Call the tool again \
+                           without it.";
+            RpcError::params("requestState", message)
+        };
+        if state.len() > MAX_STATE_BYTES {
+            return Err(invalid());
+        }
+        let (content, given) = state.split_once('.').ok_or_else(invalid)?;
+        let given = URL_SAFE_NO_PAD.decode(given).map_err(|_| invalid())?;
+        let sealed = format!("{content}.{binding}");
+        let life = clients.key(agent.host);
+        if !agent.policy.has_sealed_state(life, &sealed, &given) {
+            return Err(invalid());
+        }
+        let content = URL_SAFE_NO_PAD.decode(content).map_err(|_| invalid())?;
+        let mut round: Self = json::decode_bytes(&content).map_err(|_| invalid())?;
+        if round.expires_at <= agent.host.now_ms() {
+            return Err(invalid());
+        }
+        round.take(request.input_responses());
+        Ok(round)
+    }
+
+    /// The state that the client carries.
+    pub fn seal(
+        &self,
+        agent: &Agent<'_>,
+        clients: &Clients,
+        binding: &str,
+    ) -> Result<String, RpcError> {
+        let content = URL_SAFE_NO_PAD.encode(json::encode(self)?);
+        let sealed = format!("{content}.{binding}");
+        let seal = agent.policy.seal_state(clients.key(agent.host), &sealed);
+        Ok(format!("{content}.{}", URL_SAFE_NO_PAD.encode(seal)))
+    }
+
+    /// Takes the answers to the questions that were asked. Others are ignored, and so is what
+    /// is no object.
+    pub fn take(&mut self, given: &Value) {
+        let mut answers = Map::new();
+        for name in &self.asked {
+            if let Some(answer) = given.get(name).filter(|answer| answer.is_object()) {
+                answers.insert(name.clone(), answer.clone());
+            }
+        }
+        self.answers = (!answers.is_empty()).then_some(Value::Object(answers));
+    }
+
+    /// The tool's answers.
+    pub fn responses(&self) -> Option<&Value> {
+        self.answers.as_ref()
+    }
+
+    /// How many rounds were before this one.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The key of this round's call. A repeated request has the same one.
+    pub fn call_key(&self) -> String {
+        match self.number {
+            0 => self.key.clone(),
+            number => format!("{}.{number}", self.key),
+        }
+    }
+
+    /// What stands between this round and the call of the tool. `None`: nothing.
+    pub fn needs_approval(&mut self, tool: &RegisteredTool) -> Option<Answer> {
+        if !tool.needs_approval || self.is_approved {
+            return None;
+        }
+        let answer = self.answers.take();
+        let Some(answer) = answer.as_ref().and_then(|answers| answers.get(APPROVAL)) else {
+            return Some(Answer::Missing);
+        };
+        if answer["action"] == "accept" && answer["content"]["approve"] == true {
+            self.is_approved = true;
+            return None;
+        }
+        Some(Answer::Declined)
+    }
+
+    /// The round after these questions.
+    pub fn next(&self, asked: impl Iterator<Item = String>, state: Option<String>) -> Self {
+        Self {
+            key: self.key.clone(),
+            number: self.number.saturating_add(1),
+            is_approved: self.is_approved,
+            asked: asked.collect(),
+            state,
+            expires_at: self.expires_at,
+            answers: None,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What an object remembers of its clients while it is in memory: the log level that each
+//! asked for, and the questions that wait for a client's answer. After an eviction, a client
+//! gets logs of the usual level, and a question is asked again with the next call.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::rc::{Rc, Weak};
+use std::task::{Poll, Waker};
+
+use serde_json::Value;
+
+use super::level::Level;
+use super::outbox::Outbox;
+use crate::operation::Agent;
+use base::host::Host;
+use base::ids::Id;
+use base::json::{self, RawValue, json};
+use base::outbound::in_time;
+
+/// The clients whose log level is remembered. Each takes about 100 bytes.
+const MAX_LEVELS: usize = 256;
+
+/// The questions that wait for an answer at the same time. Each keeps the object awake.
+const MAX_QUESTIONS: usize = 32;
+
+/// How long a question waits for a person.
+const ANSWER_MS: i64 = 5 * 60_000;
+
+/// How often a waiting stream is kept alive: proxies close a stream that is silent for long.
+const KEEP_ALIVE_MS: i64 = 15_000;
+
+/// The state of an object's clients.
+#[derive(Default)]
+pub struct Clients {
+    levels: RefCell<VecDeque<(String, Level)>>,
+    questions: RefCell<Vec<Weak<Question>>>,
+    /// Signs states where the Worker has no secret.
+    key: OnceCell<[u8; 32]>,
+}
+
+/// A question that a client was asked on the stream of one of its requests.
+struct Question {
+    id: String,
+    /// The rights of the caller who was asked.
+    caller: String,
+    answer: RefCell<Option<Value>>,
+    waker: RefCell<Option<Waker>>,
+    is_answered: Cell<bool>,
+}
+
+impl Question {
+    async fn answered(&self) -> Value {
+        poll_fn(|context| match self.answer.take() {
+            Some(answer) => Poll::Ready(answer),
+            None => {
+                self.waker.replace(Some(context.waker().clone()));
+                Poll::Pending
+            }
+        })
+        .await
+    }
+}
+
+impl Clients {
+    pub fn set_level(&self, session: &str, level: Level) {
+        let mut levels = self.levels.borrow_mut();
+        levels.retain(|(other, _)| other != session);
+        if levels.len() == MAX_LEVELS {
+            levels.pop_front();
+        }
+        levels.push_back((session.to_owned(), level));
+    }
+
+    pub fn level(&self, session: &str) -> Option<Level> {
+        let levels = self.levels.borrow();
+        levels
+            .iter()
+            .find(|(other, _)| other == session)
+            .map(|(_, level)| *level)
+    }
+
+    /// The key of this object's life.
+    pub fn key(&self, host: &dyn Host) -> &[u8; 32] {
+        self.key.get_or_init(|| {
+            let mut key = [0; 32];
+            host.fill_random(&mut key);
+            key
+        })
+    }
+
+    /// Asks the client on the stream of its own request, and waits for the answer. `None`:
+    /// there was no answer in time, or too many questions wait.
+    pub async fn ask(
+        &self,
+        agent: &Agent<'_>,
+        outbox: &Outbox,
+        method: &str,
+        params: &Value,
+    ) -> Option<Value> {
+        let question = Rc::new(Question {
+            id: Id::mint_turn(agent.host).as_str().to_owned(),
+            caller: caller_text(agent),
+            answer: RefCell::default(),
+            waker: RefCell::default(),
+            is_answered: Cell::new(false),
+        });
+        {
+            let mut questions = self.questions.borrow_mut();
+            questions.retain(|question| question.strong_count() > 0);
+            if questions.len() >= MAX_QUESTIONS {
+                return None;
+            }
+            questions.push(Rc::downgrade(&question));
+        }
+        outbox.push(&json!({
+            "jsonrpc": "2.0", "id": question.id, "method": method, "params": params,
+        }));
+        for _ in 0..ANSWER_MS / KEEP_ALIVE_MS {
+            let pause = agent.outbound.sleep(KEEP_ALIVE_MS);
+            if let Some(answer) = in_time(pause, question.answered()).await {
+                return Some(answer);
+            }
+            outbox.keep_alive();
+        }
+        None
+    }
+
+    /// Takes a client's answer. Only the caller who was asked can answer, and only once.
+    pub fn take_answer(&self, agent: &Agent<'_>, id: &str, result: Option<&RawValue>) {
+        let Ok(id) = json::decode::<String>(id) else {
+            return;
+        };
+        let questions = self.questions.borrow();
+        let asked = questions.iter().filter_map(Weak::upgrade);
+        let Some(question) = asked.into_iter().find(|question| question.id == id) else {
+            return;
+        };
+        if question.caller != caller_text(agent) || question.is_answered.replace(true) {
+            return;
+        }
+        let answer = result.and_then(|result| json::decode_tree(result.get()).ok());
+        question.answer.replace(Some(answer.unwrap_or_default()));
+        if let Some(waker) = question.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// A text that is the same for callers of the same rights.
+pub fn caller_text(agent: &Agent<'_>) -> String {
+    agent.caller.rights_text()
+}

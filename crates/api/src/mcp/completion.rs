@@ -1,0 +1,58 @@
+//! Completions of arguments: a prompt's format, the labels of blocks and the keys of
+//! documents. They name what `resources/list` names to the same caller.
+
+use serde_json::Value;
+
+use super::message::{Request, RpcError};
+use super::outcome::Outcome;
+use super::prompts;
+use super::resources;
+use super::scope::{PROMPTS, RESOURCES, Scope};
+use base::json::json;
+
+/// The most values of one answer, by the protocol.
+const MAX_VALUES: usize = 100;
+
+/// The longest beginning of a value that is read.
+const MAX_BEGINNING_BYTES: usize = 1_000;
+
+pub async fn complete(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
+    let field = |name: &str, value: &Value| match value.as_str() {
+        Some(text) if text.len() <= MAX_BEGINNING_BYTES => Ok(text.to_owned()),
+        _ => Err(RpcError::params(
+            name,
+            format!("`{name}` must be a string of at most {MAX_BEGINNING_BYTES} bytes."),
+        )),
+    };
+    let (of, argument, context) = request.completion();
+    let argument_name = field("argument.name", &argument["name"])?;
+    let begun = field("argument.value", &argument["value"])?;
+    let all = match of["type"].as_str() {
+        Some("ref/prompt") => {
+            scope.permit_one(PROMPTS)?;
+            prompts::values_of(&field("ref.name", &of["name"])?, &argument_name)
+        }
+        Some("ref/resource") => {
+            scope.permit_one(RESOURCES)?;
+            let template = field("ref.uri", &of["uri"])?;
+            let label = context["arguments"]["label"].as_str();
+            resources::values_of(scope, &template, &argument_name, label).await?
+        }
+        _ => {
+            let message = "`ref.type` must be `ref/prompt` or `ref/resource`.";
+            return Err(RpcError::params("ref", message));
+        }
+    };
+    let begun = begun.to_lowercase();
+    let fitting = |value: &String| value.to_lowercase().starts_with(&begun);
+    let mut values: Vec<String> = all.into_iter().filter(fitting).collect();
+    values.sort_unstable();
+    values.dedup();
+    let total = values.len();
+    values.truncate(MAX_VALUES);
+    Outcome::new(&json!({"completion": {
+        "values": values,
+        "total": total,
+        "hasMore": total > MAX_VALUES,
+    }}))
+}

@@ -1,0 +1,306 @@
+//! What a client and a tool say to each other during a call: a tool's progress and logs go
+//! to the client, a tool's questions are answered by the client's user, and so is the
+//! question whether a tool that needs approval may be called.
+//!
+//! A client of the newest revision gets questions as the result of its request, and calls
+//! again with the answers. A client with a handshake gets them on the stream of its request.
+
+use std::cell::Cell;
+
+use serde_json::{Map, Value};
+
+use super::approval::{self, CallRound, Questions};
+use super::capabilities::{Capabilities, is_question, needed_by};
+use super::clients::Clients;
+use super::content;
+use super::level::Level;
+use super::message::{Request, RpcError};
+use super::outbox::Outbox;
+use super::outcome::Outcome;
+use super::revision::Revision;
+use super::scope::Scope;
+use base::json::{self, JsonObject, json};
+use chat::tools::exchange::{ToolExchange, asks_for_input};
+use chat::tools::mcp::revision::CAPABILITIES;
+use chat::tools::registered::RegisteredTool;
+use chat::turn::CallState;
+
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
+/// The error for a call that needs a capability of the client's.
+const MISSING_CAPABILITY: i64 = -32_021;
+
+/// The rounds of questions in one call over a stream.
+const MAX_ROUNDS: u32 = 8;
+
+/// The questions of one round, and their bytes with the tool's state.
+const MAX_QUESTIONS: usize = 8;
+const MAX_QUESTION_BYTES: usize = 64 << 10;
+
+/// The notifications of one call that are passed on, and the bytes of each.
+const MAX_NOTIFICATIONS: u32 = 1_000;
+const MAX_NOTIFICATION_BYTES: usize = 16 << 10;
+
+/// The longest id of a session whose log level is kept.
+const MAX_SESSION_BYTES: usize = 64;
+
+/// The client of a request, and the ways to reach it.
+pub struct Exchange<'a> {
+    pub revision: Revision,
+    /// The header `mcp-session-id`.
+    pub session: Option<&'a str>,
+    pub clients: &'a Clients,
+    pub outbox: Option<&'a Outbox>,
+}
+
+impl Exchange<'_> {
+    pub fn session(&self) -> Option<&str> {
+        self.session
+            .filter(|session| session.len() <= MAX_SESSION_BYTES)
+    }
+
+    /// The questions that this client can answer.
+    pub fn capabilities(&self, request: &Request) -> Capabilities {
+        match (self.revision, self.outbox) {
+            (Revision::Stateless, _) => {
+                Capabilities::read(request.meta(CAPABILITIES).unwrap_or(&Value::Null))
+            }
+            (Revision::Handshake, Some(_)) => Capabilities::of_session(self.session()),
+            // A client that takes no stream can't be asked.
+            (Revision::Handshake, None) => Capabilities::default(),
+        }
+    }
+
+    /// The least level of the logs that the client wants. `None`: it wants none.
+    fn level(&self, request: &Request) -> Option<Level> {
+        match self.revision {
+            Revision::Stateless => Level::find(request.meta(LOG_LEVEL)?.as_str()?),
+            Revision::Handshake => {
+                let session = self.session();
+                let asked = session.and_then(|session| self.clients.level(session));
+                Some(asked.unwrap_or(Level::USUAL))
+            }
+        }
+    }
+
+    /// Calls a registered tool.
+    pub async fn call(
+        &self,
+        scope: &Scope<'_>,
+        request: &Request,
+        tool: &RegisteredTool,
+        arguments: &JsonObject,
+    ) -> Result<Outcome, RpcError> {
+        let agent = scope.agent;
+        let can = self.capabilities(request);
+        let binding = approval::binding(scope, tool, arguments);
+        let mut round = match self.revision {
+            Revision::Stateless => CallRound::read(agent, self.clients, request, &binding)?,
+            Revision::Handshake => CallRound::first(agent.host),
+        };
+        let notifier = Notifier::new(self, request, &tool.definition.name);
+        let notify = |method: &str, params: &Value| notifier.pass_on(method, params);
+        for _ in 0..MAX_ROUNDS {
+            let questions = match round.needs_approval(tool) {
+                Some(approval::Answer::Declined) => {
+                    let name = &tool.definition.name;
+                    let told = format!("The user did not approve the call of `{name}`.");
+                    return Outcome::new(&content::of_text(&told, true));
+                }
+                Some(approval::Answer::Missing) => approval::question(tool, arguments),
+                None => {
+                    let exchange = ToolExchange {
+                        responses: round.responses(),
+                        state: round.state.as_deref(),
+                        notify: Some(&notify),
+                        can_elicit: can.can_be_asked(),
+                        round: round.number(),
+                    };
+                    let (memory, key) = (agent.memory(), round.call_key());
+                    let state = tool
+                        .call_with(&memory, scope.session_id(), arguments, &key, &exchange)
+                        .await;
+                    match asks_for_input(&state) {
+                        false => return Outcome::new(&content::of_state(state)),
+                        true => read_questions(tool, &state)?,
+                    }
+                }
+            };
+            let questions = questions.only_for(&can)?;
+            match self.outbox.filter(|_| self.revision == Revision::Handshake) {
+                None => {
+                    let next = round.next(questions.requests.keys().cloned(), questions.state);
+                    return Ok(Outcome {
+                        is_question: true,
+                        ..Outcome::new(&json!({
+                            "inputRequests": questions.requests,
+                            "requestState": next.seal(agent, self.clients, &binding)?,
+                        }))?
+                    });
+                }
+                Some(outbox) => {
+                    let mut answers = Map::new();
+                    for (name, asked) in &questions.requests {
+                        let method = asked["method"].as_str().unwrap_or_default();
+                        let params = &asked["params"];
+                        let answer = self.clients.ask(agent, outbox, method, params).await;
+                        let Some(answer) = answer else {
+                            let told = "The client gave no answer in time.";
+                            return Outcome::new(&content::of_text(told, true));
+                        };
+                        answers.insert(name.clone(), answer);
+                    }
+                    round = round.next(questions.requests.keys().cloned(), questions.state);
+                    round.take(&Value::Object(answers));
+                }
+            }
+        }
+        let told = format!(
+            "`{}` failed: it asked for input more than {MAX_ROUNDS} times.",
+            tool.definition.name
+        );
+        Outcome::new(&content::of_text(&told, true))
+    }
+}
+
+impl Questions {
+    /// The questions that this client can answer.
+    fn only_for(mut self, can: &Capabilities) -> Result<Self, RpcError> {
+        let method = |asked: &Value| asked["method"].as_str().unwrap_or_default().to_owned();
+        let asked: Vec<String> = self.requests.values().map(method).collect();
+        self.requests
+            .retain(|_, asked| can.include(&method(asked), &asked["params"]));
+        if !self.requests.is_empty() {
+            return Ok(self);
+        }
+        let needed = needed_by(asked.iter().map(String::as_str));
+        Err(RpcError {
+            data: Some(json!({"requiredCapabilities": needed})),
+            status: Some(400),
+            ..RpcError::new(
+                MISSING_CAPABILITY,
+                "The tool asks for input that this client can't give.",
+            )
+        })
+    }
+}
+
+/// The questions in a tool's answer.
+fn read_questions(tool: &RegisteredTool, state: &CallState) -> Result<Questions, RpcError> {
+    let name = &tool.definition.name;
+    let wrong = |what: &str| {
+        let told = format!("`{name}` asked for input in a way that can't be passed on: {what}.");
+        Err(RpcError::new(super::message::INTERNAL_ERROR, told))
+    };
+    let CallState::Done { output, .. } = state else {
+        return wrong("no questions");
+    };
+    if output.len() > MAX_QUESTION_BYTES {
+        return wrong("it is longer than 64 KiB");
+    }
+    let Ok(Value::Object(mut told)) = json::decode_tree(output) else {
+        return wrong("no object");
+    };
+    let Some(Value::Object(asked)) = told.remove("inputRequests") else {
+        return wrong("no `inputRequests`");
+    };
+    if !(1..=MAX_QUESTIONS).contains(&asked.len()) {
+        return wrong("it needs 1 to 8 questions");
+    }
+    let mut requests = Map::new();
+    for (key, asked) in asked {
+        let method = asked["method"].as_str().unwrap_or_default();
+        if !is_question(method) || !(asked["params"].is_object() || asked["params"].is_null()) {
+            return wrong("an unknown question");
+        }
+        let mut params = match &asked["params"] {
+            Value::Null => json!({}),
+            params => params.clone(),
+        };
+        if let Some(of_server) = &tool.of_server {
+            // A server is a stranger: it can ask for a form, and the user reads who asks.
+            if method != "elicitation/create" || params["mode"] == "url" {
+                return wrong("a server can only ask for a form");
+            }
+            let message = params["message"].as_str().unwrap_or_default();
+            let message = format!("The server `{}` asks: {message}", of_server.server);
+            if let Some(fields) = params.as_object_mut() {
+                fields.insert("message".to_owned(), message.into());
+            }
+        }
+        requests.insert(key, json!({"method": method, "params": params}));
+    }
+    let state = told.remove("requestState");
+    let state = state.and_then(|state| state.as_str().map(str::to_owned));
+    Ok(Questions { requests, state })
+}
+
+/// Passes a tool's notifications on to the client, as far as it asked for them.
+struct Notifier<'a> {
+    outbox: Option<&'a Outbox>,
+    progress_token: Option<Value>,
+    level: Option<Level>,
+    logger: &'a str,
+    passed: Cell<u32>,
+    progress: Cell<f64>,
+}
+
+impl<'a> Notifier<'a> {
+    fn new(exchange: &Exchange<'a>, request: &Request, logger: &'a str) -> Self {
+        let token = request.meta("progressToken");
+        let token = token.filter(|token| token.is_string() || token.is_number());
+        Self {
+            outbox: exchange.outbox,
+            progress_token: token.cloned(),
+            level: exchange.level(request),
+            logger,
+            passed: Cell::new(0),
+            progress: Cell::new(f64::NEG_INFINITY),
+        }
+    }
+
+    fn pass_on(&self, method: &str, params: &Value) {
+        let shown = match method {
+            "notifications/progress" => self.progress(params),
+            "notifications/message" => self.log(params),
+            _ => None,
+        };
+        let (Some(shown), Some(outbox)) = (shown, self.outbox) else {
+            return;
+        };
+        let message = json!({"jsonrpc": "2.0", "method": method, "params": shown});
+        let is_short = json::text(&message).len() <= MAX_NOTIFICATION_BYTES;
+        if is_short && self.passed.get() < MAX_NOTIFICATIONS {
+            self.passed.set(self.passed.get() + 1);
+            outbox.push(&message);
+        }
+    }
+
+    /// Progress goes forward, and has the token of the request.
+    fn progress(&self, params: &Value) -> Option<Value> {
+        let token = self.progress_token.as_ref()?;
+        let done = params["progress"].as_f64()?;
+        if done <= self.progress.get() {
+            return None;
+        }
+        self.progress.set(done);
+        let mut shown = json!({"progressToken": token, "progress": params["progress"]});
+        let fields = shown.as_object_mut()?;
+        if params["total"].is_number() {
+            fields.insert("total".to_owned(), params["total"].clone());
+        }
+        if params["message"].is_string() {
+            fields.insert("message".to_owned(), params["message"].clone());
+        }
+        Some(shown)
+    }
+
+    fn log(&self, params: &Value) -> Option<Value> {
+        let name = params["level"].as_str()?;
+        if Level::find(name)? < self.level? {
+            return None;
+        }
+        let logger = params["logger"].as_str().unwrap_or(self.logger);
+        Some(json!({"level": name, "logger": logger, "data": params["data"]}))
+    }
+}
