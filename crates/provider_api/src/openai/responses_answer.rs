@@ -111,9 +111,7 @@ impl ResponsesAnswer {
             AnswerPart::Call {
                 index, arguments, ..
             } => {
-                let call = self.calls.find_mut(index);
-                let told = call.map(|call| (call.number, call.has_pieces));
-                let Some((Some(_), has_pieces)) = told else {
+                let Some((_, has_pieces)) = self.calls.complete(index) else {
                     return;
                 };
                 if !has_pieces {
@@ -255,12 +253,7 @@ impl ResponsesAnswer {
     }
 
     fn take_arguments(&mut self, index: usize, text: &str) {
-        let call = self.calls.find_mut(index);
-        let is_clients = call.is_some_and(|call| {
-            call.has_pieces = true;
-            call.number.is_some()
-        });
-        if !is_clients {
+        if self.calls.take_piece(index).is_none() {
             return;
         }
         if let Some(OpenItem::Call { arguments, .. }) = &mut self.open {

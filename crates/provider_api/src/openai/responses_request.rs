@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::request::{ANY_OBJECT, arguments_of, check_is_function};
 use crate::numbers::object;
 use crate::request::{
-    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, digest_of_part, file_part,
-    find_in, find_text, flag_in, id_in, parse_definition, parse_tools, text_in, text_part, values,
+    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, file_part, flag_in, id_in,
+    parse_definition, parse_tools, text_in, text_part, values,
 };
 use base::error::{Error, Result};
 use base::ids::Id;
@@ -75,7 +75,7 @@ pub fn parse(body: &[u8]) -> Result<ResponsesAsk> {
         .transpose()?;
     let conversation = fields.take("conversation").map(|given| {
         let id = match given.get().starts_with('{') {
-            true => find_in(given, "id"),
+            true => RequestFields::of("conversation", given.get())?.find("id"),
             false => Some(given),
         };
         id_in("conversation", id)
@@ -124,16 +124,17 @@ pub fn parse(body: &[u8]) -> Result<ResponsesAsk> {
     }
     if let Some(reasoning) = fields.take("reasoning") {
         put(&mut echo, "reasoning", reasoning);
-        if let Some(effort) = find_in(reasoning, "effort") {
+        let reasoning = RequestFields::of("reasoning", reasoning.get())?;
+        if let Some(effort) = reasoning.find("effort") {
             said.insert("reasoning_effort".to_owned(), tree(effort)?);
         }
     }
     if let Some(text) = fields.take("text") {
         put(&mut echo, "text", text);
-        if let Some(format) = find_in(text, "format") {
-            said.extend(format_in_chat(format)?.map(|it| ("response_format".to_owned(), it)));
-        }
-        if let Some(verbosity) = find_in(text, "verbosity") {
+        let text = RequestFields::of("text", text.get())?;
+        let format = text.within("text", "format")?;
+        said.extend(format_in_chat(&format)?.map(|it| ("response_format".to_owned(), it)));
+        if let Some(verbosity) = text.find("verbosity") {
             said.insert("verbosity".to_owned(), tree(verbosity)?);
         }
     }
@@ -207,10 +208,11 @@ fn choice_in_chat(choice: &RawValue) -> Result<Value> {
     if choice.get().starts_with('"') {
         return tree(choice);
     }
-    match find_text(choice, "type").as_str() {
+    let choice = RequestFields::of("tool_choice", choice.get())?;
+    match choice.text("type").as_str() {
         "function" => Ok(json!({
             "type": "function",
-            "function": {"name": find_text(choice, "name")}
+            "function": {"name": choice.text("name")}
         })),
         _ => Err(Error::invalid(
             "tool_choice",
@@ -219,12 +221,12 @@ fn choice_in_chat(choice: &RawValue) -> Result<Value> {
     }
 }
 
-fn format_in_chat(format: &RawValue) -> Result<Option<Value>> {
-    match find_text(format, "type").as_str() {
+fn format_in_chat(format: &RequestFields<'_>) -> Result<Option<Value>> {
+    match format.text("type").as_str() {
         "json_schema" => {
             let mut schema = serde_json::Map::new();
             for name in ["name", "schema", "strict", "description"] {
-                if let Some(value) = find_in(format, name) {
+                if let Some(value) = format.find(name) {
                     schema.insert(name.to_owned(), tree(value)?);
                 }
             }
@@ -237,12 +239,16 @@ fn format_in_chat(format: &RawValue) -> Result<Option<Value>> {
     }
 }
 
-fn parse_tool(field: &str, tool: &RawValue) -> Result<(ToolDefinition, Box<RawValue>)> {
+fn parse_tool(
+    field: &str,
+    tool: &RequestFields<'_>,
+    _given: &RawValue,
+) -> Result<(ToolDefinition, Box<RawValue>)> {
     check_is_function(field, tool)?;
     let definition = parse_definition(field, tool, ("parameters", ANY_OBJECT))?;
     let mut function = serde_json::Map::new();
     for name in ["name", "description", "parameters", "strict"] {
-        if let Some(value) = find_in(tool, name) {
+        if let Some(value) = tool.find(name) {
             function.insert(name.to_owned(), tree(value)?);
         }
     }
@@ -263,14 +269,14 @@ fn parse_input(input: &RawValue, system: &mut Vec<String>) -> Result<Vec<Item>> 
     let mut items: Vec<Item> = Vec::new();
     for (index, item) in values::<MAX_ITEMS>("input", input)?.into_iter().enumerate() {
         let field = format!("input[{index}]");
-        RequestFields::of(&field, item.get())?;
-        match find_text(item, "type").as_str() {
-            "" | "message" => parse_message(&field, item, system, &mut items)?,
+        let item = RequestFields::of(&field, item.get())?;
+        match item.text("type").as_str() {
+            "" | "message" => parse_message(&field, &item, system, &mut items)?,
             "function_call" => {
                 let call = ItemCall {
-                    id: id_in(&format!("{field}.call_id"), find_in(item, "call_id"))?,
-                    name: id_in(&format!("{field}.name"), find_in(item, "name"))?,
-                    arguments: arguments_of(&find_text(item, "arguments"))?,
+                    id: id_in(&format!("{field}.call_id"), item.find("call_id"))?,
+                    name: id_in(&format!("{field}.name"), item.find("name"))?,
+                    arguments: arguments_of(&item.text("arguments"))?,
                 };
                 // A text and the calls after it are one message of the assistant's.
                 match items.last_mut() {
@@ -282,8 +288,8 @@ fn parse_input(input: &RawValue, system: &mut Vec<String>) -> Result<Vec<Item>> 
                 }
             }
             "function_call_output" => items.push(Item::Result {
-                call_id: id_in(&format!("{field}.call_id"), find_in(item, "call_id"))?,
-                text: output_of(&field, item)?,
+                call_id: id_in(&format!("{field}.call_id"), item.find("call_id"))?,
+                text: output_of(&field, &item)?,
                 is_error: false,
                 given: None,
             }),
@@ -300,12 +306,16 @@ fn parse_input(input: &RawValue, system: &mut Vec<String>) -> Result<Vec<Item>> 
     Ok(items)
 }
 
-fn output_of(field: &str, item: &RawValue) -> Result<String> {
-    match find_in(item, "output") {
+fn output_of(field: &str, item: &RequestFields<'_>) -> Result<String> {
+    match item.find("output") {
         Some(output) if output.get().starts_with('[') => {
-            let parts = values::<MAX_PARTS>(&format!("{field}.output"), output)?;
-            let texts: Vec<String> = parts.iter().map(|part| find_text(part, "text")).collect();
-            Ok(texts.join("\n"))
+            let field = format!("{field}.output");
+            let parts = values::<MAX_PARTS>(&field, output)?.into_iter().enumerate();
+            let texts = parts.map(|(index, part)| {
+                let part = RequestFields::of(&format!("{field}[{index}]"), part.get())?;
+                Ok(part.text("text"))
+            });
+            Ok(texts.collect::<Result<Vec<String>>>()?.join("\n"))
         }
         Some(output) => text_in(&format!("{field}.output"), output),
         None => Ok(String::new()),
@@ -314,11 +324,11 @@ fn output_of(field: &str, item: &RawValue) -> Result<String> {
 
 fn parse_message(
     field: &str,
-    item: &RawValue,
+    item: &RequestFields<'_>,
     system: &mut Vec<String>,
     items: &mut Vec<Item>,
 ) -> Result<()> {
-    let content = find_in(item, "content").ok_or_else(|| {
+    let content = item.find("content").ok_or_else(|| {
         let field = format!("{field}.content");
         Error::invalid(&field, format!("`{field}` is missing."))
     })?;
@@ -331,7 +341,7 @@ fn parse_message(
         }
         false => parse_content(&field_of_content, content)?,
     };
-    match find_text(item, "role").as_str() {
+    match item.text("role").as_str() {
         "system" | "developer" => system.push(text),
         "user" => items.push(Item::User {
             text,
@@ -370,22 +380,22 @@ fn parse_content(field: &str, content: &RawValue) -> Result<SaidContent> {
     let mut parts = Vec::new();
     let mut others = Vec::new();
     for (index, part) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
-        match find_text(part, "type").as_str() {
+        let part = RequestFields::of(&format!("{field}[{index}]"), part.get())?;
+        match part.text("type").as_str() {
             "input_text" | "output_text" | "text" => {
-                let text = find_text(part, "text");
+                let text = part.text("text");
                 parts.push(text_part(&text));
                 texts.push(text);
             }
-            "refusal" => texts.push(find_text(part, "refusal")),
-            "input_image" if find_in(part, "image_url").is_some() => {
-                others.push(digest_of_part(part));
-                parts.push(file_part("image/*", &find_text(part, "image_url"), None));
+            "refusal" => texts.push(part.text("refusal")),
+            "input_image" if part.find("image_url").is_some() => {
+                others.push(part.digest());
+                parts.push(file_part("image/*", &part.text("image_url"), None));
             }
-            "input_file" if find_text(part, "file_data").starts_with("data:application/pdf") => {
-                others.push(digest_of_part(part));
-                let name = find_text(part, "filename");
-                let name = (!name.is_empty()).then_some(name);
-                let data = find_text(part, "file_data");
+            "input_file" if part.text("file_data").starts_with("data:application/pdf") => {
+                others.push(part.digest());
+                let name = part.find_text("filename");
+                let data = part.text("file_data");
                 parts.push(file_part("application/pdf", &data, name.as_deref()));
             }
             kind => {
