@@ -12,7 +12,7 @@ use base::part::kind;
 use chat::request::client_tools::check_name;
 use chat::request::path_digest::{PathDigest, PathMessage, digest_of};
 use models::ToolDefinition;
-use models::caller_fields::fields_of;
+use models::caller_fields::{ObjectField, fields_of};
 use models::file::File;
 
 /// The most items of a request's history.
@@ -117,15 +117,13 @@ pub type GivenTools = (Vec<ToolDefinition>, BTreeMap<String, Box<RawValue>>);
 
 /// The fields of a request's body, or of an object in it. The object is read once: a history has
 /// megabytes, and each of its texts would be read again for each field.
-pub struct RequestFields<'a>(pub Vec<(String, &'a RawValue)>);
+pub struct RequestFields<'a>(pub Vec<ObjectField<'a>>);
 
 impl<'a> RequestFields<'a> {
     /// Of a field that stands twice, we would read one and the provider the other.
     pub fn of(field: &str, object: &'a str) -> Result<Self> {
         let fields = fields_of(object);
-        let mut names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
-        names.sort_unstable();
-        if fields.is_empty() || names.windows(2).any(|pair| pair.first() == pair.last()) {
+        if fields.is_empty() || has_twice(&fields) {
             return Err(Error::invalid(
                 field,
                 format!("`{field}` must be a JSON object with the API's fields, each once."),
@@ -171,7 +169,7 @@ impl<'a> RequestFields<'a> {
 
     /// Whether there are other fields than these.
     pub fn has_others(&self, known: &[&str]) -> bool {
-        let mut names = self.0.iter().map(|(name, _)| name.as_str());
+        let mut names = self.0.iter().map(|(name, _)| name.as_ref());
         names.any(|name| !known.contains(&name))
     }
 
@@ -208,8 +206,27 @@ impl<'a> RequestFields<'a> {
     }
 }
 
+/// Whether a field stands twice. Most objects have a handful of fields, which are compared faster
+/// than sorted.
+fn has_twice(fields: &[ObjectField<'_>]) -> bool {
+    const FEW: usize = 8;
+    if fields.len() > FEW {
+        let mut names: Vec<&str> = fields.iter().map(|(name, _)| name.as_ref()).collect();
+        names.sort_unstable();
+        return names.windows(2).any(|pair| pair.first() == pair.last());
+    }
+    let mut rest = fields;
+    while let Some(((name, _), others)) = rest.split_first() {
+        if others.iter().any(|(other, _)| other == name) {
+            return true;
+        }
+        rest = others;
+    }
+    false
+}
+
 /// An object of these fields.
-pub fn object_of(fields: &[(String, &RawValue)]) -> Result<JsonObject> {
+pub fn object_of(fields: &[ObjectField<'_>]) -> Result<JsonObject> {
     let mut object = String::from("{");
     for (name, value) in fields {
         if object.len() > 1 {

@@ -5,7 +5,7 @@
 use sha2::{Digest as _, Sha256};
 
 use crate::record::ToolKind;
-use crate::request::api_turn::MemoryUse;
+use store::memory_use::MemoryUse;
 use crate::tools::mcp::refresh::refresh_servers;
 use crate::tools::mcp::server::ToolServer;
 use crate::tools::registered::{DeployedTools, RegisteredTool};

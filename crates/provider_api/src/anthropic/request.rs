@@ -14,7 +14,7 @@ use base::action::Action;
 use base::error::{Error, Result};
 use base::json::{self, JsonObject, RawValue};
 use models::ToolDefinition;
-use models::caller_fields::fields_of;
+use models::caller_fields::{ObjectField, fields_of};
 
 /// The schema of a tool whose definition the provider has.
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;
@@ -181,7 +181,7 @@ impl<'a> Block<'a> {
         }
         let fields = self.fields.0.iter();
         let kept = fields.filter(|(name, _)| name != "cache_control");
-        let kept: Vec<(String, &RawValue)> = kept.cloned().collect();
+        let kept: Vec<ObjectField<'_>> = kept.cloned().collect();
         object_of(&kept).map(|object| object.as_str().to_owned())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::recording::{AskedStep, parts_of};
 use super::{Broken, TurnDriver};
-use crate::request::api_turn::MemoryUse;
+use store::memory_use::MemoryUse;
 use crate::run::retell::tell_outcome;
 use crate::run::tracing::{chat_part, part_of};
 use crate::stream::answer_events::AnswerEvent;
