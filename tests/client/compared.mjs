@@ -1,0 +1,105 @@
+// A client of a provider's API, run against the provider of these tests and through an agent.
+//
+//   const { provider, server, compare, tokenOf, baseOf, run } = await startCompared();
+//   const answer = await compare(make, program);
+//
+// `make(urls, apiKey)` makes the client, with `urls.openai` or `urls.anthropic` as its base URL.
+// `program(client)` returns what the two runs must have in common. `alike` removes from it what can
+// only differ: ids that the agent makes, times and headers.
+
+import assert from "node:assert/strict";
+import { after } from "node:test";
+import { startServer } from "../workerd/harness.mjs";
+import { startProvider } from "./provider_server.mjs";
+
+export const SECRET = "the secret of these tests, long enough";
+
+export async function startCompared(vars = {}) {
+  const provider = await startProvider();
+  after(() => provider.stop());
+  const server = await startServer({
+    vars: {
+      AUTH: "secret",
+      MODEL: "openai:gpt-test",
+      OPENAI_BASE_URL: provider.openai,
+      ANTHROPIC_BASE_URL: provider.openai,
+      ALLOWED_ORIGINS: "https://app.example",
+      ...vars,
+    },
+    secrets: { SESSION_AGENT_TOKEN: SECRET, OPENAI_API_KEY: "openai's key", ANTHROPIC_API_KEY: "anthropic's key" },
+  });
+  after(() => server.stop());
+
+  const owner = { headers: { authorization: `Bearer ${SECRET}` } };
+
+  async function run(agent, operation, input) {
+    const { status, body } = await server.call(agent, operation, input, owner);
+    assert.equal(status, 200, JSON.stringify(body));
+    return body;
+  }
+
+  /** A token for a client of a provider's API. */
+  async function tokenOf(agent, more = {}) {
+    const allow = { models: ["anthropic:claude-test"], systemInstructions: true, clientTools: true };
+    const minted = await run(agent, "mintToken", { preset: "model", allow, expiresIn: 600, ...more });
+    return minted.token;
+  }
+
+  const baseOf = (agent) => new URL(`/agents/session-agent/${agent}`, server.url).href;
+
+  /** The base URLs of an agent, by the API. */
+  const urlsOf = (agent) => ({ openai: `${baseOf(agent)}/openai/v1`, anthropic: `${baseOf(agent)}/anthropic` });
+
+  let agents = 0;
+
+  /** The same program with a client of the provider, and with one of a new agent. */
+  async function compare(make, program) {
+    const direct = await program(await make(provider, "a key"));
+    agents += 1;
+    const agent = `compared-${agents}`;
+    assert.deepEqual(await program(await make(urlsOf(agent), await tokenOf(agent))), direct);
+    return direct;
+  }
+
+  return { provider, server, run, tokenOf, baseOf, urlsOf, compare };
+}
+
+export const plain = (value) => JSON.parse(JSON.stringify(value));
+
+export async function all(stream) {
+  const events = [];
+  for await (const event of stream) events.push(plain(event));
+  return events;
+}
+
+/** Ids that the agent or the client makes: each is replaced by its number in the order of appearance. */
+const MADE = /\b(?:resp|msg|fc|aitxt|run|chatcmpl|lc_run-)[-_][\w-]+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g;
+const TIMES = /^(?:created|created_at|createdAt|timestamp|startTime|responseTimeMs|.*TimeMs|.*PerSecond)$/;
+
+/** A value without what can only differ: ids that are made anew, times and headers. */
+export function alike(value) {
+  const ids = new Map();
+  const numbered = (id) => {
+    if (!ids.has(id)) ids.set(id, `<id ${ids.size + 1}>`);
+    return ids.get(id);
+  };
+  return JSON.parse(JSON.stringify(value), (name, held) => {
+    if (name === "headers" || TIMES.test(name)) return undefined;
+    return typeof held === "string" ? held.replaceAll(MADE, numbered) : held;
+  });
+}
+
+export const WEATHER = {
+  type: "function",
+  function: {
+    name: "get_weather",
+    description: "The weather of a city.",
+    strict: true,
+    parameters: {
+      type: "object",
+      properties: { city: { type: "string" } },
+      required: ["city"],
+      additionalProperties: false,
+    },
+  },
+};
