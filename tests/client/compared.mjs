@@ -73,8 +73,11 @@ export async function all(stream) {
 }
 
 /** Ids that the agent or the client makes: each is replaced by its number in the order of appearance. */
-const MADE = /\b(?:resp|msg|fc|aitxt|run|chatcmpl|lc_run-)[-_][\w-]+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g;
-const TIMES = /^(?:created|created_at|createdAt|timestamp|startTime|responseTimeMs|.*TimeMs|.*PerSecond)$/;
+const MADE =
+  /\b(?:(?:resp|msg|fc)_[\w-]+|(?:call|aitxt|run|chatcmpl)-[\w-]{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b/g;
+
+/** Fields that differ from run to run. */
+const PASSING = ["headers", "performance", "url", "created", "created_at", "createdAt", "timestamp"];
 
 /** A value without what can only differ: ids that are made anew, times and headers. */
 export function alike(value) {
@@ -84,7 +87,7 @@ export function alike(value) {
     return ids.get(id);
   };
   return JSON.parse(JSON.stringify(value), (name, held) => {
-    if (name === "headers" || TIMES.test(name)) return undefined;
+    if (PASSING.includes(name)) return undefined;
     return typeof held === "string" ? held.replaceAll(MADE, numbered) : held;
   });
 }
