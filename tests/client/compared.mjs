@@ -74,7 +74,7 @@ export async function all(stream) {
 
 /** Ids that the agent or the client makes: each is replaced by its number in the order of appearance. */
 const MADE =
-  /\b(?:(?:resp|msg|fc)_[\w-]+|(?:call|aitxt|run|chatcmpl)-[\w-]{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b/g;
+  /\b(?:(?:resp|msg|fc|call|toolu)_[\w-]+|(?:call|aitxt|run|chatcmpl)-[\w-]{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b/g;
 
 /** Fields that differ from run to run. */
 const PASSING = ["headers", "performance", "url", "created", "created_at", "createdAt", "timestamp"];
@@ -86,10 +86,15 @@ export function alike(value) {
     if (!ids.has(id)) ids.set(id, `<id ${ids.size + 1}>`);
     return ids.get(id);
   };
-  return JSON.parse(JSON.stringify(value), (name, held) => {
-    if (PASSING.includes(name)) return undefined;
-    return typeof held === "string" ? held.replaceAll(MADE, numbered) : held;
-  });
+  return JSON.parse(JSON.stringify(ordered(plain(value))).replaceAll(MADE, numbered));
+}
+
+/** A value whose fields are in the order of their names, in which ids are numbered. */
+function ordered(value) {
+  if (Array.isArray(value)) return value.map(ordered);
+  if (typeof value !== "object" || value === null) return value;
+  const fields = Object.keys(value).filter((name) => !PASSING.includes(name));
+  return Object.fromEntries(fields.sort().map((name) => [name, ordered(value[name])]));
 }
 
 export const WEATHER = {

@@ -48,7 +48,8 @@ export const responses = {
       wantsJson: wanted?.format?.type === "json_schema",
     };
   },
-  items({ text, calls }, name) {
+  countSaid: () => (answers += 1),
+  items({ text, calls, name: answer }) {
     const items = calls.map(({ id, name, input }) => ({
       type: "function_call",
       status: "completed",
@@ -59,13 +60,12 @@ export const responses = {
     const content = [{ type: "output_text", annotations: [], logprobs: [], text }];
     if (text) items.unshift({ type: "message", status: "completed", role: "assistant", content });
     const prefix = ({ type }) => (type === "message" ? "msg" : "fc");
-    return items.map((item, index) => ({ id: `${prefix(item)}_${name}_${index}`, ...item }));
+    return items.map((item, index) => ({ id: `${prefix(item)}_${answer}_${index}`, ...item }));
   },
   whole(said, body) {
-    answers += 1;
     const echo = Object.fromEntries(Object.entries(body).filter(([field]) => !ASKED.includes(field)));
     return {
-      id: `resp_${answers}`,
+      id: `resp_${said.name}`,
       object: "response",
       created_at: 1_700_000_000,
       status: "completed",
@@ -74,7 +74,7 @@ export const responses = {
       model: body.model,
       ...DEFAULTS,
       ...echo,
-      output: responses.items(said, answers),
+      output: responses.items(said),
       usage: USAGE,
     };
   },

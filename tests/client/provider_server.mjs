@@ -58,6 +58,8 @@ class Provider {
     const api = Object.entries(APIS).find(([end]) => path.endsWith(end))?.[1];
     if (api === undefined) return json(response, 404, { error: { message: "There is nothing here." } });
     const said = decide(api.read(body));
+    said.name = `${api.countSaid(body)}`;
+    for (const call of said.calls ?? []) call.id = `${call.id}${said.name}`;
     if (said.refused) return json(response, 400, api.refusal);
     if (body.stream !== true) return json(response, 200, api.whole(said, body));
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -113,8 +115,9 @@ const openai = {
       wantsJson: response_format?.type === "json_schema",
     };
   },
+  countSaid: ({ messages }) => messages.filter(({ role }) => role === "user" || role === "tool").length,
   call: ({ name, input }) => ({ name, arguments: JSON.stringify(input) }),
-  whole({ thought, text, calls }, { model }) {
+  whole({ thought, text, calls, name }, { model }) {
     const message = { role: "assistant", content: text || null, refusal: null, annotations: [] };
     if (thought !== undefined) message.reasoning_content = thought;
     if (calls.length > 0) {
@@ -125,7 +128,7 @@ const openai = {
       }));
     }
     return {
-      id: "chatcmpl-a",
+      id: `chatcmpl-${name}`,
       object: "chat.completion",
       created: 1_700_000_000,
       model: `${model}-2026`,
@@ -135,10 +138,10 @@ const openai = {
       system_fingerprint: "fp_a",
     };
   },
-  events({ thought, text, calls }, { model, stream_options }) {
+  events({ thought, text, calls, name }, { model, stream_options }) {
     const wantsUsage = stream_options?.include_usage === true;
     const chunk = (choices, usage = null) => ({
-      id: "chatcmpl-a",
+      id: `chatcmpl-${name}`,
       object: "chat.completion.chunk",
       created: 1_700_000_000,
       model: `${model}-2026`,
@@ -179,6 +182,7 @@ const anthropic = {
       wantsJson: (output_config?.format ?? output_format)?.type === "json_schema",
     };
   },
+  countSaid: ({ messages }) => messages.filter(({ role }) => role === "user").length,
   blocks: ({ thought, text, calls }) => [
     ...(thought === undefined ? [] : [{ type: "thinking", thinking: thought, signature: "c2lnbmVk" }]),
     ...(text ? [{ type: "text", text, citations: null }] : []),
@@ -198,7 +202,7 @@ const anthropic = {
   },
   whole(said, { model }) {
     return {
-      id: "msg_a",
+      id: `msg_${said.name}`,
       type: "message",
       role: "assistant",
       model,
@@ -214,7 +218,7 @@ const anthropic = {
       {
         type: "message_start",
         message: {
-          ...anthropic.whole({ text: "", calls: [] }, { model }),
+          ...anthropic.whole({ ...said, text: "", calls: [], thought: undefined }, { model }),
           content: [],
           stop_reason: null,
           usage: { input_tokens: 11, output_tokens: 1, cache_read_input_tokens: 3 },
