@@ -52,12 +52,12 @@ export async function startCompared(vars = {}) {
 
   let agents = 0;
 
-  /** The same program with a client of the provider, and with one of a new agent. */
-  async function compare(make, program) {
+  /** The same program with a client of the provider, and with one of a new agent. `more`: of its token. */
+  async function compare(make, program, more = {}) {
     const direct = await program(await make(provider, "a key"));
     agents += 1;
     const agent = `compared-${agents}`;
-    assert.deepEqual(await program(await make(urlsOf(agent), await tokenOf(agent))), direct);
+    assert.deepEqual(await program(await make(urlsOf(agent), await tokenOf(agent, more))), direct);
     return direct;
   }
 

@@ -171,7 +171,7 @@ const openai = {
 const anthropic = {
   refusal: { type: "error", error: { type: "invalid_request_error", message: "No." } },
   read({ messages, tools = [], tool_choice, output_config, output_format }) {
-    const { content } = messages.at(-1);
+    const { content } = messages.findLast(({ role }) => role !== "system");
     const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
     const result = blocks.find(({ type }) => type === "tool_result")?.content;
     return {
