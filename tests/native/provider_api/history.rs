@@ -1,6 +1,6 @@
 //! Where a request's history goes on: sessions that are recognised, branches, repeats.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{assistant, called_whole, chat, headers, in_session, said_whole, tool, user};
 use crate::Alice;
