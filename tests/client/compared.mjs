@@ -1,6 +1,6 @@
 // A client of a provider's API, run against the provider of these tests and through an agent.
 //
-//   const { provider, server, compare, tokenOf, baseOf, run } = await startCompared();
+//   const { provider, compare, tokenOf, baseOf, run } = await startCompared();
 //   const answer = await compare(make, program);
 //
 // `make(urls, apiKey)` makes the client, with `urls.openai` or `urls.anthropic` as its base URL.
@@ -14,21 +14,26 @@ import { startProvider } from "./provider_server.mjs";
 
 export const SECRET = "the secret of these tests, long enough";
 
-export async function startCompared(vars = {}) {
+async function startAlone(settings) {
+  const server = await startServer(settings);
+  return { server, stop: () => server.stop() };
+}
+
+/** `start(settings)` starts the built Worker in another way: `{ server, stop }`, and perhaps more. */
+export async function startCompared(start = startAlone) {
   const provider = await startProvider();
   after(() => provider.stop());
-  const server = await startServer({
+  const { server, stop, ...more } = await start({
     vars: {
       AUTH: "secret",
       MODEL: "openai:gpt-test",
       OPENAI_BASE_URL: provider.openai,
       ANTHROPIC_BASE_URL: provider.openai,
       ALLOWED_ORIGINS: "https://app.example",
-      ...vars,
     },
     secrets: { SESSION_AGENT_TOKEN: SECRET, OPENAI_API_KEY: "openai's key", ANTHROPIC_API_KEY: "anthropic's key" },
   });
-  after(() => server.stop());
+  after(stop);
 
   const owner = { headers: { authorization: `Bearer ${SECRET}` } };
 
@@ -39,9 +44,9 @@ export async function startCompared(vars = {}) {
   }
 
   /** A token for a client of a provider's API. */
-  async function tokenOf(agent, more = {}) {
+  async function tokenOf(agent, scope = {}) {
     const allow = { models: ["anthropic:claude-test"], systemInstructions: true, clientTools: true };
-    const minted = await run(agent, "mintToken", { preset: "model", allow, expiresIn: 600, ...more });
+    const minted = await run(agent, "mintToken", { preset: "model", allow, expiresIn: 600, ...scope });
     return minted.token;
   }
 
@@ -52,16 +57,16 @@ export async function startCompared(vars = {}) {
 
   let agents = 0;
 
-  /** The same program with a client of the provider, and with one of a new agent. `more`: of its token. */
-  async function compare(make, program, more = {}) {
+  /** The same program with a client of the provider, and with one of a new agent. `scope`: of its token. */
+  async function compare(make, program, scope = {}) {
     const direct = await program(await make(provider, "a key"));
     agents += 1;
     const agent = `compared-${agents}`;
-    assert.deepEqual(await program(await make(urlsOf(agent), await tokenOf(agent, more))), direct);
+    assert.deepEqual(await program(await make(urlsOf(agent), await tokenOf(agent, scope))), direct);
     return direct;
   }
 
-  return { provider, server, run, tokenOf, baseOf, urlsOf, compare };
+  return { provider, run, tokenOf, baseOf, urlsOf, compare, ...more };
 }
 
 export const plain = (value) => JSON.parse(JSON.stringify(value));
