@@ -3,90 +3,21 @@
 // gets the same events and the same fields.
 
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
 import OldAnthropic from "anthropic-a-year-old";
 import OpenAI from "openai";
 import OldOpenAI from "openai-a-year-old";
 import { documents } from "../workerd/documents.mjs";
-import { startServer } from "../workerd/harness.mjs";
-import { startProvider } from "./provider_server.mjs";
+import { all, plain, startCompared, WEATHER } from "./compared.mjs";
 
-const SECRET = "the secret of these tests, long enough";
-
-const provider = await startProvider();
-after(() => provider.stop());
-
-const server = await startServer({
-  vars: {
-    AUTH: "secret",
-    MODEL: "openai:gpt-test",
-    OPENAI_BASE_URL: provider.openai,
-    ANTHROPIC_BASE_URL: provider.openai,
-    ALLOWED_ORIGINS: "https://app.example",
-  },
-  secrets: { SESSION_AGENT_TOKEN: SECRET, OPENAI_API_KEY: "openai's key", ANTHROPIC_API_KEY: "anthropic's key" },
-});
-after(() => server.stop());
-
-const owner = { headers: { authorization: `Bearer ${SECRET}` } };
-
-async function run(agent, operation, input) {
-  const { status, body } = await server.call(agent, operation, input, owner);
-  assert.equal(status, 200, JSON.stringify(body));
-  return body;
-}
-
-/** A token for a client of a provider's API. */
-async function tokenOf(agent, more = {}) {
-  const allow = { models: ["anthropic:claude-test"], systemInstructions: true, clientTools: true };
-  const minted = await run(agent, "mintToken", { preset: "model", allow, expiresIn: 600, ...more });
-  return minted.token;
-}
-
-const baseOf = (agent) => new URL(`/agents/session-agent/${agent}`, server.url).href;
-
-let agents = 0;
-
-/** The same program with a client of the provider, and with one of a new agent. */
-async function compare(make, program) {
-  const direct = await program(make(provider, "a key"));
-  agents += 1;
-  const agent = `compared-${agents}`;
-  const url = baseOf(agent);
-  const ours = { openai: `${url}/openai/v1`, anthropic: `${url}/anthropic` };
-  assert.deepEqual(await program(make(ours, await tokenOf(agent))), direct);
-  return direct;
-}
+const { provider, run, tokenOf, baseOf, compare } = await startCompared();
 
 const openais = { newest: OpenAI, "a year old": OldOpenAI };
 const anthropics = { newest: Anthropic, "a year old": OldAnthropic };
 
 const openai = (Client) => (urls, apiKey) => new Client({ baseURL: urls.openai, apiKey, maxRetries: 0 });
 const claude = (Client) => (urls, apiKey) => new Client({ baseURL: urls.anthropic, apiKey, maxRetries: 0 });
-
-const plain = (value) => JSON.parse(JSON.stringify(value));
-
-async function all(stream) {
-  const events = [];
-  for await (const event of stream) events.push(plain(event));
-  return events;
-}
-
-const WEATHER = {
-  type: "function",
-  function: {
-    name: "get_weather",
-    description: "The weather of a city.",
-    strict: true,
-    parameters: {
-      type: "object",
-      properties: { city: { type: "string" } },
-      required: ["city"],
-      additionalProperties: false,
-    },
-  },
-};
 
 const SCHEMA = {
   type: "json_schema",

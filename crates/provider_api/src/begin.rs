@@ -5,6 +5,7 @@ use std::rc::Rc;
 use crate::calls::ApiHeaders;
 use crate::history::History;
 use crate::listener::{ApiListener, Head, Source};
+use crate::openai::referred_items::StoredItems;
 use crate::place::{HistoryPlace, find_place, find_previous, named_session};
 use crate::request::{Item, ParsedRequest};
 use crate::stored_answer::find_stored;
@@ -61,7 +62,8 @@ pub fn begin(
         ProviderApi::ChatCompletions => openai::request::parse(body)?,
         ProviderApi::Messages => anthropic::request::parse(body)?,
         ProviderApi::Responses => {
-            let ask = openai::responses_request::parse(body)?;
+            let stored = StoredItems::new(agent);
+            let ask = openai::responses_request::parse(body, &stored)?;
             if let Some(conversation) = &ask.conversation {
                 named = named_session(agent, Some(conversation), headers)?;
                 is_stored = true;

@@ -96,7 +96,7 @@ pub fn find_place(
     });
     let Some((known, end)) = found else {
         let place = match &named {
-            Some(id) if is_stored && session_exists(agent.db, id)? => ApiPlace::AtLeaf,
+            Some(id) if is_stored => place_at_leaf(agent, id)?,
             _ => ApiPlace::Root,
         };
         return Ok(HistoryPlace {
@@ -112,6 +112,16 @@ pub fn find_place(
         known,
         path,
     })
+}
+
+/// The newest event of a session, whose messages go before the request's. The results of its calls may
+/// come next.
+fn place_at_leaf(agent: &Agent<'_>, session_id: &Id) -> Result<ApiPlace> {
+    if !session_exists(agent.db, session_id)? {
+        return Ok(ApiPlace::Root);
+    }
+    let leaf = get_tip(agent.db, session_id)?.leaf;
+    Ok(leaf.map_or(ApiPlace::Root, |leaf| ApiPlace::After(leaf.seq)))
 }
 
 /// Of the sessions whose agent said the newest known answer of the history, the one that

@@ -22,6 +22,9 @@ const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 /// The text that stands for a block in the provider's own form.
 const IN_OWN_FORM: &str = "(A block of this message is in a form that only its provider reads.)";
 
+/// The system prompt's text, and its blocks if it has more than text.
+type SystemPrompt = (Vec<String>, Vec<Box<RawValue>>);
+
 pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     let body: JsonObject = json::parse(body)?;
     let mut fields = RequestFields::of("body", body.as_str())?;
@@ -34,14 +37,15 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
         Some(tools) => parse_tools(tools, parse_tool)?,
         None => (Vec::new(), BTreeMap::new()),
     };
-    let (system, system_blocks) = match fields.take("system") {
+    let prompt = match fields.take("system") {
         Some(system) => parse_system(system)?,
         None => (Vec::new(), Vec::new()),
     };
     let messages = fields
         .take("messages")
         .ok_or_else(|| Error::invalid("messages", "`messages` is missing."))?;
-    let items = parse_messages(messages)?;
+    let (items, instructions) = parse_messages(messages)?;
+    let (system, system_blocks) = with_instructions(prompt, instructions)?;
     // The marks in messages move with each request. Ours take their place.
     fields.take("cache_control");
     let given = given_tools.values().map(|tool| tool.get());
@@ -74,8 +78,7 @@ fn parse_tool(
     Ok((definition, given.to_owned()))
 }
 
-/// The system prompt's text, and its blocks if it has more than text.
-fn parse_system(system: &RawValue) -> Result<(Vec<String>, Vec<Box<RawValue>>)> {
+fn parse_system(system: &RawValue) -> Result<SystemPrompt> {
     if system.get().starts_with('"') {
         let text = text_in("system", system)?;
         return Ok((
@@ -107,8 +110,30 @@ fn parse_system(system: &RawValue) -> Result<(Vec<String>, Vec<Box<RawValue>>)> 
     ))
 }
 
-fn parse_messages(messages: &RawValue) -> Result<Vec<Item>> {
+/// Adds to the system prompt the instructions that come between messages. The log has only what the
+/// user, the assistant and tools said.
+fn with_instructions(
+    (mut system, mut blocks): SystemPrompt,
+    instructions: Vec<String>,
+) -> Result<SystemPrompt> {
+    if !blocks.is_empty() {
+        for text in &instructions {
+            blocks.push(json::raw(json::text(&text_part(text)))?);
+        }
+    }
+    system.extend(instructions);
+    // One text, so that the blocks stand for exactly one.
+    let text = system.join("\n\n");
+    let system = Some(text).filter(|text| !text.is_empty());
+    Ok((system.into_iter().collect(), blocks))
+}
+
+/// The messages of the user and the assistant, and the instructions between them.
+fn parse_messages(messages: &RawValue) -> Result<(Vec<Item>, Vec<String>)> {
     let mut items = Vec::new();
+    let mut instructions = Vec::new();
+    // They hold until the user's next message.
+    let mut passing: Vec<String> = Vec::new();
     for (index, message) in values::<MAX_ITEMS>("messages", messages)?
         .into_iter()
         .enumerate()
@@ -120,16 +145,48 @@ fn parse_messages(messages: &RawValue) -> Result<Vec<Item>> {
             Error::invalid(&field, format!("`{field}` is missing."))
         })?;
         match parts.text("role").as_str() {
-            "user" => parse_user(&format!("{field}.content"), content, &mut items)?,
+            "user" => {
+                passing.clear();
+                parse_user(&format!("{field}.content"), content, &mut items)?;
+            }
             "assistant" => items.push(parse_assistant(&format!("{field}.content"), content)?),
+            "system" => {
+                let text = parse_instruction(&format!("{field}.content"), content)?;
+                match parts.text("clear_at").as_str() {
+                    _ if text.is_empty() => {}
+                    "next_user_message" => passing.push(text),
+                    _ => instructions.push(text),
+                }
+            }
             _ => {
                 let field = format!("{field}.role");
-                let message = format!("`{field}` must be `user` or `assistant`.");
+                let message = format!("`{field}` must be `user`, `assistant` or `system`.");
                 return Err(Error::invalid(&field, message));
             }
         }
     }
-    Ok(items)
+    instructions.append(&mut passing);
+    Ok((items, instructions))
+}
+
+/// The text of an instruction between messages. Its other blocks change tools.
+fn parse_instruction(field: &str, content: &RawValue) -> Result<String> {
+    if content.get().starts_with('"') {
+        return text_in(field, content);
+    }
+    let mut texts = Vec::new();
+    for (index, block) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
+        let field = format!("{field}[{index}]");
+        let Block { kind, fields, .. } = Block::read(&field, block)?;
+        if kind != "text" {
+            let message = format!(
+                "`{field}` is of the type `{kind}`, which is not supported between messages."
+            );
+            return Err(Error::invalid(&field, message));
+        }
+        texts.push(fields.text("text"));
+    }
+    Ok(texts.join("\n"))
 }
 
 /// The results of a user's message, then what the user says.

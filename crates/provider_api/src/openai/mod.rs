@@ -1,6 +1,7 @@
 //! OpenAI's Chat Completions and Responses.
 
 pub mod answer;
+pub mod referred_items;
 pub mod request;
 pub mod responses_answer;
 pub mod responses_request;

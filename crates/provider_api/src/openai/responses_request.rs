@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::referred_items::StoredItems;
 use super::request::{ANY_OBJECT, arguments_of, check_is_function};
 use crate::numbers::object;
 use crate::request::{
@@ -64,7 +65,8 @@ impl ResponsesAsk {
     }
 }
 
-pub fn parse(body: &[u8]) -> Result<ResponsesAsk> {
+/// `stored`: the items that the request may name by their ids.
+pub fn parse(body: &[u8], stored: &StoredItems<'_>) -> Result<ResponsesAsk> {
     let body: JsonObject = json::parse(body)?;
     let mut fields = RequestFields::of("body", body.as_str())?;
     let model = fields.take_model()?;
@@ -98,6 +100,8 @@ pub fn parse(body: &[u8]) -> Result<ResponsesAsk> {
     }
     fields.take("include");
     fields.take("stream_options");
+    // What Codex reports about itself.
+    fields.take("client_metadata");
     let instructions = fields.take("instructions");
     let instructions = instructions
         .map(|text| text_in("instructions", text))
@@ -156,7 +160,7 @@ pub fn parse(body: &[u8]) -> Result<ResponsesAsk> {
     let input = fields
         .take("input")
         .ok_or_else(|| Error::invalid("input", "`input` is missing."))?;
-    let items = parse_input(input, &mut system)?;
+    let items = parse_input(input, &mut system, stored)?;
     if let Some((name, _)) = fields.0.first() {
         return Err(Error::invalid(
             name,
@@ -256,7 +260,11 @@ fn parse_tool(
     Ok((definition, json::raw(json::text(&in_chat))?))
 }
 
-fn parse_input(input: &RawValue, system: &mut Vec<String>) -> Result<Vec<Item>> {
+fn parse_input(
+    input: &RawValue,
+    system: &mut Vec<String>,
+    stored: &StoredItems<'_>,
+) -> Result<Vec<Item>> {
     if input.get().starts_with('"') {
         let text = text_in("input", input)?;
         return Ok(vec![Item::User {
@@ -269,7 +277,14 @@ fn parse_input(input: &RawValue, system: &mut Vec<String>) -> Result<Vec<Item>> 
     let mut items: Vec<Item> = Vec::new();
     for (index, item) in values::<MAX_ITEMS>("input", input)?.into_iter().enumerate() {
         let field = format!("input[{index}]");
-        let item = RequestFields::of(&field, item.get())?;
+        let mut item = RequestFields::of(&field, item.get())?;
+        let referred = match item.text("type").as_str() {
+            "item_reference" => Some(stored.get(&field, &item.text("id"))?),
+            _ => None,
+        };
+        if let Some(referred) = &referred {
+            item = RequestFields::of(&field, referred.get())?;
+        }
         match item.text("type").as_str() {
             "" | "message" => parse_message(&field, &item, system, &mut items)?,
             "function_call" => {
