@@ -43,7 +43,12 @@ pub async fn begin_in_line(
         }
         check_limits(agent)?;
         if place.is_none() {
-            place = Some(agent.turns.stand_in_line(&session_id).ok_or_else(line_is_full)?);
+            place = Some(
+                agent
+                    .turns
+                    .stand_in_line(&session_id)
+                    .ok_or_else(line_is_full)?,
+            );
             if when_busy == WhenBusy::Replace {
                 running.cancel();
             }

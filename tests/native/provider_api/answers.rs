@@ -10,6 +10,8 @@ use crate::Alice;
 use crate::chat::turns::said;
 use base::testing::Said;
 use models::caller_fields::ProviderApi;
+use provider_api::calls::ApiFamily;
+use provider_api::refusal::render;
 
 fn events(events: &[Value]) -> Said {
     let lines = events.iter().map(|event| format!("data: {event}\n\n"));
@@ -456,6 +458,25 @@ fn images_and_what_only_the_provider_reads_go_through() {
         chat(json!([question, assistant("A pixel."), user("How big?")])),
     );
     assert_eq!(alice.last_sent()["messages"][0], question);
+}
+
+#[test]
+fn a_thread_begins_and_goes_on_with_the_whole_history() {
+    let alice = Alice::with_anthropic();
+    alice.outbound.answer(anthropic_said("Hello."));
+    let mut body = claude(json!([user("hi")]));
+    body["thread"] = json!({"type": "create"});
+    alice.message(&headers(&[]), body.clone());
+    assert_eq!(alice.last_sent().get("thread"), None);
+    body["thread"] = json!({"type": "continue", "previous_message_id": "msg_1"});
+    let asked = alice.begin_api(ProviderApi::Messages, &headers(&[]), &body);
+    let refused = render(ApiFamily::Anthropic, &asked.err().unwrap());
+    let told: Value = serde_json::from_str(&refused.body).unwrap();
+    assert_eq!(refused.status, 404);
+    assert_eq!(
+        told["error"]["details"],
+        json!({"error_code": "thread_not_found"})
+    );
 }
 
 #[test]

@@ -142,7 +142,10 @@ fn sixteen_requests_wait_and_one_more_is_refused() {
     alice.outbound.answer(said_whole("Zero."));
     alice.run_work(work);
     for (n, future) in waiting.into_iter().enumerate() {
-        let answer = alice.said_by(wait_for(future).unwrap(), said_whole(&format!("Answer {n}.")));
+        let answer = alice.said_by(
+            wait_for(future).unwrap(),
+            said_whole(&format!("Answer {n}.")),
+        );
         assert!(answer.contains(&format!("Answer {n}.")), "{answer}");
     }
 }

@@ -15,8 +15,8 @@ use base::error::Error;
 use base::outbound::CallFailure;
 use base::testing::{Said, wait_for};
 use chat::run::listener::EventSource as _;
-use models::caller_fields::ProviderApi;
 use chat::run::request_writer::turn_in_progress;
+use models::caller_fields::ProviderApi;
 use provider_api::begin::{Begun, BegunAnswer, begin};
 use provider_api::calls::ApiHeaders;
 

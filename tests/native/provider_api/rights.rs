@@ -22,7 +22,10 @@ fn scoped(session: Option<&str>, allow: Allow) -> Caller {
 /// What the model is sent of the memory: the prompt, and whether there are tools.
 fn memory_sent(alice: &Alice, header: Option<&str>) -> (bool, bool) {
     alice.outbound.answer(said_whole("Hello."));
-    let pairs: Vec<(&str, &str)> = header.map(|it| ("x-session-memory", it)).into_iter().collect();
+    let pairs: Vec<(&str, &str)> = header
+        .map(|it| ("x-session-memory", it))
+        .into_iter()
+        .collect();
     alice.complete(&headers(&pairs), chat(json!([user("hi")])));
     let asked = alice.last_sent();
     let has_prompt = asked.to_string().contains("Likes tea.");

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::openai::request::arguments_of;
+use crate::refusal::ERROR_CODE;
 use crate::request::{
     Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_given, count_marks,
     file_part, flag_in, id_in, keep_given, object_of, parse_definition, parse_tools, text_in,
     text_part, values,
 };
 use base::action::Action;
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::json::{self, JsonObject, RawValue};
 use models::ToolDefinition;
 use models::caller_fields::{ObjectField, fields_of};
@@ -31,8 +32,8 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     let model = fields.take_model()?;
     let is_streamed = flag_in("stream", fields.take("stream"))?;
     let choice = fields.find("tool_choice");
-    let is_choice_free = choice
-        .is_none_or(|choice| RequestFields(fields_of(choice.get())).text("type") == "auto");
+    let is_choice_free =
+        choice.is_none_or(|choice| RequestFields(fields_of(choice.get())).text("type") == "auto");
     let (tools, given_tools) = match fields.take("tools") {
         Some(tools) => parse_tools(tools, parse_tool)?,
         None => (Vec::new(), BTreeMap::new()),
@@ -46,6 +47,9 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
         .ok_or_else(|| Error::invalid("messages", "`messages` is missing."))?;
     let (items, instructions) = parse_messages(messages)?;
     let (system, system_blocks) = with_instructions(prompt, instructions)?;
+    if let Some(thread) = fields.take("thread") {
+        check_thread(thread)?;
+    }
     // The marks in messages move with each request. Ours take their place.
     fields.take("cache_control");
     let given = given_tools.values().map(|tool| tool.get());
@@ -67,6 +71,25 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
         temperature: number("temperature").and_then(|text| json::decode(text).ok()),
         fields: fields.into_object()?,
     })
+}
+
+/// A thread is a conversation whose earlier messages the provider has. Here the history finds them,
+/// so a thread begins like any request. Anthropic's clients send the whole history again when they
+/// hear that the thread is not there.
+fn check_thread(thread: &RawValue) -> Result<()> {
+    match RequestFields::of("thread", thread.get())?.text("type").as_str() {
+        "create" => Ok(()),
+        "continue" => Err(Error::new(
+            Code::MessageNotFound,
+            "Threads are not stored here. Send the whole history in `messages`.",
+        )
+        .with(ERROR_CODE, "thread_not_found")
+        .with_field("thread")),
+        _ => Err(Error::invalid(
+            "thread.type",
+            "`thread.type` must be `create` or `continue`.",
+        )),
+    }
 }
 
 fn parse_tool(
@@ -91,10 +114,16 @@ fn parse_system(system: &RawValue) -> Result<SystemPrompt> {
     }
     let blocks = values::<MAX_PARTS>("system", system)?;
     let read = blocks.iter().enumerate();
-    let read = read.map(|(index, block)| RequestFields::of(&format!("system[{index}]"), block.get()));
+    let read =
+        read.map(|(index, block)| RequestFields::of(&format!("system[{index}]"), block.get()));
     let read = read.collect::<Result<Vec<_>>>()?;
-    let texts: Vec<String> = read.iter().filter_map(|block| block.find_text("text")).collect();
-    let is_plain = read.iter().all(|block| !block.has_others(&["type", "text"]));
+    let texts: Vec<String> = read
+        .iter()
+        .filter_map(|block| block.find_text("text"))
+        .collect();
+    let is_plain = read
+        .iter()
+        .all(|block| !block.has_others(&["type", "text"]));
     let given = match is_plain {
         true => Vec::new(),
         false => blocks.into_iter().map(ToOwned::to_owned).collect(),
@@ -323,7 +352,10 @@ fn file_of(field: &str, block: &Block<'_>) -> Result<Option<(Value, bool)>> {
         false => {
             let title = fields.find_text("title");
             let is_whole = !fields.has_others(&["type", "source", "title", "cache_control"]);
-            (file_part("application/pdf", &url, title.as_deref()), is_whole)
+            (
+                file_part("application/pdf", &url, title.as_deref()),
+                is_whole,
+            )
         }
     }))
 }
@@ -343,7 +375,9 @@ fn parse_result(field: &str, block: &Block<'_>) -> Result<Item> {
         Some(content) if content.get().starts_with('"') => text_in(field, content)?,
         Some(content) => {
             let field = format!("{field}.content");
-            let blocks = values::<MAX_PARTS>(&field, content)?.into_iter().enumerate();
+            let blocks = values::<MAX_PARTS>(&field, content)?
+                .into_iter()
+                .enumerate();
             let mut texts = Vec::new();
             for (index, block) in blocks {
                 let block = Block::read(&format!("{field}[{index}]"), block)?;

@@ -237,9 +237,7 @@ impl<'a> Message<'a> {
 
     fn into_result(self) -> Result<Item> {
         let is_text = !matches!(self.content, Content::Parts(_));
-        let has_others = self
-            .fields
-            .has_others(&["role", "content", "tool_call_id"]);
+        let has_others = self.fields.has_others(&["role", "content", "tool_call_id"]);
         Ok(Item::Result {
             call_id: id_in(
                 &format!("{}.tool_call_id", self.field),
@@ -264,8 +262,8 @@ impl<'a> Content<'a> {
             return text_in(field, content).map(Self::Text);
         }
         let parts = values::<MAX_PARTS>(field, content)?.into_iter().enumerate();
-        let read = parts
-            .map(|(index, part)| RequestFields::of(&format!("{field}[{index}]"), part.get()));
+        let read =
+            parts.map(|(index, part)| RequestFields::of(&format!("{field}[{index}]"), part.get()));
         read.collect::<Result<_>>().map(Self::Parts)
     }
 
