@@ -6,6 +6,7 @@ mod busy;
 mod history;
 mod hostile;
 mod responses;
+mod responses_beside;
 mod rights;
 
 use serde_json::{Value, json};

@@ -77,7 +77,10 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
 /// so a thread begins like any request. Anthropic's clients send the whole history again when they
 /// hear that the thread is not there.
 fn check_thread(thread: &RawValue) -> Result<()> {
-    match RequestFields::of("thread", thread.get())?.text("type").as_str() {
+    match RequestFields::of("thread", thread.get())?
+        .text("type")
+        .as_str()
+    {
         "create" => Ok(()),
         "continue" => Err(Error::new(
             Code::MessageNotFound,

@@ -6,3 +6,4 @@ pub mod request;
 pub mod responses_answer;
 pub mod responses_request;
 pub mod responses_stored;
+mod said_beside;

@@ -26,7 +26,7 @@ const REFUSED: &[(&str, &str)] = &[
 pub const ANY_OBJECT: &str = r#"{"type":"object","properties":{}}"#;
 
 /// The text that stands for a message in the provider's own form.
-const IN_OWN_FORM: &str = "(A part of this message is in a form that only its provider reads.)";
+pub const IN_OWN_FORM: &str = "(A part of this message is in a form that only its provider reads.)";
 
 pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     let body: JsonObject = json::parse(body)?;

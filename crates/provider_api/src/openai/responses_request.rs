@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::referred_items::StoredItems;
-use super::request::{ANY_OBJECT, arguments_of, check_is_function};
-use crate::numbers::object;
+use super::request::{ANY_OBJECT, IN_OWN_FORM, arguments_of, check_is_function};
+use crate::numbers::{object, set};
 use crate::request::{
-    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, file_part, flag_in, id_in,
-    parse_definition, parse_tools, text_in, text_part, values,
+    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_given, file_part,
+    flag_in, id_in, keep_given, parse_definition, parse_tools, text_in, text_part, values,
 };
+use base::action::Role;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject, RawValue, json};
@@ -41,6 +42,9 @@ const SAME: &[(&str, &str)] = &[
     ("prompt_cache_key", "prompt_cache_key"),
     ("service_tier", "service_tier"),
 ];
+
+/// The most values of `include`: there are some ten.
+const MAX_INCLUDED: usize = 100;
 
 /// A request, and what it says beside the turn.
 #[derive(Debug)]
@@ -98,7 +102,10 @@ pub fn parse(body: &[u8], stored: &StoredItems<'_>) -> Result<ResponsesAsk> {
             "`background` is not supported. A turn continues when its client disconnects.",
         ));
     }
-    fields.take("include");
+    let wants_logprobs = match fields.take("include") {
+        Some(include) => parse_include(include)?,
+        None => false,
+    };
     fields.take("stream_options");
     // What Codex reports about itself.
     fields.take("client_metadata");
@@ -152,6 +159,13 @@ pub fn parse(body: &[u8], stored: &StoredItems<'_>) -> Result<ResponsesAsk> {
             said.insert((*in_chat).to_owned(), tree(value)?);
         }
     }
+    let top = fields.find("top_logprobs").filter(|top| top.get() != "0");
+    if wants_logprobs || top.is_some() {
+        said.insert("logprobs".to_owned(), Value::Bool(true));
+    }
+    if let Some(top) = top {
+        said.insert("top_logprobs".to_owned(), tree(top)?);
+    }
     for name in ECHOED {
         if let Some(value) = fields.take(name) {
             put(&mut echo, name, value);
@@ -198,6 +212,32 @@ pub fn parse(body: &[u8], stored: &StoredItems<'_>) -> Result<ResponsesAsk> {
     })
 }
 
+/// Fields of items that no answer here has: of calls of other tools, and of thoughts.
+const OF_OTHER_ITEMS: &[&str] = &[
+    "reasoning.encrypted_content",
+    "web_search_call.",
+    "file_search_call.",
+    "code_interpreter_call.",
+    "computer_call_output.",
+];
+
+/// Whether the answer is to have the probabilities of tokens.
+fn parse_include(include: &RawValue) -> Result<bool> {
+    let mut wants_logprobs = false;
+    let wanted = values::<MAX_INCLUDED>("include", include)?;
+    for (index, wanted) in wanted.into_iter().enumerate() {
+        let field = format!("include[{index}]");
+        let name = text_in(&field, wanted)?;
+        if name == "message.output_text.logprobs" {
+            wants_logprobs = true;
+        } else if !OF_OTHER_ITEMS.iter().any(|known| name.starts_with(known)) {
+            let message = format!("`{field}` is not supported: `{name}` can't be included here.");
+            return Err(Error::invalid(&field, message));
+        }
+    }
+    Ok(wants_logprobs)
+}
+
 fn tree(value: &RawValue) -> Result<Value> {
     json::decode_tree(value.get()).map_err(|error| Error::storage(error.to_string()))
 }
@@ -239,7 +279,29 @@ fn format_in_chat(format: &RequestFields<'_>) -> Result<Option<Value>> {
             ))
         }
         "json_object" => Ok(Some(json!({"type": "json_object"}))),
-        _ => Ok(None),
+        "" | "text" => Ok(None),
+        _ => Err(Error::invalid(
+            "text.format.type",
+            "`text.format.type` must be `text`, `json_object` or `json_schema`.",
+        )),
+    }
+}
+
+/// The fields of a tool that Chat Completions have, too.
+const TOOL_FIELDS: &[&str] = &["name", "description", "parameters", "strict"];
+
+/// Refuses a field that the model would not hear of.
+fn check_tool_fields(field: &str, tool: &RequestFields<'_>) -> Result<()> {
+    let is_said = |name: &str, value: &RawValue| {
+        name == "type" || TOOL_FIELDS.contains(&name) || matches!(value.get(), "null" | "false")
+    };
+    match tool.0.iter().find(|(name, value)| !is_said(name, value)) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let field = format!("{field}.{name}");
+            let message = format!("`{field}` is not supported: Chat Completions have no such field.");
+            Err(Error::invalid(&field, message))
+        }
     }
 }
 
@@ -250,8 +312,9 @@ fn parse_tool(
 ) -> Result<(ToolDefinition, Box<RawValue>)> {
     check_is_function(field, tool)?;
     let definition = parse_definition(field, tool, ("parameters", ANY_OBJECT))?;
+    check_tool_fields(field, tool)?;
     let mut function = serde_json::Map::new();
-    for name in ["name", "description", "parameters", "strict"] {
+    for name in TOOL_FIELDS {
         if let Some(value) = tool.find(name) {
             function.insert(name.to_owned(), tree(value)?);
         }
@@ -266,13 +329,8 @@ fn parse_input(
     stored: &StoredItems<'_>,
 ) -> Result<Vec<Item>> {
     if input.get().starts_with('"') {
-        let text = text_in("input", input)?;
-        return Ok(vec![Item::User {
-            parts: vec![text_part(&text)],
-            text,
-            others: Vec::new(),
-            given: None,
-        }]);
+        let said = SaidContent::of_text(text_in("input", input)?);
+        return Ok(vec![said.into_user()?]);
     }
     let mut items: Vec<Item> = Vec::new();
     for (index, item) in values::<MAX_ITEMS>("input", input)?.into_iter().enumerate() {
@@ -327,8 +385,15 @@ fn output_of(field: &str, item: &RequestFields<'_>) -> Result<String> {
             let field = format!("{field}.output");
             let parts = values::<MAX_PARTS>(&field, output)?.into_iter().enumerate();
             let texts = parts.map(|(index, part)| {
-                let part = RequestFields::of(&format!("{field}[{index}]"), part.get())?;
-                Ok(part.text("text"))
+                let field = format!("{field}[{index}]");
+                let part = RequestFields::of(&field, part.get())?;
+                match part.text("type").as_str() {
+                    "input_text" | "output_text" | "text" => Ok(part.text("text")),
+                    kind => Err(Error::invalid(
+                        &field,
+                        format!("`{field}` is of the type `{kind}`: a result can only be text here."),
+                    )),
+                }
             });
             Ok(texts.collect::<Result<Vec<String>>>()?.join("\n"))
         }
@@ -348,22 +413,13 @@ fn parse_message(
         Error::invalid(&field, format!("`{field}` is missing."))
     })?;
     let field_of_content = format!("{field}.content");
-    let (text, parts, others) = match content.get().starts_with('"') {
-        true => {
-            let text = text_in(&field_of_content, content)?;
-            let parts = vec![text_part(&text)];
-            (text, parts, Vec::new())
-        }
+    let said = match content.get().starts_with('"') {
+        true => SaidContent::of_text(text_in(&field_of_content, content)?),
         false => parse_content(&field_of_content, content)?,
     };
     match item.text("role").as_str() {
-        "system" | "developer" => system.push(text),
-        "user" => items.push(Item::User {
-            text,
-            parts,
-            others,
-            given: None,
-        }),
+        "system" | "developer" => system.push(said.text()),
+        "user" => items.push(said.into_user()?),
         "assistant" => match items.last_mut() {
             // Several texts of one answer.
             Some(Item::Assistant {
@@ -371,10 +427,10 @@ fn parse_message(
                 calls,
             }) if calls.is_empty() => {
                 so_far.push('\n');
-                so_far.push_str(&text);
+                so_far.push_str(&said.text());
             }
             _ => items.push(Item::Assistant {
-                text,
+                text: said.text(),
                 calls: Vec::new(),
             }),
         },
@@ -388,39 +444,125 @@ fn parse_message(
     Ok(())
 }
 
-type SaidContent = (String, Vec<Value>, Vec<String>);
+/// What a message says: its parts as the AI SDK writes them, and as Chat Completions write them if
+/// those don't say all.
+#[derive(Default)]
+struct SaidContent {
+    texts: Vec<String>,
+    parts: Vec<Value>,
+    others: Vec<String>,
+    in_chat: Vec<Value>,
+    is_unplain: bool,
+    /// A part that only its provider reads.
+    lost: Option<String>,
+}
 
-fn parse_content(field: &str, content: &RawValue) -> Result<SaidContent> {
-    let mut texts = Vec::new();
-    let mut parts = Vec::new();
-    let mut others = Vec::new();
-    for (index, part) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
-        let part = RequestFields::of(&format!("{field}[{index}]"), part.get())?;
-        match part.text("type").as_str() {
-            "input_text" | "output_text" | "text" => {
-                let text = part.text("text");
-                parts.push(text_part(&text));
-                texts.push(text);
+impl SaidContent {
+    fn of_text(text: String) -> Self {
+        Self {
+            parts: vec![text_part(&text)],
+            texts: vec![text],
+            ..Self::default()
+        }
+    }
+
+    fn text(&self) -> String {
+        self.texts.join("\n")
+    }
+
+    fn into_user(self) -> Result<Item> {
+        let text = self.text();
+        let given = match self.is_unplain {
+            true => {
+                let message = json!({"role": Role::User.name(), "content": Value::Array(self.in_chat)});
+                keep_given(&json::text(&message))
             }
-            "refusal" => texts.push(part.text("refusal")),
+            false => None,
+        };
+        check_given(self.lost, given.as_ref())?;
+        Ok(Item::User {
+            text,
+            parts: self.parts,
+            others: self.others,
+            given,
+        })
+    }
+
+    fn add(&mut self, field: String, part: &RequestFields<'_>) -> Result<()> {
+        let kind = part.text("type");
+        match kind.as_str() {
+            "input_text" | "output_text" | "text" => self.add_text(part.text("text")),
+            "refusal" => self.add_text(part.text("refusal")),
             "input_image" if part.find("image_url").is_some() => {
-                others.push(part.digest());
-                parts.push(file_part("image/*", &part.text("image_url"), None));
+                let url = part.text("image_url");
+                let mut image = json!({"url": url.as_str()});
+                if let Some(detail) = part.find_text("detail").filter(|it| it != "auto") {
+                    self.is_unplain = true;
+                    set(&mut image, "detail", detail.into());
+                }
+                let in_chat = json!({"type": "image_url", "image_url": image});
+                self.add_file(part, file_part("image/*", &url, None), in_chat);
             }
             "input_file" if part.text("file_data").starts_with("data:application/pdf") => {
-                others.push(part.digest());
-                let name = part.find_text("filename");
-                let data = part.text("file_data");
-                parts.push(file_part("application/pdf", &data, name.as_deref()));
+                let (name, data) = (part.find_text("filename"), part.text("file_data"));
+                let in_chat = in_chat_file(part)?;
+                let file = file_part("application/pdf", &data, name.as_deref());
+                self.add_file(part, file, in_chat);
             }
-            kind => {
-                let field = format!("{field}[{index}]");
+            "input_file" if part.find("file_url").is_none() => {
+                let in_chat = in_chat_file(part)?;
+                self.add_lost(field, part, in_chat);
+            }
+            "input_audio" => {
+                let audio = part.find("input_audio").map(tree).transpose()?;
+                self.add_lost(field, part, json!({"type": kind, "input_audio": audio}));
+            }
+            _ => {
                 return Err(Error::invalid(
                     &field,
                     format!("`{field}` is of the type `{kind}`, which can't be said here."),
                 ));
             }
         }
+        Ok(())
     }
-    Ok((texts.join("\n"), parts, others))
+
+    fn add_text(&mut self, text: String) {
+        self.parts.push(text_part(&text));
+        self.in_chat.push(json!({"type": "text", "text": text.as_str()}));
+        self.texts.push(text);
+    }
+
+    fn add_file(&mut self, part: &RequestFields<'_>, file: Value, in_chat: Value) {
+        self.others.push(part.digest());
+        self.parts.push(file);
+        self.in_chat.push(in_chat);
+    }
+
+    fn add_lost(&mut self, field: String, part: &RequestFields<'_>, in_chat: Value) {
+        self.add_file(part, text_part(IN_OWN_FORM), in_chat);
+        self.is_unplain = true;
+        self.lost = Some(field);
+    }
+}
+
+/// A file as Chat Completions write it.
+fn in_chat_file(part: &RequestFields<'_>) -> Result<Value> {
+    let mut file = serde_json::Map::new();
+    for name in ["filename", "file_data", "file_id"] {
+        if let Some(value) = part.find(name) {
+            file.insert(name.to_owned(), tree(value)?);
+        }
+    }
+    Ok(json!({"type": "file", "file": Value::Object(file)}))
+}
+
+fn parse_content(field: &str, content: &RawValue) -> Result<SaidContent> {
+    let mut said = SaidContent::default();
+    for (index, part) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
+        let field = format!("{field}[{index}]");
+        let part = RequestFields::of(&field, part.get())?;
+        said.add(field, &part)?;
+    }
+    Ok(said)
 }
