@@ -65,7 +65,10 @@ pub fn begin(
             let stored = StoredItems::new(agent);
             let ask = openai::responses_request::parse(body, &stored)?;
             if let Some(conversation) = &ask.conversation {
-                named = named_session(agent, Some(conversation), headers)?;
+                // The address and the header go before it.
+                if address.is_none() && headers.session_id.is_none() {
+                    named = named_session(agent, Some(conversation), headers)?;
+                }
                 is_stored = true;
             }
             let (parsed, ask) = ask.split();

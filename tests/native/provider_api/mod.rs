@@ -2,6 +2,7 @@
 //! model behind the real adapters.
 
 mod answers;
+mod as_a_turn;
 mod busy;
 mod history;
 mod hostile;

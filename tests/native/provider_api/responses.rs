@@ -163,6 +163,21 @@ fn a_conversation_is_a_session() {
 }
 
 #[test]
+fn a_header_goes_before_a_conversation() {
+    let alice = Alice::with_model();
+    let mut body = ask(json!("one"));
+    body["conversation"] = json!("trip");
+    for text in ["One.", "Two."] {
+        alice.outbound.answer(said_whole(text));
+        let (session, _) = alice.respond_as(&in_session("s"), &body).unwrap();
+        assert_eq!(session, "s");
+        body["input"] = json!("two");
+    }
+    assert_eq!(alice.shown_in("s").len(), 4);
+    assert_eq!(alice.last_sent()["messages"].as_array().unwrap().len(), 3);
+}
+
+#[test]
 fn calls_of_the_clients_tools_are_items_and_ours_are_not_shown() {
     let alice = Alice::with_model();
     remember(&alice);

@@ -45,11 +45,16 @@ fn a_refusal_is_one_whole_and_streamed() {
 
     let pieces = ["I ", "won't."].map(|text| chunk(json!({"refusal": text}), Value::Null));
     let [first, second] = pieces;
-    alice.outbound.answer(Ok(stream(&[first, second, end(usage())])));
+    alice
+        .outbound
+        .answer(Ok(stream(&[first, second, end(usage())])));
     let mut body = ask(json!("ho"));
     body["stream"] = json!(true);
     let heard = alice.stream_api(API, &in_session("s"), &body);
-    let kinds: Vec<&str> = heard.iter().filter_map(|event| event["type"].as_str()).collect();
+    let kinds: Vec<&str> = heard
+        .iter()
+        .filter_map(|event| event["type"].as_str())
+        .collect();
     assert_eq!(
         &kinds[2..],
         [
@@ -67,27 +72,37 @@ fn a_refusal_is_one_whole_and_streamed() {
     assert_eq!(heard[6]["refusal"], "I won't.");
     let whole = &heard[9]["response"];
     assert_eq!(whole["output"][0]["content"], json!([part]));
-    assert_eq!(whole["usage"]["output_tokens_details"]["reasoning_tokens"], 7);
+    assert_eq!(
+        whole["usage"]["output_tokens_details"]["reasoning_tokens"],
+        7
+    );
     assert_eq!(whole["service_tier"], "flex");
 }
 
 #[test]
 fn probabilities_and_annotations_come_with_their_text() {
     let alice = Alice::with_model();
-    let token = |text: &str| json!({"token": text, "logprob": -0.5, "bytes": null, "top_logprobs": []});
+    let token =
+        |text: &str| json!({"token": text, "logprob": -0.5, "bytes": null, "top_logprobs": []});
     let place = json!({"url": "https://e.com", "title": "E", "start_index": 0, "end_index": 2});
     let mut flat = place.clone();
     flat["type"] = json!("url_citation");
     let cited = json!({"annotations": [{"type": "url_citation", "url_citation": place}]});
     alice.outbound.answer(Ok(stream(&[
-        chunk(json!({"content": "Hel"}), json!({"content": [token("Hel")]})),
+        chunk(
+            json!({"content": "Hel"}),
+            json!({"content": [token("Hel")]}),
+        ),
         chunk(json!({"content": "lo"}), json!({"content": [token("lo")]})),
         chunk(cited, Value::Null),
         end(usage()),
     ])));
     let mut body = ask(json!("hi"));
     body["stream"] = json!(true);
-    body["include"] = json!(["message.output_text.logprobs", "reasoning.encrypted_content"]);
+    body["include"] = json!([
+        "message.output_text.logprobs",
+        "reasoning.encrypted_content"
+    ]);
     body["top_logprobs"] = json!(2);
     let heard = alice.stream_api(API, &headers(&[]), &body);
     let sent = alice.last_sent();
@@ -142,10 +157,22 @@ fn what_chat_completions_cannot_say_is_refused_by_its_name() {
     let of_address = json!([{"type": "input_file", "file_url": "https://e.com/a.pdf"}]);
     let tool = json!({"type": "function", "name": "look", "parameters": {}, "output_schema": {}});
     for (name, value, field) in [
-        ("include", json!(["message.input_image.image_url"]), "include[0]"),
-        ("text", json!({"format": {"type": "grammar"}}), "text.format.type"),
+        (
+            "include",
+            json!(["message.input_image.image_url"]),
+            "include[0]",
+        ),
+        (
+            "text",
+            json!({"format": {"type": "grammar"}}),
+            "text.format.type",
+        ),
         ("input", result(image), "input[2].output[0]"),
-        ("input", json!([{"role": "user", "content": of_address}]), "input[0].content[0]"),
+        (
+            "input",
+            json!([{"role": "user", "content": of_address}]),
+            "input[0].content[0]",
+        ),
         ("tools", json!([tool]), "tools[0].output_schema"),
     ] {
         let mut body = ask(json!("hi"));

@@ -269,7 +269,8 @@ impl ResponsesAnswer {
 
     fn take_text(&mut self, text: &str) {
         let is_refusal = self.beside.is_refusal(text);
-        let goes_on = matches!(&self.open, Some(OpenItem::Text(open)) if open.is_refusal == is_refusal);
+        let goes_on =
+            matches!(&self.open, Some(OpenItem::Text(open)) if open.is_refusal == is_refusal);
         if !goes_on {
             self.open(OpenItem::Text(OpenText {
                 text: String::new(),
@@ -320,7 +321,8 @@ impl ResponsesAnswer {
                 self.close_text(&id, at);
             }
             Some(OpenItem::Call { arguments, .. }) => {
-                let whole = json!({"item_id": id, "output_index": at, "arguments": arguments.as_str()});
+                let whole =
+                    json!({"item_id": id, "output_index": at, "arguments": arguments.as_str()});
                 self.push("response.function_call_arguments.done", whole);
             }
         }

@@ -299,7 +299,8 @@ fn check_tool_fields(field: &str, tool: &RequestFields<'_>) -> Result<()> {
         None => Ok(()),
         Some((name, _)) => {
             let field = format!("{field}.{name}");
-            let message = format!("`{field}` is not supported: Chat Completions have no such field.");
+            let message =
+                format!("`{field}` is not supported: Chat Completions have no such field.");
             Err(Error::invalid(&field, message))
         }
     }
@@ -316,7 +317,7 @@ fn parse_tool(
     let mut function = serde_json::Map::new();
     for name in TOOL_FIELDS {
         if let Some(value) = tool.find(name) {
-            function.insert(name.to_owned(), tree(value)?);
+            function.insert((*name).to_owned(), tree(value)?);
         }
     }
     let in_chat = json!({"type": "function", "function": Value::Object(function)});
@@ -391,7 +392,9 @@ fn output_of(field: &str, item: &RequestFields<'_>) -> Result<String> {
                     "input_text" | "output_text" | "text" => Ok(part.text("text")),
                     kind => Err(Error::invalid(
                         &field,
-                        format!("`{field}` is of the type `{kind}`: a result can only be text here."),
+                        format!(
+                            "`{field}` is of the type `{kind}`: a result can only be text here."
+                        ),
                     )),
                 }
             });
@@ -474,7 +477,8 @@ impl SaidContent {
         let text = self.text();
         let given = match self.is_unplain {
             true => {
-                let message = json!({"role": Role::User.name(), "content": Value::Array(self.in_chat)});
+                let message =
+                    json!({"role": Role::User.name(), "content": Value::Array(self.in_chat)});
                 keep_given(&json::text(&message))
             }
             false => None,
@@ -529,7 +533,8 @@ impl SaidContent {
 
     fn add_text(&mut self, text: String) {
         self.parts.push(text_part(&text));
-        self.in_chat.push(json!({"type": "text", "text": text.as_str()}));
+        self.in_chat
+            .push(json!({"type": "text", "text": text.as_str()}));
         self.texts.push(text);
     }
 

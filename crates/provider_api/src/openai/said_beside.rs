@@ -24,9 +24,11 @@ impl SaidBeside {
         let Ok(mut value) = json::decode_tree(json) else {
             return;
         };
-        let reasoning = value
-            .get("usage")
-            .and_then(|usage| usage.get("completion_tokens_details")?.get("reasoning_tokens"));
+        let reasoning = value.get("usage").and_then(|usage| {
+            usage
+                .get("completion_tokens_details")?
+                .get("reasoning_tokens")
+        });
         let reasoning = reasoning.and_then(Value::as_i64).unwrap_or_default();
         self.reasoning_tokens = self.reasoning_tokens.saturating_add(reasoning.max(0));
         if let Some(tier @ Value::String(_)) = value.get_mut("service_tier") {
@@ -71,7 +73,9 @@ impl SaidBeside {
 fn flat_annotation(annotation: Value) -> Value {
     let mut annotation: Map<String, Value> = object(annotation);
     let kind = annotation.get("type").and_then(Value::as_str);
-    let inner = kind.map(str::to_owned).and_then(|kind| annotation.remove(&kind));
+    let inner = kind
+        .map(str::to_owned)
+        .and_then(|kind| annotation.remove(&kind));
     annotation.extend(inner.map(object).unwrap_or_default());
     Value::Object(annotation)
 }
