@@ -3,12 +3,14 @@
 // gets the same events and the same fields.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
 import OldAnthropic from "anthropic-a-year-old";
 import OpenAI from "openai";
 import OldOpenAI from "openai-a-year-old";
-import { documents } from "../workerd/documents.mjs";
+import { documents, tableUnder } from "../workerd/documents.mjs";
 import { all, plain, startCompared, WEATHER } from "./compared.mjs";
 
 const { provider, run, tokenOf, baseOf, compare } = await startCompared();
@@ -243,6 +245,39 @@ for (const [version, Client] of Object.entries(openais)) {
   });
 }
 
+test("a_request_as_codex_writes_it_is_answered_in_one_session", async () => {
+  const agent = "codex";
+  const client = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: await tokenOf(agent), maxRetries: 0 });
+  const said = (role, ...texts) => ({
+    type: "message",
+    id: `msg_${role}`,
+    role,
+    content: texts.map((text) => ({ type: "input_text", text })),
+  });
+  const asked = {
+    model: "gpt-test",
+    input: [
+      said("developer", "You are a coding agent.", "Be kind."),
+      said("user", "The folder is /work."),
+      said("user", "weather"),
+    ],
+    tools: [{ type: "function", ...WEATHER.function, strict: false }],
+    tool_choice: "auto",
+    parallel_tool_calls: true,
+    reasoning: { summary: "auto" },
+    store: false,
+    include: ["reasoning.encrypted_content"],
+    prompt_cache_key: "thread",
+    client_metadata: { "x-codex-window-id": "thread:0", thread_id: "thread" },
+  };
+  const first = await client.responses.create(asked);
+  const [call] = first.output;
+  const result = { type: "function_call_output", id: "fco_a", call_id: call.call_id, output: "sunny" };
+  const second = await client.responses.create({ ...asked, input: [...asked.input, call, result] });
+  assert.equal(second.output_text, "It is sunny.");
+  assert.equal((await run(agent, "listSessions", {})).sessions.length, 1);
+});
+
 test("a_client_that_knows_nothing_of_sessions_keeps_its_conversation_and_the_memory", async () => {
   const agent = "remembers";
   await run(agent, "defineBlock", { label: "memory", kind: "writable", description: "Facts" });
@@ -301,7 +336,7 @@ test("a_client_that_goes_away_and_repeats_its_request_joins_the_turn", async () 
 });
 
 test("the_programs_of_the_documents_run", async () => {
-  const allow = { models: ["anthropic:claude-sonnet-4-5"], systemInstructions: true, clientTools: true };
+  const allow = { models: ["anthropic:claude-opus-5-5"], systemInstructions: true, clientTools: true };
   const token = await tokenOf("printed", { allow });
   const blocks = documents.flatMap(({ blocks }) => blocks).filter(({ language }) => language === "ts anthropic");
   assert.equal(blocks.length, 2);
@@ -309,9 +344,19 @@ test("the_programs_of_the_documents_run", async () => {
   for (const { text } of blocks) {
     const program = `${text.replace(/^import .*$/m, "")}\nreturn client;`;
     const client = await new AsyncFunction("Anthropic", "BASE", "TOKEN", program)(Anthropic, baseOf("printed"), token);
-    const said = await client.messages.create(claudeOf("hi", { model: "claude-sonnet-4-5" }));
+    const said = await client.messages.create(claudeOf("hi", { model: "claude-opus-5-5" }));
     assert.equal(said.content[0].text, "Hello, dear friend.");
   }
+});
+
+test("the_clients_of_the_documents_are_those_that_are_tested", async () => {
+  const pinned = {};
+  for (const folder of [".", "coding_agents"]) {
+    const { devDependencies } = JSON.parse(await readFile(join(import.meta.dirname, folder, "package.json"), "utf8"));
+    for (const [name, version] of Object.entries(devDependencies)) pinned[name] = version.replace(/^npm:.*@/, "");
+  }
+  const printed = tableUnder("docs/base-url.md", "Clients").map(([name, version]) => [name.split("`")[1], version]);
+  assert.deepEqual(printed, Object.entries(Object.fromEntries(printed.map(([name]) => [name, pinned[name]]))));
 });
 
 test("pages_of_other_origins_may_use_the_clients", async () => {

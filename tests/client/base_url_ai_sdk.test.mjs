@@ -13,7 +13,7 @@ import { alike, all, startCompared } from "./compared.mjs";
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
-const { compare, tokenOf, urlsOf } = await startCompared();
+const { compare, remember, urlsOf } = await startCompared();
 
 /** How each model is made. */
 const MODELS = {
@@ -39,7 +39,18 @@ const weather = () => {
   return { cities, tools: { get_weather } };
 };
 
-const kept = ({ text, reasoningText, finishReason, usage, totalUsage, toolCalls, toolResults, warnings, response, steps }) => ({
+const kept = ({
+  text,
+  reasoningText,
+  finishReason,
+  usage,
+  totalUsage,
+  toolCalls,
+  toolResults,
+  warnings,
+  response,
+  steps,
+}) => ({
   text,
   reasoningText,
   finishReason,
@@ -103,7 +114,7 @@ for (const [name, make] of Object.entries(MODELS)) {
   });
 
   test(`ai_sdk_${name}_a_conversation_goes_on`, async () => {
-    const asked = { role: "user", content: "hi" };
+    const asked = { role: "user", content: "think" };
     const said = await compare(make, async (model) => {
       const first = await generateText({ ...settings, model, messages: [asked] });
       const messages = [asked, ...first.response.messages, { role: "user", content: "both" }];
@@ -114,6 +125,12 @@ for (const [name, make] of Object.entries(MODELS)) {
       return alike([cities, kept(first), kept(second), kept(third)]);
     });
     assert.equal(said[3].text, "Hello, dear friend.");
+  });
+
+  test(`ai_sdk_${name}_gets_the_memory_and_sees_none_of_its_tools`, async () => {
+    const { tools } = weather();
+    await remember(make, async (model, prompt) => kept(await generateText({ ...settings, model, prompt, tools })));
+    await remember(make, (model, prompt) => all(streamText({ ...settings, model, prompt, tools }).fullStream));
   });
 
   test(`ai_sdk_${name}_refusals_have_their_class`, async () => {

@@ -105,9 +105,7 @@ function textEvents(item, part) {
   const at = { ...item, content_index: 0 };
   return [
     { type: "response.content_part.added", ...at, part: { ...part, text: "" } },
-    ...part.text
-      .match(/\S+\s*/g)
-      .map((delta) => ({ type: "response.output_text.delta", ...at, delta, logprobs: [] })),
+    ...part.text.match(/\S+\s*/g).map((delta) => ({ type: "response.output_text.delta", ...at, delta, logprobs: [] })),
     { type: "response.output_text.done", ...at, text: part.text, logprobs: [] },
     { type: "response.content_part.done", ...at, part },
   ];
