@@ -11,11 +11,13 @@
 // The last message decides the answer: "weather" calls the tool `get_weather`, "both" calls it twice after
 // a text, a result is repeated, "remember …" calls `set_context` if there is such a tool, "use … {…}" calls
 // the named tool with these arguments, "think" adds a thought, "refuse" is refused, "wait" stops in the
-// middle until `provider.open()`. A forced tool is called. Anything else is greeted.
+// middle until `provider.open()`. A forced tool is called. Anything else is greeted. What a provider
+// refuses of everybody is in provider_rules.mjs.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { responses } from "./provider_responses.mjs";
+import { problemOfCompletion, problemOfMessage } from "./provider_rules.mjs";
 
 export async function startProvider() {
   const provider = new Provider();
@@ -57,6 +59,8 @@ class Provider {
     this.requests.push({ path, headers: request.headers, body });
     const api = Object.entries(APIS).find(([end]) => path.endsWith(end))?.[1];
     if (api === undefined) return json(response, 404, { error: { message: "There is nothing here." } });
+    const problem = api.problemOf(body);
+    if (problem !== undefined) return json(response, 400, { ...api.refusal, problem });
     const said = decide(api.read(body));
     said.name = `${api.countSaid(body)}`;
     for (const call of said.calls ?? []) call.id = `${call.id}${said.name}`;
@@ -104,6 +108,7 @@ const finishOf = (calls) => (calls.length > 0 ? "tool_calls" : "stop");
 
 const openai = {
   refusal: { error: { message: "No.", type: "invalid_request_error", param: "messages", code: "refused" } },
+  problemOf: problemOfCompletion,
   read({ messages, tools = [], tool_choice, response_format }) {
     const last = messages.at(-1);
     const text = typeof last.content === "string" ? last.content : last.content.map(({ text }) => text ?? "").join("");
@@ -170,6 +175,7 @@ const openai = {
 
 const anthropic = {
   refusal: { type: "error", error: { type: "invalid_request_error", message: "No." } },
+  problemOf: problemOfMessage,
   read({ messages, tools = [], tool_choice, output_config, output_format }) {
     const { content } = messages.findLast(({ role }) => role !== "system");
     const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
