@@ -304,6 +304,27 @@ test("a_client_that_knows_nothing_of_sessions_keeps_its_conversation_and_the_mem
   assert.equal(provider.requests.at(-1).body.tools, undefined);
 });
 
+test("clients_take_the_base_url_and_the_token_from_the_environment", async () => {
+  const agent = "environment";
+  const [base, token] = [baseOf(agent), await tokenOf(agent)];
+  const given = {
+    OPENAI_BASE_URL: `${base}/openai/v1`,
+    OPENAI_API_KEY: token,
+    ANTHROPIC_BASE_URL: `${base}/anthropic`,
+    ANTHROPIC_AUTH_TOKEN: token,
+  };
+  Object.assign(process.env, given);
+  try {
+    const completion = await new OpenAI().chat.completions.create(chatOf("hi"));
+    assert.equal(completion.choices[0].message.content, "Hello, dear friend.");
+    const message = await new Anthropic().messages.create(claudeOf("hi"));
+    assert.equal(message.content[0].text, "Hello, dear friend.");
+  } finally {
+    for (const name of Object.keys(given)) delete process.env[name];
+  }
+  assert.equal((await run(agent, "listSessions", {})).sessions.length, 2);
+});
+
 test("a_session_is_named_by_the_address_or_a_header_and_may_add_what_it_knows", async () => {
   const agent = "named";
   const apiKey = await tokenOf(agent);

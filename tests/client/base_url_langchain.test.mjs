@@ -114,3 +114,26 @@ for (const [name, make] of Object.entries(MODELS)) {
     await assert.rejects(make(urlsOf("locked"), token).invoke(asked("hi")), { status: 403 });
   });
 }
+
+test("langchain_anthropic_thoughts_before_calls_are_sent_again", async () => {
+  const make = ({ anthropic: anthropicApiUrl }, apiKey) => {
+    const thinking = { type: "enabled", budget_tokens: 1024 };
+    return new ChatAnthropic({
+      model: "claude-test",
+      apiKey,
+      anthropicApiUrl,
+      maxTokens: 2000,
+      maxRetries: 0,
+      thinking,
+    });
+  };
+  const said = await compare(make, async (model) => {
+    const { cities, look } = weather();
+    const agent = createReactAgent({ llm: model, tools: [look] });
+    const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "aGVsbG8=" } };
+    const content = [{ type: "text", text: "ponder" }, image];
+    const { messages } = await agent.invoke({ messages: [new HumanMessage({ content })] });
+    return { cities, messages: alike(messages), text: textOf(messages.at(-1)) };
+  });
+  assert.equal(said.text, "It is sunny.");
+});

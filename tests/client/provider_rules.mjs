@@ -34,14 +34,19 @@ export function problemOfMessage(body) {
   const system = typeof body.system === "string" ? [{ type: "text", text: body.system }] : (body.system ?? []);
   const empty = [system, ...said.map(blocksOf)].flat().some(({ type, text }) => type === "text" && text.trim() === "");
   if (empty) return "A text is empty.";
+  const thinks = body.thinking !== undefined && body.thinking.type !== "disabled";
   let open = new Set();
   for (const message of said) {
     const blocks = blocksOf(message);
+    const isCall = ({ type }) => type === "tool_use";
+    // A call goes on only with the thought that it began with.
+    if (thinks && message === said.at(-2) && blocks.some(isCall) && blocks[0].type !== "thinking")
+      return "The thoughts before a call are missing.";
     for (const { type, tool_use_id } of blocks) {
       if (type === "tool_result" && !open.delete(tool_use_id)) return `The result ${tool_use_id} follows no call.`;
       if (type !== "tool_result" && open.size > 0) return `The calls ${[...open]} have no results.`;
     }
-    open = new Set(blocks.filter(({ type }) => type === "tool_use").map(({ id }) => id));
+    open = new Set(blocks.filter(isCall).map(({ id }) => id));
   }
   return open.size > 0 ? `The calls ${[...open]} have no results.` : undefined;
 }

@@ -9,7 +9,7 @@
 //   provider.requests     // { path, headers, body } of each request
 //
 // The last message decides the answer: "weather" calls the tool `get_weather`, "both" calls it twice after
-// a text, a result is repeated, "remember …" calls `set_context` if there is such a tool, "use … {…}" calls
+// a text, "ponder" once after a thought and a text, a result is repeated, "remember …" calls `set_context` if there is such a tool, "use … {…}" calls
 // the named tool with these arguments, "think" adds a thought, "refuse" is refused, "wait" stops in the
 // middle until `provider.open()`. A forced tool is called. Anything else is greeted. What a provider
 // refuses of everybody is in provider_rules.mjs.
@@ -82,6 +82,8 @@ function decide({ text, result, tools, forced, wantsJson }) {
   const call = (name, input, id = "a") => ({ id, name, input });
   if (forced !== undefined) return { text: "", calls: [call(forced, { answer: 42 })] };
   if (text.startsWith("weather")) return { text: "", calls: [call("get_weather", { city: "Rome" })] };
+  if (text.startsWith("ponder"))
+    return { thought: "I don't know.", text: "I look.", calls: [call("get_weather", { city: "Rome" })] };
   if (text.startsWith("both")) {
     const calls = [call("get_weather", { city: "Rome" }), call("get_weather", { city: "Oslo" }, "b")];
     return { text: "I look at both.", calls };
