@@ -340,6 +340,30 @@ test("a_session_is_named_by_the_address_or_a_header_and_may_add_what_it_knows", 
   await assert.rejects(other.chat.completions.create(chatOf("two")), OpenAI.PermissionDeniedError);
 });
 
+test("a_conversation_in_which_the_same_words_come_again_stays_one_conversation", async () => {
+  const ask = {
+    stored: (client, content) =>
+      client.chat.completions.create({ model: "gpt-test", messages: [{ role: "user", content }] }),
+    conversation: (client, input) => client.responses.create({ model: "gpt-test", input, conversation: "trip" }),
+  };
+  for (const [how, send] of Object.entries(ask)) {
+    const agent = `again-${how}`;
+    const defaultHeaders = how === "stored" ? { "x-session-id": "trip", "x-session-history": "stored" } : {};
+    const baseURL = `${baseOf(agent)}/openai/v1`;
+    const client = new OpenAI({ baseURL, apiKey: await tokenOf(agent), defaultHeaders, maxRetries: 0 });
+    for (const text of ["yes", "two", "yes", "yes"]) await send(client, text);
+    const sent = () => provider.requests.at(-1).body.messages.filter(({ role }) => role === "user");
+    assert.deepEqual(
+      sent().map(({ content }) => content),
+      ["yes", "two", "yes", "yes"],
+      how,
+    );
+    // A question that got no answer is not stored again.
+    for (const _ of [1, 2]) await assert.rejects(send(client, "refuse"), OpenAI.BadRequestError);
+    assert.equal(sent().length, 5, how);
+  }
+});
+
 test("a_client_that_goes_away_and_repeats_its_request_joins_the_turn", async () => {
   const agent = "leaves";
   const client = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: await tokenOf(agent) });
