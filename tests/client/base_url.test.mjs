@@ -395,13 +395,15 @@ test("the_programs_of_the_documents_run", async () => {
 });
 
 test("the_clients_of_the_documents_are_those_that_are_tested", async () => {
-  const pinned = {};
+  const pinned = [];
   for (const folder of [".", "coding_agents"]) {
     const { devDependencies } = JSON.parse(await readFile(join(import.meta.dirname, folder, "package.json"), "utf8"));
-    for (const [name, version] of Object.entries(devDependencies)) pinned[name] = version.replace(/^npm:.*@/, "");
+    for (const [name, version] of Object.entries(devDependencies))
+      pinned.push(version.startsWith("npm:") ? version.slice("npm:".length) : `${name}@${version}`);
   }
-  const printed = tableUnder("docs/base-url.md", "Clients").map(([name, version]) => [name.split("`")[1], version]);
-  assert.deepEqual(printed, Object.entries(Object.fromEntries(printed.map(([name]) => [name, pinned[name]]))));
+  const printed = tableUnder("docs/base-url.md", "Clients").map(([name, version]) => `${name.split("`")[1]}@${version}`);
+  assert.ok(printed.length >= 12);
+  for (const client of printed) assert.ok(pinned.includes(client), client);
 });
 
 test("pages_of_other_origins_may_use_the_clients", async () => {
