@@ -401,7 +401,9 @@ test("the_clients_of_the_documents_are_those_that_are_tested", async () => {
     for (const [name, version] of Object.entries(devDependencies))
       pinned.push(version.startsWith("npm:") ? version.slice("npm:".length) : `${name}@${version}`);
   }
-  const printed = tableUnder("docs/base-url.md", "Clients").map(([name, version]) => `${name.split("`")[1]}@${version}`);
+  const printed = tableUnder("docs/base-url.md", "Clients").map(
+    ([name, version]) => `${name.split("`")[1]}@${version}`,
+  );
   assert.ok(printed.length >= 12);
   for (const client of printed) assert.ok(pinned.includes(client), client);
 });
