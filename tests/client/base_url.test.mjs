@@ -11,7 +11,7 @@ import OldAnthropic from "anthropic-a-year-old";
 import OpenAI from "openai";
 import OldOpenAI from "openai-a-year-old";
 import { documents, tableUnder } from "../workerd/documents.mjs";
-import { all, plain, startCompared, WEATHER } from "./compared.mjs";
+import { alike, all, plain, startCompared, WEATHER } from "./compared.mjs";
 
 const { provider, run, tokenOf, baseOf, compare } = await startCompared();
 
@@ -199,6 +199,32 @@ for (const [version, Client] of Object.entries(anthropics)) {
 }
 
 for (const [version, Client] of Object.entries(openais)) {
+  test(`openai_${version}_responses_are_the_providers`, async () => {
+    const tools = [{ type: "function", ...WEATHER.function }];
+    const format = { type: "json_schema", ...SCHEMA.json_schema };
+    const requests = [
+      { input: "hi", instructions: "Be kind.", max_output_tokens: 50, temperature: 0.5, metadata: { a: "b" } },
+      { input: "both", tools, tool_choice: "auto", parallel_tool_calls: true, store: false, user: "u" },
+      { input: "how much?", text: { format }, reasoning: { effort: "low" }, safety_identifier: "s" },
+    ];
+    for (const request of requests) {
+      const asked = { model: "gpt-test", ...request };
+      const said = await compare(openai(Client), async (client) => {
+        const whole = await client.responses.create(asked);
+        const next = { ...asked, input: "And now?", previous_response_id: whole.id };
+        const streamed = await all(await client.responses.create({ ...asked, stream: true }));
+        const after = asked.store === false || asked.tools ? [] : await all(client.responses.stream(next));
+        return [whole, streamed, after].map(alike);
+      });
+      assert.equal(said[0].status, "completed");
+    }
+    const refused = await compare(openai(Client), async (client) => {
+      const error = await client.responses.create({ model: "gpt-test", input: "refuse" }).catch((error) => error);
+      return [error instanceof Client.BadRequestError, error.type];
+    });
+    assert.deepEqual(refused, [true, "invalid_request_error"]);
+  });
+
   test(`openai_${version}_responses_are_told_item_by_item_and_go_on`, async () => {
     const agent = `responses-${version.replaceAll(" ", "-")}`;
     const client = new Client({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: await tokenOf(agent), maxRetries: 0 });

@@ -9,10 +9,10 @@
 //   provider.requests     // { path, headers, body } of each request
 //
 // The last message decides the answer: "weather" calls the tool `get_weather`, "both" calls it twice after
-// a text, "ponder" once after a thought and a text, a result is repeated, "remember …" calls `set_context` if there is such a tool, "use … {…}" calls
-// the named tool with these arguments, "think" adds a thought, "refuse" is refused, "wait" stops in the
-// middle until `provider.open()`. A forced tool is called. Anything else is greeted. What a provider
-// refuses of everybody is in provider_rules.mjs.
+// a text, "ponder" calls it after a thought and a text, a result is repeated, "remember …" calls
+// `set_context` if there is such a tool, "use … {…}" calls the named tool with these arguments, "think" adds
+// a thought, "refuse" is refused, "wait" stops in the middle until `provider.open()`. A forced tool is
+// called. Anything else is greeted. What every provider refuses is in provider_rules.mjs.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
