@@ -13,7 +13,7 @@ import { alike, all, startCompared } from "./compared.mjs";
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
-const { compare, tokenOf, urlsOf } = await startCompared();
+const { provider, compare, remember, urlsOf } = await startCompared();
 
 /** How each model is made. */
 const MODELS = {
@@ -39,7 +39,18 @@ const weather = () => {
   return { cities, tools: { get_weather } };
 };
 
-const kept = ({ text, reasoningText, finishReason, usage, totalUsage, toolCalls, toolResults, warnings, response, steps }) => ({
+const kept = ({
+  text,
+  reasoningText,
+  finishReason,
+  usage,
+  totalUsage,
+  toolCalls,
+  toolResults,
+  warnings,
+  response,
+  steps,
+}) => ({
   text,
   reasoningText,
   finishReason,
@@ -51,6 +62,8 @@ const kept = ({ text, reasoningText, finishReason, usage, totalUsage, toolCalls,
   response,
   steps,
 });
+
+const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 const settings = { instructions: "Be kind.", maxRetries: 0 };
 
@@ -103,7 +116,7 @@ for (const [name, make] of Object.entries(MODELS)) {
   });
 
   test(`ai_sdk_${name}_a_conversation_goes_on`, async () => {
-    const asked = { role: "user", content: "hi" };
+    const asked = { role: "user", content: "think" };
     const said = await compare(make, async (model) => {
       const first = await generateText({ ...settings, model, messages: [asked] });
       const messages = [asked, ...first.response.messages, { role: "user", content: "both" }];
@@ -114,6 +127,33 @@ for (const [name, make] of Object.entries(MODELS)) {
       return alike([cities, kept(first), kept(second), kept(third)]);
     });
     assert.equal(said[3].text, "Hello, dear friend.");
+  });
+
+  test(`ai_sdk_${name}_thoughts_images_and_settings_go_through`, async () => {
+    const image = { type: "image", image: PIXEL };
+    const providerOptions = {
+      anthropic: { thinking: { type: "enabled", budgetTokens: 1024 }, cacheControl: { type: "ephemeral" } },
+      openai: { reasoningEffort: "low", user: "u", metadata: { a: "b" }, parallelToolCalls: false },
+      ours: { reasoningEffort: "low", user: "u" },
+    };
+    const said = await compare(make, async (model) => {
+      const { cities, tools } = weather();
+      const shared = { ...settings, model, providerOptions, tools, stopWhen: stepCountIs(3), toolChoice: "auto" };
+      const messages = [{ role: "user", content: [{ type: "text", text: "ponder" }, image] }];
+      const first = await generateText({ ...shared, messages });
+      messages.push(...first.response.messages, { role: "user", content: "ponder again" });
+      const stream = streamText({ ...shared, messages });
+      return alike([cities, kept(first), await all(stream.fullStream)]);
+    });
+    assert.equal(said[1].text, "It is sunny.");
+    assert.deepEqual(said[0], ["Rome", "Rome"]);
+    assert.ok(JSON.stringify(provider.requests.at(-1).body).includes(PIXEL));
+  });
+
+  test(`ai_sdk_${name}_gets_the_memory_and_sees_none_of_its_tools`, async () => {
+    const { tools } = weather();
+    await remember(make, async (model, prompt) => kept(await generateText({ ...settings, model, prompt, tools })));
+    await remember(make, (model, prompt) => all(streamText({ ...settings, model, prompt, tools }).fullStream));
   });
 
   test(`ai_sdk_${name}_refusals_have_their_class`, async () => {

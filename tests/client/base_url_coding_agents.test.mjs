@@ -28,7 +28,9 @@ async function workplace() {
   const [home, work, bin] = ["home", "work", "bin"].map((name) => join(folder, name));
   await Promise.all([home, work, bin].map((path) => mkdir(path)));
   await writeFile(join(work, "note.txt"), "The lake is blue.\n");
-  await writeFile(join(bin, "claude"), `#!/bin/sh\nexec "${process.execPath}" "${CLAUDE_CODE}" "$@"\n`, { mode: 0o755 });
+  await writeFile(join(bin, "claude"), `#!/bin/sh\nexec "${process.execPath}" "${CLAUDE_CODE}" "$@"\n`, {
+    mode: 0o755,
+  });
   return { home, work, bin };
 }
 
@@ -81,9 +83,10 @@ const claude = (model) => async (urls, apiKey) => {
   return { place, ask };
 };
 
-/** Models of Claude Code: one that takes instructions in the system prompt alone, and one that takes them anywhere. */
-const CLAUDES = ["claude-sonnet-4-5", "claude-test"];
+/** Models of Claude Code: an older one, and its default one, to which it sends instructions between messages. */
+const CLAUDES = ["claude-haiku-4-5", "claude-opus-5-5"];
 
+/** What a coding agent's token allows. */
 const allow = { models: CLAUDES.map((name) => `anthropic:${name}`), systemInstructions: true, clientTools: true };
 
 for (const model of CLAUDES) {
@@ -107,7 +110,7 @@ for (const model of CLAUDES) {
 test("claude_code_keeps_one_session_for_a_conversation_and_gets_the_memory", async () => {
   const agent = "claude-code";
   await run(agent, "defineBlock", { label: "memory", kind: "writable", description: "Facts" });
-  const { ask } = await claude("claude-sonnet-4-5")(urlsOf(agent), await tokenOf(agent, { allow }));
+  const { ask } = await claude("claude-haiku-4-5")(urlsOf(agent), await tokenOf(agent, { allow }));
   await ask('use Read {"file_path":"note.txt"}');
   await ask("hi", "--continue");
   const { sessions } = await run(agent, "listSessions", {});

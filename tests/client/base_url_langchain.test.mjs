@@ -12,10 +12,12 @@ import { ChatOpenAI } from "@langchain/openai";
 import { z } from "zod";
 import { alike, all, startCompared } from "./compared.mjs";
 
-const { compare, tokenOf, urlsOf } = await startCompared();
+const { compare, remember, tokenOf, urlsOf } = await startCompared();
 
-const openai = (useResponsesApi) => ({ openai: baseURL }, apiKey) =>
-  new ChatOpenAI({ model: "gpt-test", apiKey, configuration: { baseURL }, useResponsesApi, maxRetries: 0 });
+const openai =
+  (useResponsesApi) =>
+  ({ openai: baseURL }, apiKey) =>
+    new ChatOpenAI({ model: "gpt-test", apiKey, configuration: { baseURL }, useResponsesApi, maxRetries: 0 });
 
 const MODELS = {
   openai_chat: openai(false),
@@ -38,7 +40,8 @@ const weather = () => {
   return { cities, look };
 };
 
-const textOf = ({ content }) => (typeof content === "string" ? content : content.map(({ text }) => text ?? "").join(""));
+const textOf = ({ content }) =>
+  typeof content === "string" ? content : content.map(({ text }) => text ?? "").join("");
 
 for (const [name, make] of Object.entries(MODELS)) {
   test(`langchain_${name}_whole_messages_are_the_providers`, async () => {
@@ -70,7 +73,12 @@ for (const [name, make] of Object.entries(MODELS)) {
         messages.push(new HumanMessage("And now?"));
         const next = await agent.invoke({ messages });
         const streamed = await all(await agent.stream({ messages: next.messages.slice(0, 1) }));
-        return { cities, streamed: alike(streamed), messages: alike(next.messages), text: textOf(next.messages.at(-1)) };
+        return {
+          cities,
+          streamed: alike(streamed),
+          messages: alike(next.messages),
+          text: textOf(next.messages.at(-1)),
+        };
       });
       assert.equal(said.text, "Hello, dear friend.");
       assert.ok(said.cities.includes("Rome"));
@@ -81,10 +89,18 @@ for (const [name, make] of Object.entries(MODELS)) {
     const schema = z.object({ answer: z.number() });
     for (const method of ["jsonSchema", "functionCalling"]) {
       const parsed = await compare(make, async (model) =>
-        alike(await model.withStructuredOutput(schema, { name: "answer", method, includeRaw: true }).invoke("how much?")),
+        alike(
+          await model.withStructuredOutput(schema, { name: "answer", method, includeRaw: true }).invoke("how much?"),
+        ),
       );
       assert.deepEqual(parsed.parsed, { answer: 42 }, method);
     }
+  });
+
+  test(`langchain_${name}_gets_the_memory_and_sees_none_of_its_tools`, async () => {
+    const { look } = weather();
+    await remember(make, (model, text) => model.bindTools([look]).invoke(asked(text)));
+    await remember(make, async (model, text) => all(await model.bindTools([look]).stream(asked(text))));
   });
 
   test(`langchain_${name}_refusals_have_their_class`, async () => {
@@ -98,3 +114,26 @@ for (const [name, make] of Object.entries(MODELS)) {
     await assert.rejects(make(urlsOf("locked"), token).invoke(asked("hi")), { status: 403 });
   });
 }
+
+test("langchain_anthropic_thoughts_before_calls_are_sent_again", async () => {
+  const make = ({ anthropic: anthropicApiUrl }, apiKey) => {
+    const thinking = { type: "enabled", budget_tokens: 1024 };
+    return new ChatAnthropic({
+      model: "claude-test",
+      apiKey,
+      anthropicApiUrl,
+      maxTokens: 2000,
+      maxRetries: 0,
+      thinking,
+    });
+  };
+  const said = await compare(make, async (model) => {
+    const { cities, look } = weather();
+    const agent = createReactAgent({ llm: model, tools: [look] });
+    const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "aGVsbG8=" } };
+    const content = [{ type: "text", text: "ponder" }, image];
+    const { messages } = await agent.invoke({ messages: [new HumanMessage({ content })] });
+    return { cities, messages: alike(messages), text: textOf(messages.at(-1)) };
+  });
+  assert.equal(said.text, "It is sunny.");
+});

@@ -7,14 +7,16 @@ import { Agent, OpenAIProvider, Runner, tool } from "@openai/agents";
 import { z } from "zod";
 import { alike, all, startCompared } from "./compared.mjs";
 
-const { compare, urlsOf } = await startCompared();
+const { compare, remember, urlsOf } = await startCompared();
 
-const runner = (useResponses) => ({ openai: baseURL }, apiKey) =>
-  new Runner({
-    modelProvider: new OpenAIProvider({ baseURL, apiKey, useResponses }),
-    tracingDisabled: true,
-    traceIncludeSensitiveData: false,
-  });
+const runner =
+  (useResponses) =>
+  ({ openai: baseURL }, apiKey) =>
+    new Runner({
+      modelProvider: new OpenAIProvider({ baseURL, apiKey, useResponses }),
+      tracingDisabled: true,
+      traceIncludeSensitiveData: false,
+    });
 
 const RUNNERS = { chat: runner(false), responses: runner(true) };
 
@@ -81,6 +83,16 @@ for (const [name, make] of Object.entries(RUNNERS)) {
       return alike(kept(await runner.run(agent, asked)));
     });
     assert.equal(said.finalOutput, "Hello, dear friend.");
+  });
+
+  test(`openai_agents_${name}_gets_the_memory_and_sees_none_of_its_tools`, async () => {
+    await remember(make, async (runner, text) => kept(await runner.run(assistant().agent, text)));
+    await remember(make, async (runner, text) => {
+      const stream = await runner.run(assistant().agent, text, { stream: true });
+      const events = await all(stream);
+      await stream.completed;
+      return [events, kept(stream)];
+    });
   });
 
   test(`openai_agents_${name}_refusals_have_their_class`, async () => {

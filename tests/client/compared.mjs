@@ -1,6 +1,6 @@
 // A client of a provider's API, run against the provider of these tests and through an agent.
 //
-//   const { provider, compare, tokenOf, baseOf, run } = await startCompared();
+//   const { provider, compare, remember, tokenOf, baseOf, run } = await startCompared();
 //   const answer = await compare(make, program);
 //
 // `make(urls, apiKey)` makes the client, with `urls.openai` or `urls.anthropic` as its base URL.
@@ -66,7 +66,24 @@ export async function startCompared(start = startAlone) {
     return direct;
   }
 
-  return { provider, run, tokenOf, baseOf, urlsOf, compare, ...more };
+  /**
+   * Has the model write the memory of a new agent. `ask(client, text)` returns all that the client got:
+   * the answer after the memory's tool, and nothing of the tool. The next conversation has the memory.
+   */
+  async function remember(make, ask) {
+    agents += 1;
+    const agent = `remembers-${agents}`;
+    await run(agent, "defineBlock", { label: "memory", kind: "writable", description: "Facts" });
+    const client = await make(urlsOf(agent), await tokenOf(agent));
+    const said = JSON.stringify(await ask(client, "remember tea."));
+    assert.match(said, /Written/);
+    assert.doesNotMatch(said, /set_context/);
+    assert.equal((await run(agent, "getBlock", { label: "memory" })).content, "tea.");
+    await ask(client, "hi");
+    assert.match(JSON.stringify(provider.requests.at(-1).body), /MEMORY \(Facts\)[^"]*tea\./);
+  }
+
+  return { provider, run, tokenOf, baseOf, urlsOf, compare, remember, ...more };
 }
 
 export const plain = (value) => JSON.parse(JSON.stringify(value));
@@ -79,7 +96,7 @@ export async function all(stream) {
 
 /** Ids that the agent or the client makes: each is replaced by its number in the order of appearance. */
 const MADE =
-  /\b(?:(?:resp|msg|fc|call|toolu)_[\w-]+|(?:call|aitxt|run|chatcmpl)-[\w-]{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b/g;
+  /\b(?:(?:resp|msg|fc)_[\w-]+|(?:call|toolu)_[ab]\d+|(?:call|aitxt|run|chatcmpl)-[\w-]{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b/g;
 
 /** Fields that differ from run to run. */
 const PASSING = ["headers", "performance", "url", "created", "created_at", "createdAt", "timestamp"];

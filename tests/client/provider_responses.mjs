@@ -1,5 +1,7 @@
 // OpenAI's Responses as the provider of these tests speaks them: see provider_server.mjs.
 
+import { problemOfResponse } from "./provider_rules.mjs";
+
 const USAGE = {
   input_tokens: 11,
   input_tokens_details: { cached_tokens: 3 },
@@ -36,6 +38,7 @@ let answers = 0;
 
 export const responses = {
   refusal: { error: { message: "No.", type: "invalid_request_error", param: "messages", code: "refused" } },
+  problemOf: problemOfResponse,
   read({ input, tools = [], tool_choice, text: wanted }) {
     const last = typeof input === "string" ? { content: input } : input.at(-1);
     const content = last.type === "function_call_output" ? last.output : last.content;
@@ -105,9 +108,7 @@ function textEvents(item, part) {
   const at = { ...item, content_index: 0 };
   return [
     { type: "response.content_part.added", ...at, part: { ...part, text: "" } },
-    ...part.text
-      .match(/\S+\s*/g)
-      .map((delta) => ({ type: "response.output_text.delta", ...at, delta, logprobs: [] })),
+    ...part.text.match(/\S+\s*/g).map((delta) => ({ type: "response.output_text.delta", ...at, delta, logprobs: [] })),
     { type: "response.output_text.done", ...at, text: part.text, logprobs: [] },
     { type: "response.content_part.done", ...at, part },
   ];

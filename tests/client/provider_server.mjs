@@ -9,13 +9,15 @@
 //   provider.requests     // { path, headers, body } of each request
 //
 // The last message decides the answer: "weather" calls the tool `get_weather`, "both" calls it twice after
-// a text, a result is repeated, "remember …" calls `set_context` if there is such a tool, "use … {…}" calls
-// the named tool with these arguments, "think" adds a thought, "refuse" is refused, "wait" stops in the
-// middle until `provider.open()`. A forced tool is called. Anything else is greeted.
+// a text, "ponder" calls it after a thought and a text, a result is repeated, "remember …" calls
+// `set_context` if there is such a tool, "use … {…}" calls the named tool with these arguments, "think" adds
+// a thought, "refuse" is refused, "wait" stops in the middle until `provider.open()`. A forced tool is
+// called. Anything else is greeted. What every provider refuses is in provider_rules.mjs.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { responses } from "./provider_responses.mjs";
+import { problemOfCompletion, problemOfMessage } from "./provider_rules.mjs";
 
 export async function startProvider() {
   const provider = new Provider();
@@ -57,6 +59,8 @@ class Provider {
     this.requests.push({ path, headers: request.headers, body });
     const api = Object.entries(APIS).find(([end]) => path.endsWith(end))?.[1];
     if (api === undefined) return json(response, 404, { error: { message: "There is nothing here." } });
+    const problem = api.problemOf(body);
+    if (problem !== undefined) return json(response, 400, { ...api.refusal, problem });
     const said = decide(api.read(body));
     said.name = `${api.countSaid(body)}`;
     for (const call of said.calls ?? []) call.id = `${call.id}${said.name}`;
@@ -78,6 +82,8 @@ function decide({ text, result, tools, forced, wantsJson }) {
   const call = (name, input, id = "a") => ({ id, name, input });
   if (forced !== undefined) return { text: "", calls: [call(forced, { answer: 42 })] };
   if (text.startsWith("weather")) return { text: "", calls: [call("get_weather", { city: "Rome" })] };
+  if (text.startsWith("ponder"))
+    return { thought: "I don't know.", text: "I look.", calls: [call("get_weather", { city: "Rome" })] };
   if (text.startsWith("both")) {
     const calls = [call("get_weather", { city: "Rome" }), call("get_weather", { city: "Oslo" }, "b")];
     return { text: "I look at both.", calls };
@@ -104,6 +110,7 @@ const finishOf = (calls) => (calls.length > 0 ? "tool_calls" : "stop");
 
 const openai = {
   refusal: { error: { message: "No.", type: "invalid_request_error", param: "messages", code: "refused" } },
+  problemOf: problemOfCompletion,
   read({ messages, tools = [], tool_choice, response_format }) {
     const last = messages.at(-1);
     const text = typeof last.content === "string" ? last.content : last.content.map(({ text }) => text ?? "").join("");
@@ -170,6 +177,7 @@ const openai = {
 
 const anthropic = {
   refusal: { type: "error", error: { type: "invalid_request_error", message: "No." } },
+  problemOf: problemOfMessage,
   read({ messages, tools = [], tool_choice, output_config, output_format }) {
     const { content } = messages.findLast(({ role }) => role !== "system");
     const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;

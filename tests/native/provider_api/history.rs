@@ -98,6 +98,19 @@ fn with_the_stored_history_the_newest_message_is_enough() {
 }
 
 #[test]
+fn with_the_stored_history_the_same_words_may_come_again() {
+    let alice = Alice::with_model();
+    let stored = headers(&[("x-session-id", "s"), ("x-session-history", "stored")]);
+    for (text, sent) in [("yes", 1), ("two", 3), ("yes", 5), ("yes", 7)] {
+        alice.outbound.answer(said_whole("Yes."));
+        alice.complete(&stored, chat(json!([user(text)])));
+        let messages = alice.last_sent()["messages"].clone();
+        assert_eq!(messages.as_array().unwrap().len(), sent, "{text}");
+    }
+    assert_eq!(alice.shown_in("s").len(), 8);
+}
+
+#[test]
 fn with_the_stored_history_the_result_of_a_call_is_enough() {
     let alice = Alice::with_model();
     let stored = headers(&[("x-session-id", "s"), ("x-session-history", "stored")]);
