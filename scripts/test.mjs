@@ -24,6 +24,7 @@ import { run, runKeeping } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
 import {
   clientTestPackages,
+  codingAgentPackages,
   conformancePackages,
   pythonTestPackages,
   testPackages,
@@ -41,7 +42,7 @@ const PACKAGES = {
   workerd: [testPackages, clientTestPackages, conformancePackages],
   alone: [testPackages],
   player: [testPackages],
-  client: [testPackages, clientTestPackages, generatorPackages, versionPackages],
+  client: [testPackages, clientTestPackages, generatorPackages, versionPackages, codingAgentPackages],
   console: [testPackages],
   // The harness needs the first, and LangGraph for JavaScript is among the second.
   python: [testPackages, clientTestPackages, pythonTestPackages],

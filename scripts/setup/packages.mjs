@@ -22,7 +22,7 @@ export const testPackages = packagesIn(
 /** What the tests of the client's adapters need besides: the frameworks, and their authors' suites. */
 export const clientTestPackages = packagesIn(
   join(ROOT, "tests/client"),
-  "Installing the packages of the client's tests (LangGraph, TanStack AI, Google's ADK and the SDKs of OpenAI and Anthropic)",
+  "Installing the packages of the client's tests (LangChain, TanStack AI, Google's ADK, the AI SDK's providers and the SDKs of OpenAI and Anthropic)",
 );
 
 /** What the tests of the Python package need from npm: the checker of its types. */
@@ -41,6 +41,12 @@ export const versionPackages = packagesIn(
 export const generatorPackages = packagesIn(
   join(ROOT, "tests/client/generators"),
   "Installing programs that generate clients from openapi.json (openapi-typescript, hey-api)",
+);
+
+/** Coding agents, which the tests of the base URL run: some 600 MB on disk. */
+export const codingAgentPackages = packagesIn(
+  join(ROOT, "tests/client/coding_agents"),
+  "Installing the coding agents that the base URL is tried with (Claude Code, pi: some 600 MB on disk)",
 );
 
 /** The conformance suites of the Model Context Protocol, which the tests run as programs, and its SDK. */

@@ -24,6 +24,7 @@ export const FIRST = [
   "tests/python/package.test.mjs",
   "tests/client/ways.test.mjs",
   "tests/client/create_react.test.mjs",
+  "tests/client/base_url_coding_agents.test.mjs",
   "tests/client/langgraph.test.mjs",
   "tests/workerd/upgrades.test.mjs",
   "tests/workerd/turn_kill.test.mjs",

@@ -3,90 +3,23 @@
 // gets the same events and the same fields.
 
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
 import OldAnthropic from "anthropic-a-year-old";
 import OpenAI from "openai";
 import OldOpenAI from "openai-a-year-old";
-import { documents } from "../workerd/documents.mjs";
-import { startServer } from "../workerd/harness.mjs";
-import { startProvider } from "./provider_server.mjs";
+import { documents, tableUnder } from "../workerd/documents.mjs";
+import { alike, all, plain, startCompared, WEATHER } from "./compared.mjs";
 
-const SECRET = "the secret of these tests, long enough";
-
-const provider = await startProvider();
-after(() => provider.stop());
-
-const server = await startServer({
-  vars: {
-    AUTH: "secret",
-    MODEL: "openai:gpt-test",
-    OPENAI_BASE_URL: provider.openai,
-    ANTHROPIC_BASE_URL: provider.openai,
-    ALLOWED_ORIGINS: "https://app.example",
-  },
-  secrets: { SESSION_AGENT_TOKEN: SECRET, OPENAI_API_KEY: "openai's key", ANTHROPIC_API_KEY: "anthropic's key" },
-});
-after(() => server.stop());
-
-const owner = { headers: { authorization: `Bearer ${SECRET}` } };
-
-async function run(agent, operation, input) {
-  const { status, body } = await server.call(agent, operation, input, owner);
-  assert.equal(status, 200, JSON.stringify(body));
-  return body;
-}
-
-/** A token for a client of a provider's API. */
-async function tokenOf(agent, more = {}) {
-  const allow = { models: ["anthropic:claude-test"], systemInstructions: true, clientTools: true };
-  const minted = await run(agent, "mintToken", { preset: "model", allow, expiresIn: 600, ...more });
-  return minted.token;
-}
-
-const baseOf = (agent) => new URL(`/agents/session-agent/${agent}`, server.url).href;
-
-let agents = 0;
-
-/** The same program with a client of the provider, and with one of a new agent. */
-async function compare(make, program) {
-  const direct = await program(make(provider, "a key"));
-  agents += 1;
-  const agent = `compared-${agents}`;
-  const url = baseOf(agent);
-  const ours = { openai: `${url}/openai/v1`, anthropic: `${url}/anthropic` };
-  assert.deepEqual(await program(make(ours, await tokenOf(agent))), direct);
-  return direct;
-}
+const { provider, run, tokenOf, baseOf, compare } = await startCompared();
 
 const openais = { newest: OpenAI, "a year old": OldOpenAI };
 const anthropics = { newest: Anthropic, "a year old": OldAnthropic };
 
 const openai = (Client) => (urls, apiKey) => new Client({ baseURL: urls.openai, apiKey, maxRetries: 0 });
 const claude = (Client) => (urls, apiKey) => new Client({ baseURL: urls.anthropic, apiKey, maxRetries: 0 });
-
-const plain = (value) => JSON.parse(JSON.stringify(value));
-
-async function all(stream) {
-  const events = [];
-  for await (const event of stream) events.push(plain(event));
-  return events;
-}
-
-const WEATHER = {
-  type: "function",
-  function: {
-    name: "get_weather",
-    description: "The weather of a city.",
-    strict: true,
-    parameters: {
-      type: "object",
-      properties: { city: { type: "string" } },
-      required: ["city"],
-      additionalProperties: false,
-    },
-  },
-};
 
 const SCHEMA = {
   type: "json_schema",
@@ -266,6 +199,32 @@ for (const [version, Client] of Object.entries(anthropics)) {
 }
 
 for (const [version, Client] of Object.entries(openais)) {
+  test(`openai_${version}_responses_are_the_providers`, async () => {
+    const tools = [{ type: "function", ...WEATHER.function }];
+    const format = { type: "json_schema", ...SCHEMA.json_schema };
+    const requests = [
+      { input: "hi", instructions: "Be kind.", max_output_tokens: 50, temperature: 0.5, metadata: { a: "b" } },
+      { input: "both", tools, tool_choice: "auto", parallel_tool_calls: true, store: false, user: "u" },
+      { input: "how much?", text: { format }, reasoning: { effort: "low" }, safety_identifier: "s" },
+    ];
+    for (const request of requests) {
+      const asked = { model: "gpt-test", ...request };
+      const said = await compare(openai(Client), async (client) => {
+        const whole = await client.responses.create(asked);
+        const next = { ...asked, input: "And now?", previous_response_id: whole.id };
+        const streamed = await all(await client.responses.create({ ...asked, stream: true }));
+        const after = asked.store === false || asked.tools ? [] : await all(client.responses.stream(next));
+        return [whole, streamed, after].map(alike);
+      });
+      assert.equal(said[0].status, "completed");
+    }
+    const refused = await compare(openai(Client), async (client) => {
+      const error = await client.responses.create({ model: "gpt-test", input: "refuse" }).catch((error) => error);
+      return [error instanceof Client.BadRequestError, error.type];
+    });
+    assert.deepEqual(refused, [true, "invalid_request_error"]);
+  });
+
   test(`openai_${version}_responses_are_told_item_by_item_and_go_on`, async () => {
     const agent = `responses-${version.replaceAll(" ", "-")}`;
     const client = new Client({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: await tokenOf(agent), maxRetries: 0 });
@@ -312,6 +271,39 @@ for (const [version, Client] of Object.entries(openais)) {
   });
 }
 
+test("a_request_as_codex_writes_it_is_answered_in_one_session", async () => {
+  const agent = "codex";
+  const client = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: await tokenOf(agent), maxRetries: 0 });
+  const said = (role, ...texts) => ({
+    type: "message",
+    id: `msg_${role}`,
+    role,
+    content: texts.map((text) => ({ type: "input_text", text })),
+  });
+  const asked = {
+    model: "gpt-test",
+    input: [
+      said("developer", "You are a coding agent.", "Be kind."),
+      said("user", "The folder is /work."),
+      said("user", "weather"),
+    ],
+    tools: [{ type: "function", ...WEATHER.function, strict: false }],
+    tool_choice: "auto",
+    parallel_tool_calls: true,
+    reasoning: { summary: "auto" },
+    store: false,
+    include: ["reasoning.encrypted_content"],
+    prompt_cache_key: "thread",
+    client_metadata: { "x-codex-window-id": "thread:0", thread_id: "thread" },
+  };
+  const first = await client.responses.create(asked);
+  const [call] = first.output;
+  const result = { type: "function_call_output", id: "fco_a", call_id: call.call_id, output: "sunny" };
+  const second = await client.responses.create({ ...asked, input: [...asked.input, call, result] });
+  assert.equal(second.output_text, "It is sunny.");
+  assert.equal((await run(agent, "listSessions", {})).sessions.length, 1);
+});
+
 test("a_client_that_knows_nothing_of_sessions_keeps_its_conversation_and_the_memory", async () => {
   const agent = "remembers";
   await run(agent, "defineBlock", { label: "memory", kind: "writable", description: "Facts" });
@@ -338,6 +330,27 @@ test("a_client_that_knows_nothing_of_sessions_keeps_its_conversation_and_the_mem
   assert.equal(provider.requests.at(-1).body.tools, undefined);
 });
 
+test("clients_take_the_base_url_and_the_token_from_the_environment", async () => {
+  const agent = "environment";
+  const [base, token] = [baseOf(agent), await tokenOf(agent)];
+  const given = {
+    OPENAI_BASE_URL: `${base}/openai/v1`,
+    OPENAI_API_KEY: token,
+    ANTHROPIC_BASE_URL: `${base}/anthropic`,
+    ANTHROPIC_AUTH_TOKEN: token,
+  };
+  Object.assign(process.env, given);
+  try {
+    const completion = await new OpenAI().chat.completions.create(chatOf("hi"));
+    assert.equal(completion.choices[0].message.content, "Hello, dear friend.");
+    const message = await new Anthropic().messages.create(claudeOf("hi"));
+    assert.equal(message.content[0].text, "Hello, dear friend.");
+  } finally {
+    for (const name of Object.keys(given)) delete process.env[name];
+  }
+  assert.equal((await run(agent, "listSessions", {})).sessions.length, 2);
+});
+
 test("a_session_is_named_by_the_address_or_a_header_and_may_add_what_it_knows", async () => {
   const agent = "named";
   const apiKey = await tokenOf(agent);
@@ -351,6 +364,30 @@ test("a_session_is_named_by_the_address_or_a_header_and_may_add_what_it_knows", 
   const narrow = await tokenOf(agent, { sessionId: "mine" });
   const other = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: narrow, defaultHeaders, maxRetries: 0 });
   await assert.rejects(other.chat.completions.create(chatOf("two")), OpenAI.PermissionDeniedError);
+});
+
+test("a_conversation_in_which_the_same_words_come_again_stays_one_conversation", async () => {
+  const ask = {
+    stored: (client, content) =>
+      client.chat.completions.create({ model: "gpt-test", messages: [{ role: "user", content }] }),
+    conversation: (client, input) => client.responses.create({ model: "gpt-test", input, conversation: "trip" }),
+  };
+  for (const [how, send] of Object.entries(ask)) {
+    const agent = `again-${how}`;
+    const defaultHeaders = how === "stored" ? { "x-session-id": "trip", "x-session-history": "stored" } : {};
+    const baseURL = `${baseOf(agent)}/openai/v1`;
+    const client = new OpenAI({ baseURL, apiKey: await tokenOf(agent), defaultHeaders, maxRetries: 0 });
+    for (const text of ["yes", "two", "yes", "yes"]) await send(client, text);
+    const sent = () => provider.requests.at(-1).body.messages.filter(({ role }) => role === "user");
+    assert.deepEqual(
+      sent().map(({ content }) => content),
+      ["yes", "two", "yes", "yes"],
+      how,
+    );
+    // A question that got no answer is not stored again.
+    for (const _ of [1, 2]) await assert.rejects(send(client, "refuse"), OpenAI.BadRequestError);
+    assert.equal(sent().length, 5, how);
+  }
 });
 
 test("a_client_that_goes_away_and_repeats_its_request_joins_the_turn", async () => {
@@ -370,7 +407,7 @@ test("a_client_that_goes_away_and_repeats_its_request_joins_the_turn", async () 
 });
 
 test("the_programs_of_the_documents_run", async () => {
-  const allow = { models: ["anthropic:claude-sonnet-4-5"], systemInstructions: true, clientTools: true };
+  const allow = { models: ["anthropic:claude-opus-5-5"], systemInstructions: true, clientTools: true };
   const token = await tokenOf("printed", { allow });
   const blocks = documents.flatMap(({ blocks }) => blocks).filter(({ language }) => language === "ts anthropic");
   assert.equal(blocks.length, 2);
@@ -378,9 +415,23 @@ test("the_programs_of_the_documents_run", async () => {
   for (const { text } of blocks) {
     const program = `${text.replace(/^import .*$/m, "")}\nreturn client;`;
     const client = await new AsyncFunction("Anthropic", "BASE", "TOKEN", program)(Anthropic, baseOf("printed"), token);
-    const said = await client.messages.create(claudeOf("hi", { model: "claude-sonnet-4-5" }));
+    const said = await client.messages.create(claudeOf("hi", { model: "claude-opus-5-5" }));
     assert.equal(said.content[0].text, "Hello, dear friend.");
   }
+});
+
+test("the_clients_of_the_documents_are_those_that_are_tested", async () => {
+  const pinned = [];
+  for (const folder of [".", "coding_agents"]) {
+    const { devDependencies } = JSON.parse(await readFile(join(import.meta.dirname, folder, "package.json"), "utf8"));
+    for (const [name, version] of Object.entries(devDependencies))
+      pinned.push(version.startsWith("npm:") ? version.slice("npm:".length) : `${name}@${version}`);
+  }
+  const printed = tableUnder("docs/base-url.md", "Clients").map(
+    ([name, version]) => `${name.split("`")[1]}@${version}`,
+  );
+  assert.ok(printed.length >= 12);
+  for (const client of printed) assert.ok(pinned.includes(client), client);
 });
 
 test("pages_of_other_origins_may_use_the_clients", async () => {

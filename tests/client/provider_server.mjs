@@ -1,6 +1,6 @@
-// A provider on this machine, which speaks OpenAI's Chat Completions and Anthropic's Messages, whole
-// and streamed. What it answers follows from the request alone, so that a client can be compared
-// that asks it directly and through an agent.
+// A provider on this machine, which speaks OpenAI's Chat Completions and Responses and Anthropic's
+// Messages, whole and streamed. What it answers follows from the request alone, so that a client can be
+// compared that asks it directly and through an agent.
 //
 //   const provider = await startProvider();
 //   after(() => provider.stop());
@@ -8,12 +8,16 @@
 //   provider.anthropic    // the base URL for Anthropic's clients
 //   provider.requests     // { path, headers, body } of each request
 //
-// The last message says what is answered: "weather" calls the tool `get_weather`, a result is
-// repeated, "remember …" calls `set_context` if there is such a tool, "refuse" is refused, "wait"
-// stops in the middle until `provider.open()`. Anything else is greeted.
+// The last message decides the answer: "weather" calls the tool `get_weather`, "both" calls it twice after
+// a text, "ponder" calls it after a thought and a text, a result is repeated, "remember …" calls
+// `set_context` if there is such a tool, "use … {…}" calls the named tool with these arguments, "think" adds
+// a thought, "refuse" is refused, "wait" stops in the middle until `provider.open()`. A forced tool is
+// called. Anything else is greeted. What every provider refuses is in provider_rules.mjs.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
+import { responses } from "./provider_responses.mjs";
+import { problemOfCompletion, problemOfMessage } from "./provider_rules.mjs";
 
 export async function startProvider() {
   const provider = new Provider();
@@ -53,9 +57,13 @@ class Provider {
     const path = request.url.split("?")[0];
     const body = JSON.parse(text || "{}");
     this.requests.push({ path, headers: request.headers, body });
-    const api = path.endsWith("/chat/completions") ? openai : path.endsWith("/messages") ? anthropic : undefined;
+    const api = Object.entries(APIS).find(([end]) => path.endsWith(end))?.[1];
     if (api === undefined) return json(response, 404, { error: { message: "There is nothing here." } });
+    const problem = api.problemOf(body);
+    if (problem !== undefined) return json(response, 400, { ...api.refusal, problem });
     const said = decide(api.read(body));
+    said.name = `${api.countSaid(body)}`;
+    for (const call of said.calls ?? []) call.id = `${call.id}${said.name}`;
     if (said.refused) return json(response, 400, api.refusal);
     if (body.stream !== true) return json(response, 200, api.whole(said, body));
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -67,17 +75,28 @@ class Provider {
   }
 }
 
-/** What is answered: a text, and perhaps a call. */
-function decide({ text, result, tools, wantsJson }) {
-  if (result !== undefined) return { text: `It is ${result}.` };
+/** The answer: `{ thought?, text, calls: [{ id, name, input }] }`. */
+function decide({ text, result, tools, forced, wantsJson }) {
+  if (result !== undefined) return { text: `It is ${result}.`, calls: [] };
   if (text.startsWith("refuse")) return { refused: true };
-  if (text.startsWith("weather")) return { text: "", call: { name: "get_weather", input: { city: "Rome" } } };
+  const call = (name, input, id = "a") => ({ id, name, input });
+  if (forced !== undefined) return { text: "", calls: [call(forced, { answer: 42 })] };
+  if (text.startsWith("weather")) return { text: "", calls: [call("get_weather", { city: "Rome" })] };
+  if (text.startsWith("ponder"))
+    return { thought: "I don't know.", text: "I look.", calls: [call("get_weather", { city: "Rome" })] };
+  if (text.startsWith("both")) {
+    const calls = [call("get_weather", { city: "Rome" }), call("get_weather", { city: "Oslo" }, "b")];
+    return { text: "I look at both.", calls };
+  }
   if (text.startsWith("remember") && tools.includes("set_context")) {
     const input = { label: "memory", content: text.slice("remember ".length) };
-    return { text: "", call: { name: "set_context", input } };
+    return { text: "", calls: [call("set_context", input)] };
   }
-  if (wantsJson) return { text: '{"answer":42}' };
-  return { text: "Hello, dear friend.", waits: text.startsWith("wait") };
+  const [, used, input] = /(?:^|\n)use (\S+) (\{.*\})/.exec(text) ?? [];
+  if (used !== undefined) return { text: "", calls: [call(used, JSON.parse(input))] };
+  if (wantsJson) return { text: '{"answer":42}', calls: [] };
+  const thought = text.startsWith("think") ? "They greet me." : undefined;
+  return { thought, text: "Hello, dear friend.", calls: [], waits: text.startsWith("wait") };
 }
 
 const USAGE = {
@@ -87,37 +106,49 @@ const USAGE = {
   prompt_tokens_details: { cached_tokens: 3 },
 };
 
+const finishOf = (calls) => (calls.length > 0 ? "tool_calls" : "stop");
+
 const openai = {
   refusal: { error: { message: "No.", type: "invalid_request_error", param: "messages", code: "refused" } },
-  read({ messages, tools = [], response_format }) {
+  problemOf: problemOfCompletion,
+  read({ messages, tools = [], tool_choice, response_format }) {
     const last = messages.at(-1);
     const text = typeof last.content === "string" ? last.content : last.content.map(({ text }) => text ?? "").join("");
     return {
       text,
       result: last.role === "tool" ? text : undefined,
       tools: tools.map((tool) => tool.function.name),
+      forced: tool_choice?.function?.name,
       wantsJson: response_format?.type === "json_schema",
     };
   },
+  countSaid: ({ messages }) => messages.filter(({ role }) => role === "user" || role === "tool").length,
   call: ({ name, input }) => ({ name, arguments: JSON.stringify(input) }),
-  whole({ text, call }, { model }) {
+  whole({ thought, text, calls, name }, { model }) {
     const message = { role: "assistant", content: text || null, refusal: null, annotations: [] };
-    if (call) message.tool_calls = [{ id: "call_a", type: "function", function: openai.call(call) }];
+    if (thought !== undefined) message.reasoning_content = thought;
+    if (calls.length > 0) {
+      message.tool_calls = calls.map((call) => ({
+        id: `call_${call.id}`,
+        type: "function",
+        function: openai.call(call),
+      }));
+    }
     return {
-      id: "chatcmpl-a",
+      id: `chatcmpl-${name}`,
       object: "chat.completion",
       created: 1_700_000_000,
       model: `${model}-2026`,
-      choices: [{ index: 0, message, logprobs: null, finish_reason: call ? "tool_calls" : "stop" }],
+      choices: [{ index: 0, message, logprobs: null, finish_reason: finishOf(calls) }],
       usage: USAGE,
       service_tier: "default",
       system_fingerprint: "fp_a",
     };
   },
-  events({ text, call }, { model, stream_options }) {
+  events({ thought, text, calls, name }, { model, stream_options }) {
     const wantsUsage = stream_options?.include_usage === true;
     const chunk = (choices, usage = null) => ({
-      id: "chatcmpl-a",
+      id: `chatcmpl-${name}`,
       object: "chat.completion.chunk",
       created: 1_700_000_000,
       model: `${model}-2026`,
@@ -127,17 +158,18 @@ const openai = {
       ...(wantsUsage ? { usage } : {}),
     });
     const choice = (delta, finish_reason = null) => [{ index: 0, delta, logprobs: null, finish_reason }];
-    const deltas = [{ role: "assistant", content: call ? null : "", refusal: null }];
+    const deltas = [{ role: "assistant", content: calls.length > 0 ? null : "", refusal: null }];
+    if (thought !== undefined) deltas.push({ reasoning_content: thought });
     for (const word of text.match(/\S+\s*/g) ?? []) deltas.push({ content: word });
-    if (call) {
+    for (const [index, call] of calls.entries()) {
       const { name, arguments: whole } = openai.call(call);
-      const head = { index: 0, id: "call_a", type: "function", function: { name, arguments: "" } };
+      const head = { index, id: `call_${call.id}`, type: "function", function: { name, arguments: "" } };
       deltas.push({ tool_calls: [head] });
       for (const piece of [whole.slice(0, 5), whole.slice(5)])
-        deltas.push({ tool_calls: [{ index: 0, function: { arguments: piece } }] });
+        deltas.push({ tool_calls: [{ index, function: { arguments: piece } }] });
     }
     const chunks = deltas.map((delta) => chunk(choice(delta)));
-    chunks.push(chunk(choice({}, call ? "tool_calls" : "stop")));
+    chunks.push(chunk(choice({}, finishOf(calls))));
     if (wantsUsage) chunks.push(chunk([], USAGE));
     return [...chunks.map((it) => `data: ${JSON.stringify(it)}\n\n`), "data: [DONE]\n\n"];
   },
@@ -145,28 +177,45 @@ const openai = {
 
 const anthropic = {
   refusal: { type: "error", error: { type: "invalid_request_error", message: "No." } },
-  read({ messages, tools = [] }) {
-    const { content } = messages.at(-1);
+  problemOf: problemOfMessage,
+  read({ messages, tools = [], tool_choice, output_config, output_format }) {
+    const { content } = messages.findLast(({ role }) => role !== "system");
     const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
     const result = blocks.find(({ type }) => type === "tool_result")?.content;
     return {
       text: blocks.map(({ text }) => text ?? "").join(""),
       result: Array.isArray(result) ? result.map(({ text }) => text).join("") : result,
       tools: tools.map(({ name }) => name),
+      forced: tool_choice?.name,
+      wantsJson: (output_config?.format ?? output_format)?.type === "json_schema",
     };
   },
-  blocks: ({ text, call }) => [
+  countSaid: ({ messages }) => messages.filter(({ role }) => role === "user").length,
+  blocks: ({ thought, text, calls }) => [
+    ...(thought === undefined ? [] : [{ type: "thinking", thinking: thought, signature: "c2lnbmVk" }]),
     ...(text ? [{ type: "text", text, citations: null }] : []),
-    ...(call ? [{ type: "tool_use", id: "toolu_a", name: call.name, input: call.input }] : []),
+    ...calls.map(({ id, name, input }) => ({ type: "tool_use", id: `toolu_${id}`, name, input })),
   ],
+  empty(block) {
+    if (block.type === "text") return { ...block, text: "" };
+    return block.type === "thinking" ? { ...block, thinking: "", signature: "" } : { ...block, input: {} };
+  },
+  pieces(block) {
+    if (block.type === "text") return block.text.match(/\S+\s*/g).map((text) => ({ type: "text_delta", text }));
+    if (block.type === "tool_use") return [{ type: "input_json_delta", partial_json: JSON.stringify(block.input) }];
+    return [
+      { type: "thinking_delta", thinking: block.thinking },
+      { type: "signature_delta", signature: block.signature },
+    ];
+  },
   whole(said, { model }) {
     return {
-      id: "msg_a",
+      id: `msg_${said.name}`,
       type: "message",
       role: "assistant",
       model,
       content: anthropic.blocks(said),
-      stop_reason: said.call ? "tool_use" : "end_turn",
+      stop_reason: said.calls.length > 0 ? "tool_use" : "end_turn",
       stop_sequence: null,
       container: null,
       usage: { input_tokens: 11, output_tokens: 7, cache_read_input_tokens: 3, service_tier: "standard" },
@@ -177,7 +226,7 @@ const anthropic = {
       {
         type: "message_start",
         message: {
-          ...anthropic.whole({}, { model }),
+          ...anthropic.whole({ ...said, text: "", calls: [], thought: undefined }, { model }),
           content: [],
           stop_reason: null,
           usage: { input_tokens: 11, output_tokens: 1, cache_read_input_tokens: 3 },
@@ -186,21 +235,19 @@ const anthropic = {
       { type: "ping" },
     ];
     for (const [index, block] of anthropic.blocks(said).entries()) {
-      const empty = block.type === "text" ? { ...block, text: "" } : { ...block, input: {} };
-      events.push({ type: "content_block_start", index, content_block: empty });
-      const pieces =
-        block.type === "text"
-          ? block.text.match(/\S+\s*/g).map((text) => ({ type: "text_delta", text }))
-          : [JSON.stringify(block.input)].map((partial_json) => ({ type: "input_json_delta", partial_json }));
+      events.push({ type: "content_block_start", index, content_block: anthropic.empty(block) });
+      const pieces = anthropic.pieces(block);
       for (const delta of pieces) events.push({ type: "content_block_delta", index, delta });
       events.push({ type: "content_block_stop", index });
     }
-    const stop_reason = said.call ? "tool_use" : "end_turn";
+    const stop_reason = said.calls.length > 0 ? "tool_use" : "end_turn";
     events.push({ type: "message_delta", delta: { stop_reason, stop_sequence: null }, usage: { output_tokens: 7 } });
     events.push({ type: "message_stop" });
     return events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
   },
 };
+
+const APIS = { "/chat/completions": openai, "/responses": responses, "/messages": anthropic };
 
 function json(response, status, body) {
   response.writeHead(status, { "content-type": "application/json" });

@@ -15,6 +15,8 @@ from session_agent import AsyncSessionAgent, SessionAgent
 
 from flaky import Flaky
 
+pytest.register_assert_rewrite("comparing")
+
 URL = os.environ["SESSION_AGENT_URL"]
 TOKEN = os.environ["SESSION_AGENT_TOKEN"]
 ROOT = Path(__file__).resolve().parent.parent.parent

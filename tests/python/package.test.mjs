@@ -14,6 +14,7 @@ import { build } from "esbuild";
 import { pythonPackages, pythons } from "../../scripts/setup/python.mjs";
 import { CLIENT, ROOT } from "../../scripts/places.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
+import { startProvider } from "../client/provider_server.mjs";
 import { startServer } from "../workerd/harness.mjs";
 
 const SECRET = "a secret of the tests of the Python package";
@@ -25,14 +26,34 @@ const LIMIT_MS = 600_000;
 /** The only packages that `pip install session-agent` brings along. */
 const BESIDE = ["httpx", "httpcore", "h11", "anyio", "idna", "certifi", "sniffio", "typing_extensions.py"];
 
-/** LangGraph's suite takes as long as all other tests together, so it runs with the oldest Python alone. */
-const NOT_TWICE = ["--deselect", "test_langgraph.py::test_langgraphs_conformance_suite"];
+/**
+ * LangGraph's suite takes as long as all other tests together, and the clients of others take 250 MB on
+ * disk, so they run with the oldest Python alone.
+ */
+const NOT_TWICE = [
+  "--deselect",
+  "test_langgraph.py::test_langgraphs_conformance_suite",
+  `--ignore=${join(HERE, "test_base_url_clients.py")}`,
+];
+
+const requirements = (file) =>
+  readFileSync(join(HERE, file), "utf8")
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"));
 
 const PACKAGES = {
   title: "what the Python package is tested with (LangGraph, OpenAI's Agents SDK, pytest: some 150 MB on disk)",
-  requirements: readFileSync(join(HERE, "requirements.txt"), "utf8")
-    .split("\n")
-    .filter((line) => line !== "" && !line.startsWith("#")),
+  requirements: requirements("requirements.txt"),
+};
+
+const CLIENTS = {
+  title: "clients that use the base URL (LangChain, LiteLLM: some 250 MB on disk)",
+  requirements: requirements("clients.txt"),
+};
+
+const OLDER = {
+  title: "the clients of OpenAI and Anthropic of a year ago",
+  requirements: requirements("official.txt"),
 };
 
 const folder = mkdtempSync(join(tmpdir(), "session-agent-python-"));
@@ -68,11 +89,20 @@ await build({
 const found = await pythons();
 const chosen = found.because ? [] : await Promise.all(found.map((one) => pythonPackages(PACKAGES, { found: one })));
 
-const server = await startServer({ inspect: false, vars: {}, secrets: { SESSION_AGENT_TOKEN: SECRET } });
+const clients = found.because ? found : await pythonPackages(CLIENTS, { found: found[0] });
+const older = found.because ? found : await pythonPackages(OLDER, { found: found[0] });
+
+const provider = await startProvider();
+after(() => provider.stop());
+const server = await startServer({
+  inspect: false,
+  vars: { OPENAI_BASE_URL: provider.openai, ANTHROPIC_BASE_URL: provider.anthropic },
+  secrets: { SESSION_AGENT_TOKEN: SECRET, OPENAI_API_KEY: "openai's key", ANTHROPIC_API_KEY: "anthropic's key" },
+});
 after(() => server.stop());
 
 test("there_is_a_python_with_the_packages", () => {
-  for (const { because, help } of [found, ...chosen]) assert.equal(because, undefined, `${because}: ${help}`);
+  for (const { because, help } of [found, ...chosen, clients, older]) assert.equal(because, undefined, `${because}: ${help}`);
 });
 
 // Its own `build` step makes the modules that are not in the repository: nothing here is behind the document.
@@ -123,31 +153,33 @@ for name in ("langgraph", "openai_agents"):
         await run(own, ["-c", program]);
       });
       await t.test("pytest", async () => {
-        writeFileSync(join(packages, "others.pth"), `${env.PYTHONPATH}\n`);
-        const report = join(folder, `report-${n}.xml`);
+        const others = n === 0 ? [env.PYTHONPATH, clients.env.PYTHONPATH] : [env.PYTHONPATH];
+        writeFileSync(join(packages, "others.pth"), `${others.join("\n")}\n`);
         const more = {
           SESSION_AGENT_URL: String(server.url),
           SESSION_AGENT_TOKEN: SECRET,
           SESSION_AGENT_JAVASCRIPT: JAVASCRIPT,
+          SESSION_AGENT_PROVIDER: provider.anthropic,
+          // Its list of prices comes with it.
+          LITELLM_LOCAL_MODEL_COST_MAP: "True",
           PYTHONDONTWRITEBYTECODE: "1",
         };
-        const args = [
-          "-m",
-          "pytest",
-          "-q",
-          "-p",
-          "no:cacheprovider",
-          "--tb=short",
-          ...(n > 0 ? NOT_TWICE : []),
-          "--durations=5",
-          `--junitxml=${report}`,
-          HERE,
-        ];
-        const said = await run(own, args, { cwd: HERE, env: { ...process.env, ...more } });
-        console.log(said.trimEnd().split("\n").slice(-8).join("\n"));
-        const [, skipped, tests] = readFileSync(report, "utf8").match(/ skipped="(\d+)" tests="(\d+)"/);
-        assert.ok(Number(tests) > 40, `${tests} tests`);
-        assert.equal(skipped, "0");
+        const pytest = async (what, least, env = {}) => {
+          const report = join(folder, `report-${n}.xml`);
+          const flags = ["-q", "-p", "no:cacheprovider", "--tb=short", "--durations=5", `--junitxml=${report}`];
+          const said = await run(own, ["-m", "pytest", ...flags, ...what], {
+            cwd: HERE,
+            env: { ...process.env, ...more, ...env },
+          });
+          console.log(said.trimEnd().split("\n").slice(-8).join("\n"));
+          const [, skipped, tests] = readFileSync(report, "utf8").match(/ skipped="(\d+)" tests="(\d+)"/);
+          assert.ok(Number(tests) > least, `${tests} tests`);
+          assert.equal(skipped, "0");
+        };
+        await pytest([...(n > 0 ? NOT_TWICE : []), HERE], 40);
+        // What stands in PYTHONPATH goes before the newest versions.
+        const official = ["test_base_url.py", "test_base_url_sdks.py"].map((file) => join(HERE, file));
+        if (n === 0) await pytest(official, 20, { PYTHONPATH: older.env.PYTHONPATH });
       });
     });
   }

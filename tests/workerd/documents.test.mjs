@@ -35,6 +35,10 @@ const HELD = [
   "ts own",
   // tests/client/base_url.test.mjs runs it.
   "ts anthropic",
+  // tests/client/base_url_second_worker.test.mjs runs it.
+  "ts service",
+  // tests/client/base_url_coding_agents.test.mjs runs it.
+  "sh agent",
   // tests/python/test_base_url.py runs it.
   "python openai",
   "ts recipe",

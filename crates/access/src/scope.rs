@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use base::ids::Id;
 use base::json::{self, list};
 use store::limits::HolderLimits;
+use store::memory_use::MemoryUse;
 
 /// The most names in one list of an [`Allow`].
 pub const MAX_ALLOWED_NAMES: usize = 32;
@@ -35,6 +36,10 @@ pub struct TokenScope {
     /// The limits for turns of the token's holder, beside the agent's own limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<HolderLimits>,
+    /// The most that the holder's requests over the base URL let the model do with the agent's
+    /// memory. `None`: the agent's configuration decides, and the request's header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_memory: Option<MemoryUse>,
     /// Milliseconds since the epoch.
     pub expires_at: i64,
 }
@@ -173,6 +178,12 @@ impl Caller {
     /// The limits of the caller's token.
     pub fn limits(&self) -> Option<&HolderLimits> {
         self.scope().and_then(|scope| scope.limits.as_ref())
+    }
+
+    /// The most that a request over the base URL may let the model do with the memory, if the
+    /// caller's token says it.
+    pub fn most_memory(&self) -> Option<MemoryUse> {
+        self.scope().and_then(|scope| scope.session_memory)
     }
 
     fn scope(&self) -> Option<&TokenScope> {

@@ -4,12 +4,12 @@
 use super::route::parse_session_id;
 use base::error::Result;
 use chat::run::agent::Agent;
-use models::caller_fields::ProviderApi;
 use provider_api::anthropic::count::count;
-use provider_api::begin::{BegunAnswer, begin};
+use provider_api::begin::BegunAnswer;
 use provider_api::calls::{ApiCall, ApiHeaders};
 use provider_api::models_list;
 use provider_api::openai::responses_stored;
+use provider_api::waiting::begin_in_line;
 
 /// What a request of a provider's API gets.
 pub enum ProviderAnswer {
@@ -27,11 +27,16 @@ pub async fn answer(
     body: Vec<u8>,
 ) -> Result<ProviderAnswer> {
     match call {
-        ApiCall::Turn(api) => begin_turn(agent, *api, address, headers, body)
-            .map(|begun| ProviderAnswer::Turn(Box::new(begun))),
-        ApiCall::CountTokens => count(agent, headers, &body)
-            .await
-            .map(ProviderAnswer::Whole),
+        ApiCall::Turn(api) => {
+            let address = address.map(parse_session_id).transpose()?;
+            let begun = begin_in_line(agent, *api, address.as_ref(), headers, &body).await;
+            begun.map(|begun| ProviderAnswer::Turn(Box::new(begun)))
+        }
+        ApiCall::CountTokens => {
+            let address = address.map(parse_session_id).transpose()?;
+            let counted = count(agent, address.as_ref(), headers, &body).await;
+            counted.map(ProviderAnswer::Whole)
+        }
         ApiCall::Response(id) => {
             let address = address.map(parse_session_id).transpose()?;
             let found = responses_stored::get(agent, address.as_ref(), id).await;
@@ -45,16 +50,4 @@ pub async fn answer(
             models_list::answer(agent, *family, name.as_deref()).map(ProviderAnswer::Whole)
         }
     }
-}
-
-/// Begins a turn, or joins the one that the same request began.
-pub fn begin_turn(
-    agent: &Agent<'_>,
-    api: ProviderApi,
-    address: Option<&str>,
-    headers: &ApiHeaders,
-    body: Vec<u8>,
-) -> Result<BegunAnswer> {
-    let address = address.map(parse_session_id).transpose()?;
-    begin(agent, api, address.as_ref(), headers, &body)
 }

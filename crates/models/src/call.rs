@@ -104,7 +104,7 @@ pub async fn open<'a>(
                         decoder: Decoder::new(
                             provider,
                             CallIds::after(request.messages, request.earlier_calls),
-                            caller.is_some_and(|caller| caller.api == caller.api.asked_in()),
+                            caller.is_some(),
                         ),
                     }),
                 };

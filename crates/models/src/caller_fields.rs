@@ -4,6 +4,7 @@
 //! The rule this file protects: the caller's fields go before ours, and never in place of the
 //! conversation, the model, or the tools that run here.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::de::{Error as _, MapAccess, Visitor};
@@ -96,7 +97,14 @@ pub fn find_given(parts: &JsonObject) -> Option<&RawValue> {
 const MAX_FIELDS: usize = 1_000;
 
 /// The fields of an object, in the order in which they stand.
-struct ObjectFields<'a>(Vec<(String, &'a RawValue)>);
+struct ObjectFields<'a>(Vec<ObjectField<'a>>);
+
+/// A field of an object: its name, and its value as it is written.
+pub type ObjectField<'a> = (Cow<'a, str>, &'a RawValue);
+
+/// A name that is not copied unless it is escaped.
+#[derive(Deserialize)]
+struct FieldName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -108,11 +116,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
+                while let Some((FieldName(name), value)) = map.next_entry()? {
                     if fields.len() == MAX_FIELDS {
                         return Err(A::Error::custom("too many fields"));
                     }
-                    fields.push(field);
+                    fields.push((name, value));
                 }
                 Ok(ObjectFields(fields))
             }
@@ -122,7 +130,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
 }
 
 /// The fields of an object's text; none if it is no object, or has more than a thousand.
-pub fn fields_of(object: &str) -> Vec<(String, &RawValue)> {
+pub fn fields_of(object: &str) -> Vec<ObjectField<'_>> {
     json::decode::<ObjectFields<'_>>(object).map_or_else(|_| Vec::new(), |fields| fields.0)
 }
 

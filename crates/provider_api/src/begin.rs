@@ -5,12 +5,13 @@ use std::rc::Rc;
 use crate::calls::ApiHeaders;
 use crate::history::History;
 use crate::listener::{ApiListener, Head, Source};
+use crate::openai::referred_items::StoredItems;
 use crate::place::{HistoryPlace, find_place, find_previous, named_session};
 use crate::request::{Item, ParsedRequest};
 use crate::stored_answer::find_stored;
 use crate::{anthropic, openai};
 use access::{permit, permit_by_name};
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json::{JsonObject, RawValue};
 use chat::request::api_turn::ApiTurn;
@@ -30,6 +31,13 @@ use store::path_digests::find_longest;
 /// Names by which a request asks for the agent's own model.
 const OWN_MODEL: &[&str] = &["default", "session-agent"];
 
+/// What became of a request.
+pub enum Begun {
+    Answer(BegunAnswer),
+    /// Another turn of this session runs.
+    Busy(Id),
+}
+
 pub struct BegunAnswer {
     pub session_id: Id,
     pub is_streamed: bool,
@@ -45,7 +53,7 @@ pub fn begin(
     address: Option<&Id>,
     headers: &ApiHeaders,
     body: &[u8],
-) -> Result<BegunAnswer> {
+) -> Result<Begun> {
     permit_by_name(agent.caller, CHAT_RULE)?;
     let mut named = named_session(agent, address, headers)?;
     let mut is_stored = headers.is_stored;
@@ -54,9 +62,13 @@ pub fn begin(
         ProviderApi::ChatCompletions => openai::request::parse(body)?,
         ProviderApi::Messages => anthropic::request::parse(body)?,
         ProviderApi::Responses => {
-            let ask = openai::responses_request::parse(body)?;
+            let stored = StoredItems::new(agent);
+            let ask = openai::responses_request::parse(body, &stored)?;
             if let Some(conversation) = &ask.conversation {
-                named = named_session(agent, Some(conversation), headers)?;
+                // The address and the header go before it.
+                if address.is_none() && headers.session_id.is_none() {
+                    named = named_session(agent, Some(conversation), headers)?;
+                }
                 is_stored = true;
             }
             let (parsed, ask) = ask.split();
@@ -78,7 +90,7 @@ pub fn begin(
     // A turn that was cut off goes on before it is joined.
     agent.starter.recover();
     if let Some(joined) = join(agent, &head, named.as_ref(), headers, &request)? {
-        return Ok(joined);
+        return Ok(Begun::Answer(joined));
     }
     let previous = asked.as_ref().and_then(|ask| ask.previous.as_ref());
     let found = match previous {
@@ -86,16 +98,20 @@ pub fn begin(
         None => find_place(agent, named, is_stored, &parsed.items)?,
     };
     if let Some(joined) = take_up_same(agent, &head, &found.session_id, &request)? {
-        return Ok(joined);
+        return Ok(Begun::Answer(joined));
     }
     let session_id = found.session_id.clone();
     let turn_id = Id::mint_turn(agent.host);
     let mut request = to_request(agent, api, headers, parsed, found, request)?;
     let is_named = asked.is_some_and(|ask| ask.is_stored);
     request.api.response_id = is_named.then(|| format!("resp_{turn_id}"));
-    let work = start_api(agent, &session_id, request, turn_id.as_str())?;
+    let work = match start_api(agent, &session_id, request, turn_id.as_str()) {
+        Ok(work) => work,
+        Err(error) if error.code == Code::TurnInProgress => return Ok(Begun::Busy(session_id)),
+        Err(error) => return Err(error),
+    };
     let running = Rc::clone(work.running());
-    Ok(follow(head, running, Some(work)))
+    Ok(Begun::Answer(follow(head, running, Some(work))))
 }
 
 fn follow(head: Head, running: Rc<RunningTurn>, work: Option<TurnWork>) -> BegunAnswer {
@@ -208,7 +224,7 @@ fn to_request(
     check_instructions(&parsed.system)?;
     let asks_servers = fields_of(parsed.fields.as_str())
         .into_iter()
-        .find(|(name, _)| SERVERS.contains(&name.as_str()));
+        .find(|(name, _)| SERVERS.contains(&name.as_ref()));
     if let Some((name, _)) = asks_servers
         && !agent.caller.may_bring_client_tools()
     {
@@ -237,7 +253,7 @@ fn to_request(
             request,
             response_id: None,
             has_key: headers.key.is_some(),
-            memory: headers.memory,
+            memory: headers.memory_of(agent.caller, &config)?,
             runs_tools: parsed.is_choice_free,
         },
         model,

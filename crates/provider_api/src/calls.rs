@@ -1,9 +1,11 @@
 //! The addresses of the APIs below an agent or a session, and the headers that are ours.
 
-use base::error::{Error, Result};
+use access::Caller;
+use base::error::{Code, Error, Result};
 use base::ids::Id;
-use chat::request::api_turn::MemoryUse;
 use models::caller_fields::ProviderApi;
+use store::config::Config;
+use store::memory_use::MemoryUse;
 
 /// The longest value of `anthropic-beta`: some twenty names.
 const MAX_BETA_BYTES: usize = 1_024;
@@ -97,7 +99,7 @@ pub struct ApiHeaders {
     /// `x-session-history: stored`: the log's own messages go before the request's.
     pub is_stored: bool,
     /// `x-session-memory`
-    pub memory: MemoryUse,
+    pub memory: Option<MemoryUse>,
     /// `idempotency-key`
     pub key: Option<String>,
     /// `anthropic-beta`
@@ -105,6 +107,20 @@ pub struct ApiHeaders {
 }
 
 impl ApiHeaders {
+    /// What the request lets the model do with the memory: by its header, else by its token, else
+    /// by the agent's configuration. A token's is also the most.
+    pub fn memory_of(&self, caller: &Caller, config: &Config) -> Result<MemoryUse> {
+        match (self.memory, caller.most_memory()) {
+            (Some(asked), Some(most)) if asked > most => Err(Error::new(
+                Code::Forbidden,
+                "`x-session-memory` asks for more than the token allows: see `sessionMemory` of `mintToken`.",
+            )
+            .with_field("x-session-memory")),
+            (Some(memory), _) | (None, Some(memory)) => Ok(memory),
+            (None, None) => Ok(config.session_memory),
+        }
+    }
+
     /// `find`: the value of a header.
     pub fn read(find: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let session_id = find("x-session-id").map(|id| {
@@ -123,9 +139,10 @@ impl ApiHeaders {
             }
         };
         let memory = match find("x-session-memory").as_deref() {
-            None | Some("on") => MemoryUse::On,
-            Some("read") => MemoryUse::Read,
-            Some("off") => MemoryUse::Off,
+            None => None,
+            Some("on") => Some(MemoryUse::On),
+            Some("read") => Some(MemoryUse::Read),
+            Some("off") => Some(MemoryUse::Off),
             Some(_) => {
                 return Err(Error::invalid(
                     "x-session-memory",

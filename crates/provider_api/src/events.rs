@@ -54,8 +54,23 @@ impl Calls {
         number
     }
 
-    pub fn find_mut(&mut self, index: usize) -> Option<&mut BegunCall> {
+    fn find_mut(&mut self, index: usize) -> Option<&mut BegunCall> {
         self.begun.iter_mut().find(|call| call.index == index)
+    }
+
+    /// A piece of a call's arguments has come. The call's number in the answer. `None`: the call
+    /// runs here.
+    pub fn take_piece(&mut self, index: usize) -> Option<usize> {
+        let call = self.find_mut(index)?;
+        call.has_pieces = true;
+        call.number
+    }
+
+    /// Of a call that is complete: its number in the answer, and whether its arguments came in
+    /// pieces. `None`: the call runs here.
+    pub fn complete(&mut self, index: usize) -> Option<(usize, bool)> {
+        let call = self.find_mut(index)?;
+        Some((call.number?, call.has_pieces))
     }
 
     /// Whether the turn goes on by itself: the model called tools, and none of the client's.

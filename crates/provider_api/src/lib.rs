@@ -8,6 +8,8 @@
 //! - `place` finds the session and the place in its log where a history goes on.
 //! - [`begin`] begins the turn, or joins the one that the same request began. [`listener`] follows
 //!   it.
+//! - [`waiting`] has a request wait for the end of its session's turn, where the agent is configured
+//!   so.
 //! - [`refusal`] writes errors in the API's shape and with its status.
 
 pub mod anthropic;
@@ -23,3 +25,4 @@ mod place;
 pub mod refusal;
 pub mod request;
 mod stored_answer;
+pub mod waiting;

@@ -1,4 +1,5 @@
-//! Sums of what a provider says was used, over the requests of one turn.
+//! Objects of JSON as answers need them: sums of what a provider says was used, over the requests of
+//! one turn.
 
 use serde_json::{Map, Value};
 
@@ -54,6 +55,13 @@ pub fn messages_usage(usage: TokenUsage) -> Map<String, Value> {
         "cache_read_input_tokens": usage.cached_input_tokens,
         "cache_creation_input_tokens": 0
     }))
+}
+
+/// Sets a field of a value that is an object.
+pub fn set(value: &mut Value, name: &str, to: Value) {
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert(name.to_owned(), to);
+    }
 }
 
 pub fn object(value: Value) -> Map<String, Value> {

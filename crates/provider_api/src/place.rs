@@ -87,6 +87,7 @@ pub fn find_place(
         paths.push(path.as_str().to_owned());
     }
     let end = match &named {
+        Some(id) if is_stored => find_in_stored(agent, id, &paths)?,
         Some(id) => find_longest(agent.db, Some(id), &paths, false)?.pop(),
         None => find_unnamed(agent, &paths)?,
     };
@@ -96,7 +97,7 @@ pub fn find_place(
     });
     let Some((known, end)) = found else {
         let place = match &named {
-            Some(id) if is_stored && session_exists(agent.db, id)? => ApiPlace::AtLeaf,
+            Some(id) if is_stored => place_at_leaf(agent, id)?,
             _ => ApiPlace::Root,
         };
         return Ok(HistoryPlace {
@@ -112,6 +113,30 @@ pub fn find_place(
         known,
         path,
     })
+}
+
+/// The newest place of a history whose beginning may be stored only. The same words may come again in a
+/// conversation: they are the same question only as long as nothing follows it.
+fn find_in_stored(agent: &Agent<'_>, session_id: &Id, paths: &[String]) -> Result<Option<PathEnd>> {
+    if !session_exists(agent.db, session_id)? {
+        return Ok(None);
+    }
+    let leaf = get_tip(agent.db, session_id)?.leaf.map(|leaf| leaf.seq);
+    match find_longest(agent.db, Some(session_id), paths, false)?.pop() {
+        Some(end) if end.is_answer || leaf == Some(end.seq) => Ok(Some(end)),
+        Some(_) => Ok(find_longest(agent.db, Some(session_id), paths, true)?.pop()),
+        None => Ok(None),
+    }
+}
+
+/// The newest event of a session, whose messages go before the request's. The results of its calls may
+/// come next.
+fn place_at_leaf(agent: &Agent<'_>, session_id: &Id) -> Result<ApiPlace> {
+    if !session_exists(agent.db, session_id)? {
+        return Ok(ApiPlace::Root);
+    }
+    let leaf = get_tip(agent.db, session_id)?.leaf;
+    Ok(leaf.map_or(ApiPlace::Root, |leaf| ApiPlace::After(leaf.seq)))
 }
 
 /// Of the sessions whose agent said the newest known answer of the history, the one that

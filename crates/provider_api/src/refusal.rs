@@ -3,8 +3,12 @@
 use serde_json::Value;
 
 use crate::calls::ApiFamily;
+use crate::numbers::set;
 use base::error::{Code, Error};
 use base::json::{self, json};
+
+/// The detail of an error with the code by which Anthropic's clients know it.
+pub const ERROR_CODE: &str = "error_code";
 
 pub struct ApiRefusal {
     pub status: u16,
@@ -21,10 +25,18 @@ pub fn render(family: ApiFamily, error: &Error) -> ApiRefusal {
             "param": error.field.as_deref().map_or(Value::Null, Value::from),
             "code": openai_code(error)
         }}),
-        ApiFamily::Anthropic => json!({"type": "error", "error": {
-            "type": anthropic_type(status),
-            "message": error.message.clone()
-        }}),
+        ApiFamily::Anthropic => {
+            let mut body = json!({"type": "error", "error": {
+                "type": anthropic_type(status),
+                "message": error.message.clone()
+            }});
+            let details = error.details();
+            let code = details.get(ERROR_CODE).and_then(Value::as_str);
+            if let (Some(code), Some(told)) = (code, body.get_mut("error")) {
+                set(told, "details", json!({ERROR_CODE: code}));
+            }
+            body
+        }
     };
     ApiRefusal {
         status,

@@ -12,7 +12,7 @@ use base::part::kind;
 use chat::request::client_tools::check_name;
 use chat::request::path_digest::{PathDigest, PathMessage, digest_of};
 use models::ToolDefinition;
-use models::caller_fields::fields_of;
+use models::caller_fields::{ObjectField, fields_of};
 use models::file::File;
 
 /// The most items of a request's history.
@@ -115,22 +115,29 @@ pub struct ParsedRequest {
 /// A request's tools: as models take them, and as the caller wrote them.
 pub type GivenTools = (Vec<ToolDefinition>, BTreeMap<String, Box<RawValue>>);
 
-/// The fields of a request's body.
-pub struct RequestFields<'a>(pub Vec<(String, &'a RawValue)>);
+/// The fields of a request's body, or of an object in it. The object is read once: a history has
+/// megabytes, and each of its texts would be read again for each field.
+pub struct RequestFields<'a>(pub Vec<ObjectField<'a>>);
 
 impl<'a> RequestFields<'a> {
     /// Of a field that stands twice, we would read one and the provider the other.
     pub fn of(field: &str, object: &'a str) -> Result<Self> {
         let fields = fields_of(object);
-        let mut names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
-        names.sort_unstable();
-        if fields.is_empty() || names.windows(2).any(|pair| pair.first() == pair.last()) {
+        if fields.is_empty() || has_twice(&fields) {
             return Err(Error::invalid(
                 field,
                 format!("`{field}` must be a JSON object with the API's fields, each once."),
             ));
         }
         Ok(Self(fields))
+    }
+
+    /// The fields of an object that stands in a field; none if the field is left out.
+    pub fn within(&self, field: &str, name: &str) -> Result<Self> {
+        match self.find(name) {
+            Some(object) => Self::of(&format!("{field}.{name}"), object.get()),
+            None => Ok(Self(Vec::new())),
+        }
     }
 
     /// Takes a field out. `null` counts as left out.
@@ -140,9 +147,40 @@ impl<'a> RequestFields<'a> {
         Some(value).filter(|value| value.get() != "null")
     }
 
+    /// The value of a field. `null` counts as left out.
     pub fn find(&self, name: &str) -> Option<&'a RawValue> {
         let found = self.0.iter().find(|(given, _)| given == name);
-        found.map(|(_, value)| *value)
+        found
+            .map(|(_, value)| *value)
+            .filter(|value| value.get() != "null")
+    }
+
+    /// A field with a string; empty if it is left out or is no string.
+    pub fn text(&self, name: &str) -> String {
+        let text = self.find(name).map(RawValue::get);
+        text.and_then(|text| json::decode(text).ok())
+            .unwrap_or_default()
+    }
+
+    /// A field with a string that is not empty.
+    pub fn find_text(&self, name: &str) -> Option<String> {
+        Some(self.text(name)).filter(|text| !text.is_empty())
+    }
+
+    /// Whether there are other fields than these.
+    pub fn has_others(&self, known: &[&str]) -> bool {
+        let mut names = self.0.iter().map(|(name, _)| name.as_ref());
+        names.any(|name| !known.contains(&name))
+    }
+
+    /// What counts of a part beside a message's text. Marks for a cache move from request to
+    /// request.
+    pub fn digest(&self) -> String {
+        let counted = self.0.iter().filter(|(name, _)| name != "cache_control");
+        let pieces: Vec<&[u8]> = counted
+            .flat_map(|(name, value)| [name.as_bytes(), value.get().as_bytes()])
+            .collect();
+        digest_of(&pieces)
     }
 
     /// Takes out the name of the model, which every request must have.
@@ -168,8 +206,27 @@ impl<'a> RequestFields<'a> {
     }
 }
 
+/// Whether a field stands twice. Most objects have a handful of fields, which are compared faster
+/// than sorted.
+fn has_twice(fields: &[ObjectField<'_>]) -> bool {
+    const FEW: usize = 8;
+    if fields.len() > FEW {
+        let mut names: Vec<&str> = fields.iter().map(|(name, _)| name.as_ref()).collect();
+        names.sort_unstable();
+        return names.windows(2).any(|pair| pair.first() == pair.last());
+    }
+    let mut rest = fields;
+    while let Some(((name, _), others)) = rest.split_first() {
+        if others.iter().any(|(other, _)| other == name) {
+            return true;
+        }
+        rest = others;
+    }
+    false
+}
+
 /// An object of these fields.
-pub fn object_of(fields: &[(String, &RawValue)]) -> Result<JsonObject> {
+pub fn object_of(fields: &[ObjectField<'_>]) -> Result<JsonObject> {
     let mut object = String::from("{");
     for (name, value) in fields {
         if object.len() > 1 {
@@ -219,41 +276,6 @@ pub fn flag_in(field: &str, value: Option<&RawValue>) -> Result<bool> {
     }
 }
 
-/// The field of an object that is written in a request.
-pub fn find_in<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
-    let found = fields_of(object.get())
-        .into_iter()
-        .find(|(given, _)| given == name);
-    found
-        .map(|(_, value)| value)
-        .filter(|value| value.get() != "null")
-}
-
-/// A string field of an object; empty if it is left out or is no string.
-pub fn find_text(object: &RawValue, name: &str) -> String {
-    let text = find_in(object, name).map(RawValue::get);
-    text.and_then(|text| json::decode(text).ok())
-        .unwrap_or_default()
-}
-
-/// Whether the object has other fields than these.
-pub fn has_others(object: &RawValue, known: &[&str]) -> bool {
-    let fields = fields_of(object.get());
-    fields
-        .iter()
-        .any(|(name, _)| !known.contains(&name.as_str()))
-}
-
-/// What counts of a part beside a message's text. Marks for a cache move from request to request.
-pub fn digest_of_part(part: &RawValue) -> String {
-    let fields = fields_of(part.get());
-    let counted = fields.iter().filter(|(name, _)| name != "cache_control");
-    let pieces: Vec<&[u8]> = counted
-        .flat_map(|(name, value)| [name.as_bytes(), value.get().as_bytes()])
-        .collect();
-    digest_of(&pieces)
-}
-
 /// The media type and the address of a file as a part of the AI SDK. `kind`: what the API says
 /// that it is.
 pub fn file_part(kind: &str, url: &str, filename: Option<&str>) -> Value {
@@ -277,7 +299,7 @@ pub fn text_part(text: &str) -> Value {
 /// Reads the list `tools`. `read` gives a tool's definition, and the tool as the provider takes it.
 pub fn parse_tools(
     tools: &RawValue,
-    read: impl Fn(&str, &RawValue) -> Result<(ToolDefinition, Box<RawValue>)>,
+    read: impl Fn(&str, &RequestFields<'_>, &RawValue) -> Result<(ToolDefinition, Box<RawValue>)>,
 ) -> Result<GivenTools> {
     if tools.get().len() > MAX_TOOLS_BYTES {
         let actual = tools.get().len();
@@ -289,8 +311,8 @@ pub fn parse_tools(
     let mut given = BTreeMap::new();
     for (index, tool) in values::<MAX_TOOLS>("tools", tools)?.into_iter().enumerate() {
         let field = format!("tools[{index}]");
-        RequestFields::of(&field, tool.get())?;
-        let (definition, as_given) = read(&field, tool)?;
+        let fields = RequestFields::of(&field, tool.get())?;
+        let (definition, as_given) = read(&field, &fields, tool)?;
         given.insert(definition.name.clone(), as_given);
         parsed.push(definition);
     }
@@ -302,14 +324,14 @@ pub fn parse_tools(
 /// parameters, and the schema of a tool that has none.
 pub fn parse_definition(
     field: &str,
-    object: &RawValue,
+    object: &RequestFields<'_>,
     (schema, default_schema): (&str, &str),
 ) -> Result<ToolDefinition> {
-    let name = find_text(object, "name");
+    let name = object.text("name");
     check_name(&format!("{field}.name"), &name)?;
-    let parameters = find_in(object, schema).filter(|it| it.get().starts_with('{'));
+    let parameters = object.find(schema).filter(|it| it.get().starts_with('{'));
     Ok(ToolDefinition {
-        description: find_text(object, "description"),
+        description: object.text("description"),
         parameters: match parameters {
             Some(parameters) => parameters.to_owned(),
             None => json::raw(default_schema.to_owned())?,

@@ -16,6 +16,7 @@ use crate::backup_plan::{self, BackupPlan};
 use crate::callbacks::CallbackTarget;
 use crate::learn_settings::LearnSettings;
 use crate::limits::Limits;
+use crate::memory_use::MemoryUse;
 use crate::model_settings::{OutputLimit, Prices, PromptRefresh, ReasoningEffort, Temperature};
 use crate::retention::Retention;
 use crate::retention_progress;
@@ -217,6 +218,9 @@ settings! {
     reserved_metadata_keys: List<Id, 0, MAX_RESERVED_KEYS> = List::default();
     /// What to do with a message that arrives while a turn of its session is running.
     when_busy: WhenBusy = WhenBusy::Reject;
+    /// What a request over the base URL lets the model do with the agent's memory, unless the
+    /// request's header `x-session-memory` or its token sets something else.
+    session_memory: MemoryUse = MemoryUse::On;
     /// The receiver of a call when a turn ends. `{}`: none, even if a default is deployed.
     on_turn_end: Option<CallbackTarget> = None;
     /// The receiver of a call when an entry, a block's text or a document has changed.

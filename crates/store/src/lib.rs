@@ -28,6 +28,7 @@ pub mod learn_failure;
 pub mod learn_settings;
 pub mod learned_windows;
 pub mod limits;
+pub mod memory_use;
 pub mod meter;
 pub mod model_settings;
 pub mod open_turns;

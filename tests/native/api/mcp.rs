@@ -130,8 +130,8 @@ fn scoped(mut alice: Alice, session: Option<&str>, operations: &[&str], tools: &
             tools: tools.iter().map(|name| id(name)).collect(),
             ..Allow::default()
         },
-        limits: None,
         expires_at: i64::MAX,
+        ..TokenScope::default()
     });
     alice
 }

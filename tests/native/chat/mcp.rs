@@ -1008,8 +1008,8 @@ fn only_the_operator_brings_a_server_in() {
         session_id: None,
         operations: None,
         allow: Allow::default(),
-        limits: None,
         expires_at: i64::MAX,
+        ..TokenScope::default()
     };
     alice.caller = Caller::Scoped(scope);
     for (operation, body) in [

@@ -519,8 +519,8 @@ fn a_token_exports_and_imports_what_it_may_read_and_create() {
                 agent_messages: true,
                 ..Allow::default()
             },
-            limits: None,
             expires_at: i64::MAX,
+            ..TokenScope::default()
         })
     };
     let table = [

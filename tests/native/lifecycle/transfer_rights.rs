@@ -23,8 +23,8 @@ fn token(session_id: Option<&str>, operations: Option<&[&str]>, agent_messages: 
             agent_messages,
             ..Allow::default()
         },
-        limits: None,
         expires_at: i64::MAX,
+        ..TokenScope::default()
     })
 }
 

@@ -133,6 +133,18 @@ fn damages() -> Vec<Damage> {
             json!({"sessionId": "talked"}),
         ),
         (
+            "INSERT INTO cf_agents_path_digests (digest, session_id, seq, is_answer)
+             SELECT 'of a question', session_id, seq, 1 FROM cf_agents_events WHERE id = 'named'",
+            "path_end_wrong",
+            json!({"sessionId": "talked"}),
+        ),
+        (
+            "INSERT INTO cf_agents_path_digests (digest, session_id, seq, is_answer)
+             SELECT 'of no event', session_id, max(seq) + 1, 1 FROM cf_agents_events WHERE session_id = 'talked'",
+            "path_end_wrong",
+            json!({"sessionId": "talked"}),
+        ),
+        (
             "UPDATE cf_agents_sessions SET metadata = '[]' WHERE id = 'talked'",
             "session_damaged",
             json!({"sessionId": "talked"}),

@@ -15,8 +15,8 @@ fn token(session_id: Option<&str>, allow: Allow) -> Caller {
         session_id: session_id.map(|id| Id::parse(id.to_owned()).unwrap()),
         operations: Some(["chat", "callTool", "getTools"].map(str::to_owned).to_vec()),
         allow,
-        limits: None,
         expires_at: i64::MAX,
+        ..TokenScope::default()
     })
 }
 

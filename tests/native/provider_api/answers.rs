@@ -10,6 +10,8 @@ use crate::Alice;
 use crate::chat::turns::said;
 use base::testing::Said;
 use models::caller_fields::ProviderApi;
+use provider_api::calls::ApiFamily;
+use provider_api::refusal::render;
 
 fn events(events: &[Value]) -> Said {
     let lines = events.iter().map(|event| format!("data: {event}\n\n"));
@@ -256,6 +258,48 @@ fn a_whole_message_comes_back_with_all_of_its_fields() {
 }
 
 #[test]
+fn instructions_between_messages_end_the_system_prompt() {
+    let alice = Alice::with_anthropic();
+    let instruction =
+        |text: &str| json!({"role": "system", "content": [{"type": "text", "text": text}]});
+    let mut passing = instruction("Few tokens are left.");
+    passing["clear_at"] = json!("next_user_message");
+    let mut body = claude(json!([user("hi"), instruction("It is Monday."), passing]));
+    body["system"] = json!([
+        {"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}]);
+    alice.outbound.answer(anthropic_said("Hello!"));
+    let (first, _) = alice.message(&headers(&[]), body.clone());
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let sent = alice.last_sent();
+    let system = sent["system"].as_array().unwrap();
+    assert_eq!(system[0], body["system"][0]);
+    assert_eq!(
+        system[1..],
+        [text("It is Monday."), text("Few tokens are left.")]
+    );
+    assert_eq!(sent["messages"].as_array().unwrap().len(), 1);
+    // The next request of the conversation. What holds until the user's next message is gone.
+    let messages = body["messages"].as_array_mut().unwrap();
+    messages.extend([assistant("Hello!"), user("And now?")]);
+    messages.push(json!({"role": "system", "content": "Be short."}));
+    alice.outbound.answer(anthropic_said("Fine."));
+    let (second, _) = alice.message(&headers(&[]), body.clone());
+    assert_eq!(first, second);
+    let sent = alice.last_sent();
+    assert_eq!(
+        sent["system"].as_array().unwrap()[1..],
+        [text("It is Monday."), text("Be short.")]
+    );
+    // Nothing but texts can be added there.
+    body["messages"][1]["content"] = json!([{"type": "tool_removal", "tool": {"name": "look"}}]);
+    let refused = alice.complete_with(ProviderApi::Messages, &headers(&[]), &body);
+    assert_eq!(
+        refused.unwrap_err().field.as_deref(),
+        Some("messages[1].content[0]")
+    );
+}
+
+#[test]
 fn a_streamed_message_is_one_message_whatever_ran_here() {
     let alice = Alice::with_anthropic();
     remember(&alice);
@@ -414,6 +458,25 @@ fn images_and_what_only_the_provider_reads_go_through() {
         chat(json!([question, assistant("A pixel."), user("How big?")])),
     );
     assert_eq!(alice.last_sent()["messages"][0], question);
+}
+
+#[test]
+fn a_thread_begins_and_goes_on_with_the_whole_history() {
+    let alice = Alice::with_anthropic();
+    alice.outbound.answer(anthropic_said("Hello."));
+    let mut body = claude(json!([user("hi")]));
+    body["thread"] = json!({"type": "create"});
+    alice.message(&headers(&[]), body.clone());
+    assert_eq!(alice.last_sent().get("thread"), None);
+    body["thread"] = json!({"type": "continue", "previous_message_id": "msg_1"});
+    let asked = alice.begin_api(ProviderApi::Messages, &headers(&[]), &body);
+    let refused = render(ApiFamily::Anthropic, &asked.err().unwrap());
+    let told: Value = serde_json::from_str(&refused.body).unwrap();
+    assert_eq!(refused.status, 404);
+    assert_eq!(
+        told["error"]["details"],
+        json!({"error_code": "thread_not_found"})
+    );
 }
 
 #[test]

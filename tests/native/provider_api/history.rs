@@ -1,8 +1,8 @@
 //! Where a request's history goes on: sessions that are recognised, branches, repeats.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{assistant, chat, headers, in_session, said_whole, user};
+use super::{assistant, called_whole, chat, headers, in_session, said_whole, tool, user};
 use crate::Alice;
 use base::testing::wait_for;
 use models::caller_fields::ProviderApi;
@@ -95,6 +95,39 @@ fn with_the_stored_history_the_newest_message_is_enough() {
         let messages = alice.last_sent()["messages"].clone();
         assert_eq!(messages.as_array().unwrap().len(), sent, "{text}");
     }
+}
+
+#[test]
+fn with_the_stored_history_the_same_words_may_come_again() {
+    let alice = Alice::with_model();
+    let stored = headers(&[("x-session-id", "s"), ("x-session-history", "stored")]);
+    for (text, sent) in [("yes", 1), ("two", 3), ("yes", 5), ("yes", 7)] {
+        alice.outbound.answer(said_whole("Yes."));
+        alice.complete(&stored, chat(json!([user(text)])));
+        let messages = alice.last_sent()["messages"].clone();
+        assert_eq!(messages.as_array().unwrap().len(), sent, "{text}");
+    }
+    assert_eq!(alice.shown_in("s").len(), 8);
+}
+
+#[test]
+fn with_the_stored_history_the_result_of_a_call_is_enough() {
+    let alice = Alice::with_model();
+    let stored = headers(&[("x-session-id", "s"), ("x-session-history", "stored")]);
+    let call = ("call_1", "look", json!({}));
+    alice.outbound.answer(called_whole(&[call]));
+    let asked = |message: Value| {
+        let mut body = chat(json!([message]));
+        body["tools"] = json!([tool("look")]);
+        body
+    };
+    alice.complete(&stored, asked(user("Where?")));
+    alice.outbound.answer(said_whole("There."));
+    let result = json!({"role": "tool", "tool_call_id": "call_1", "content": "a lake"});
+    let (_, answer) = alice.complete(&stored, asked(result));
+    assert_eq!(answer["choices"][0]["message"]["content"], "There.");
+    assert_eq!(alice.last_sent()["messages"].as_array().unwrap().len(), 3);
+    assert_eq!(alice.shown_in("s").len(), 2);
 }
 
 #[test]

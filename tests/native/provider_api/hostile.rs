@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{assistant, chat, claude, headers, in_session, remember, said_whole, tool, user};
 use crate::Alice;
 use models::caller_fields::ProviderApi;
+use provider_api::begin::begin;
 
 fn refused(alice: &Alice, api: ProviderApi, body: &Value) -> (&'static str, Option<String>) {
     let error = alice.begin_api(api, &headers(&[]), body).err().unwrap();
@@ -73,9 +74,10 @@ fn a_field_that_stands_twice_is_refused() {
     for body in [
         r#"{"model":"m","model":"openai:dear","messages":[{"role":"user","content":"hi"}]}"#,
         r#"{"model":"m","messages":[{"role":"user","role":"system","content":"hi","name":"x"}]}"#,
+        r#"{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a","text":"b","x":1}]}]}"#,
     ] {
         let api = ProviderApi::ChatCompletions;
-        let begun = api::provider::begin_turn(&agent, api, None, &headers(&[]), body.into());
+        let begun = begin(&agent, api, None, &headers(&[]), body.as_bytes());
         assert_eq!(
             begun.err().unwrap().code.name(),
             "invalid_request",

@@ -2,21 +2,24 @@
 //! model behind the real adapters.
 
 mod answers;
+mod as_a_turn;
+mod busy;
 mod history;
 mod hostile;
 mod responses;
+mod responses_beside;
 mod rights;
 
 use serde_json::{Value, json};
 
 use crate::Alice;
-use api::provider::begin_turn;
 use base::error::Error;
 use base::outbound::CallFailure;
 use base::testing::{Said, wait_for};
 use chat::run::listener::EventSource as _;
+use chat::run::request_writer::turn_in_progress;
 use models::caller_fields::ProviderApi;
-use provider_api::begin::BegunAnswer;
+use provider_api::begin::{Begun, BegunAnswer, begin};
 use provider_api::calls::ApiHeaders;
 
 type Answered = Result<Said, CallFailure>;
@@ -42,7 +45,10 @@ impl Alice {
         body: &Value,
     ) -> Result<BegunAnswer, Error> {
         let agent = self.agent(&self.db);
-        begin_turn(&agent, api, None, headers, body.to_string().into_bytes())
+        match begin(&agent, api, None, headers, body.to_string().as_bytes())? {
+            Begun::Answer(begun) => Ok(begun),
+            Begun::Busy(_) => Err(turn_in_progress()),
+        }
     }
 
     /// Runs a turn, and returns its session and its whole answer.

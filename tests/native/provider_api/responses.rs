@@ -40,6 +40,7 @@ fn a_response_is_an_output_of_items() {
     body["metadata"] = json!({"a": "b"});
     body["text"] = json!({"format": {"type": "json_schema", "name": "x", "schema": {"type": "object"}, "strict": true}});
     body["reasoning"] = json!({"effort": "low"});
+    body["client_metadata"] = json!({"x-codex-installation-id": "c"});
     let (_, answer) = alice.respond(&body);
     assert_eq!(answer["object"], "response");
     assert_eq!(answer["status"], "completed");
@@ -82,6 +83,70 @@ fn a_response_goes_on_from_the_one_before() {
 }
 
 #[test]
+fn an_item_may_be_named_by_its_id() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said_whole("Hello!"));
+    let (first, answer) = alice.respond(&ask(json!("hi")));
+    let said = json!({"type": "item_reference", "id": answer["output"][0]["id"]});
+    let next = |said: Value| {
+        ask(
+            json!([{"role": "user", "content": "hi"}, said, {"role": "user", "content": "And now?"}]),
+        )
+    };
+    alice.outbound.answer(said_whole("Fine."));
+    let (second, _) = alice.respond(&next(said.clone()));
+    assert_eq!(first, second);
+    assert_eq!(alice.last_sent()["messages"][1]["content"], "Hello!");
+    let id = answer["id"].as_str().unwrap().to_owned();
+    let agent = alice.agent(&alice.db);
+    delete(&agent, None, &id).unwrap();
+    for gone in [
+        said,
+        json!({"type": "item_reference", "id": "msg_nobody's_0"}),
+    ] {
+        let refused = alice.respond_as(&headers(&[]), &next(gone)).unwrap_err();
+        assert_eq!(refused.field.as_deref(), Some("input[1]"));
+    }
+}
+
+#[test]
+fn a_call_that_is_named_by_its_id_belongs_to_the_text_before_it() {
+    let alice = Alice::with_model();
+    let call = ("call_1", "look", json!({}));
+    alice.outbound.answer(called_whole(&[call]));
+    let mut body = ask(json!("Where?"));
+    body["tools"] = json!([tool()]);
+    let (first, answer) = alice.respond(&body);
+    alice.outbound.answer(said_whole("There."));
+    body["input"] = json!([
+        {"role": "user", "content": "Where?"},
+        {"type": "item_reference", "id": answer["output"][0]["id"]},
+        {"type": "function_call_output", "call_id": "call_1", "output": "a lake"}]);
+    let (second, answer) = alice.respond(&body);
+    assert_eq!(first, second);
+    assert_eq!(answer["output"][0]["content"][0]["text"], "There.");
+}
+
+#[test]
+fn a_conversation_goes_on_with_the_results_of_its_calls() {
+    let alice = Alice::with_model();
+    let call = ("call_1", "look", json!({}));
+    alice.outbound.answer(called_whole(&[call]));
+    let mut body = ask(json!("Where?"));
+    body["conversation"] = json!("s");
+    body["tools"] = json!([tool()]);
+    alice.respond(&body);
+    alice.outbound.answer(said_whole("There."));
+    body["input"] =
+        json!([{"type": "function_call_output", "call_id": "call_1", "output": "a lake"}]);
+    let (session, answer) = alice.respond(&body);
+    assert_eq!(session, "s");
+    assert_eq!(answer["output"][0]["content"][0]["text"], "There.");
+    assert_eq!(alice.last_sent()["messages"].as_array().unwrap().len(), 3);
+    assert_eq!(alice.shown_in("s").len(), 2);
+}
+
+#[test]
 fn a_conversation_is_a_session() {
     let alice = Alice::with_model();
     for (text, sent) in [("one", 1), ("two", 3)] {
@@ -95,6 +160,21 @@ fn a_conversation_is_a_session() {
             sent
         );
     }
+}
+
+#[test]
+fn a_header_goes_before_a_conversation() {
+    let alice = Alice::with_model();
+    let mut body = ask(json!("one"));
+    body["conversation"] = json!("trip");
+    for text in ["One.", "Two."] {
+        alice.outbound.answer(said_whole(text));
+        let (session, _) = alice.respond_as(&in_session("s"), &body).unwrap();
+        assert_eq!(session, "s");
+        body["input"] = json!("two");
+    }
+    assert_eq!(alice.shown_in("s").len(), 4);
+    assert_eq!(alice.last_sent()["messages"].as_array().unwrap().len(), 3);
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{assistant, chat, headers, in_session, said_whole, tool, user};
+use super::{assistant, chat, headers, in_session, remember, said_whole, tool, user};
 use crate::Alice;
 use access::{Allow, Caller, TokenScope};
+use api::operations::tokens::MintToken;
 use base::ids::Id;
 use models::caller_fields::ProviderApi;
 
@@ -13,9 +14,58 @@ fn scoped(session: Option<&str>, allow: Allow) -> Caller {
         session_id: session.map(|id| Id::parse(id.to_owned()).unwrap()),
         operations: Some(vec!["chat".to_owned()]),
         allow,
-        limits: None,
         expires_at: i64::MAX,
+        ..TokenScope::default()
     })
+}
+
+/// What the model is sent of the memory: the prompt, and whether there are tools.
+fn memory_sent(alice: &Alice, header: Option<&str>) -> (bool, bool) {
+    alice.outbound.answer(said_whole("Hello."));
+    let pairs: Vec<(&str, &str)> = header
+        .map(|it| ("x-session-memory", it))
+        .into_iter()
+        .collect();
+    alice.complete(&headers(&pairs), chat(json!([user("hi")])));
+    let asked = alice.last_sent();
+    let has_prompt = asked.to_string().contains("Likes tea.");
+    (has_prompt, asked.get("tools").is_some())
+}
+
+#[test]
+fn memory_is_by_the_configuration_then_the_token_then_the_header() {
+    let mut alice = Alice::with_model();
+    remember(&alice);
+    alice.ok(
+        "setBlock",
+        json!({"label": "memory", "content": "Likes tea."}),
+    );
+    let (off, read, on) = ((false, false), (true, false), (true, true));
+    assert_eq!(memory_sent(&alice, None), on);
+    alice.ok("configureAgent", json!({"sessionMemory": "off"}));
+    assert_eq!(memory_sent(&alice, None), off);
+    assert_eq!(memory_sent(&alice, Some("on")), on);
+    let minted = |memory: &str| {
+        let body = json!({"preset": "model", "sessionMemory": memory, "expiresIn": 60});
+        let given: MintToken = serde_json::from_value(body).unwrap();
+        given.scope(&alice.agent(&alice.db)).unwrap()
+    };
+    let (reads, writes) = (minted("read"), minted("on"));
+    alice.caller = Caller::Scoped(writes);
+    assert_eq!(memory_sent(&alice, None), on);
+    alice.caller = Caller::Scoped(reads);
+    assert_eq!(memory_sent(&alice, None), read);
+    assert_eq!(memory_sent(&alice, Some("off")), off);
+    for api in [ProviderApi::ChatCompletions, ProviderApi::Responses] {
+        let body = match api {
+            ProviderApi::Responses => json!({"model": "m", "input": "hi"}),
+            _ => chat(json!([user("hi")])),
+        };
+        let asked = alice.begin_api(api, &headers(&[("x-session-memory", "on")]), &body);
+        let error = asked.err().unwrap();
+        assert_eq!(error.code.name(), "forbidden");
+        assert_eq!(error.field.as_deref(), Some("x-session-memory"));
+    }
 }
 
 fn refused(alice: &Alice, body: &Value) -> (&'static str, Option<String>) {

@@ -15,6 +15,7 @@ use store::config::load_config;
 #[cfg(feature = "testing")]
 use store::limits::Limits;
 use store::limits::{GivenLimits, HolderLimits};
+use store::memory_use::MemoryUse;
 
 /// The most operation names in one request: more than there are operations.
 const MAX_OPERATIONS: usize = 200;
@@ -64,6 +65,11 @@ pub struct MintToken {
         schemars(with = "Id", skip_serializing_if = "Option::is_none")
     )]
     holder: Option<Id>,
+    /// What requests over the base URL let the model do with the agent's memory, unless their
+    /// header `x-session-memory` asks for less. A request that asks for more is refused.
+    #[serde(default, deserialize_with = "given")]
+    #[cfg_attr(feature = "testing", schemars(with = "MemoryUse"))]
+    session_memory: Option<MemoryUse>,
     /// The token's lifetime in seconds.
     expires_in: Limit<3600, MAX_TOKEN_SECONDS>,
 }
@@ -204,6 +210,7 @@ impl MintToken {
             operations: named(agent.operations, self.preset, self.operations),
             allow: self.allow,
             limits,
+            session_memory: self.session_memory,
             expires_at: agent.host.now_ms() + self.expires_in.0 * 1000,
         })
     }

@@ -3,18 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use models::caller_fields::CallerFields;
-
-/// What a request lets the model do with the agent's memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MemoryUse {
-    /// Neither the prompt nor a tool.
-    Off,
-    /// The prompt, and the tools that change nothing.
-    Read,
-    #[default]
-    On,
-}
+use store::memory_use::MemoryUse;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -210,7 +210,7 @@ pub fn insert(
     })
 }
 
-fn line_is_full() -> Error {
+pub fn line_is_full() -> Error {
     Error::new(
         Code::RateLimited,
         format!(

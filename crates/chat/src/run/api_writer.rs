@@ -11,9 +11,7 @@ use std::rc::Rc;
 use crate::record::TurnRecord;
 use crate::request::answers::ClientAnswer;
 use crate::request::api_turn::ApiTurn;
-use crate::request::known_messages::{
-    KnownMessage, event_id, find_answers_end, find_leaf_id, load_message,
-};
+use crate::request::known_messages::{KnownMessage, event_id, find_answers_end, load_message};
 use crate::request::plan::{Answered, RequestPlan, TurnPosition};
 use crate::run::agent::Agent;
 use crate::run::answer_log::AnswerLog;
@@ -43,8 +41,7 @@ use store::path_digests;
 pub enum ApiPlace {
     /// The log has nothing of the history.
     Root,
-    AtLeaf,
-    /// The history is known up to this event.
+    /// The history goes on after this event.
     After(i64),
 }
 
@@ -126,11 +123,10 @@ impl RequestWriter<'_> {
                 let copied_seq = get_tip(db, self.session_id)?.copied_seq;
                 load_message(db, self.session_id, seq, copied_seq)?
             }
-            ApiPlace::Root | ApiPlace::AtLeaf => None,
+            ApiPlace::Root => None,
         };
         let mut parent = match request.place {
             ApiPlace::Root => None,
-            ApiPlace::AtLeaf => find_leaf_id(db, self.session_id)?,
             ApiPlace::After(seq) => Some(event_id(db, self.session_id, seq)?),
         };
         let mut reach = self.asker.reach;

@@ -61,9 +61,7 @@ pub fn line_up(
     }
     let replaces = when_busy == WhenBusy::Replace;
     if replaces && is_busy && agent.turns.find(session_id).is_none() {
-        // A request that limits refuse stops no turn.
-        let config = load_config(agent.db, &agent.deployed.memory.config)?;
-        meter(agent, &config).check_turn()?;
+        check_limits(agent)?;
         // The turn was cut off and is not taken up yet. It is over now, so that this
         // request's turn may begin at once.
         recover::stop_cut_off(agent.turn_context(), session_id, &|_| true)?;
@@ -103,16 +101,26 @@ fn when_busy(agent: &Agent<'_>, session_id: &Id, request: &ChatRequest) -> Resul
             .map(|()| WhenBusy::Replace)
             .map_err(|error| error.with_field("whenBusy")),
         Some(when_busy) => Ok(when_busy),
-        // The caller did not choose this setting. So a caller who may not stop the turn
-        // is refused as if the agent replaced none.
-        None => {
-            let config = load_config(agent.db, &agent.deployed.memory.config)?;
-            match config.when_busy {
-                WhenBusy::Replace if may_stop.is_err() => Ok(WhenBusy::Reject),
-                when_busy => Ok(when_busy),
-            }
-        }
+        None => default_when_busy(agent, session_id),
     }
+}
+
+/// The agent's own way to handle such a request. The caller did not choose this setting. So a
+/// caller who may not stop the turn is refused as if the agent replaced none.
+pub fn default_when_busy(agent: &Agent<'_>, session_id: &Id) -> Result<WhenBusy> {
+    let config = load_config(agent.db, &agent.deployed.memory.config)?;
+    let may_stop = permit(agent.caller, CANCEL_RULE, Some(session_id));
+    match config.when_busy {
+        WhenBusy::Replace if may_stop.is_err() => Ok(WhenBusy::Reject),
+        when_busy => Ok(when_busy),
+    }
+}
+
+/// Refuses a caller whose limits allow no turn now, so that such a request stops no turn and waits
+/// for none.
+pub fn check_limits(agent: &Agent<'_>) -> Result<()> {
+    let config = load_config(agent.db, &agent.deployed.memory.config)?;
+    meter(agent, &config).check_turn()
 }
 
 /// The messages of a request that may wait: new messages of the user's. A request for

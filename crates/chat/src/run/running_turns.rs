@@ -12,6 +12,7 @@ use std::task::{Poll, Waker};
 
 use crate::frames::outgoing::{FrameHeader, TurnOutcome};
 use crate::request::api_turn::ApiTurn;
+use crate::request::waiting::MAX_WAITING;
 pub use crate::run::audience::{Audience, ClientReply};
 use crate::run::callbacks::CallbacksUnderWay;
 use crate::stream::answer_events::AnswerEvent;
@@ -66,6 +67,8 @@ pub struct RunningTurns {
     pub restores: RestoreTracker,
     /// Turns that have yet to begin, and for which somebody waits.
     awaited: RefCell<Vec<Weak<AwaitedTurn>>>,
+    /// The sessions of requests that wait for the end of a turn with nothing stored.
+    in_line: RefCell<Vec<Weak<Id>>>,
 }
 
 impl RunningTurns {
@@ -144,6 +147,20 @@ impl RunningTurns {
         for awaited in self.awaited.take().iter().filter_map(Weak::upgrade) {
             awaited.settle(Begun::Never(None));
         }
+    }
+
+    /// The place of a request that waits for the end of its session's turn, with nothing stored,
+    /// as long as its client does. `None`: as many wait already as may.
+    pub fn stand_in_line(&self, session_id: &Id) -> Option<Rc<Id>> {
+        let mut in_line = self.in_line.borrow_mut();
+        in_line.retain(|place| place.strong_count() > 0);
+        let places = in_line.iter().filter_map(Weak::upgrade);
+        if places.filter(|place| **place == *session_id).count() >= MAX_WAITING {
+            return None;
+        }
+        let place = Rc::new(session_id.clone());
+        in_line.push(Rc::downgrade(&place));
+        Some(place)
     }
 
     /// The place of a caller who waits for the beginning of a turn.

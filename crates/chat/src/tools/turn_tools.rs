@@ -5,7 +5,6 @@
 use sha2::{Digest as _, Sha256};
 
 use crate::record::ToolKind;
-use crate::request::api_turn::MemoryUse;
 use crate::tools::mcp::refresh::refresh_servers;
 use crate::tools::mcp::server::ToolServer;
 use crate::tools::registered::{DeployedTools, RegisteredTool};
@@ -15,6 +14,7 @@ use base::error::Result;
 use base::json::{self, json};
 use context::tools::{self, Toolbox, is_ours};
 use models::ToolDefinition;
+use store::memory_use::MemoryUse;
 
 /// The most bytes of all outputs of one turn that its model reads whole: the turn is stored in
 /// one row, which holds 2 MB. Further outputs are kept by `run/whole_outputs.rs`.

@@ -100,6 +100,10 @@ words! {
         SliceStray = "slice_stray",
         /// The session's chosen leaf doesn't exist.
         LeafMissing = "leaf_missing",
+        /// The digest of a history leads to an event that can't be the history's end, so a client
+        /// of
+        /// a provider's API would continue in the wrong place.
+        PathEndWrong = "path_end_wrong",
         /// A column of the session is not the JSON that it must be.
         SessionDamaged = "session_damaged",
         /// A change comes after the session's next append, so a follower of the feed would miss

@@ -32,6 +32,9 @@ pub enum FindingCode {
     SliceStray,
     /// The session's chosen leaf doesn't exist.
     LeafMissing,
+    /// The digest of a history leads to an event that can't be the history's end, so a client of
+    /// a provider's API would continue in the wrong place.
+    PathEndWrong,
     /// A column of the session is not the JSON that it must be.
     SessionDamaged,
     /// A change comes after the session's next append, so a follower of the feed would miss
@@ -111,6 +114,7 @@ impl FindingCode {
             Self::SlicesIncomplete => "A part of the event's long text is missing.",
             Self::SliceStray => "A part of a long text belongs to no event.",
             Self::LeafMissing => "The session's chosen leaf doesn't exist.",
+            Self::PathEndWrong => "The digest of a history leads to a wrong event.",
             Self::SessionDamaged => "A column of the session is not valid JSON.",
             Self::ChangeAhead => "A change comes after the session's next append.",
             Self::MediaMissing => "The event shows media that is not stored.",

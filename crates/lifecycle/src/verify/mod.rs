@@ -103,8 +103,6 @@ mod tests {
             "cf_agents_migrations",
             "cf_agents_usage_days",
             "cf_agents_metered",
-            // Digests, which lead to events that may have been deleted.
-            "cf_agents_path_digests",
             // A row stands for a session that is not there yet.
             "cf_agents_imports",
         ];

@@ -80,4 +80,26 @@ pub const SMALL_CHECKS: &[Check] = &[
         )],
         ..OF_AGENT
     },
+    Check {
+        table: "cf_agents_path_digests",
+        key: &["digest", "session_id"],
+        place: "json_object('sessionId', t.session_id, 'seq', t.seq)",
+        // The event may have been deleted. Its `seq` was the session's, and no other event has it.
+        rules: &[RowRule(
+            Code::PathEndWrong,
+            "(t.is_answer NOT IN (0, 1)
+              OR t.seq NOT BETWEEN 1 AND (SELECT max(s.seq_floor, coalesce((SELECT max(e.seq)
+                                                                               FROM cf_agents_events AS e
+                                                                              WHERE e.session_id = s.id), 0))
+                                            FROM cf_agents_sessions AS s
+                                           WHERE s.id = t.session_id)
+              OR EXISTS (SELECT 1
+                           FROM cf_agents_events AS e
+                          WHERE e.session_id = t.session_id
+                            AND e.seq = t.seq
+                            AND (e.action = 'user_message' AND t.is_answer = 1
+                                 OR e.action IN ('agent_message', 'tool_call_request') AND t.is_answer = 0)))",
+        )],
+        ..OF_SESSION
+    },
 ];

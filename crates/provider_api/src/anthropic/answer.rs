@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use crate::events::Calls;
-use crate::numbers::{add, messages_usage, renew};
+use crate::numbers::{add, messages_usage, renew, set};
 use base::json::{self, json};
 use chat::stream::answer_events::AnswerEvent;
 use models::{AnswerPart, FinishReason, TokenUsage};
@@ -202,11 +202,7 @@ impl MessagesAnswer {
                 }
             }
             AnswerPart::CallDelta { index, text } => {
-                let call = self.calls.find_mut(index);
-                let is_clients = call.is_some_and(|call| {
-                    call.has_pieces = true;
-                    call.number.is_some()
-                });
+                let is_clients = self.calls.take_piece(index).is_some();
                 if is_clients && self.tells_parts() {
                     self.tell_delta(json!({"type": "input_json_delta", "partial_json": text}));
                 }
@@ -217,9 +213,7 @@ impl MessagesAnswer {
                 name,
                 arguments,
             } => {
-                let call = self.calls.find_mut(index);
-                let told = call.map(|call| (call.number, call.has_pieces));
-                let Some((Some(_), has_pieces)) = told else {
+                let Some((_, has_pieces)) = self.calls.complete(index) else {
                     return;
                 };
                 if self.tells_parts() {
@@ -408,12 +402,6 @@ impl MessagesAnswer {
 fn is_call(event: &Value) -> bool {
     let block = event.get("content_block");
     block.is_some_and(|block| block.get("type") == Some(&"tool_use".into()))
-}
-
-fn set(value: &mut Value, name: &str, to: Value) {
-    if let Some(fields) = value.as_object_mut() {
-        fields.insert(name.to_owned(), to);
-    }
 }
 
 fn name_of(reason: FinishReason) -> &'static str {

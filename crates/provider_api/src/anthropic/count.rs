@@ -2,27 +2,40 @@
 //! included. It begins no turn and writes nothing.
 
 use crate::calls::ApiHeaders;
+use crate::place::named_session;
 use crate::request::{Item, ParsedRequest, RequestFields};
+use access::permit_by_name;
 use base::error::Result;
+use base::ids::Id;
 use base::json::{self, JsonObject, json};
 use base::tokens;
-use chat::request::api_turn::MemoryUse;
-use chat::run::agent::Agent;
+use chat::run::agent::{Agent, CHAT_RULE};
 use memory::BlockScope;
 use memory::prompt::{PromptFormat, render};
 use memory::view::read_view;
+use store::config::load_config;
+use store::memory_use::MemoryUse;
 
 /// About how many tokens the form of a message takes.
 const PER_ITEM: i64 = 4;
 
-pub async fn count(agent: &Agent<'_>, headers: &ApiHeaders, body: &[u8]) -> Result<String> {
+/// `address`: the session that the address names.
+pub async fn count(
+    agent: &Agent<'_>,
+    address: Option<&Id>,
+    headers: &ApiHeaders,
+    body: &[u8],
+) -> Result<String> {
+    permit_by_name(agent.caller, CHAT_RULE)?;
+    let named = named_session(agent, address, headers)?;
     let body: JsonObject = json::parse(body)?;
     // `max_tokens` is no field of this request.
     RequestFields::of("body", body.as_str())?;
     let parsed = super::request::parse(body.as_str().as_bytes())?;
     let mut total = of_request(&parsed);
-    if headers.memory != MemoryUse::Off {
-        let scope = match headers.session_id.as_ref().or(agent.caller.only_session()) {
+    let config = load_config(agent.db, &agent.deployed.memory.config)?;
+    if headers.memory_of(agent.caller, &config)? != MemoryUse::Off {
+        let scope = match &named {
             Some(id) => BlockScope::Session(id),
             None => BlockScope::Agent,
         };

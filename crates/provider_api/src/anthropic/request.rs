@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::openai::request::arguments_of;
+use crate::refusal::ERROR_CODE;
 use crate::request::{
     Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_given, count_marks,
-    digest_of_part, file_part, find_in, find_text, flag_in, has_others, id_in, keep_given,
-    object_of, parse_definition, parse_tools, text_in, text_part, values,
+    file_part, flag_in, id_in, keep_given, object_of, parse_definition, parse_tools, text_in,
+    text_part, values,
 };
 use base::action::Action;
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::json::{self, JsonObject, RawValue};
 use models::ToolDefinition;
-use models::caller_fields::fields_of;
+use models::caller_fields::{ObjectField, fields_of};
 
 /// The schema of a tool whose definition the provider has.
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;
@@ -23,6 +24,9 @@ const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 const IN_OWN_FORM: &str =
     "(A block of this message is in a format that only its provider can read.)";
 
+/// The system prompt's text, and its blocks if it has more than text.
+type SystemPrompt = (Vec<String>, Vec<Box<RawValue>>);
+
 pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     let body: JsonObject = json::parse(body)?;
     let mut fields = RequestFields::of("body", body.as_str())?;
@@ -30,19 +34,23 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     let is_streamed = flag_in("stream", fields.take("stream"))?;
     let choice = fields.find("tool_choice");
     let is_choice_free =
-        choice.is_none_or(|choice| choice.get() == "null" || find_text(choice, "type") == "auto");
+        choice.is_none_or(|choice| RequestFields(fields_of(choice.get())).text("type") == "auto");
     let (tools, given_tools) = match fields.take("tools") {
         Some(tools) => parse_tools(tools, parse_tool)?,
         None => (Vec::new(), BTreeMap::new()),
     };
-    let (system, system_blocks) = match fields.take("system") {
+    let prompt = match fields.take("system") {
         Some(system) => parse_system(system)?,
         None => (Vec::new(), Vec::new()),
     };
     let messages = fields
         .take("messages")
         .ok_or_else(|| Error::invalid("messages", "`messages` is missing."))?;
-    let items = parse_messages(messages)?;
+    let (items, instructions) = parse_messages(messages)?;
+    let (system, system_blocks) = with_instructions(prompt, instructions)?;
+    if let Some(thread) = fields.take("thread") {
+        check_thread(thread)?;
+    }
     // The marks in messages move with each request. Ours take their place.
     fields.take("cache_control");
     let given = given_tools.values().map(|tool| tool.get());
@@ -66,13 +74,38 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     })
 }
 
-fn parse_tool(field: &str, tool: &RawValue) -> Result<(ToolDefinition, Box<RawValue>)> {
-    let definition = parse_definition(field, tool, ("input_schema", ANY_OBJECT))?;
-    Ok((definition, tool.to_owned()))
+/// A thread is a conversation whose earlier messages the provider has. Here the history finds them,
+/// so a thread begins like any request. Anthropic's clients send the whole history again when they
+/// hear that the thread is not there.
+fn check_thread(thread: &RawValue) -> Result<()> {
+    match RequestFields::of("thread", thread.get())?
+        .text("type")
+        .as_str()
+    {
+        "create" => Ok(()),
+        "continue" => Err(Error::new(
+            Code::MessageNotFound,
+            "Threads are not stored here. Send the whole history in `messages`.",
+        )
+        .with(ERROR_CODE, "thread_not_found")
+        .with_field("thread")),
+        _ => Err(Error::invalid(
+            "thread.type",
+            "`thread.type` must be `create` or `continue`.",
+        )),
+    }
 }
 
-/// The system prompt's text, and its blocks if it has more than text.
-fn parse_system(system: &RawValue) -> Result<(Vec<String>, Vec<Box<RawValue>>)> {
+fn parse_tool(
+    field: &str,
+    tool: &RequestFields<'_>,
+    given: &RawValue,
+) -> Result<(ToolDefinition, Box<RawValue>)> {
+    let definition = parse_definition(field, tool, ("input_schema", ANY_OBJECT))?;
+    Ok((definition, given.to_owned()))
+}
+
+fn parse_system(system: &RawValue) -> Result<SystemPrompt> {
     if system.get().starts_with('"') {
         let text = text_in("system", system)?;
         return Ok((
@@ -84,11 +117,17 @@ fn parse_system(system: &RawValue) -> Result<(Vec<String>, Vec<Box<RawValue>>)> 
         ));
     }
     let blocks = values::<MAX_PARTS>("system", system)?;
-    let texts = blocks.iter().map(|block| find_text(block, "text"));
-    let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
-    let is_plain = blocks
+    let read = blocks.iter().enumerate();
+    let read =
+        read.map(|(index, block)| RequestFields::of(&format!("system[{index}]"), block.get()));
+    let read = read.collect::<Result<Vec<_>>>()?;
+    let texts: Vec<String> = read
         .iter()
-        .all(|block| !has_others(block, &["type", "text"]));
+        .filter_map(|block| block.find_text("text"))
+        .collect();
+    let is_plain = read
+        .iter()
+        .all(|block| !block.has_others(&["type", "text"]));
     let given = match is_plain {
         true => Vec::new(),
         false => blocks.into_iter().map(ToOwned::to_owned).collect(),
@@ -104,8 +143,30 @@ fn parse_system(system: &RawValue) -> Result<(Vec<String>, Vec<Box<RawValue>>)> 
     ))
 }
 
-fn parse_messages(messages: &RawValue) -> Result<Vec<Item>> {
+/// Adds to the system prompt the instructions that come between messages. The log has only what the
+/// user, the assistant and tools said.
+fn with_instructions(
+    (mut system, mut blocks): SystemPrompt,
+    instructions: Vec<String>,
+) -> Result<SystemPrompt> {
+    if !blocks.is_empty() {
+        for text in &instructions {
+            blocks.push(json::raw(json::text(&text_part(text)))?);
+        }
+    }
+    system.extend(instructions);
+    // One text, so that the blocks stand for exactly one.
+    let text = system.join("\n\n");
+    let system = Some(text).filter(|text| !text.is_empty());
+    Ok((system.into_iter().collect(), blocks))
+}
+
+/// The messages of the user and the assistant, and the instructions between them.
+fn parse_messages(messages: &RawValue) -> Result<(Vec<Item>, Vec<String>)> {
     let mut items = Vec::new();
+    let mut instructions = Vec::new();
+    // They hold until the user's next message.
+    let mut passing: Vec<String> = Vec::new();
     for (index, message) in values::<MAX_ITEMS>("messages", messages)?
         .into_iter()
         .enumerate()
@@ -116,17 +177,49 @@ fn parse_messages(messages: &RawValue) -> Result<Vec<Item>> {
             let field = format!("{field}.content");
             Error::invalid(&field, format!("`{field}` is missing."))
         })?;
-        match find_text(message, "role").as_str() {
-            "user" => parse_user(&format!("{field}.content"), content, &mut items)?,
+        match parts.text("role").as_str() {
+            "user" => {
+                passing.clear();
+                parse_user(&format!("{field}.content"), content, &mut items)?;
+            }
             "assistant" => items.push(parse_assistant(&format!("{field}.content"), content)?),
+            "system" => {
+                let text = parse_instruction(&format!("{field}.content"), content)?;
+                match parts.text("clear_at").as_str() {
+                    _ if text.is_empty() => {}
+                    "next_user_message" => passing.push(text),
+                    _ => instructions.push(text),
+                }
+            }
             _ => {
                 let field = format!("{field}.role");
-                let message = format!("`{field}` must be `user` or `assistant`.");
+                let message = format!("`{field}` must be `user`, `assistant` or `system`.");
                 return Err(Error::invalid(&field, message));
             }
         }
     }
-    Ok(items)
+    instructions.append(&mut passing);
+    Ok((items, instructions))
+}
+
+/// The text of an instruction between messages. Its other blocks change tools.
+fn parse_instruction(field: &str, content: &RawValue) -> Result<String> {
+    if content.get().starts_with('"') {
+        return text_in(field, content);
+    }
+    let mut texts = Vec::new();
+    for (index, block) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
+        let field = format!("{field}[{index}]");
+        let Block { kind, fields, .. } = Block::read(&field, block)?;
+        if kind != "text" {
+            let message = format!(
+                "`{field}` is of the type `{kind}`, which is not supported between messages."
+            );
+            return Err(Error::invalid(&field, message));
+        }
+        texts.push(fields.text("text"));
+    }
+    Ok(texts.join("\n"))
 }
 
 /// The results of a user's message, then what the user says.
@@ -144,13 +237,43 @@ fn parse_user(field: &str, content: &RawValue, items: &mut Vec<Item>) -> Result<
     let mut said = SaidBlocks::default();
     for (index, block) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
         let field = format!("{field}[{index}]");
-        match find_text(block, "type").as_str() {
-            kind if kind == Action::ToolResult.name() => items.push(parse_result(&field, block)?),
-            kind => said.add(field, kind, block)?,
+        let block = Block::read(&field, block)?;
+        match block.kind.as_str() {
+            kind if kind == Action::ToolResult.name() => items.push(parse_result(&field, &block)?),
+            _ => said.add(field, &block)?,
         }
     }
     items.extend(said.into_item()?);
     Ok(())
+}
+
+/// A block of a message, once it is read.
+struct Block<'a> {
+    kind: String,
+    given: &'a RawValue,
+    fields: RequestFields<'a>,
+}
+
+impl<'a> Block<'a> {
+    fn read(field: &str, given: &'a RawValue) -> Result<Self> {
+        let fields = RequestFields::of(field, given.get())?;
+        Ok(Self {
+            kind: fields.text("type"),
+            given,
+            fields,
+        })
+    }
+
+    /// The block without its mark for the cache.
+    fn without_mark(&self) -> Result<String> {
+        if self.fields.find("cache_control").is_none() {
+            return Ok(self.given.get().to_owned());
+        }
+        let fields = self.fields.0.iter();
+        let kept = fields.filter(|(name, _)| name != "cache_control");
+        let kept: Vec<ObjectField<'_>> = kept.cloned().collect();
+        object_of(&kept).map(|object| object.as_str().to_owned())
+    }
 }
 
 /// The blocks of a user's message beside results.
@@ -165,17 +288,18 @@ struct SaidBlocks {
 }
 
 impl SaidBlocks {
-    fn add(&mut self, field: String, kind: &str, block: &RawValue) -> Result<()> {
-        self.given.push(without_mark(block)?);
-        if kind == "text" {
-            let text = find_text(block, "text");
-            self.is_unplain |= has_others(block, &["type", "text", "cache_control"]);
+    fn add(&mut self, field: String, block: &Block<'_>) -> Result<()> {
+        self.given.push(block.without_mark()?);
+        let fields = &block.fields;
+        if block.kind == "text" {
+            let text = fields.text("text");
+            self.is_unplain |= fields.has_others(&["type", "text", "cache_control"]);
             self.parts.push(text_part(&text));
             self.texts.push(text);
             return Ok(());
         }
-        self.others.push(digest_of_part(block));
-        match file_of(kind, block) {
+        self.others.push(fields.digest());
+        match file_of(&field, block)? {
             Some((file, is_whole)) => {
                 self.is_unplain |= !is_whole;
                 self.parts.push(file);
@@ -207,47 +331,40 @@ impl SaidBlocks {
     }
 }
 
-/// A block without its mark for the cache.
-fn without_mark(block: &RawValue) -> Result<String> {
-    if !block.get().contains("cache_control") {
-        return Ok(block.get().to_owned());
-    }
-    let mut fields = fields_of(block.get());
-    fields.retain(|(name, _)| name != "cache_control");
-    object_of(&fields).map(|object| object.as_str().to_owned())
-}
-
 /// An image or a document as the AI SDK writes it, and whether that says all of the block.
-fn file_of(kind: &str, block: &RawValue) -> Option<(Value, bool)> {
-    let source = find_in(block, "source")?;
-    let url = match find_text(source, "type").as_str() {
+fn file_of(field: &str, block: &Block<'_>) -> Result<Option<(Value, bool)>> {
+    let fields = &block.fields;
+    let is_image = match block.kind.as_str() {
+        "image" => true,
+        "document" => false,
+        _ => return Ok(None),
+    };
+    let source = fields.within(field, "source")?;
+    let url = match source.text("type").as_str() {
         "base64" => {
-            let (media_type, data) = (find_text(source, "media_type"), find_text(source, "data"));
+            let (media_type, data) = (source.text("media_type"), source.text("data"));
             format!("data:{media_type};base64,{data}")
         }
-        "url" => find_text(source, "url"),
-        _ => return None,
+        "url" => source.text("url"),
+        _ => return Ok(None),
     };
-    match kind {
-        "image" => {
-            let is_whole = !has_others(block, &["type", "source", "cache_control"]);
-            Some((file_part("image/*", &url, None), is_whole))
+    Ok(Some(match is_image {
+        true => {
+            let is_whole = !fields.has_others(&["type", "source", "cache_control"]);
+            (file_part("image/*", &url, None), is_whole)
         }
-        "document" => {
-            let title = find_text(block, "title");
-            let title = (!title.is_empty()).then_some(title);
-            let is_whole = !has_others(block, &["type", "source", "title", "cache_control"]);
-            Some((
+        false => {
+            let title = fields.find_text("title");
+            let is_whole = !fields.has_others(&["type", "source", "title", "cache_control"]);
+            (
                 file_part("application/pdf", &url, title.as_deref()),
                 is_whole,
-            ))
+            )
         }
-        _ => None,
-    }
+    }))
 }
 
-fn parse_result(field: &str, block: &RawValue) -> Result<Item> {
-    let content = find_in(block, "content");
+fn parse_result(field: &str, block: &Block<'_>) -> Result<Item> {
     let known = [
         "type",
         "tool_use_id",
@@ -255,30 +372,35 @@ fn parse_result(field: &str, block: &RawValue) -> Result<Item> {
         "is_error",
         "cache_control",
     ];
-    let mut is_plain = !has_others(block, &known);
-    let text = match content {
+    let fields = &block.fields;
+    let mut is_plain = !fields.has_others(&known);
+    let text = match fields.find("content") {
         None => String::new(),
         Some(content) if content.get().starts_with('"') => text_in(field, content)?,
         Some(content) => {
-            let blocks = values::<MAX_PARTS>(&format!("{field}.content"), content)?;
-            let is_text = |block: &&RawValue| find_text(block, "type") == "text";
-            is_plain &= blocks.iter().all(is_text);
-            let texts = blocks.into_iter().filter(is_text);
-            let texts: Vec<String> = texts.map(|block| find_text(block, "text")).collect();
+            let field = format!("{field}.content");
+            let blocks = values::<MAX_PARTS>(&field, content)?
+                .into_iter()
+                .enumerate();
+            let mut texts = Vec::new();
+            for (index, block) in blocks {
+                let block = Block::read(&format!("{field}[{index}]"), block)?;
+                match block.kind.as_str() {
+                    "text" => texts.push(block.fields.text("text")),
+                    _ => is_plain = false,
+                }
+            }
             texts.join("\n")
         }
     };
     let given = match is_plain {
         true => None,
-        false => keep_given(&format!("[{}]", without_mark(block)?)),
+        false => keep_given(&format!("[{}]", block.without_mark()?)),
     };
     Ok(Item::Result {
-        call_id: id_in(
-            &format!("{field}.tool_use_id"),
-            find_in(block, "tool_use_id"),
-        )?,
+        call_id: id_in(&format!("{field}.tool_use_id"), fields.find("tool_use_id"))?,
         text,
-        is_error: flag_in(&format!("{field}.is_error"), find_in(block, "is_error"))?,
+        is_error: flag_in(&format!("{field}.is_error"), fields.find("is_error"))?,
         given,
     })
 }
@@ -295,12 +417,13 @@ fn parse_assistant(field: &str, content: &RawValue) -> Result<Item> {
     let mut calls = Vec::new();
     for (index, block) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
         let field = format!("{field}[{index}]");
-        match find_text(block, "type").as_str() {
-            "text" => texts.push(find_text(block, "text")),
+        let Block { kind, fields, .. } = Block::read(&field, block)?;
+        match kind.as_str() {
+            "text" => texts.push(fields.text("text")),
             "tool_use" => calls.push(ItemCall {
-                id: id_in(&format!("{field}.id"), find_in(block, "id"))?,
-                name: id_in(&format!("{field}.name"), find_in(block, "name"))?,
-                arguments: arguments_of(find_in(block, "input").map_or("", RawValue::get))?,
+                id: id_in(&format!("{field}.id"), fields.find("id"))?,
+                name: id_in(&format!("{field}.name"), fields.find("name"))?,
+                arguments: arguments_of(fields.find("input").map_or("", RawValue::get))?,
             }),
             _ => {}
         }

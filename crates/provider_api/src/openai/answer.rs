@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use crate::events::Calls;
-use crate::numbers::{add, chat_usage, object};
+use crate::numbers::{add, chat_usage, object, set};
 use base::json::{self, json};
 use chat::stream::answer_events::AnswerEvent;
 use models::{AnswerPart, FinishReason};
@@ -221,11 +221,7 @@ impl ChatAnswer {
                 }
             }
             AnswerPart::CallDelta { index, text } => {
-                let call = self.calls.find_mut(index);
-                let number = call.and_then(|call| {
-                    call.has_pieces = true;
-                    call.number
-                });
+                let number = self.calls.take_piece(index);
                 if let (Some(number), true) = (number, self.tells_parts()) {
                     self.tell_arguments(number, &text);
                 }
@@ -236,9 +232,7 @@ impl ChatAnswer {
                 name,
                 arguments,
             } => {
-                let call = self.calls.find_mut(index);
-                let told = call.map(|call| (call.number, call.has_pieces));
-                let Some((Some(number), has_pieces)) = told else {
+                let Some((number, has_pieces)) = self.calls.complete(index) else {
                     return;
                 };
                 if self.tells_parts() && !has_pieces {
@@ -442,12 +436,6 @@ fn rename(calls: &Calls, call: &mut Value) -> bool {
         set(call, "id", known.id.clone().into());
     }
     true
-}
-
-fn set(value: &mut Value, name: &str, to: Value) {
-    if let Some(fields) = value.as_object_mut() {
-        fields.insert(name.to_owned(), to);
-    }
 }
 
 fn name_of(reason: FinishReason) -> &'static str {

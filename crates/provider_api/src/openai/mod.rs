@@ -1,7 +1,9 @@
 //! OpenAI's Chat Completions and Responses.
 
 pub mod answer;
+pub mod referred_items;
 pub mod request;
 pub mod responses_answer;
 pub mod responses_request;
 pub mod responses_stored;
+mod said_beside;

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::request::{
-    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_given,
-    digest_of_part, file_part, find_in, find_text, flag_in, has_others, id_in, keep_given,
-    parse_definition, parse_tools, text_in, text_part, values,
+    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_given, file_part,
+    flag_in, id_in, keep_given, parse_definition, parse_tools, text_in, text_part, values,
 };
 use base::error::{Error, Result};
 use base::json::{self, JsonObject, RawValue};
 use models::ToolDefinition;
+use models::caller_fields::fields_of;
 
 /// Fields that a turn has no place for, and what to do instead.
 const REFUSED: &[(&str, &str)] = &[
@@ -26,7 +26,7 @@ const REFUSED: &[(&str, &str)] = &[
 pub const ANY_OBJECT: &str = r#"{"type":"object","properties":{}}"#;
 
 /// The text that stands for a message in the provider's own form.
-const IN_OWN_FORM: &str =
+pub const IN_OWN_FORM: &str =
     "(A part of this message is in a format that only its provider can read.)";
 
 pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
@@ -46,11 +46,15 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
         ));
     }
     let is_streamed = flag_in("stream", fields.take("stream"))?;
-    let options = fields.take("stream_options");
-    let usage = options.and_then(|options| find_in(options, "include_usage"));
-    let wants_usage = is_streamed && usage.is_some_and(|usage| usage.get() == "true");
+    let wants_usage = match fields.take("stream_options") {
+        Some(options) if is_streamed => {
+            let options = RequestFields(fields_of(options.get()));
+            options.find("include_usage").map(RawValue::get) == Some("true")
+        }
+        _ => false,
+    };
     let choice = fields.find("tool_choice").map(RawValue::get);
-    let is_choice_free = matches!(choice, None | Some("null" | r#""auto""#));
+    let is_choice_free = matches!(choice, None | Some(r#""auto""#));
     let (tools, given_tools) = match fields.take("tools") {
         Some(tools) => parse_tools(tools, parse_tool)?,
         None => (Vec::new(), BTreeMap::new()),
@@ -78,18 +82,23 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     })
 }
 
-fn parse_tool(field: &str, tool: &RawValue) -> Result<(ToolDefinition, Box<RawValue>)> {
+fn parse_tool(
+    field: &str,
+    tool: &RequestFields<'_>,
+    given: &RawValue,
+) -> Result<(ToolDefinition, Box<RawValue>)> {
     check_is_function(field, tool)?;
+    let function = tool.within(field, "function")?;
     let field = format!("{field}.function");
-    let function = find_in(tool, "function")
-        .ok_or_else(|| Error::invalid(&field, format!("`{field}` is missing.")))?;
-    RequestFields::of(&field, function.get())?;
-    let definition = parse_definition(&field, function, ("parameters", ANY_OBJECT))?;
-    Ok((definition, tool.to_owned()))
+    if function.0.is_empty() {
+        return Err(Error::invalid(&field, format!("`{field}` is missing.")));
+    }
+    let definition = parse_definition(&field, &function, ("parameters", ANY_OBJECT))?;
+    Ok((definition, given.to_owned()))
 }
 
-pub fn check_is_function(field: &str, tool: &RawValue) -> Result<()> {
-    if find_text(tool, "type") == "function" {
+pub fn check_is_function(field: &str, tool: &RequestFields<'_>) -> Result<()> {
+    if tool.text("type") == "function" {
         return Ok(());
     }
     let field = format!("{field}.type");
@@ -100,22 +109,16 @@ pub fn check_is_function(field: &str, tool: &RawValue) -> Result<()> {
 fn parse_messages(messages: &RawValue) -> Result<(Vec<String>, Vec<Item>)> {
     let mut system = Vec::new();
     let mut items = Vec::new();
-    for (index, message) in values::<MAX_ITEMS>("messages", messages)?
-        .into_iter()
-        .enumerate()
-    {
-        let field = format!("messages[{index}]");
-        let parts = RequestFields::of(&field, message.get())?;
-        let content = parts
-            .find("content")
-            .filter(|content| content.get() != "null");
-        match find_text(message, "role").as_str() {
-            "system" | "developer" => system.push(text_of(&field, content)?),
-            "user" => items.push(parse_user(&field, message, content)?),
-            "assistant" => items.push(parse_assistant(&field, message, content)?),
-            "tool" => items.push(parse_result(&field, message, content)?),
+    let given = values::<MAX_ITEMS>("messages", messages)?;
+    for (index, given) in given.into_iter().enumerate() {
+        let message = Message::read(format!("messages[{index}]"), given)?;
+        match message.fields.text("role").as_str() {
+            "system" | "developer" => system.push(message.text()?),
+            "user" => items.push(message.into_user()?),
+            "assistant" => items.push(message.into_assistant()?),
+            "tool" => items.push(message.into_result()?),
             _ => {
-                let field = format!("{field}.role");
+                let field = format!("{}.role", message.field);
                 let message = format!(
                     "`{field}` must be `system`, `developer`, `user`, `assistant` or `tool`."
                 );
@@ -126,133 +129,187 @@ fn parse_messages(messages: &RawValue) -> Result<(Vec<String>, Vec<Item>)> {
     Ok((system, items))
 }
 
-/// The text of a content that is a string or a list of texts.
-fn text_of(field: &str, content: Option<&RawValue>) -> Result<String> {
-    let Some(content) = content else {
-        return Ok(String::new());
-    };
-    let field = format!("{field}.content");
-    if content.get().starts_with('"') {
-        return text_in(&field, content);
-    }
-    let parts = values::<MAX_PARTS>(&field, content)?;
-    let texts: Vec<String> = parts
-        .into_iter()
-        .map(|part| match find_text(part, "type").as_str() {
-            "refusal" => find_text(part, "refusal"),
-            _ => find_text(part, "text"),
-        })
-        .collect();
-    Ok(texts.join("\n"))
+/// A message, once it is read.
+struct Message<'a> {
+    field: String,
+    given: &'a RawValue,
+    fields: RequestFields<'a>,
+    content: Content<'a>,
 }
 
-fn parse_user(field: &str, message: &RawValue, content: Option<&RawValue>) -> Result<Item> {
-    let text = text_of(field, content)?;
-    let mut parts = Vec::new();
-    let mut others = Vec::new();
-    let mut is_plain = !has_others(message, &["role", "content"]);
-    let mut lost = None;
-    match content {
-        Some(content) if !content.get().starts_with('"') => {
-            let field = format!("{field}.content");
-            for (index, part) in values::<MAX_PARTS>(&field, content)?
-                .into_iter()
-                .enumerate()
-            {
-                let kind = find_text(part, "type");
-                if kind == "text" {
-                    is_plain &= !has_others(part, &["type", "text"]);
-                    parts.push(text_part(&find_text(part, "text")));
-                    continue;
-                }
-                others.push(digest_of_part(part));
-                match file_of(&kind, part) {
-                    Some((file, is_whole)) => {
-                        is_plain &= is_whole;
-                        parts.push(file);
+enum Content<'a> {
+    Nothing,
+    Text(String),
+    Parts(Vec<RequestFields<'a>>),
+}
+
+impl<'a> Message<'a> {
+    fn read(field: String, given: &'a RawValue) -> Result<Self> {
+        let fields = RequestFields::of(&field, given.get())?;
+        let content = match fields.find("content") {
+            None => Content::Nothing,
+            Some(content) => Content::read(&format!("{field}.content"), content)?,
+        };
+        Ok(Self {
+            field,
+            given,
+            fields,
+            content,
+        })
+    }
+
+    /// What a message of text alone says.
+    fn text(&self) -> Result<String> {
+        let Content::Parts(parts) = &self.content else {
+            return Ok(self.content.text());
+        };
+        let is_text = |part: &RequestFields<'_>| TEXTS.contains(&part.text("type").as_str());
+        match parts.iter().position(|part| !is_text(part)) {
+            None => Ok(self.content.text()),
+            Some(index) => {
+                let field = format!("{}.content[{index}]", self.field);
+                let message = format!("`{field}` must be a text: no other part is allowed here.");
+                Err(Error::invalid(&field, message))
+            }
+        }
+    }
+
+    fn into_user(self) -> Result<Item> {
+        let text = self.content.text();
+        let mut parts = Vec::new();
+        let mut others = Vec::new();
+        let mut is_plain = !self.fields.has_others(&["role", "content"]);
+        let mut lost = None;
+        match &self.content {
+            Content::Nothing | Content::Text(_) => parts.push(text_part(&text)),
+            Content::Parts(given) => {
+                for (index, part) in given.iter().enumerate() {
+                    let field = format!("{}.content[{index}]", self.field);
+                    let kind = part.text("type");
+                    if kind == "text" {
+                        is_plain &= !part.has_others(&["type", "text"]);
+                        parts.push(text_part(&part.text("text")));
+                        continue;
                     }
-                    None => {
-                        is_plain = false;
-                        lost = Some(format!("{field}[{index}]"));
-                        parts.push(text_part(IN_OWN_FORM));
+                    others.push(part.digest());
+                    match file_of(&field, &kind, part)? {
+                        Some((file, is_whole)) => {
+                            is_plain &= is_whole;
+                            parts.push(file);
+                        }
+                        None => {
+                            is_plain = false;
+                            lost = Some(field);
+                            parts.push(text_part(IN_OWN_FORM));
+                        }
                     }
                 }
             }
         }
-        _ => parts.push(text_part(&text)),
+        let given = match is_plain {
+            true => None,
+            false => keep_given(self.given.get()),
+        };
+        check_given(lost, given.as_ref())?;
+        Ok(Item::User {
+            text,
+            parts,
+            others,
+            given,
+        })
     }
-    let given = match is_plain {
-        true => None,
-        false => keep_given(message.get()),
-    };
-    check_given(lost, given.as_ref())?;
-    Ok(Item::User {
-        text,
-        parts,
-        others,
-        given,
-    })
+
+    fn into_assistant(self) -> Result<Item> {
+        let mut text = self.content.text();
+        text.push_str(&self.fields.text("refusal"));
+        let mut calls = Vec::new();
+        if let Some(asked) = self.fields.find("tool_calls") {
+            let field = format!("{}.tool_calls", self.field);
+            for (index, call) in values::<MAX_PARTS>(&field, asked)?.into_iter().enumerate() {
+                let field = format!("{field}[{index}]");
+                let call = RequestFields::of(&field, call.get())?;
+                let function = call.within(&field, "function")?;
+                calls.push(ItemCall {
+                    id: id_in(&format!("{field}.id"), call.find("id"))?,
+                    name: id_in(&format!("{field}.function.name"), function.find("name"))?,
+                    arguments: arguments_of(&function.text("arguments"))?,
+                });
+            }
+        }
+        Ok(Item::Assistant { text, calls })
+    }
+
+    fn into_result(self) -> Result<Item> {
+        let is_text = !matches!(self.content, Content::Parts(_));
+        let has_others = self.fields.has_others(&["role", "content", "tool_call_id"]);
+        Ok(Item::Result {
+            call_id: id_in(
+                &format!("{}.tool_call_id", self.field),
+                self.fields.find("tool_call_id"),
+            )?,
+            text: self.content.text(),
+            is_error: false,
+            given: match is_text && !has_others {
+                true => None,
+                false => keep_given(self.given.get()),
+            },
+        })
+    }
+}
+
+/// The kinds of parts that are text.
+const TEXTS: &[&str] = &["text", "refusal"];
+
+impl<'a> Content<'a> {
+    fn read(field: &str, content: &'a RawValue) -> Result<Self> {
+        if content.get().starts_with('"') {
+            return text_in(field, content).map(Self::Text);
+        }
+        let parts = values::<MAX_PARTS>(field, content)?.into_iter().enumerate();
+        let read =
+            parts.map(|(index, part)| RequestFields::of(&format!("{field}[{index}]"), part.get()));
+        read.collect::<Result<_>>().map(Self::Parts)
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Nothing => String::new(),
+            Self::Text(text) => text.clone(),
+            Self::Parts(parts) => {
+                let texts: Vec<String> = parts
+                    .iter()
+                    .map(|part| match part.text("type").as_str() {
+                        "refusal" => part.text("refusal"),
+                        _ => part.text("text"),
+                    })
+                    .collect();
+                texts.join("\n")
+            }
+        }
+    }
 }
 
 /// An image or a file as the AI SDK writes it, and whether that says all of the part.
-fn file_of(kind: &str, part: &RawValue) -> Option<(Value, bool)> {
-    let holder = find_in(part, kind)?;
-    match kind {
-        "image_url" => {
-            let url = find_text(holder, "url");
-            let is_whole = !has_others(holder, &["url"]) && !has_others(part, &["type", kind]);
-            (!url.is_empty()).then(|| (file_part("image/*", &url, None), is_whole))
-        }
-        "file" => {
-            let data = find_text(holder, "file_data");
-            let name = find_text(holder, "filename");
-            let is_pdf = data.starts_with("data:application/pdf");
-            let name = (!name.is_empty()).then_some(name);
-            is_pdf.then(|| (file_part("application/pdf", &data, name.as_deref()), true))
-        }
-        _ => None,
+fn file_of(field: &str, kind: &str, part: &RequestFields<'_>) -> Result<Option<(Value, bool)>> {
+    // Some servers take the address by itself, which only they read.
+    let is_object = part.find(kind).is_some_and(|it| it.get().starts_with('{'));
+    if !is_object || !matches!(kind, "image_url" | "file") {
+        return Ok(None);
     }
-}
-
-fn parse_assistant(field: &str, message: &RawValue, content: Option<&RawValue>) -> Result<Item> {
-    let mut text = text_of(field, content)?;
-    text.push_str(&find_text(message, "refusal"));
-    let mut calls = Vec::new();
-    if let Some(asked) = find_in(message, "tool_calls") {
-        let field = format!("{field}.tool_calls");
-        for (index, call) in values::<MAX_PARTS>(&field, asked)?.into_iter().enumerate() {
-            let field = format!("{field}[{index}]");
-            let function = find_in(call, "function");
-            let name = function.and_then(|function| find_in(function, "name"));
-            let arguments = function.map(|function| find_text(function, "arguments"));
-            calls.push(ItemCall {
-                id: id_in(&format!("{field}.id"), find_in(call, "id"))?,
-                name: id_in(&format!("{field}.function.name"), name)?,
-                arguments: arguments_of(&arguments.unwrap_or_default())?,
-            });
-        }
+    let holder = part.within(field, kind)?;
+    if kind == "image_url" {
+        let is_whole = !holder.has_others(&["url"]) && !part.has_others(&["type", kind]);
+        let url = holder.find_text("url");
+        return Ok(url.map(|url| (file_part("image/*", &url, None), is_whole)));
     }
-    Ok(Item::Assistant { text, calls })
+    let data = holder.text("file_data");
+    let name = holder.find_text("filename");
+    let is_pdf = data.starts_with("data:application/pdf");
+    Ok(is_pdf.then(|| (file_part("application/pdf", &data, name.as_deref()), true)))
 }
 
 /// A call's arguments. What is no object is none.
 pub fn arguments_of(text: &str) -> Result<JsonObject> {
     let parsed = json::parse::<JsonObject>(text.as_bytes());
     parsed.or_else(|_| json::parse(b"{}"))
-}
-
-fn parse_result(field: &str, message: &RawValue, content: Option<&RawValue>) -> Result<Item> {
-    let is_text = content.is_none_or(|content| content.get().starts_with('"'));
-    Ok(Item::Result {
-        call_id: id_in(
-            &format!("{field}.tool_call_id"),
-            find_in(message, "tool_call_id"),
-        )?,
-        text: text_of(field, content)?,
-        is_error: false,
-        given: match is_text && !has_others(message, &["role", "content", "tool_call_id"]) {
-            true => None,
-            false => keep_given(message.get()),
-        },
-    })
 }

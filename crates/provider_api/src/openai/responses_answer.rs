@@ -3,8 +3,9 @@
 
 use serde_json::{Map, Value};
 
+use super::said_beside::SaidBeside;
 use crate::events::Calls;
-use crate::numbers::object;
+use crate::numbers::{object, set};
 use base::json::{self, JsonObject, json};
 use chat::stream::answer_events::AnswerEvent;
 use models::{AnswerPart, FinishReason, TokenUsage};
@@ -18,14 +19,37 @@ pub struct ResponsesAnswer {
     /// What the open item is, if one is open. It is the next of the output.
     open: Option<OpenItem>,
     usage: TokenUsage,
+    beside: SaidBeside,
     finish: FinishReason,
     sequence: u64,
     has_begun: bool,
     out: Vec<String>,
 }
 
+/// A text of the answer.
+struct OpenText {
+    text: String,
+    is_refusal: bool,
+    annotations: Vec<Value>,
+    logprobs: Vec<Value>,
+}
+
+impl OpenText {
+    fn part(&self) -> Value {
+        match self.is_refusal {
+            true => json!({"type": "refusal", "refusal": self.text.as_str()}),
+            false => json!({
+                "type": "output_text",
+                "annotations": self.annotations.clone(),
+                "logprobs": self.logprobs.clone(),
+                "text": self.text.as_str()
+            }),
+        }
+    }
+}
+
 enum OpenItem {
-    Text(String),
+    Text(OpenText),
     Call {
         call_id: String,
         name: String,
@@ -75,6 +99,7 @@ impl ResponsesAnswer {
             output: Vec::new(),
             open: None,
             usage: TokenUsage::default(),
+            beside: SaidBeside::default(),
             finish: FinishReason::Stop,
             sequence: 0,
             has_begun: false,
@@ -111,9 +136,7 @@ impl ResponsesAnswer {
             AnswerPart::Call {
                 index, arguments, ..
             } => {
-                let call = self.calls.find_mut(index);
-                let told = call.map(|call| (call.number, call.has_pieces));
-                let Some((Some(_), has_pieces)) = told else {
+                let Some((_, has_pieces)) = self.calls.complete(index) else {
                     return;
                 };
                 if !has_pieces {
@@ -126,10 +149,8 @@ impl ResponsesAnswer {
                 self.close();
                 self.finish = reason;
             }
-            AnswerPart::Reasoning(_)
-            | AnswerPart::Kept(_)
-            | AnswerPart::Event(_)
-            | AnswerPart::Failed(_) => {}
+            AnswerPart::Event(json) => self.beside.take(&json),
+            AnswerPart::Reasoning(_) | AnswerPart::Kept(_) | AnswerPart::Failed(_) => {}
         }
     }
 
@@ -164,11 +185,14 @@ impl ResponsesAnswer {
                 "input_tokens": self.usage.input_tokens,
                 "input_tokens_details": {"cached_tokens": self.usage.cached_input_tokens},
                 "output_tokens": self.usage.output_tokens,
-                "output_tokens_details": {"reasoning_tokens": 0},
+                "output_tokens_details": {"reasoning_tokens": self.beside.reasoning_tokens},
                 "total_tokens": self.usage.input_tokens.saturating_add(self.usage.output_tokens)
             }),
         };
         response.insert("usage".to_owned(), usage);
+        if let Some(tier) = &self.beside.service_tier {
+            response.insert("service_tier".to_owned(), tier.clone());
+        }
         if status == "incomplete" {
             let reason = match self.finish {
                 FinishReason::ContentFilter => "content_filter",
@@ -205,7 +229,7 @@ impl ResponsesAnswer {
             }),
             Some(OpenItem::Text(text)) => {
                 let content = match status {
-                    "completed" => vec![part_of(text)],
+                    "completed" => vec![text.part()],
                     _ => Vec::new(),
                 };
                 json!({
@@ -223,7 +247,10 @@ impl ResponsesAnswer {
     fn open(&mut self, item: OpenItem) {
         self.begin();
         self.close();
-        let is_text = matches!(item, OpenItem::Text(_));
+        let empty = match &item {
+            OpenItem::Text(text) => Some(text.part()),
+            OpenItem::Call { .. } => None,
+        };
         self.open = Some(item);
         let at = self.output.len();
         let item = self.item("in_progress");
@@ -231,36 +258,46 @@ impl ResponsesAnswer {
             "response.output_item.added",
             json!({"output_index": at, "item": item}),
         );
-        if is_text {
+        if let Some(empty) = empty {
             let id = self.id_of_open();
             self.push(
                 "response.content_part.added",
-                json!({"item_id": id, "output_index": at, "content_index": 0, "part": part_of("")}),
+                json!({"item_id": id, "output_index": at, "content_index": 0, "part": empty}),
             );
         }
     }
 
     fn take_text(&mut self, text: &str) {
-        if !matches!(self.open, Some(OpenItem::Text(_))) {
-            self.open(OpenItem::Text(String::new()));
+        let is_refusal = self.beside.is_refusal(text);
+        let goes_on =
+            matches!(&self.open, Some(OpenItem::Text(open)) if open.is_refusal == is_refusal);
+        if !goes_on {
+            self.open(OpenItem::Text(OpenText {
+                text: String::new(),
+                is_refusal,
+                annotations: Vec::new(),
+                logprobs: Vec::new(),
+            }));
         }
-        if let Some(OpenItem::Text(so_far)) = &mut self.open {
-            so_far.push_str(text);
+        let logprobs = std::mem::take(&mut self.beside.logprobs);
+        if let Some(OpenItem::Text(open)) = &mut self.open {
+            open.text.push_str(text);
+            open.logprobs.extend(logprobs.iter().cloned());
         }
         let (id, at) = (self.id_of_open(), self.output.len());
-        self.push(
-            "response.output_text.delta",
-            json!({"item_id": id, "output_index": at, "content_index": 0, "delta": text, "logprobs": []}),
-        );
+        let delta = json!({"item_id": id, "output_index": at, "content_index": 0, "delta": text});
+        match is_refusal {
+            true => self.push("response.refusal.delta", delta),
+            false => {
+                let mut delta = delta;
+                set(&mut delta, "logprobs", Value::Array(logprobs));
+                self.push("response.output_text.delta", delta);
+            }
+        }
     }
 
     fn take_arguments(&mut self, index: usize, text: &str) {
-        let call = self.calls.find_mut(index);
-        let is_clients = call.is_some_and(|call| {
-            call.has_pieces = true;
-            call.number.is_some()
-        });
-        if !is_clients {
+        if self.calls.take_piece(index).is_none() {
             return;
         }
         if let Some(OpenItem::Call { arguments, .. }) = &mut self.open {
@@ -275,26 +312,19 @@ impl ResponsesAnswer {
 
     fn close(&mut self) {
         let (id, at) = (self.id_of_open(), self.output.len());
-        let whole = match &self.open {
+        match &mut self.open {
             None => return,
-            Some(OpenItem::Text(text)) => (text.clone(), true),
-            Some(OpenItem::Call { arguments, .. }) => (arguments.clone(), false),
-        };
-        match whole {
-            (text, true) => {
-                self.push(
-                    "response.output_text.done",
-                    json!({"item_id": id.as_str(), "output_index": at, "content_index": 0, "text": text.as_str(), "logprobs": []}),
-                );
-                self.push(
-                    "response.content_part.done",
-                    json!({"item_id": id, "output_index": at, "content_index": 0, "part": part_of(&text)}),
-                );
+            Some(OpenItem::Text(open)) => {
+                if !open.is_refusal {
+                    open.annotations.append(&mut self.beside.annotations);
+                }
+                self.close_text(&id, at);
             }
-            (arguments, false) => self.push(
-                "response.function_call_arguments.done",
-                json!({"item_id": id, "output_index": at, "arguments": arguments}),
-            ),
+            Some(OpenItem::Call { arguments, .. }) => {
+                let whole =
+                    json!({"item_id": id, "output_index": at, "arguments": arguments.as_str()});
+                self.push("response.function_call_arguments.done", whole);
+            }
         }
         let item = self.item("completed");
         self.open = None;
@@ -303,6 +333,38 @@ impl ResponsesAnswer {
             "response.output_item.done",
             json!({"output_index": at, "item": item}),
         );
+    }
+
+    /// The last events of the open text.
+    fn close_text(&mut self, id: &str, at: usize) {
+        let Some(OpenItem::Text(open)) = &self.open else {
+            return;
+        };
+        let place = json!({"item_id": id, "output_index": at, "content_index": 0});
+        let with = |name: &str, value: Value| {
+            let mut event = place.clone();
+            set(&mut event, name, value);
+            event
+        };
+        let mut events = Vec::new();
+        for (index, annotation) in open.annotations.iter().enumerate() {
+            let mut event = with("annotation", annotation.clone());
+            set(&mut event, "annotation_index", index.into());
+            events.push(("response.output_text.annotation.added", event));
+        }
+        let text = Value::from(open.text.as_str());
+        events.push(match open.is_refusal {
+            true => ("response.refusal.done", with("refusal", text)),
+            false => {
+                let mut event = with("text", text);
+                set(&mut event, "logprobs", Value::Array(open.logprobs.clone()));
+                ("response.output_text.done", event)
+            }
+        });
+        events.push(("response.content_part.done", with("part", open.part())));
+        for (kind, event) in events {
+            self.push(kind, event);
+        }
     }
 
     fn status(&self) -> &'static str {
@@ -327,8 +389,4 @@ impl ResponsesAnswer {
         self.close();
         self.response(self.status())
     }
-}
-
-fn part_of(text: &str) -> Value {
-    json!({"type": "output_text", "annotations": [], "logprobs": [], "text": text})
 }

@@ -11,24 +11,30 @@ use models::caller_fields::ProviderApi;
 use store::path_digests::{PathEnd, find_longest, forget};
 
 /// The prefix of such ids. Other names of answers begin otherwise.
-const PREFIX: &str = "resp_";
+pub const PREFIX: &str = "resp_";
 
-fn find(agent: &Agent<'_>, named: Option<&Id>, id: &str) -> Result<PathEnd> {
+/// Where the answer with this id ends. `None`: there is none, or it was not stored.
+pub fn find_end(agent: &Agent<'_>, named: Option<&Id>, id: &str) -> Result<Option<PathEnd>> {
     permit_by_name(agent.caller, CHAT_RULE)?;
     let named = named.or(agent.caller.only_session());
     let found = match id.strip_prefix(PREFIX) {
         Some(_) => find_longest(agent.db, named, &[id.to_owned()], true)?.pop(),
         None => None,
     };
-    let end = found.ok_or_else(|| {
+    if let Some(end) = &found {
+        let session_id = Id::parse(end.session_id.clone()).map_err(Error::storage)?;
+        permit(agent.caller, CHAT_RULE, Some(&session_id))?;
+    }
+    Ok(found)
+}
+
+fn find(agent: &Agent<'_>, named: Option<&Id>, id: &str) -> Result<PathEnd> {
+    find_end(agent, named, id)?.ok_or_else(|| {
         Error::new(
             Code::MessageNotFound,
             "There is no answer with this id, or it was not stored.",
         )
-    })?;
-    let session_id = Id::parse(end.session_id.clone()).map_err(Error::storage)?;
-    permit(agent.caller, CHAT_RULE, Some(&session_id))?;
-    Ok(end)
+    })
 }
 
 /// The answer, whole.

@@ -2,7 +2,6 @@
 
 use super::recording::{AskedStep, parts_of};
 use super::{Broken, TurnDriver};
-use crate::request::api_turn::MemoryUse;
 use crate::run::retell::tell_outcome;
 use crate::run::tracing::{chat_part, part_of};
 use crate::stream::answer_events::AnswerEvent;
@@ -30,6 +29,7 @@ use models::length::LengthRefusal;
 use models::metered::{CallOutcome, EndedCall, settle};
 use models::{AnswerPart, ModelRequest};
 use store::config::Config;
+use store::memory_use::MemoryUse;
 use store::meter::Meter;
 use store::model_settings::PromptRefresh;
 

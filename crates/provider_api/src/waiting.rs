@@ -1,0 +1,60 @@
+//! Requests that come while another turn of their session runs: by the agent's `whenBusy` they are
+//! refused, wait for the turn's end, or stop the turn.
+//!
+//! Nothing of a request that waits is stored: where its history goes on is known only when the turn
+//! is over. So it waits as long as its client does. A request whose client leaves before is dropped.
+
+use crate::begin::{Begun, BegunAnswer, begin};
+use crate::calls::ApiHeaders;
+use base::error::Result;
+use base::ids::Id;
+use chat::request::waiting::{MAX_WAITING, line_is_full};
+use chat::run::agent::Agent;
+use chat::run::line::{check_limits, default_when_busy};
+use chat::run::request_writer::turn_in_progress;
+use models::caller_fields::ProviderApi;
+use store::when_busy::WhenBusy;
+
+/// How many turns may go before a request: those of as many requests as may wait here, and of as
+/// many messages as may wait in the session's line.
+const MAX_TURNS_BEFORE: usize = 2 * MAX_WAITING;
+
+/// Begins a turn, as soon as the session has no other.
+pub async fn begin_in_line(
+    agent: &Agent<'_>,
+    api: ProviderApi,
+    address: Option<&Id>,
+    headers: &ApiHeaders,
+    body: &[u8],
+) -> Result<BegunAnswer> {
+    let mut place = None;
+    for _ in 0..MAX_TURNS_BEFORE {
+        let session_id = match begin(agent, api, address, headers, body)? {
+            Begun::Answer(begun) => return Ok(begun),
+            Begun::Busy(session_id) => session_id,
+        };
+        let when_busy = default_when_busy(agent, &session_id)?;
+        // A turn that was cut off and is not taken up yet has no end to wait for.
+        let Some(running) = agent.turns.find(&session_id) else {
+            break;
+        };
+        if when_busy == WhenBusy::Reject {
+            break;
+        }
+        check_limits(agent)?;
+        if place.is_none() {
+            place = Some(
+                agent
+                    .turns
+                    .stand_in_line(&session_id)
+                    .ok_or_else(line_is_full)?,
+            );
+            if when_busy == WhenBusy::Replace {
+                running.cancel();
+            }
+        }
+        // How the turn ended is told to those who asked for it.
+        drop(running.ends().await);
+    }
+    Err(turn_in_progress())
+}

@@ -1,0 +1,168 @@
+// The base URL under the AI SDK's own providers, unmodified: `@ai-sdk/openai` over Chat Completions and
+// over Responses, `@ai-sdk/anthropic` and `@ai-sdk/openai-compatible`. Each program is run against a
+// provider directly and through an agent: it gets the same parts and the same fields.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createAnthropic } from "@ai-sdk/anthropic";
+import { createOpenAI } from "@ai-sdk/openai";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { generateText, Output, stepCountIs, streamText, tool } from "ai";
+import { z } from "zod";
+import { alike, all, startCompared } from "./compared.mjs";
+
+globalThis.AI_SDK_LOG_WARNINGS = false;
+
+const { provider, compare, remember, urlsOf } = await startCompared();
+
+/** How each model is made. */
+const MODELS = {
+  openai_chat: ({ openai: baseURL }, apiKey) => createOpenAI({ baseURL, apiKey }).chat("gpt-test"),
+  openai_responses: ({ openai: baseURL }, apiKey) => createOpenAI({ baseURL, apiKey })("gpt-test"),
+  anthropic: ({ anthropic }, apiKey) => createAnthropic({ baseURL: `${anthropic}/v1`, apiKey })("claude-test"),
+  openai_compatible: ({ openai: baseURL }, apiKey) =>
+    createOpenAICompatible({ name: "ours", baseURL, apiKey, includeUsage: true, supportsStructuredOutputs: true })(
+      "gpt-test",
+    ),
+};
+
+const weather = () => {
+  const cities = [];
+  const get_weather = tool({
+    description: "The weather of a city.",
+    inputSchema: z.object({ city: z.string() }),
+    execute: ({ city }) => {
+      cities.push(city);
+      return "sunny";
+    },
+  });
+  return { cities, tools: { get_weather } };
+};
+
+const kept = ({
+  text,
+  reasoningText,
+  finishReason,
+  usage,
+  totalUsage,
+  toolCalls,
+  toolResults,
+  warnings,
+  response,
+  steps,
+}) => ({
+  text,
+  reasoningText,
+  finishReason,
+  usage,
+  totalUsage,
+  toolCalls,
+  toolResults,
+  warnings,
+  response,
+  steps,
+});
+
+const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+const settings = { instructions: "Be kind.", maxRetries: 0 };
+
+for (const [name, make] of Object.entries(MODELS)) {
+  test(`ai_sdk_${name}_whole_answers_are_the_providers`, async () => {
+    for (const prompt of ["hi", "think"]) {
+      const said = await compare(make, async (model) =>
+        alike(kept(await generateText({ ...settings, model, prompt, maxOutputTokens: 50, temperature: 0.5 }))),
+      );
+      assert.equal(said.text, "Hello, dear friend.");
+    }
+  });
+
+  test(`ai_sdk_${name}_streams_are_the_providers`, async () => {
+    for (const prompt of ["hi", "think", "both"]) {
+      const { tools } = weather();
+      delete tools.get_weather.execute;
+      const parts = await compare(make, async (model) =>
+        alike(await all(streamText({ ...settings, model, prompt, tools }).fullStream)),
+      );
+      assert.ok(parts.length > 5);
+    }
+  });
+
+  test(`ai_sdk_${name}_tools_run_in_the_caller`, async () => {
+    for (const prompt of ["weather", "both"]) {
+      const whole = await compare(make, async (model) => {
+        const { cities, tools } = weather();
+        const said = await generateText({ ...settings, model, prompt, tools, stopWhen: stepCountIs(3) });
+        return alike({ cities, ...kept(said) });
+      });
+      assert.equal(whole.text, "It is sunny.");
+      assert.deepEqual(whole.cities, prompt === "both" ? ["Rome", "Oslo"] : ["Rome"]);
+      await compare(make, async (model) => {
+        const { cities, tools } = weather();
+        const stream = streamText({ ...settings, model, prompt, tools, stopWhen: stepCountIs(3) });
+        return alike([await all(stream.fullStream), cities]);
+      });
+    }
+  });
+
+  test(`ai_sdk_${name}_structured_answers_are_parsed`, async () => {
+    const output = Output.object({ schema: z.object({ answer: z.number() }) });
+    const parsed = await compare(make, async (model) => {
+      const said = await generateText({ ...settings, model, prompt: "how much?", output });
+      const stream = streamText({ ...settings, model, prompt: "how much?", output });
+      return alike([said.output, kept(said), await all(stream.partialOutputStream), await stream.output]);
+    });
+    assert.deepEqual(parsed[0], { answer: 42 });
+  });
+
+  test(`ai_sdk_${name}_a_conversation_goes_on`, async () => {
+    const asked = { role: "user", content: "think" };
+    const said = await compare(make, async (model) => {
+      const first = await generateText({ ...settings, model, messages: [asked] });
+      const messages = [asked, ...first.response.messages, { role: "user", content: "both" }];
+      const { cities, tools } = weather();
+      const second = await generateText({ ...settings, model, messages, tools, stopWhen: stepCountIs(3) });
+      messages.push(...second.response.messages, { role: "user", content: "And now?" });
+      const third = await generateText({ ...settings, model, messages, tools });
+      return alike([cities, kept(first), kept(second), kept(third)]);
+    });
+    assert.equal(said[3].text, "Hello, dear friend.");
+  });
+
+  test(`ai_sdk_${name}_thoughts_images_and_settings_go_through`, async () => {
+    const image = { type: "image", image: PIXEL };
+    const providerOptions = {
+      anthropic: { thinking: { type: "enabled", budgetTokens: 1024 }, cacheControl: { type: "ephemeral" } },
+      openai: { reasoningEffort: "low", user: "u", metadata: { a: "b" }, parallelToolCalls: false },
+      ours: { reasoningEffort: "low", user: "u" },
+    };
+    const said = await compare(make, async (model) => {
+      const { cities, tools } = weather();
+      const shared = { ...settings, model, providerOptions, tools, stopWhen: stepCountIs(3), toolChoice: "auto" };
+      const messages = [{ role: "user", content: [{ type: "text", text: "ponder" }, image] }];
+      const first = await generateText({ ...shared, messages });
+      messages.push(...first.response.messages, { role: "user", content: "ponder again" });
+      const stream = streamText({ ...shared, messages });
+      return alike([cities, kept(first), await all(stream.fullStream)]);
+    });
+    assert.equal(said[1].text, "It is sunny.");
+    assert.deepEqual(said[0], ["Rome", "Rome"]);
+    assert.ok(JSON.stringify(provider.requests.at(-1).body).includes(PIXEL));
+  });
+
+  test(`ai_sdk_${name}_gets_the_memory_and_sees_none_of_its_tools`, async () => {
+    const { tools } = weather();
+    await remember(make, async (model, prompt) => kept(await generateText({ ...settings, model, prompt, tools })));
+    await remember(make, (model, prompt) => all(streamText({ ...settings, model, prompt, tools }).fullStream));
+  });
+
+  test(`ai_sdk_${name}_refusals_have_their_class`, async () => {
+    const error = await compare(make, async (model) => {
+      const error = await generateText({ ...settings, model, prompt: "refuse" }).catch((error) => error);
+      return [error.name, error.statusCode, error.isRetryable, error.data.error.type];
+    });
+    assert.deepEqual(error, ["AI_APICallError", 400, false, "invalid_request_error"]);
+    const model = make(urlsOf("locked"), "nobody's");
+    await assert.rejects(generateText({ ...settings, model, prompt: "hi" }), { statusCode: 401 });
+  });
+}

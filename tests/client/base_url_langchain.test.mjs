@@ -1,0 +1,139 @@
+// The base URL under LangChain's models, unmodified: `@langchain/openai` over Chat Completions and over
+// Responses, and `@langchain/anthropic`. Each program is run against a provider directly and through an
+// agent: it gets the same messages and the same chunks.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ChatAnthropic } from "@langchain/anthropic";
+import { HumanMessage, SystemMessage } from "@langchain/core/messages";
+import { tool } from "@langchain/core/tools";
+import { createReactAgent } from "@langchain/langgraph/prebuilt";
+import { ChatOpenAI } from "@langchain/openai";
+import { z } from "zod";
+import { alike, all, startCompared } from "./compared.mjs";
+
+const { compare, remember, tokenOf, urlsOf } = await startCompared();
+
+const openai =
+  (useResponsesApi) =>
+  ({ openai: baseURL }, apiKey) =>
+    new ChatOpenAI({ model: "gpt-test", apiKey, configuration: { baseURL }, useResponsesApi, maxRetries: 0 });
+
+const MODELS = {
+  openai_chat: openai(false),
+  openai_responses: openai(true),
+  anthropic: ({ anthropic: anthropicApiUrl }, apiKey) =>
+    new ChatAnthropic({ model: "claude-test", apiKey, anthropicApiUrl, maxTokens: 100, maxRetries: 0 }),
+};
+
+const asked = (text) => [new SystemMessage("Be kind."), new HumanMessage(text)];
+
+const weather = () => {
+  const cities = [];
+  const look = tool(
+    ({ city }) => {
+      cities.push(city);
+      return "sunny";
+    },
+    { name: "get_weather", description: "The weather of a city.", schema: z.object({ city: z.string() }) },
+  );
+  return { cities, look };
+};
+
+const textOf = ({ content }) =>
+  typeof content === "string" ? content : content.map(({ text }) => text ?? "").join("");
+
+for (const [name, make] of Object.entries(MODELS)) {
+  test(`langchain_${name}_whole_messages_are_the_providers`, async () => {
+    for (const text of ["hi", "think"]) {
+      const said = await compare(make, async (model) => {
+        const message = await model.invoke(asked(text));
+        return { text: textOf(message), message: alike(message) };
+      });
+      assert.equal(said.text, "Hello, dear friend.");
+    }
+  });
+
+  test(`langchain_${name}_streams_are_the_providers`, async () => {
+    for (const text of ["hi", "think", "both"]) {
+      const chunks = await compare(make, async (model) => {
+        const { look } = weather();
+        return alike(await all(await model.bindTools([look]).stream(asked(text))));
+      });
+      assert.ok(chunks.length > 3);
+    }
+  });
+
+  test(`langchain_${name}_tools_run_in_the_caller`, async () => {
+    for (const text of ["weather", "both"]) {
+      const said = await compare(make, async (model) => {
+        const { cities, look } = weather();
+        const agent = createReactAgent({ llm: model, tools: [look], prompt: "Be kind." });
+        const { messages } = await agent.invoke({ messages: [new HumanMessage(text)] });
+        messages.push(new HumanMessage("And now?"));
+        const next = await agent.invoke({ messages });
+        const streamed = await all(await agent.stream({ messages: next.messages.slice(0, 1) }));
+        return {
+          cities,
+          streamed: alike(streamed),
+          messages: alike(next.messages),
+          text: textOf(next.messages.at(-1)),
+        };
+      });
+      assert.equal(said.text, "Hello, dear friend.");
+      assert.ok(said.cities.includes("Rome"));
+    }
+  });
+
+  test(`langchain_${name}_structured_answers_are_parsed`, async () => {
+    const schema = z.object({ answer: z.number() });
+    for (const method of ["jsonSchema", "functionCalling"]) {
+      const parsed = await compare(make, async (model) =>
+        alike(
+          await model.withStructuredOutput(schema, { name: "answer", method, includeRaw: true }).invoke("how much?"),
+        ),
+      );
+      assert.deepEqual(parsed.parsed, { answer: 42 }, method);
+    }
+  });
+
+  test(`langchain_${name}_gets_the_memory_and_sees_none_of_its_tools`, async () => {
+    const { look } = weather();
+    await remember(make, (model, text) => model.bindTools([look]).invoke(asked(text)));
+    await remember(make, async (model, text) => all(await model.bindTools([look]).stream(asked(text))));
+  });
+
+  test(`langchain_${name}_refusals_have_their_class`, async () => {
+    const refused = await compare(make, async (model) => {
+      const error = await model.invoke(asked("refuse")).catch((error) => error);
+      return [error.name, error.constructor.name, error.status];
+    });
+    assert.equal(refused.at(-1), 400);
+    await assert.rejects(make(urlsOf("locked"), "nobody's").invoke("hi"), { status: 401 });
+    const token = await tokenOf("locked", { allow: {} });
+    await assert.rejects(make(urlsOf("locked"), token).invoke(asked("hi")), { status: 403 });
+  });
+}
+
+test("langchain_anthropic_thoughts_before_calls_are_sent_again", async () => {
+  const make = ({ anthropic: anthropicApiUrl }, apiKey) => {
+    const thinking = { type: "enabled", budget_tokens: 1024 };
+    return new ChatAnthropic({
+      model: "claude-test",
+      apiKey,
+      anthropicApiUrl,
+      maxTokens: 2000,
+      maxRetries: 0,
+      thinking,
+    });
+  };
+  const said = await compare(make, async (model) => {
+    const { cities, look } = weather();
+    const agent = createReactAgent({ llm: model, tools: [look] });
+    const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "aGVsbG8=" } };
+    const content = [{ type: "text", text: "ponder" }, image];
+    const { messages } = await agent.invoke({ messages: [new HumanMessage({ content })] });
+    return { cities, messages: alike(messages), text: textOf(messages.at(-1)) };
+  });
+  assert.equal(said.text, "It is sunny.");
+});

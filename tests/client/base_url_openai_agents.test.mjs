@@ -1,0 +1,129 @@
+// The base URL under OpenAI's Agents SDK, unmodified, over both of OpenAI's APIs. Each program is run
+// against a provider directly and through an agent: it gets the same items and the same events.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Agent, OpenAIProvider, Runner, tool } from "@openai/agents";
+import { z } from "zod";
+import { alike, all, startCompared } from "./compared.mjs";
+
+const { compare, remember, urlsOf } = await startCompared();
+
+const runner =
+  (useResponses) =>
+  ({ openai: baseURL }, apiKey) =>
+    new Runner({
+      modelProvider: new OpenAIProvider({ baseURL, apiKey, useResponses }),
+      tracingDisabled: true,
+      traceIncludeSensitiveData: false,
+    });
+
+const RUNNERS = { chat: runner(false), responses: runner(true) };
+
+function assistant(more = {}) {
+  const cities = [];
+  const look = tool({
+    name: "get_weather",
+    description: "The weather of a city.",
+    parameters: z.object({ city: z.string() }),
+    execute: ({ city }) => {
+      cities.push(city);
+      return "sunny";
+    },
+  });
+  const agent = new Agent({ name: "Helper", instructions: "Be kind.", model: "gpt-test", tools: [look], ...more });
+  return { cities, agent };
+}
+
+const kept = ({ finalOutput, newItems, rawResponses, history, state }) => ({
+  finalOutput,
+  newItems,
+  rawResponses,
+  history,
+  usage: state.usage,
+});
+
+for (const [name, make] of Object.entries(RUNNERS)) {
+  test(`openai_agents_${name}_tools_run_in_the_caller`, async () => {
+    for (const text of ["hi", "weather", "both"]) {
+      const said = await compare(make, async (runner) => {
+        const { agent, cities } = assistant();
+        return { cities, ...alike(kept(await runner.run(agent, text))) };
+      });
+      assert.equal(said.finalOutput, text === "hi" ? "Hello, dear friend." : "It is sunny.");
+    }
+  });
+
+  test(`openai_agents_${name}_streams_are_the_providers`, async () => {
+    for (const text of ["hi", "weather", "both"]) {
+      const { events } = await compare(make, async (runner) => {
+        const { agent, cities } = assistant();
+        const stream = await runner.run(agent, text, { stream: true });
+        const events = await all(stream);
+        await stream.completed;
+        return { cities, events: alike(events), ...alike(kept(stream)) };
+      });
+      assert.ok(events.length > 5);
+    }
+  });
+
+  test(`openai_agents_${name}_structured_answers_are_parsed`, async () => {
+    const said = await compare(make, async (runner) => {
+      const { agent } = assistant({ tools: [], outputType: z.object({ answer: z.number() }) });
+      return alike(kept(await runner.run(agent, "how much?")));
+    });
+    assert.deepEqual(said.finalOutput, { answer: 42 });
+  });
+
+  test(`openai_agents_${name}_a_conversation_goes_on`, async () => {
+    const said = await compare(make, async (runner) => {
+      const { agent } = assistant();
+      const first = await runner.run(agent, "both");
+      const asked = [...first.history, { role: "user", content: "And now?" }];
+      return alike(kept(await runner.run(agent, asked)));
+    });
+    assert.equal(said.finalOutput, "Hello, dear friend.");
+  });
+
+  test(`openai_agents_${name}_gets_the_memory_and_sees_none_of_its_tools`, async () => {
+    await remember(make, async (runner, text) => kept(await runner.run(assistant().agent, text)));
+    await remember(make, async (runner, text) => {
+      const stream = await runner.run(assistant().agent, text, { stream: true });
+      const events = await all(stream);
+      await stream.completed;
+      return [events, kept(stream)];
+    });
+  });
+
+  test(`openai_agents_${name}_refusals_have_their_class`, async () => {
+    const refused = await compare(make, async (runner) => {
+      const error = await runner.run(assistant().agent, "refuse").catch((error) => error);
+      return [error.name, error.constructor.name, error.status];
+    });
+    assert.equal(refused.at(-1), 400);
+    const stranger = make(urlsOf("locked"), "nobody's");
+    await assert.rejects(stranger.run(assistant().agent, "hi"), { status: 401 });
+  });
+}
+
+test("openai_agents_responses_go_on_from_the_answer_before", async () => {
+  const { said } = await compare(RUNNERS.responses, async (runner) => {
+    const { agent } = assistant();
+    const first = await runner.run(agent, "both");
+    const second = await runner.run(agent, "And now?", { previousResponseId: first.lastResponseId });
+    return { said: alike(kept(second)) };
+  });
+  assert.equal(said.finalOutput, "Hello, dear friend.");
+});
+
+test("openai_agents_responses_keep_a_conversation_by_its_id", async () => {
+  await compare(RUNNERS.responses, async (runner) => {
+    const said = [];
+    for (const text of ["weather", "And now?"]) {
+      const { agent, cities } = assistant();
+      const result = await runner.run(agent, text, { conversationId: "trip" });
+      said.push([cities, result.finalOutput, alike(result.newItems)]);
+    }
+    return said;
+  });
+});

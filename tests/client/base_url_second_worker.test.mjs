@@ -1,0 +1,118 @@
+// The base URL from a second Worker in a runtime of its own, by a service binding and by a namespace of
+// objects: the official clients with the binding's `fetch`, as docs/base-url.md prints it.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { build } from "esbuild";
+import { documents } from "../workerd/documents.mjs";
+import { startWithSecond } from "../workerd/second_worker.mjs";
+import { startCompared } from "./compared.mjs";
+
+const [printed, ...others] = documents
+  .flatMap(({ blocks }) => blocks)
+  .filter(({ language }) => language === "ts service");
+const [, imports, program] = /^(import .*\n)\n(.*)$/s.exec(printed.text);
+
+/** A Worker with the printed program and Anthropic's client. It answers with what a call returned. */
+const SECOND = `
+  ${imports}
+  import Anthropic from "@anthropic-ai/sdk";
+
+  const MAKERS = {
+    openai: (env, token) => { ${program}; return client; },
+    anthropic: (env, apiKey) => new Anthropic({
+      baseURL: "https://session-agent/agents/session-agent/alice/anthropic",
+      apiKey,
+      fetch: (input, init) => env.MEMORY.fetch(input, init),
+    }),
+  };
+
+  async function told({ api, token, path, body, headers, namespace }, { SERVICE, OBJECT }) {
+    const env = { MEMORY: namespace ? OBJECT.getByName("alice") : SERVICE };
+    const client = MAKERS[api](env, token).withOptions({ maxRetries: 0 });
+    const resource = path.reduce((at, name) => at[name], client);
+    const said = await resource.create(body, { headers });
+    if (!body.stream) return { said };
+    const events = [];
+    for await (const event of said) events.push(event);
+    return { said: events };
+  }
+
+  export default {
+    async fetch(request, env) {
+      const answer = await told(await request.json(), env).catch(({ status, message }) => ({ status, message }));
+      return Response.json(answer);
+    },
+  };
+`;
+
+const bundled = await build({
+  stdin: { contents: SECOND, resolveDir: import.meta.dirname, loader: "ts" },
+  bundle: true,
+  format: "esm",
+  write: false,
+  conditions: ["workerd", "worker"],
+  external: ["cloudflare:*", "node:*"],
+});
+
+const { provider, run, tokenOf, worker } = await startCompared((settings) =>
+  startWithSecond(settings, bundled.outputFiles[0].text),
+);
+
+const ask = async (request) => {
+  const response = await fetch(worker, { method: "POST", body: JSON.stringify(request) });
+  return response.json();
+};
+
+const messages = [{ role: "user", content: "hi" }];
+const CHAT = { api: "openai", path: ["chat", "completions"], body: { model: "gpt-test", messages } };
+const RESPONSES = { api: "openai", path: ["responses"], body: { model: "gpt-test", input: "hi" } };
+const MESSAGES = { api: "anthropic", path: ["messages"], body: { model: "claude-test", max_tokens: 9, messages } };
+
+test("the_program_is_printed_once", () => assert.equal(others.length, 0));
+
+for (const namespace of [false, true]) {
+  const way = namespace ? "namespace" : "service";
+
+  test(`a_second_worker_asks_by_a_${way}_whole_and_streamed`, async () => {
+    const token = await tokenOf("alice");
+    for (const request of [CHAT, RESPONSES, MESSAGES]) {
+      const { said } = await ask({ ...request, token, namespace });
+      assert.match(JSON.stringify(said), /Hello, dear friend\./);
+      const streamed = { ...request.body, stream: true };
+      const { said: events } = await ask({ ...request, body: streamed, token, namespace });
+      assert.ok(events.length > 3, JSON.stringify(events));
+      assert.match(JSON.stringify(events.map((event) => event.choices ?? event.delta)), /friend\./);
+    }
+    assert.equal(provider.requests.at(-1).headers["x-api-key"], "anthropic's key");
+  });
+
+  test(`a_token_of_one_session_stays_in_it_by_a_${way}`, async () => {
+    const sessionId = `mine-${way}`;
+    const token = await tokenOf("alice", { sessionId });
+    const stranger = await tokenOf("alice", { sessionId: `other-${way}` });
+    for (const request of [CHAT, RESPONSES, MESSAGES]) {
+      const { said } = await ask({ ...request, token, namespace });
+      assert.match(JSON.stringify(said), /Hello, dear friend\./);
+    }
+    const { messages: stored } = await run("alice", "getHistory", { sessionId });
+    assert.ok(stored.length >= 2);
+    const before = provider.requests.length;
+    const headers = { "x-session-id": sessionId };
+    for (const request of [CHAT, RESPONSES, MESSAGES]) {
+      const refused = await ask({ ...request, token: stranger, headers, namespace });
+      assert.equal(refused.status, 403, JSON.stringify(refused));
+      assert.equal((await ask({ ...request, token: "nobody's", namespace })).status, 401);
+    }
+    const bob = await tokenOf("bob");
+    assert.equal((await ask({ ...CHAT, token: bob, namespace })).status, 401);
+    const { said: first } = await ask({ ...RESPONSES, token, namespace });
+    const next = { ...RESPONSES.body, previous_response_id: first.id };
+    assert.equal((await ask({ ...RESPONSES, body: next, token: stranger, namespace })).status, 400);
+    const named = { ...RESPONSES.body, conversation: sessionId };
+    assert.equal((await ask({ ...RESPONSES, body: named, token: stranger, namespace })).status, 403);
+    assert.equal(provider.requests.length, before + 1);
+    const { messages: after } = await run("alice", "getHistory", { sessionId });
+    assert.ok(after.length >= stored.length);
+  });
+}

@@ -1,0 +1,52 @@
+// What the providers refuse in a conversation, whoever sends it. A function for each API returns the
+// problem, or undefined.
+
+/** The most marks for the cache that Anthropic takes. */
+const MAX_MARKS = 4;
+
+export function problemOfCompletion({ messages }) {
+  let open = new Set();
+  for (const { role, tool_calls = [], tool_call_id } of messages) {
+    if (role === "tool") {
+      if (!open.delete(tool_call_id)) return `The result ${tool_call_id} follows no call.`;
+      continue;
+    }
+    if (open.size > 0) return `The calls ${[...open]} have no results.`;
+    open = new Set(tool_calls.map(({ id }) => id));
+    if (open.size < tool_calls.length) return "Two calls have one id.";
+  }
+  return open.size > 0 ? `The calls ${[...open]} have no results.` : undefined;
+}
+
+export function problemOfResponse({ input, previous_response_id, conversation }) {
+  if (typeof input === "string" || previous_response_id || conversation) return undefined;
+  const called = new Set(input.filter(({ type }) => type === "function_call").map(({ call_id }) => call_id));
+  const lost = input.find(({ type, call_id }) => type === "function_call_output" && !called.has(call_id));
+  return lost && `The result ${lost.call_id} follows no call.`;
+}
+
+export function problemOfMessage(body) {
+  const marks = JSON.stringify(body).match(/"cache_control":\{/g)?.length ?? 0;
+  if (marks > MAX_MARKS) return `${marks} blocks are marked for the cache.`;
+  const said = body.messages.filter(({ role }) => role !== "system");
+  if (said[0].role !== "user") return "The first message is not the user's.";
+  const blocksOf = ({ content }) => (typeof content === "string" ? [{ type: "text", text: content }] : content);
+  const system = typeof body.system === "string" ? [{ type: "text", text: body.system }] : (body.system ?? []);
+  const empty = [system, ...said.map(blocksOf)].flat().some(({ type, text }) => type === "text" && text.trim() === "");
+  if (empty) return "A text is empty.";
+  const thinks = body.thinking !== undefined && body.thinking.type !== "disabled";
+  let open = new Set();
+  for (const message of said) {
+    const blocks = blocksOf(message);
+    const isCall = ({ type }) => type === "tool_use";
+    // A call goes on only with the thought that it began with.
+    if (thinks && message === said.at(-2) && blocks.some(isCall) && blocks[0].type !== "thinking")
+      return "The thoughts before a call are missing.";
+    for (const { type, tool_use_id } of blocks) {
+      if (type === "tool_result" && !open.delete(tool_use_id)) return `The result ${tool_use_id} follows no call.`;
+      if (type !== "tool_result" && open.size > 0) return `The calls ${[...open]} have no results.`;
+    }
+    open = new Set(blocks.filter(isCall).map(({ id }) => id));
+  }
+  return open.size > 0 ? `The calls ${[...open]} have no results.` : undefined;
+}

@@ -1,0 +1,151 @@
+//! Requests that come while another turn of their session runs.
+
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use serde_json::{Value, json};
+
+use super::{Answered, chat, in_session, said_whole, user};
+use crate::Alice;
+use access::{Caller, TokenScope};
+use base::error::Error;
+use base::testing::wait_for;
+use chat::run::work::TurnWork;
+use models::caller_fields::ProviderApi;
+use provider_api::begin::BegunAnswer;
+use provider_api::waiting::begin_in_line;
+
+const API: ProviderApi = ProviderApi::ChatCompletions;
+
+impl Alice {
+    /// An agent with a running turn of the session `s`.
+    fn talking(when_busy: &str) -> (Self, TurnWork) {
+        let alice = Self::with_model();
+        alice.ok("configureAgent", json!({"whenBusy": when_busy}));
+        let begun = alice.begin_api(API, &in_session("s"), &chat(json!([user("one")])));
+        let work = begun.unwrap().work.unwrap();
+        (alice, work)
+    }
+
+    async fn ask_in_line(&self, body: Value) -> Result<BegunAnswer, Error> {
+        let agent = self.agent(&self.db);
+        let headers = in_session("s");
+        begin_in_line(&agent, API, None, &headers, body.to_string().as_bytes()).await
+    }
+
+    fn said_by(&self, begun: BegunAnswer, answer: Answered) -> String {
+        self.outbound.answer(answer);
+        self.run_work(begun.work.unwrap());
+        wait_for(begun.listener.whole()).unwrap()
+    }
+
+    fn texts(&self) -> Vec<String> {
+        let shown = self.shown_in("s");
+        let text = |message: &Value| message["parts"][0]["text"].as_str().unwrap().to_owned();
+        shown.iter().map(text).collect()
+    }
+}
+
+fn is_waiting<T>(future: Pin<&mut impl Future<Output = T>>) -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    matches!(future.poll(&mut context), Poll::Pending)
+}
+
+fn code<T>(result: Result<T, Error>) -> &'static str {
+    result.err().unwrap().code.name()
+}
+
+#[test]
+fn a_request_is_refused_while_another_turn_runs_unless_the_agent_has_it_wait() {
+    let (alice, work) = Alice::talking("reject");
+    let asked = wait_for(alice.ask_in_line(chat(json!([user("two")]))));
+    assert_eq!(code(asked), "turn_in_progress");
+    alice.outbound.answer(said_whole("One."));
+    alice.run_work(work);
+}
+
+#[test]
+fn a_request_waits_for_the_end_of_the_turn_and_then_finds_its_place() {
+    let (alice, work) = Alice::talking("queue");
+    let history = json!([user("one"), {"role": "assistant", "content": "One."}, user("two")]);
+    let mut second = pin!(alice.ask_in_line(chat(history.clone())));
+    let mut third = pin!(alice.ask_in_line(chat(history)));
+    assert!(is_waiting(second.as_mut()) && is_waiting(third.as_mut()));
+    assert_eq!(alice.shown_in("s").len(), 1, "nothing is stored of them");
+    alice.outbound.answer(said_whole("One."));
+    alice.run_work(work);
+    let begun = wait_for(second).unwrap();
+    // The very same request joins the turn.
+    let joined = wait_for(third).unwrap();
+    assert!(joined.work.is_none());
+    let answer = alice.said_by(begun, said_whole("Two."));
+    assert_eq!(wait_for(joined.listener.whole()).unwrap(), answer);
+    assert_eq!(alice.texts(), ["one", "One.", "two", "Two."]);
+}
+
+#[test]
+fn a_request_stops_the_turn_where_the_agent_is_configured_so_and_the_caller_may() {
+    let (alice, work) = Alice::talking("replace");
+    let mut second = pin!(alice.ask_in_line(chat(json!([user("two")]))));
+    assert!(is_waiting(second.as_mut()));
+    alice.run_work(work);
+    assert_eq!(alice.sent_bodies().len(), 0, "the first turn was stopped");
+    let answer = alice.said_by(wait_for(second).unwrap(), said_whole("Two."));
+    assert!(answer.contains("Two."), "{answer}");
+
+    let (mut alice, work) = Alice::talking("replace");
+    alice.caller = Caller::Scoped(TokenScope {
+        operations: Some(vec!["chat".to_owned()]),
+        expires_at: i64::MAX,
+        ..TokenScope::default()
+    });
+    let asked = wait_for(alice.ask_in_line(chat(json!([user("two")]))));
+    assert_eq!(code(asked), "turn_in_progress");
+    alice.outbound.answer(said_whole("One."));
+    alice.run_work(work);
+}
+
+#[test]
+fn a_request_that_limits_or_rights_refuse_waits_for_nothing() {
+    let (mut alice, work) = Alice::talking("replace");
+    alice.ok("configureAgent", json!({"limits": {"turnsPerMinute": 1}}));
+    let asked = wait_for(alice.ask_in_line(chat(json!([user("two")]))));
+    assert_eq!(code(asked), "rate_limited");
+    alice.ok("configureAgent", json!({"limits": null}));
+    alice.caller = Caller::Scoped(TokenScope {
+        operations: Some(vec!["chat".to_owned(), "cancelTurn".to_owned()]),
+        expires_at: i64::MAX,
+        ..TokenScope::default()
+    });
+    let mut body = chat(json!([user("two")]));
+    body["model"] = json!("another");
+    assert_eq!(code(wait_for(alice.ask_in_line(body))), "forbidden");
+    alice.outbound.answer(said_whole("One."));
+    alice.run_work(work);
+    assert_eq!(alice.sent_bodies().len(), 1, "nobody stopped the turn");
+}
+
+#[test]
+fn sixteen_requests_wait_and_one_more_is_refused() {
+    let (alice, work) = Alice::talking("queue");
+    let asked = |n: usize| alice.ask_in_line(chat(json!([user(&format!("question {n}"))])));
+    let mut waiting: Vec<_> = (0..16).map(|n| Box::pin(asked(n))).collect();
+    for future in &mut waiting {
+        assert!(is_waiting(future.as_mut()));
+    }
+    assert_eq!(code(wait_for(asked(16))), "rate_limited");
+    // A client that leaves gives its place up.
+    waiting.pop();
+    let mut last = Box::pin(asked(16));
+    assert!(is_waiting(last.as_mut()));
+    waiting.push(last);
+    alice.outbound.answer(said_whole("Zero."));
+    alice.run_work(work);
+    for (n, future) in waiting.into_iter().enumerate() {
+        let answer = alice.said_by(
+            wait_for(future).unwrap(),
+            said_whole(&format!("Answer {n}.")),
+        );
+        assert!(answer.contains(&format!("Answer {n}.")), "{answer}");
+    }
+}
