@@ -32,7 +32,7 @@ const VIEWS = [
   ["#/example/settings", "Step limit per turn"],
   ["#/exmaple/activity", "Did you mean"],
   ["#/read/sessions/said", "night train"],
-  ["#/read/sessions/asked", "built-in demo model"],
+  ["#/read/sessions/asked", "built-in demo"],
   ["#/read/sessions/asked/turns", "Contents of the last request"],
   ["#/read/sessions/asked/context", "Next request"],
   ["#/read/sessions/asked/changes", "What can you do?"],
@@ -226,7 +226,7 @@ describe("access", { skip }, async () => {
     await tabTo("Message");
     await page.keyboard.type("Hello!");
     await press("Enter");
-    await page.getByText("built-in demo model").waitFor();
+    await page.getByText("built-in demo").waitFor();
     await page.getByRole("button", { name: "Regenerate" }).waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     await tabTo("Regenerate", "Shift+Tab");

@@ -111,7 +111,7 @@ describe("activity", { skip }, async () => {
     );
     assert.equal(await plot("Recent turns").locator("rect").count(), 2);
     await plot("Recent turns").getByRole("link", { name: turns[0].sessionId }).click();
-    await page.getByText("built-in demo model").waitFor();
+    await page.getByText("built-in demo").waitFor();
   });
 
   test("a_call_that_failed_is_found_in_few_requests_and_a_message_that_a_program_keeps_is_no_failure", async (t) => {

@@ -602,7 +602,7 @@ describe("chat", { skip }, async () => {
     await page.getByText("Agent's model").click();
     await page.getByLabel("Model for messages sent from this page").fill("demo");
     await write(page, "Who are you?");
-    await page.getByText("built-in demo model").waitFor();
+    await page.getByText("built-in demo").waitFor();
     await page.getByRole("link", { name: "Settings" }).click();
     await page.getByRole("combobox", { name: "Model", exact: true }).fill("openai:other");
     await page.getByRole("button", { name: "Save" }).click();
