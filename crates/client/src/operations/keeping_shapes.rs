@@ -94,6 +94,9 @@ words! {
         ParentIdWrong = "parent_id_wrong",
         /// The event starts a branch but is not marked as such, so reads miss the branch.
         BranchUnmarked = "branch_unmarked",
+        /// The event is marked wrongly as the beginning of a message within a run, or is not
+        /// marked.
+        BoundaryWrong = "boundary_wrong",
         /// A part of the event's long text is missing.
         SlicesIncomplete = "slices_incomplete",
         /// A part of a long text that no event has.

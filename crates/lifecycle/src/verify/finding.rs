@@ -23,8 +23,7 @@ pub enum FindingCode {
     ParentIdWrong,
     /// The event starts a branch but is not marked as such, so reads miss the branch.
     BranchUnmarked,
-    /// It is recorded wrongly whether the event begins a message where a branch or a summary
-    /// splits a run.
+    /// The event is marked wrongly as the beginning of a message within a run, or is not marked.
     BoundaryWrong,
     /// A part of the event's long text is missing.
     SlicesIncomplete,
@@ -110,7 +109,9 @@ impl FindingCode {
             Self::ParentNotBefore => "The event's parent comes after it in the log.",
             Self::ParentIdWrong => "The event's parent id is wrong.",
             Self::BranchUnmarked => "The event starts a branch but is not marked as such.",
-            Self::BoundaryWrong => "It is recorded wrongly where a message begins.",
+            Self::BoundaryWrong => {
+                "The event is marked wrongly as the beginning of a message, or is not marked."
+            }
             Self::SlicesIncomplete => "A part of the event's long text is missing.",
             Self::SliceStray => "A part of a long text belongs to no event.",
             Self::LeafMissing => "The session's chosen leaf doesn't exist.",
