@@ -28,6 +28,7 @@ describe("settings", { skip }, async () => {
     await choose("When to update the stored system prompt", "turn");
     await fill("How many recent messages are sent with their files", "2");
     await choose("If a message arrives during a turn", "queue");
+    await choose("Memory in requests over the base URL", "read");
     await page.getByLabel("Let the model search all sessions").check();
     await fill("Reserved metadata keys", "a\nb");
     await fill("Price per million input tokens", "2.5");
@@ -55,6 +56,7 @@ describe("settings", { skip }, async () => {
       keepMedia: 2,
       reservedMetadataKeys: ["a", "b"],
       whenBusy: "queue",
+      sessionMemory: "read",
       onTurnEnd: { url: "https://app.example.com/ended" },
       onMemoryChange: { url: "https://app.example.com/changed" },
       // No service is bound here.

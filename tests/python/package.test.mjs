@@ -102,7 +102,8 @@ const server = await startServer({
 after(() => server.stop());
 
 test("there_is_a_python_with_the_packages", () => {
-  for (const { because, help } of [found, ...chosen, clients, older]) assert.equal(because, undefined, `${because}: ${help}`);
+  for (const { because, help } of [found, ...chosen, clients, older])
+    assert.equal(because, undefined, `${because}: ${help}`);
 });
 
 // Its own `build` step makes the modules that are not in the repository: nothing here is behind the document.

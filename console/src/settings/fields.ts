@@ -117,6 +117,16 @@ export const GROUPS: readonly SettingGroup[] = [
           ["replace", "stop the turn and answer it"],
         ],
       },
+      {
+        path: "sessionMemory",
+        label: "Memory in requests over the base URL",
+        kind: "choice",
+        options: [
+          ["on", "read and write it"],
+          ["read", "read it"],
+          ["off", "leave it out"],
+        ],
+      },
       { path: "sessionSearch", label: "Let the model search all sessions", kind: "switch" },
       { path: "vectors", label: "Search by meaning (vectors)", kind: "switch" },
       {

@@ -32,7 +32,7 @@ use store::path_digests::find_longest;
 const OWN_MODEL: &[&str] = &["default", "session-agent"];
 
 /// What became of a request.
-pub enum Begun {
+pub enum Beginning {
     Answer(BegunAnswer),
     /// Another turn of this session runs.
     Busy(Id),
@@ -53,7 +53,7 @@ pub fn begin(
     address: Option<&Id>,
     headers: &ApiHeaders,
     body: &[u8],
-) -> Result<Begun> {
+) -> Result<Beginning> {
     permit_by_name(agent.caller, CHAT_RULE)?;
     let mut named = named_session(agent, address, headers)?;
     let mut is_stored = headers.is_stored;
@@ -90,7 +90,7 @@ pub fn begin(
     // A turn that was cut off goes on before it is joined.
     agent.starter.recover();
     if let Some(joined) = join(agent, &head, named.as_ref(), headers, &request)? {
-        return Ok(Begun::Answer(joined));
+        return Ok(Beginning::Answer(joined));
     }
     let previous = asked.as_ref().and_then(|ask| ask.previous.as_ref());
     let found = match previous {
@@ -98,7 +98,7 @@ pub fn begin(
         None => find_place(agent, named, is_stored, &parsed.items)?,
     };
     if let Some(joined) = take_up_same(agent, &head, &found.session_id, &request)? {
-        return Ok(Begun::Answer(joined));
+        return Ok(Beginning::Answer(joined));
     }
     let session_id = found.session_id.clone();
     let turn_id = Id::mint_turn(agent.host);
@@ -107,11 +107,11 @@ pub fn begin(
     request.api.response_id = is_named.then(|| format!("resp_{turn_id}"));
     let work = match start_api(agent, &session_id, request, turn_id.as_str()) {
         Ok(work) => work,
-        Err(error) if error.code == Code::TurnInProgress => return Ok(Begun::Busy(session_id)),
+        Err(error) if error.code == Code::TurnInProgress => return Ok(Beginning::Busy(session_id)),
         Err(error) => return Err(error),
     };
     let running = Rc::clone(work.running());
-    Ok(Begun::Answer(follow(head, running, Some(work))))
+    Ok(Beginning::Answer(follow(head, running, Some(work))))
 }
 
 fn follow(head: Head, running: Rc<RunningTurn>, work: Option<TurnWork>) -> BegunAnswer {

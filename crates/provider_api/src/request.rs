@@ -251,6 +251,11 @@ pub fn values<'a, const MAX: usize>(field: &str, value: &'a RawValue) -> Result<
     })
 }
 
+/// A value as a tree.
+pub fn tree(value: &RawValue) -> Result<Value> {
+    json::decode_tree(value.get()).map_err(|error| Error::storage(error.to_string()))
+}
+
 pub fn text_in(field: &str, value: &RawValue) -> Result<String> {
     json::decode(value.get())
         .map_err(|_| Error::invalid(field, format!("`{field}` must be a string.")))

@@ -4,7 +4,7 @@
 //! Nothing of a request that waits is stored: where its history goes on is known only when the turn
 //! is over. So it waits as long as its client does. A request whose client leaves before is dropped.
 
-use crate::begin::{Begun, BegunAnswer, begin};
+use crate::begin::{Beginning, BegunAnswer, begin};
 use crate::calls::ApiHeaders;
 use base::error::Result;
 use base::ids::Id;
@@ -30,8 +30,8 @@ pub async fn begin_in_line(
     let mut place = None;
     for _ in 0..MAX_TURNS_BEFORE {
         let session_id = match begin(agent, api, address, headers, body)? {
-            Begun::Answer(begun) => return Ok(begun),
-            Begun::Busy(session_id) => session_id,
+            Beginning::Answer(begun) => return Ok(begun),
+            Beginning::Busy(session_id) => session_id,
         };
         let when_busy = default_when_busy(agent, &session_id)?;
         // A turn that was cut off and is not taken up yet has no end to wait for.

@@ -135,7 +135,7 @@ fn sixteen_requests_wait_and_one_more_is_refused() {
     }
     assert_eq!(code(wait_for(asked(16))), "rate_limited");
     // A client that leaves gives its place up.
-    waiting.pop();
+    drop(waiting.pop());
     let mut last = Box::pin(asked(16));
     assert!(is_waiting(last.as_mut()));
     waiting.push(last);

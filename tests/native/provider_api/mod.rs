@@ -19,7 +19,7 @@ use base::testing::{Said, wait_for};
 use chat::run::listener::EventSource as _;
 use chat::run::request_writer::turn_in_progress;
 use models::caller_fields::ProviderApi;
-use provider_api::begin::{Begun, BegunAnswer, begin};
+use provider_api::begin::{Beginning, BegunAnswer, begin};
 use provider_api::calls::ApiHeaders;
 
 type Answered = Result<Said, CallFailure>;
@@ -46,8 +46,8 @@ impl Alice {
     ) -> Result<BegunAnswer, Error> {
         let agent = self.agent(&self.db);
         match begin(&agent, api, None, headers, body.to_string().as_bytes())? {
-            Begun::Answer(begun) => Ok(begun),
-            Begun::Busy(_) => Err(turn_in_progress()),
+            Beginning::Answer(begun) => Ok(begun),
+            Beginning::Busy(_) => Err(turn_in_progress()),
         }
     }
 

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::later_shapes::MemoryUse;
 use super::shapes::{Erased, ErasedNames, HomeReceipt, Limits};
 use crate::Object;
 use crate::operation::Operation;
@@ -101,6 +102,10 @@ pub struct MintToken {
     /// The only session that the token may use. Default: all sessions. `chat` needs one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// What requests over the base URL let the model do with the agent's memory, unless their
+    /// header `x-session-memory` asks for less. A request that asks for more is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_memory: Option<MemoryUse>,
 }
 
 impl MintToken {
@@ -114,6 +119,7 @@ impl MintToken {
             operations: None,
             preset: None,
             session_id: None,
+            session_memory: None,
         }
     }
 }
@@ -126,6 +132,7 @@ setters! {
     operations: Vec<String>;
     preset: Preset;
     session_id: impl Into<String>;
+    session_memory: MemoryUse;
 }
 
 impl Operation for MintToken {

@@ -9,6 +9,18 @@ use super::shapes::{Erased, ErasedNames, HomeReceipt};
 use crate::Object;
 
 words! {
+    /// From the least to the most.
+    pub enum MemoryUse {
+        /// Neither the prompt nor a tool.
+        Off = "off",
+        /// The prompt, and the tools that change nothing.
+        Read = "read",
+        /// The prompt and all tools.
+        On = "on",
+    }
+}
+
+words! {
     /// The source of a text.
     pub enum Origin {
         /// A user, or a caller with a minted token.

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::later_shapes::{Retention, WhenBusy};
+use super::later_shapes::{MemoryUse, Retention, WhenBusy};
 use super::settings_shapes::{
     BackupPlanInput, CallbackTarget, LearnSettingsInput, Prices, PromptRefresh, ReasoningEffort,
     ShownConfig, SummaryService,
@@ -152,6 +152,15 @@ pub struct ConfigureAgent {
         skip_serializing_if = "Option::is_none"
     )]
     pub retention: Option<Option<Retention>>,
+    /// What a request over the base URL lets the model do with the agent's memory, unless the
+    /// request's header `x-session-memory` or its token sets something else.
+    /// `Some(None)` sends `null`.
+    #[serde(
+        default,
+        deserialize_with = "crate::operation::nullable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub session_memory: Option<Option<MemoryUse>>,
     /// Whether the model gets the `session_search` tool.
     /// `Some(None)` sends `null`.
     #[serde(
@@ -235,6 +244,7 @@ setters! {
     or null refresh_prompt: PromptRefresh;
     or null reserved_metadata_keys: Vec<String>;
     or null retention: Retention;
+    or null session_memory: MemoryUse;
     or null session_search: bool;
     or null summarize: SummaryService;
     or null summary_model: impl Into<String>;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::later_shapes::{Retention, WhenBusy};
+use super::later_shapes::{MemoryUse, Retention, WhenBusy};
 use super::shapes::Limits;
 
 /// The agent's backup schedule, and the number of backups to retain.
@@ -114,6 +114,7 @@ pub struct ConfigOrigins {
     pub retention: ConfigOrigin,
     pub backups: ConfigOrigin,
     pub learn: ConfigOrigin,
+    pub session_memory: ConfigOrigin,
 }
 
 /// A part of the deployed defaults that the Worker ignores.
@@ -408,6 +409,9 @@ pub struct ShownConfig {
     pub origins: ConfigOrigins,
     /// The errors in the deployed defaults. The Worker ignores the invalid fields.
     pub problems: Vec<DeployedProblem>,
+    /// What a request over the base URL lets the model do with the agent's memory, unless the
+    /// request's header `x-session-memory` or its token sets something else.
+    pub session_memory: MemoryUse,
 }
 
 /// The service that writes summaries. `{}`: none, even if a default is deployed.

@@ -2,6 +2,7 @@
 
 use super::finding::{Finding, FindingCode, FindingPlace};
 use crate::table_pages::{OwnRows, PageRange, PageRoom, TableRows};
+use base::action::Action;
 use base::columns::load;
 use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
@@ -229,7 +230,11 @@ impl Check {
 
 /// Puts constants into a rule by their names.
 fn fill_numbers(sql: &str) -> String {
+    let action = |action: Action| format!("'{}'", action.name());
     sql.replace(":place", &place_sql("s.number", "t.seq"))
+        .replace(":user_message", &action(Action::UserMessage))
+        .replace(":agent_message", &action(Action::AgentMessage))
+        .replace(":tool_call_request", &action(Action::ToolCallRequest))
         .replace(":beyond", &BEYOND_PLACES.to_string())
         .replace(":max_seq", &MAX_SEQ.to_string())
         .replace(":cursors", &CURSORS_A_SEQ.to_string())

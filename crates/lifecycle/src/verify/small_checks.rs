@@ -97,8 +97,8 @@ pub const SMALL_CHECKS: &[Check] = &[
                            FROM cf_agents_events AS e
                           WHERE e.session_id = t.session_id
                             AND e.seq = t.seq
-                            AND (e.action = 'user_message' AND t.is_answer = 1
-                                 OR e.action IN ('agent_message', 'tool_call_request') AND t.is_answer = 0)))",
+                            AND (e.action = :user_message AND t.is_answer = 1
+                                 OR e.action IN (:agent_message, :tool_call_request) AND t.is_answer = 0)))",
         )],
         ..OF_SESSION
     },

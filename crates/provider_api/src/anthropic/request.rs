@@ -210,10 +210,10 @@ fn parse_instruction(field: &str, content: &RawValue) -> Result<String> {
     let mut texts = Vec::new();
     for (index, block) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
         let field = format!("{field}[{index}]");
-        let Block { kind, fields, .. } = Block::read(&field, block)?;
+        let GivenBlock { kind, fields, .. } = GivenBlock::read(&field, block)?;
         if kind != "text" {
             let message = format!(
-                "`{field}` is of the type `{kind}`, which is not supported between messages."
+                "`{field}` has the type `{kind}`, which is not supported between messages."
             );
             return Err(Error::invalid(&field, message));
         }
@@ -237,7 +237,7 @@ fn parse_user(field: &str, content: &RawValue, items: &mut Vec<Item>) -> Result<
     let mut said = SaidBlocks::default();
     for (index, block) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
         let field = format!("{field}[{index}]");
-        let block = Block::read(&field, block)?;
+        let block = GivenBlock::read(&field, block)?;
         match block.kind.as_str() {
             kind if kind == Action::ToolResult.name() => items.push(parse_result(&field, &block)?),
             _ => said.add(field, &block)?,
@@ -248,13 +248,13 @@ fn parse_user(field: &str, content: &RawValue, items: &mut Vec<Item>) -> Result<
 }
 
 /// A block of a message, once it is read.
-struct Block<'a> {
+struct GivenBlock<'a> {
     kind: String,
     given: &'a RawValue,
     fields: RequestFields<'a>,
 }
 
-impl<'a> Block<'a> {
+impl<'a> GivenBlock<'a> {
     fn read(field: &str, given: &'a RawValue) -> Result<Self> {
         let fields = RequestFields::of(field, given.get())?;
         Ok(Self {
@@ -288,7 +288,7 @@ struct SaidBlocks {
 }
 
 impl SaidBlocks {
-    fn add(&mut self, field: String, block: &Block<'_>) -> Result<()> {
+    fn add(&mut self, field: String, block: &GivenBlock<'_>) -> Result<()> {
         self.given.push(block.without_mark()?);
         let fields = &block.fields;
         if block.kind == "text" {
@@ -332,7 +332,7 @@ impl SaidBlocks {
 }
 
 /// An image or a document as the AI SDK writes it, and whether that says all of the block.
-fn file_of(field: &str, block: &Block<'_>) -> Result<Option<(Value, bool)>> {
+fn file_of(field: &str, block: &GivenBlock<'_>) -> Result<Option<(Value, bool)>> {
     let fields = &block.fields;
     let is_image = match block.kind.as_str() {
         "image" => true,
@@ -364,7 +364,7 @@ fn file_of(field: &str, block: &Block<'_>) -> Result<Option<(Value, bool)>> {
     }))
 }
 
-fn parse_result(field: &str, block: &Block<'_>) -> Result<Item> {
+fn parse_result(field: &str, block: &GivenBlock<'_>) -> Result<Item> {
     let known = [
         "type",
         "tool_use_id",
@@ -384,7 +384,7 @@ fn parse_result(field: &str, block: &Block<'_>) -> Result<Item> {
                 .enumerate();
             let mut texts = Vec::new();
             for (index, block) in blocks {
-                let block = Block::read(&format!("{field}[{index}]"), block)?;
+                let block = GivenBlock::read(&format!("{field}[{index}]"), block)?;
                 match block.kind.as_str() {
                     "text" => texts.push(block.fields.text("text")),
                     _ => is_plain = false,
@@ -417,7 +417,7 @@ fn parse_assistant(field: &str, content: &RawValue) -> Result<Item> {
     let mut calls = Vec::new();
     for (index, block) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
         let field = format!("{field}[{index}]");
-        let Block { kind, fields, .. } = Block::read(&field, block)?;
+        let GivenBlock { kind, fields, .. } = GivenBlock::read(&field, block)?;
         match kind.as_str() {
             "text" => texts.push(fields.text("text")),
             "tool_use" => calls.push(ItemCall {
