@@ -40,8 +40,7 @@ const IN_TESTS = [
 
 const CHECKS = [
   ["fmt", "--all", "--check"],
-  ["clippy", "--locked", "--workspace", "--tests", "--", "--deny", "warnings", ...IN_TESTS],
-  ["clippy", "--locked", "--package", "session-agent-search", "--examples", "--", "--deny", "warnings", ...IN_TESTS],
+  ["clippy", "--locked", "--workspace", "--all-targets", "--", "--deny", "warnings", ...IN_TESTS],
   ["clippy", "--locked", "--workspace", "--target", "wasm32-unknown-unknown", "--", "--deny", "warnings"],
   ["fmt", ...BINDGEN, "--check"],
   ["clippy", "--locked", ...BINDGEN, "--", "--deny", "warnings"],

@@ -4,5 +4,4 @@
 //! `api`, which finds the operation; the operation decides, and reads or writes through the
 //! districts below it. Only this crate names the runtime.
 
-#[cfg(target_arch = "wasm32")]
 mod edge;

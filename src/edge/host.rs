@@ -14,6 +14,7 @@ pub struct Runtime;
 static COUNTED: Counted = Counted;
 
 /// Wasm memory grows in pages of this size.
+#[cfg(target_arch = "wasm32")]
 const PAGE_BYTES: usize = 64 << 10;
 
 /// Random bytes are asked for so many at a time.
@@ -44,8 +45,15 @@ impl Host for Runtime {
         });
     }
 
+    #[cfg(target_arch = "wasm32")]
     fn memory_bytes(&self) -> usize {
         core::arch::wasm32::memory_size(0) * PAGE_BYTES
+    }
+
+    /// Only WebAssembly has a memory whose size can be read.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn memory_bytes(&self) -> usize {
+        0
     }
 }
 

@@ -487,3 +487,45 @@ async fn gather(
     }
     Ok(received)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_headers_with_the_same_name_the_later_one_counts() {
+        let headers = [("content-type", "application/json"), ("allow", "GET")];
+        let more = [("content-type", "text/plain")];
+        assert_eq!(
+            object_of(&[&headers[..], &more].concat()),
+            json!({"content-type": "text/plain", "allow": "GET"})
+        );
+        assert_eq!(shown(&[]), None);
+        assert_eq!(
+            shown(&[("retry-after", "5")]).as_deref(),
+            Some(r#"{"retry-after":"5"}"#)
+        );
+    }
+
+    #[test]
+    fn a_body_grows_to_its_limit_and_no_further() {
+        let mut body = ReceivedBody::nothing().unwrap();
+        body.push(b"abcd", 10).unwrap();
+        body.push(b"efghij", 10).unwrap();
+        let refused = body.push(b"k", 10).unwrap_err();
+        assert_eq!(refused.code, Code::PayloadTooLarge);
+        assert_eq!(body.bytes, b"abcdefghij");
+        assert!(body.bytes.capacity() <= 10);
+    }
+
+    #[test]
+    fn a_body_of_the_announced_length_is_never_moved() {
+        let reservation = Reservation::for_request(8).unwrap();
+        let mut body = ReceivedBody::with_room(8, reservation);
+        let at = body.bytes.as_ptr();
+        for _ in 0..8 {
+            body.push(b"x", 1 << 20).unwrap();
+        }
+        assert_eq!(body.bytes.as_ptr(), at);
+    }
+}

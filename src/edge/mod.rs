@@ -1,6 +1,7 @@
 //! Workers: the only part that names the `worker` crate. It carries requests
 //! in, answers out, and statements to the object's storage; it decides nothing.
 
+mod caller;
 mod cors;
 mod directory;
 mod env;
@@ -25,48 +26,16 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::host::Runtime;
-use access::{self, Caller, Policy, RequestOrigin};
+use access::{Caller, Policy};
 use api::route::Route;
 use base::error::Result;
 use base::settings::Setting;
 use worker::{Env, console_warn, web_sys};
 
-/// Identifies the caller by the `authorization` header or, where a page can't set
-/// headers, by the other ways that a route allows. Checks the request's origin first.
+/// The caller of a request, by its headers and its address.
 fn identify(policy: &Policy, route: &Route, request: &web_sys::Request) -> Result<Caller> {
-    let header = |name| http::find_header(request, name);
-    // The headers are read only where the policy needs them.
-    if policy.asks_whence() {
-        let (host, origin, fetch_site) =
-            (header("host"), header("origin"), header("sec-fetch-site"));
-        policy.admit(&RequestOrigin {
-            host: host.as_deref(),
-            origin: origin.as_deref(),
-            fetch_site: fetch_site.as_deref(),
-        })?;
-    }
-    if matches!(route, Route::Mcp { .. }) {
-        policy.admit_message(header("origin").as_deref(), &request.url())?;
-    }
-    let authorization = policy.secret().and_then(|_| header("authorization"));
-    let key = match route {
-        Route::Provider { .. } => policy.secret().and_then(|_| header("x-api-key")),
-        _ => None,
-    };
-    // Clients of Anthropic send their key so. If both come, the usual header counts.
-    let bearer = access::find_bearer(authorization.as_deref()).or(key.as_deref());
-    match route {
-        Route::Messages { agent, token, .. } => {
-            access::identify_page(policy, &Runtime, agent, bearer, token.as_deref())
-        }
-        Route::Socket { agent, token, .. } => {
-            let offered = http::find_header(request, "sec-websocket-protocol");
-            let (named, _) = access::find_subprotocol(offered.as_deref());
-            let token = named.or(token.as_deref());
-            access::identify_page(policy, &Runtime, agent, bearer, token)
-        }
-        _ => access::identify(policy, &Runtime, route.agent(), bearer),
-    }
+    let read = |name: &str| http::find_header(request, name);
+    caller::identify(policy, &Runtime, route, &read, &|| request.url())
 }
 
 /// The Worker's access policy. It is read once: an isolate has one environment.

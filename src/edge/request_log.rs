@@ -152,3 +152,25 @@ impl RequestNote {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use access::TokenScope;
+
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    #[test]
+    fn a_refused_request_keeps_the_trace_that_its_caller_named() {
+        let id = |caller: Option<&Caller>| {
+            let trace = trace_of_refused(caller, Some(PARENT));
+            trace.map(|trace| render_hex(&trace.id.0))
+        };
+        let named = Some("0af7651916cd43dd8448eb211c80319c".to_owned());
+        assert_eq!(id(Some(&Caller::Owner)), named);
+        assert_eq!(id(None), named);
+        // The holder of a token is not believed.
+        assert_ne!(id(Some(&Caller::Scoped(TokenScope::default()))), named);
+        assert!(trace_of_refused(None, None).is_none());
+    }
+}

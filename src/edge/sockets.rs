@@ -226,3 +226,21 @@ fn tag(session_id: &Id) -> String {
 pub fn failed(thrown: JsValue) -> Error {
     Error::storage(thrown.as_string().unwrap_or_else(|| format!("{thrown:?}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tag_of(id: &str) -> String {
+        tag(&Id::parse(id.to_owned()).unwrap())
+    }
+
+    #[test]
+    fn a_tag_is_the_id_cut_between_characters_to_what_the_runtime_takes() {
+        assert_eq!(tag_of("s"), "s");
+        assert_eq!(tag_of(&"é".repeat(125)), "é".repeat(125));
+        assert_eq!(tag_of(&"é".repeat(126)), "é".repeat(125));
+        // The 84th character would have its last bytes beyond the limit.
+        assert_eq!(tag_of(&"€".repeat(200)), "€".repeat(83));
+    }
+}

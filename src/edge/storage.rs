@@ -324,3 +324,17 @@ fn failed(thrown: JsValue) -> Error {
         .or_else(|| thrown.as_string());
     Error::storage(message.unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_cross_as_one_list_unless_their_texts_are_long() {
+        let text = |bytes: usize| SqlValue::Text("x".repeat(bytes));
+        let short = [SqlValue::Integer(1), SqlValue::Null, SqlValue::Real(0.5)];
+        assert_eq!(find_list(&short).as_deref(), Some("[1,null,0.5]"));
+        assert!(find_list(&[text(MAX_PARAMS_BYTES - 1), text(1)]).is_some());
+        assert!(find_list(&[text(MAX_PARAMS_BYTES), text(1)]).is_none());
+    }
+}

@@ -156,3 +156,28 @@ fn run_queued(id: u32) {
         task.poll();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::{pending, ready};
+
+    #[test]
+    fn only_a_future_that_waits_for_nothing_runs_now() {
+        assert_eq!(run_now(ready(7)), Some(7));
+        assert_eq!(run_now(async { ready(1).await + ready(2).await }), Some(3));
+        assert_eq!(run_now(pending::<()>()), None);
+    }
+
+    #[test]
+    fn a_future_that_has_to_wait_is_dropped() {
+        let held = Rc::new(());
+        let kept = Rc::clone(&held);
+        let waits = async move {
+            pending::<()>().await;
+            drop(kept);
+        };
+        assert_eq!(run_now(waits), None);
+        assert_eq!(Rc::strong_count(&held), 1);
+    }
+}

@@ -137,3 +137,41 @@ pub fn copy(text: &JsString) -> Option<String> {
     }
     String::from_utf8(bytes).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_the_engine_that_are_not_utf8_are_replaced() {
+        assert_eq!(from_utf8("é\u{0}😀".as_bytes().to_vec()), "é\u{0}😀");
+        assert_eq!(from_utf8(vec![b'a', 0xFF, b'b']), "a\u{FFFD}b");
+        assert_eq!(from_utf8(vec![b'a', 0xF0, 0x9F]), "a\u{FFFD}");
+    }
+
+    #[test]
+    fn a_text_beyond_the_limit_stays_in_rust_and_is_not_copied() {
+        let text = Rc::new("x".repeat(LONG_BYTES + 1));
+        let Sent::Long(sent) = Sent::of(SqlText::Own(Rc::clone(&text))) else {
+            panic!("the text became a string of JavaScript");
+        };
+        assert!(Rc::ptr_eq(&text, &sent));
+        assert!(find_bytes(&SqlText::Own(text)).is_none());
+    }
+
+    #[test]
+    fn a_join_with_a_long_part_is_one_text_of_rust() {
+        let joined = || {
+            SqlText::Joined(vec![
+                "[".to_owned().into(),
+                "x".repeat(LONG_BYTES + 1).into(),
+            ])
+        };
+        // The first part would be bytes of JavaScript, so only the long one is asked here.
+        let SqlText::Joined(mut parts) = joined() else {
+            unreachable!()
+        };
+        assert!(find_bytes(&parts.remove(1)).is_none());
+        assert_eq!(joined().into_string().len(), LONG_BYTES + 2);
+    }
+}

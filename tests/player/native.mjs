@@ -10,11 +10,11 @@ import { promisify } from "node:util";
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const MARK = "@player@";
 
-/** Builds the native tests and starts them as a server of the player. */
+/** Builds the native tests of the operations and starts them as a server of the player. */
 export async function startNative() {
   const { stdout } = await promisify(execFile)(
     "cargo",
-    ["test", "--locked", "--package", "session-agent-tests", "--no-run", "--message-format=json"],
+    ["test", "--locked", "--package", "session-agent-tests", "--test", "api", "--no-run", "--message-format=json"],
     {
       cwd: ROOT,
       maxBuffer: 1 << 28,
@@ -26,7 +26,7 @@ export async function startNative() {
     .map((line) => JSON.parse(line))
     .find(
       ({ reason, executable, profile, target }) =>
-        reason === "compiler-artifact" && executable && profile.test && target.name === "native",
+        reason === "compiler-artifact" && executable && profile.test && target.name === "api",
     );
   return new Native(built.executable);
 }

@@ -257,7 +257,7 @@ const HEADERS: &[(&str, HeaderUse)] = &[
     ("VIA_HEADER", HeaderUse::Believed),
 ];
 
-/// The files of the edge, which no native test compiles.
+/// The files of the edge. Only the runtime can run them whole, so their texts are read.
 fn edge_sources() -> Vec<String> {
     fn walk(folder: &std::path::Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).unwrap() {

@@ -9,52 +9,17 @@ use std::task::{Context, Poll, Waker};
 use serde_json::{Value, json};
 
 use crate::Alice;
-use access::{Allow, Caller, Policy, TokenScope};
-use api::mcp::{Clients, McpAnswer, McpHeaders, McpRequest, Outbox, answer};
+pub use crate::shared::mcp::{ask_in, json_headers, post, read};
+use access::{Allow, Caller, TokenScope};
+use api::mcp::McpHeaders;
 use base::ids::Id;
-use base::testing::{Said, wait_for};
+use base::testing::Said;
 
 const NEWEST: &str = "2026-07-28";
-
-fn post(alice: &Alice, session_id: Option<&str>, headers: McpHeaders<'_>, body: &str) -> McpAnswer {
-    wait_for(answer(
-        &alice.agent(&alice.db),
-        McpRequest {
-            session_id: session_id.map(str::to_owned),
-            headers,
-            body: body.as_bytes().to_vec(),
-            clients: &Clients::default(),
-            outbox: None,
-        },
-    ))
-}
-
-fn json_headers() -> McpHeaders<'static> {
-    McpHeaders {
-        content_type: Some("application/json"),
-        ..McpHeaders::default()
-    }
-}
-
-fn read(answer: McpAnswer) -> (u16, Value) {
-    let text = answer.body.into_string();
-    (
-        answer.status,
-        serde_json::from_str(&text).unwrap_or_default(),
-    )
-}
 
 /// Sends a request as it is.
 pub fn send(alice: &Alice, request: &Value) -> u16 {
     post(alice, None, json_headers(), &request.to_string()).status
-}
-
-/// A request of a client that has shaken hands.
-pub fn ask_in(alice: &Alice, session_id: Option<&str>, method: &str, params: &Value) -> Value {
-    let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
-    let (_, said) = read(post(alice, session_id, json_headers(), &body.to_string()));
-    assert_eq!((&said["jsonrpc"], &said["id"]), (&json!("2.0"), &json!(7)));
-    said
 }
 
 fn ask(alice: &Alice, method: &str, params: &Value) -> Value {

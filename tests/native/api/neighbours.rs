@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 use crate::api::examples::{Example, examples, furnish};
-use crate::chat::turns::said;
+use crate::shared::turns::said;
 use access::{Caller, TokenScope};
 use api::dispatch::dispatch;
 use api::mcp::{Clients, McpHeaders, McpRequest, answer};

@@ -13,7 +13,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::examples::{READS, furnish};
-use crate::search::bounds::say_many;
+use crate::shared::searches::say_many;
 use crate::{Alice, Dice};
 use access::{Caller, TokenScope};
 use api::answers;

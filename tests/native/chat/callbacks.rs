@@ -11,74 +11,14 @@ use sha2::Sha256;
 
 use crate::Alice;
 use crate::chat::turns::{calls, said, user};
-use base::database::Database as _;
+pub use crate::shared::callbacks::{ENDED, body_of, header, ok};
 use base::host::Host as _;
-use base::outbound::{CallFailure, Endpoint, OutboundRequest};
+use base::outbound::CallFailure;
 use base::testing::{Failing, Said, wait_for};
 use chat::run::callbacks::CallbackSender;
 use chat::run::cycle::run;
 use chat::run::take_up::take_up_some;
 use store::callbacks::{MAX_ATTEMPTS, MAX_FAILED};
-
-const ENDED: &str = "https://tools.example/ended";
-
-impl Alice {
-    pub fn called_back() -> Self {
-        let alice = Self::with_model();
-        alice.ok("configureAgent", json!({"onTurnEnd": {"url": ENDED}}));
-        alice
-    }
-
-    pub fn sender(&self) -> CallbackSender<'_> {
-        CallbackSender {
-            memory: self.agent(&self.db).memory(),
-            policy: &self.policy,
-            under_way: &self.turns.callbacks,
-        }
-    }
-
-    /// Makes the calls that are due, and returns when the next one is due.
-    pub fn calls_back(&self) -> Option<i64> {
-        wait_for(self.sender().call_due()).unwrap()
-    }
-
-    /// Fails every try of the calls that wait.
-    pub fn gives_up_calling(&self) {
-        while self.calls_back().is_some() {
-            self.host.advance(600_000);
-        }
-    }
-
-    /// The calls of `onTurnEnd` so far.
-    fn told_ends(&self) -> Vec<OutboundRequest> {
-        let calls = self.outbound.calls.borrow();
-        let is_told = |call: &&OutboundRequest| call.place == Endpoint::Url(ENDED.to_owned());
-        calls.iter().filter(is_told).cloned().collect()
-    }
-
-    pub fn callback_rows(&self) -> usize {
-        let sql = "SELECT 1 FROM cf_agents_callbacks";
-        self.db.rows(sql, &[]).unwrap().len()
-    }
-
-    pub fn failed_calls(&self) -> Vec<Value> {
-        let stats = self.ok("getStats", json!({}));
-        stats["callbacks"]["failed"].as_array().unwrap().clone()
-    }
-}
-
-pub fn body_of(call: &OutboundRequest) -> Value {
-    serde_json::from_str(&call.body).unwrap()
-}
-
-pub fn header<'a>(call: &'a OutboundRequest, name: &str) -> &'a str {
-    let found = call.headers.iter().find(|(key, _)| key == name);
-    found.map_or("", |(_, value)| value.as_str())
-}
-
-pub fn ok() -> Result<Said, CallFailure> {
-    Ok(Said::text(204, ""))
-}
 
 #[test]
 fn a_service_is_told_of_a_turns_end_once() {

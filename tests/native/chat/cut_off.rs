@@ -9,10 +9,8 @@ use api::chat::resume_chat;
 use base::database::Database;
 use base::testing::Failing;
 use chat::run::take_up::RecoveryRound;
-use chat::run::take_up::take_up_some;
 use chat::run::work::TurnWork;
 use chat::turn::store::MAX_TAKEN_UP;
-use store::last_turns::IS_OPEN;
 
 impl Alice {
     /// An agent that dies while turns of the sessions `s0`, `s1` … run.
@@ -24,15 +22,6 @@ impl Alice {
         }
         alice.dies();
         alice
-    }
-
-    pub fn look(&self, db: &dyn Database) -> RecoveryRound {
-        take_up_some(&self.agent(db))
-    }
-
-    pub fn turn_rows(&self) -> usize {
-        let sql = format!("SELECT 1 FROM cf_agents_last_turns AS t WHERE {IS_OPEN}");
-        self.db.rows(&sql, &[]).unwrap().len()
     }
 }
 

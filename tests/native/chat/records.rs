@@ -49,41 +49,6 @@ impl Alice {
         self.chat(json!({"id": session, "message": user(text)}));
     }
 
-    /// A turn that is stopped before its model is asked, if one begins.
-    pub fn stop_in(&self, session: &str, text: &str) {
-        if let Ok(begun) = self.begin(&json!({"id": session, "message": user(text)}))
-            && let Some(work) = begun.work
-        {
-            self.ok("cancelTurn", json!({"sessionId": session}));
-            self.run_work(work);
-        }
-    }
-
-    /// A turn whose model gives no answer, if one begins.
-    pub fn fail_in(&self, session: &str, text: &str) {
-        self.outbound.answer(Err(CallFailure::Unreachable {
-            cause: "away".to_owned(),
-        }));
-        if let Ok(begun) = self.begin(&json!({"id": session, "message": user(text)}))
-            && let Some(work) = begun.work
-        {
-            self.run_work(work);
-        }
-    }
-
-    /// Rows of failures of sessions that have nothing else.
-    pub fn fail_in_many_others(&self, count: usize) {
-        let sql = format!(
-            "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {count})
-             INSERT INTO cf_agents_failed_turns
-             SELECT 'other-' || n, 0, 1, 2000000 + n, 0,
-                    json_object('inputTokens', 0, 'outputTokens', 0, 'hasFailed', json('true'),
-                                'record', json_object('requestId', 'r', 'endedAt', 2000000 + n))
-               FROM numbers"
-        );
-        self.db.run(&sql, &[]).unwrap();
-    }
-
     fn failures_kept(&self) -> usize {
         let sql = "SELECT 1 FROM cf_agents_failed_turns";
         self.db.rows(sql, &[]).unwrap().len()

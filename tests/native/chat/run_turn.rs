@@ -19,14 +19,6 @@ impl Alice {
     fn asked_models(&self) -> usize {
         self.outbound.calls.borrow().len()
     }
-
-    /// The object dies. The work that it had begun is dropped.
-    pub fn comes_back(&mut self) {
-        self.dies();
-        while let Some(work) = self.starter.take() {
-            drop(work);
-        }
-    }
 }
 
 #[test]

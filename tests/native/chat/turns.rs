@@ -3,99 +3,15 @@
 
 use serde_json::{Value, json};
 
+pub use crate::shared::turns::{calls, calls_that_cost, define, hear, said, user};
 use crate::{Alice, ids};
 use access::{Caller, TokenScope};
-use api::chat::BegunTurn;
-use api::chat::begin_chat;
 use api::chat::resume_chat;
 use base::budget::{ByteBudget, Reservation, TURNS};
-use base::error::Error;
 use base::ids::Id;
 use base::testing::{Said, wait_for};
 use chat::run::cycle::run;
-use chat::run::listener::TurnListener;
-use chat::run::running_turns::RunningTurns;
 use chat::run::take_up::take_up_some;
-use chat::run::work::TurnWork;
-
-impl Alice {
-    pub fn with_model() -> Self {
-        let alice = Self::default();
-        let settings = [
-            ("MODEL".to_owned(), "openai:m".to_owned()),
-            ("OPENAI_API_KEY".to_owned(), "k".to_owned()),
-            (
-                "TOOL_ORIGINS".to_owned(),
-                "https://tools.example".to_owned(),
-            ),
-        ];
-        alice.outbound.settings.borrow_mut().extend(settings);
-        alice
-    }
-
-    pub fn begin(&self, body: &Value) -> Result<BegunTurn, Error> {
-        let body = body.to_string();
-        begin_chat(&self.agent(&self.db), "default", body.as_bytes())
-    }
-
-    pub fn run_work(&self, work: TurnWork) {
-        wait_for(run(&self.agent(&self.db), work));
-    }
-
-    /// Runs a whole turn, and returns the chunks that its client gets.
-    pub fn chat(&self, body: Value) -> Vec<Value> {
-        let begun = self.begin(&body).unwrap();
-        if let Some(work) = begun.work {
-            self.run_work(work);
-        }
-        hear(begun.listener)
-    }
-
-    pub fn says(&self, text: &str) -> Vec<Value> {
-        self.chat(json!({"id": "s", "message": user(text)}))
-    }
-
-    pub fn actions(&self) -> Vec<String> {
-        let action = |event: &Value| event["action"].as_str().unwrap().to_owned();
-        self.events().iter().map(action).collect()
-    }
-
-    pub fn shown(&self) -> Vec<Value> {
-        let page = self.ok("getHistory", json!({"sessionId": "s"}));
-        page["messages"].as_array().unwrap().clone()
-    }
-
-    /// The object dies: all that it held in memory is gone.
-    pub fn dies(&mut self) {
-        self.turns = RunningTurns::default();
-    }
-
-    /// Whether a turn runs or was cut off.
-    pub fn has_turn_rows(&self) -> bool {
-        self.turn_rows() > 0
-    }
-}
-
-pub fn hear(mut listener: TurnListener) -> Vec<Value> {
-    let mut chunks = Vec::new();
-    let mut is_done = false;
-    while let Some(events) = wait_for(listener.next()) {
-        for event in events.split_terminator("\n\n") {
-            assert!(!is_done, "nothing follows the end");
-            let data = event.strip_prefix("data: ").unwrap();
-            match data {
-                "[DONE]" => is_done = true,
-                data => chunks.push(serde_json::from_str(data).unwrap()),
-            }
-        }
-    }
-    assert!(is_done);
-    chunks
-}
-
-pub fn user(text: &str) -> Value {
-    json!({"id": format!("u-{text}"), "role": "user", "parts": [{"type": "text", "text": text}]})
-}
 
 pub fn kinds(chunks: &[Value]) -> Vec<&str> {
     chunks
@@ -109,47 +25,6 @@ pub fn text_of(chunks: &[Value]) -> String {
     deltas
         .map(|chunk| chunk["delta"].as_str().unwrap())
         .collect()
-}
-
-/// An answer of a model, streamed in OpenAI's shape.
-pub fn said(text: &str) -> Result<Said, base::outbound::CallFailure> {
-    let chunk = json!({"choices": [{"delta": {"content": text}}]});
-    let end = json!({"choices": [{"delta": {}, "finish_reason": "stop"}]});
-    let usage = json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 2}});
-    Ok(Said::stream(&format!(
-        "data: {chunk}\n\ndata: {end}\n\ndata: {usage}\n\ndata: [DONE]\n\n"
-    )))
-}
-
-pub fn calls(calls: &[(&str, &str, Value)]) -> Result<Said, base::outbound::CallFailure> {
-    calls_that_cost(calls, Value::Null)
-}
-
-/// The same from a provider that reports the tokens of the request.
-pub fn calls_that_cost(
-    calls: &[(&str, &str, Value)],
-    usage: Value,
-) -> Result<Said, base::outbound::CallFailure> {
-    let calls: Vec<Value> = calls
-        .iter()
-        .enumerate()
-        .map(|(index, (id, name, arguments))| {
-            json!({"index": index, "id": id, "type": "function",
-                "function": {"name": name, "arguments": arguments.to_string()}})
-        })
-        .collect();
-    let chunk = json!({"choices": [{"delta": {"content": "Let me see.", "tool_calls": calls}}]});
-    let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}], "usage": usage});
-    Ok(Said::stream(&format!(
-        "data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n"
-    )))
-}
-
-pub fn define(alice: &Alice, name: &str, needs_approval: bool) {
-    alice.ok(
-        "defineTool",
-        json!({"name": name, "description": "A tool.", "url": "https://tools.example/t", "needsApproval": needs_approval}),
-    );
 }
 
 #[test]

@@ -26,17 +26,6 @@ fn id(text: &str) -> Id {
 }
 
 impl Alice {
-    pub fn waiting_rows(&self) -> usize {
-        let sql = "SELECT 1 FROM cf_agents_waiting";
-        self.db.rows(sql, &[]).map_or(0, |rows| rows.len())
-    }
-
-    pub fn has_session(&self, session: &str) -> bool {
-        !self
-            .ok("getSession", json!({"sessionId": session}))
-            .is_null()
-    }
-
     fn queue(&self, text: &str) -> BegunTurn {
         let begun = self.begin(&when_busy(text, "queue")).unwrap();
         assert!(begun.work.is_none());

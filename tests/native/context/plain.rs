@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::messages::pieces::append;
+use crate::shared::pieces::append;
 use api::dispatch::dispatch;
 use base::database::Database;
 use base::ids::Id;

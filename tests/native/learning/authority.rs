@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{adds, user_said};
 use crate::Alice;
-use crate::api::mcp::ask_in;
 use crate::chat::turns::{calls, said, user};
+use crate::shared::mcp::ask_in;
 use access::{Allow, Caller, TokenScope};
 use api::dispatch::follow_up;
 use base::database::Database as _;

@@ -4,25 +4,13 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, said, user};
+use crate::shared::turns::{calls, define, said, user};
 use access::{Allow, Caller, TokenScope};
 use api::socket;
 use base::ids::Id;
-use base::outbound::Endpoint;
 use base::testing::{Said, wait_for};
 
 impl Alice {
-    /// The bodies of the calls that the registered tools got.
-    pub fn tool_calls(&self) -> Vec<Value> {
-        let calls = self.outbound.calls.borrow();
-        let of_tools = calls.iter().filter(|call| {
-            matches!(&call.place, Endpoint::Url(url) if url.starts_with("https://tools.example"))
-        });
-        of_tools
-            .map(|call| serde_json::from_str(&call.body).unwrap())
-            .collect()
-    }
-
     /// The newest message of the session, with an answer in every tool part.
     pub fn answered(&self, session_id: &str, approved: bool) -> Value {
         let page = self.ok("getHistory", json!({"sessionId": session_id}));

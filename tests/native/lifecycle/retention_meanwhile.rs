@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{said, user};
+use crate::shared::turns::{said, user};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 

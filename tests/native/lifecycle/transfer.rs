@@ -3,85 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
+pub use crate::shared::files::small;
 use access::{Allow, Caller, TokenScope};
-use api::answers;
 use api::transfer::{begin_export, begin_import};
 use base::database::Database;
 use base::error::Error;
 use base::host::Host as _;
 use base::ids::Id;
 use lifecycle::transfer::import::Imported;
-
-impl Alice {
-    pub fn export(&self, session_id: &str) -> Result<String, Error> {
-        let mut export = begin_export(&self.agent(&self.db), session_id.to_owned())?;
-        let mut file = String::new();
-        while let Some(page) = export.next_page(&self.db)? {
-            file.push_str(&page);
-        }
-        Ok(file)
-    }
-
-    /// Imports the file in pieces of so many bytes, with `?allowSources=true`.
-    pub fn import_in(
-        &self,
-        db: &dyn Database,
-        session_id: &str,
-        file: &str,
-        bytes: usize,
-    ) -> Result<Imported, Error> {
-        let mut import = begin_import(&self.agent(db), session_id.to_owned(), true)?;
-        let imported = file
-            .as_bytes()
-            .chunks(bytes)
-            .try_for_each(|piece| import.push(db, &self.host, piece))
-            .and_then(|()| import.finish(db, &self.host));
-        answers::hold_output("importSession", &imported);
-        imported
-    }
-
-    /// Imports the file in one piece, without `?allowSources=true`.
-    pub fn import_warily(&self, session_id: &str, file: &str) -> Result<Imported, Error> {
-        let mut import = begin_import(&self.agent(&self.db), session_id.to_owned(), false)?;
-        let imported = import
-            .push(&self.db, &self.host, file.as_bytes())
-            .and_then(|()| import.finish(&self.db, &self.host));
-        answers::hold_output("importSession", &imported);
-        imported
-    }
-
-    /// Imports the file with `?allowSources=true`.
-    pub fn import(&self, session_id: &str, file: &str) -> Result<Imported, Error> {
-        self.import_in(&self.db, session_id, file, 50_000)
-    }
-
-    /// The answers of every read about a session.
-    pub fn tell_all(&self, session_id: &str) -> Vec<Value> {
-        let mut told: Vec<Value> = [
-            ("getSession", json!({})),
-            ("loadEvents", json!({"limit": 1000})),
-            ("getHistory", json!({"limit": 1000})),
-            ("getLatestLeaf", json!({})),
-            ("getChanges", json!({"limit": 1000})),
-            ("buildWorkingContext", json!({})),
-            ("configureCompaction", json!({})),
-            ("getBlocks", json!({})),
-            ("freezePrompt", json!({})),
-            ("getReminder", json!({})),
-        ]
-        .into_iter()
-        .map(|(operation, mut body)| {
-            body["sessionId"] = json!(session_id);
-            self.ok(operation, body)
-        })
-        .collect();
-        for event in told[1].as_array().unwrap().clone() {
-            let body = json!({"sessionId": session_id, "messageId": event["id"]});
-            told.push(self.ok("getMessage", body));
-        }
-        told
-    }
-}
 
 fn user(text: &str) -> Value {
     json!({"role": "user", "parts": [{"type": "text", "text": text}]})
@@ -148,17 +77,6 @@ pub fn furnished() -> Alice {
     alice.ok("addUsage", json!({"sessionId": "s", "cost": 0.2}));
     alice.ok("setLeaf", json!({"sessionId": "s", "id": "dated"}));
     alice.remember("s");
-    alice
-}
-
-/// An agent whose session `s` has three messages.
-pub fn small() -> Alice {
-    let alice = Alice::with_session();
-    alice.say(&["one", "two"]);
-    alice.ok(
-        "appendMessage",
-        json!({"sessionId": "s", "message": {"id": "m", "role": "assistant", "parts": []}}),
-    );
     alice
 }
 

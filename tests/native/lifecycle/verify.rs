@@ -12,27 +12,6 @@ use base::database::Database;
 use base::ids::Id;
 use base::testing::Sqlite;
 
-impl Alice {
-    /// All that `verify` finds, page by page.
-    pub fn verified(&self, body: Value) -> Vec<Value> {
-        let mut findings = Vec::new();
-        let mut body = body;
-        loop {
-            let page = self.ok("verify", body.clone());
-            findings.extend(page["findings"].as_array().unwrap().iter().cloned());
-            if page["cursor"].is_null() {
-                return findings;
-            }
-            body["cursor"] = page["cursor"].clone();
-        }
-    }
-
-    /// Holds that `verify` finds nothing.
-    pub fn is_sound(&self, what: &str) {
-        assert_eq!(self.verified(json!({})), Vec::<Value>::new(), "{what}");
-    }
-}
-
 /// An object with something of everything, that copies begin with.
 struct Furnished(Vec<u8>);
 

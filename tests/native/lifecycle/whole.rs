@@ -9,54 +9,14 @@ use crate::Alice;
 use crate::lifecycle::transfer::small;
 use crate::store::upgrades::make::{make, outbound};
 use access::{Caller, TokenScope};
-use api::answers;
 use api::file_import::FileImport as _;
 use api::transfer::{begin_agent_export, begin_agent_import};
-use api::whole::import::ImportedAgent;
 use base::database::Database;
 use base::error::Error;
 use base::testing::Sqlite;
 use lifecycle::transfer::PagedFile as _;
 use store::table_fates::{InAgentFile, InFile, RowOwner};
 use store::tables::TABLES;
-
-impl Alice {
-    /// The pages of the whole agent's file.
-    fn agent_pages(&self, after: Option<&str>) -> Result<Vec<String>, Error> {
-        let mut export = begin_agent_export(&self.agent(&self.db), after)?;
-        let mut pages = Vec::new();
-        while let Some(page) = export.next_page(&self.db)? {
-            pages.push(page);
-        }
-        Ok(pages)
-    }
-
-    pub fn export_agent(&self) -> String {
-        self.agent_pages(None).unwrap().concat()
-    }
-
-    fn import_agent_in(
-        &self,
-        db: &dyn Database,
-        file: &str,
-        bytes: usize,
-        allows_sources: bool,
-    ) -> Result<ImportedAgent, Error> {
-        let agent = self.agent(db);
-        let mut import = begin_agent_import(&agent, allows_sources)?;
-        let imported = file
-            .as_bytes()
-            .chunks(bytes)
-            .try_for_each(|piece| import.push(db, &self.host, piece))
-            .and_then(|()| import.end(db, &self.host));
-        answers::hold_output("importAgent", &imported);
-        imported
-    }
-
-    pub fn import_agent(&self, file: &str) -> Result<ImportedAgent, Error> {
-        self.import_agent_in(&self.db, file, 50_000, true)
-    }
-}
 
 /// An empty agent beside the one that [`make`] made.
 fn empty() -> Alice {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::api::examples::furnished;
-use crate::lifecycle::transfer::small;
+use crate::shared::examples::furnished;
+use crate::shared::files::small;
 use base::database::Database;
 use base::numbers::{MAX_FILE_SEQ, MAX_SEQ, MAX_SESSION_NUMBER};
 

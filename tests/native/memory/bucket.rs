@@ -3,25 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-
-pub fn with_bucket(objects: &[(&str, &str, Option<&str>)]) -> Alice {
-    let alice = Alice::with_session();
-    alice
-        .outbound
-        .bindings
-        .borrow_mut()
-        .push("SKILLS_BUCKET".to_owned());
-    *alice.outbound.bucket.borrow_mut() = Some(
-        objects
-            .iter()
-            .map(|(key, content, description)| {
-                let description = description.map(str::to_owned);
-                ((*key).to_owned(), ((*content).to_owned(), description))
-            })
-            .collect(),
-    );
-    alice
-}
+pub use crate::shared::bucket::with_bucket;
 
 #[test]
 fn a_text_in_the_bucket_is_read_from_there() {

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, said, user};
+use crate::shared::turns::{calls, define, said, user};
 use access::{Allow, Caller, TokenScope};
 use base::database::Database;
 use base::ids::Id;

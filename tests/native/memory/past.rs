@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, said};
+use crate::shared::turns::{calls, said};
 use base::database::Database;
 use base::host::Host as _;
 

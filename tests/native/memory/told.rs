@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::callbacks::{body_of, header, ok};
-use crate::chat::turns::{calls, said, user};
 use crate::memory::bucket::with_bucket;
 use crate::memory::services::with_service;
+use crate::shared::callbacks::{body_of, header, ok};
+use crate::shared::turns::{calls, said, user};
 use base::database::Database as _;
 use base::host::Host as _;
 use base::ids::Id;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::api::examples::furnished;
+use crate::shared::examples::furnished;
 use context::tools::TOOLS;
 
 #[test]

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::chat::turns::{calls, define, said, user};
+use crate::shared::turns::{calls, define, said, user};
 use crate::{Alice, ids};
 use base::testing::Said;
 

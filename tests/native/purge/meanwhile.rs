@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{NEEDLE, places_after_purge};
 use crate::Alice;
-use crate::chat::turns::{calls, said};
-use crate::memory::bucket::with_bucket;
+use crate::shared::bucket::with_bucket;
+use crate::shared::turns::{calls, said};
 use base::columns::find_value;
 use base::testing::Said;
 use store::erased::Erased;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{NEEDLE, places_after_purge};
 use crate::Alice;
-use crate::learning::adds;
+use crate::shared::learner::adds;
 use crate::store::upgrades::make::make;
 use access::{Allow, Caller, TokenScope};
 use base::database::Database as _;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{NEEDLE, places_after_purge, places_of_needle};
 use crate::Alice;
-use crate::chat::turns::{calls, said};
+use crate::shared::turns::{calls, said};
 use base::outbound::CallFailure;
 use base::testing::Said;
 
@@ -135,7 +135,7 @@ fn media_that_another_message_uses_stays() {
 #[test]
 fn a_turn_is_purged_with_its_reasoning_its_tools_and_its_record() {
     let alice = agent();
-    crate::chat::turns::define(&alice, "echo", false);
+    crate::shared::turns::define(&alice, "echo", false);
     alice
         .outbound
         .answer(calls(&[("c1", "echo", json!({"text": NEEDLE}))]));

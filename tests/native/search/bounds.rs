@@ -5,22 +5,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::shared::searches::say_many;
 use crate::{Alice, Dice, ids};
 use search::words::words;
-
-/// Messages of a few words, a thousand in a request.
-pub fn say_many(alice: &Alice, session: &str, texts: &[String]) {
-    for texts in texts.chunks(1_000) {
-        let events: Vec<Value> = texts
-            .iter()
-            .map(|text| json!({"action": "user_message", "content": text}))
-            .collect();
-        alice.ok(
-            "appendEvents",
-            json!({"sessionId": session, "events": events}),
-        );
-    }
-}
 
 fn seqs(answer: &Value) -> BTreeSet<i64> {
     let results = answer["results"].as_array().unwrap().iter();

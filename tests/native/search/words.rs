@@ -5,31 +5,6 @@ use access::{Caller, TokenScope};
 use base::database::Database;
 use base::ids::Id;
 
-impl Alice {
-    pub fn search(&self, query: &str) -> Vec<Value> {
-        self.search_with(query, json!({}))
-    }
-
-    pub fn search_with(&self, query: &str, more: Value) -> Vec<Value> {
-        let mut body = json!({"query": query});
-        body.as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        self.ok("search", body)["results"]
-            .as_array()
-            .unwrap()
-            .clone()
-    }
-
-    pub fn found(&self, query: &str) -> Vec<String> {
-        ids(&Value::from(self.search(query)))
-    }
-
-    pub fn tell(&self, id: &str, text: &str) {
-        self.ok("appendEvents", json!({"sessionId": "s", "events": [{"id": id, "action": "user_message", "content": text}]}));
-    }
-}
-
 #[test]
 fn a_hit_shows_where_it_stands_and_why() {
     let alice = Alice::with_session();

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::api::examples::{READS, examples};
+use crate::shared::examples::{READS, examples};
 use api::chat::resume_chat;
 use api::dispatch::dispatch;
 use api::operation::Agent;

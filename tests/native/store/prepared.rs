@@ -1,7 +1,7 @@
 //! SQLite prepares some statements anew each time they run: see `Database::rows`. That
 //! takes several times as long as a usual statement runs.
 
-use crate::api::examples::{Example, examples, furnished};
+use crate::shared::examples::{Example, examples, furnished};
 
 /// Operations whose statements are all prepared once.
 const USUAL: &[&str] = &[

@@ -6,9 +6,10 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, said, user};
-use crate::messages::random_play::{Dice, Naive, Rules};
-use crate::provider_api::in_session;
+use crate::Dice;
+use crate::shared::naive::{Naive, Rules};
+use crate::shared::provider::in_session;
+use crate::shared::turns::{calls, define, said, user};
 use crate::store::carry_over::DOCUMENTS_DDL;
 use access::{Asker, AskerKind, ModelReach};
 use api::transfer::begin_import;

@@ -1,8 +1,6 @@
 //! A Worker of somebody who uses Session Agent from Rust: crates/client, asked for what a
 //! test wants. It finds Session Agent by a service binding and by a namespace of its objects.
 
-#![cfg(target_arch = "wasm32")]
-
 mod tour;
 
 use serde::Deserialize;

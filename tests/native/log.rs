@@ -1,0 +1,13 @@
+//! Sessions, their events and messages, and the search, as a caller sees them.
+
+#[path = "log/mod.rs"]
+mod log;
+#[path = "messages/mod.rs"]
+mod messages;
+#[path = "search/mod.rs"]
+mod search;
+pub mod shared;
+
+pub use base::testing::Dice;
+pub use shared::alice::*;
+pub use shared::onlookers::Onlookers;

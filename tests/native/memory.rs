@@ -1,0 +1,11 @@
+//! Context memory and the directory of agents, as a caller sees them.
+
+#[path = "directory/mod.rs"]
+mod directory;
+#[path = "memory/mod.rs"]
+mod memory;
+pub mod shared;
+
+pub use base::testing::Dice;
+pub use shared::alice::*;
+pub use shared::onlookers::Onlookers;

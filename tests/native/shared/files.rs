@@ -1,0 +1,154 @@
+//! Sessions and agents as files, and `verify`.
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use api::answers;
+use api::file_import::FileImport as _;
+use api::transfer::{begin_agent_export, begin_agent_import, begin_export, begin_import};
+use api::whole::import::ImportedAgent;
+use base::database::Database;
+use base::error::Error;
+use lifecycle::transfer::PagedFile as _;
+use lifecycle::transfer::import::Imported;
+
+impl Alice {
+    pub fn export(&self, session_id: &str) -> Result<String, Error> {
+        let mut export = begin_export(&self.agent(&self.db), session_id.to_owned())?;
+        let mut file = String::new();
+        while let Some(page) = export.next_page(&self.db)? {
+            file.push_str(&page);
+        }
+        Ok(file)
+    }
+
+    /// Imports the file in pieces of so many bytes, with `?allowSources=true`.
+    pub fn import_in(
+        &self,
+        db: &dyn Database,
+        session_id: &str,
+        file: &str,
+        bytes: usize,
+    ) -> Result<Imported, Error> {
+        let mut import = begin_import(&self.agent(db), session_id.to_owned(), true)?;
+        let imported = file
+            .as_bytes()
+            .chunks(bytes)
+            .try_for_each(|piece| import.push(db, &self.host, piece))
+            .and_then(|()| import.finish(db, &self.host));
+        answers::hold_output("importSession", &imported);
+        imported
+    }
+
+    /// Imports the file in one piece, without `?allowSources=true`.
+    pub fn import_warily(&self, session_id: &str, file: &str) -> Result<Imported, Error> {
+        let mut import = begin_import(&self.agent(&self.db), session_id.to_owned(), false)?;
+        let imported = import
+            .push(&self.db, &self.host, file.as_bytes())
+            .and_then(|()| import.finish(&self.db, &self.host));
+        answers::hold_output("importSession", &imported);
+        imported
+    }
+
+    /// Imports the file with `?allowSources=true`.
+    pub fn import(&self, session_id: &str, file: &str) -> Result<Imported, Error> {
+        self.import_in(&self.db, session_id, file, 50_000)
+    }
+
+    /// The answers of every read about a session.
+    pub fn tell_all(&self, session_id: &str) -> Vec<Value> {
+        let mut told: Vec<Value> = [
+            ("getSession", json!({})),
+            ("loadEvents", json!({"limit": 1000})),
+            ("getHistory", json!({"limit": 1000})),
+            ("getLatestLeaf", json!({})),
+            ("getChanges", json!({"limit": 1000})),
+            ("buildWorkingContext", json!({})),
+            ("configureCompaction", json!({})),
+            ("getBlocks", json!({})),
+            ("freezePrompt", json!({})),
+            ("getReminder", json!({})),
+        ]
+        .into_iter()
+        .map(|(operation, mut body)| {
+            body["sessionId"] = json!(session_id);
+            self.ok(operation, body)
+        })
+        .collect();
+        for event in told[1].as_array().unwrap().clone() {
+            let body = json!({"sessionId": session_id, "messageId": event["id"]});
+            told.push(self.ok("getMessage", body));
+        }
+        told
+    }
+}
+
+/// An agent whose session `s` has three messages.
+pub fn small() -> Alice {
+    let alice = Alice::with_session();
+    alice.say(&["one", "two"]);
+    alice.ok(
+        "appendMessage",
+        json!({"sessionId": "s", "message": {"id": "m", "role": "assistant", "parts": []}}),
+    );
+    alice
+}
+
+impl Alice {
+    /// The pages of the whole agent's file.
+    pub fn agent_pages(&self, after: Option<&str>) -> Result<Vec<String>, Error> {
+        let mut export = begin_agent_export(&self.agent(&self.db), after)?;
+        let mut pages = Vec::new();
+        while let Some(page) = export.next_page(&self.db)? {
+            pages.push(page);
+        }
+        Ok(pages)
+    }
+
+    pub fn export_agent(&self) -> String {
+        self.agent_pages(None).unwrap().concat()
+    }
+
+    pub fn import_agent_in(
+        &self,
+        db: &dyn Database,
+        file: &str,
+        bytes: usize,
+        allows_sources: bool,
+    ) -> Result<ImportedAgent, Error> {
+        let agent = self.agent(db);
+        let mut import = begin_agent_import(&agent, allows_sources)?;
+        let imported = file
+            .as_bytes()
+            .chunks(bytes)
+            .try_for_each(|piece| import.push(db, &self.host, piece))
+            .and_then(|()| import.end(db, &self.host));
+        answers::hold_output("importAgent", &imported);
+        imported
+    }
+
+    pub fn import_agent(&self, file: &str) -> Result<ImportedAgent, Error> {
+        self.import_agent_in(&self.db, file, 50_000, true)
+    }
+}
+
+impl Alice {
+    /// All that `verify` finds, page by page.
+    pub fn verified(&self, body: Value) -> Vec<Value> {
+        let mut findings = Vec::new();
+        let mut body = body;
+        loop {
+            let page = self.ok("verify", body.clone());
+            findings.extend(page["findings"].as_array().unwrap().iter().cloned());
+            if page["cursor"].is_null() {
+                return findings;
+            }
+            body["cursor"] = page["cursor"].clone();
+        }
+    }
+
+    /// Holds that `verify` finds nothing.
+    pub fn is_sound(&self, what: &str) {
+        assert_eq!(self.verified(json!({})), Vec::<Value>::new(), "{what}");
+    }
+}

@@ -1,0 +1,17 @@
+//! What tests of several areas begin with. Each binary of tests compiles it.
+
+pub mod alice;
+pub mod bucket;
+pub mod callbacks;
+pub mod examples;
+pub mod files;
+pub mod learner;
+pub mod long;
+pub mod mcp;
+pub mod naive;
+pub mod onlookers;
+pub mod pieces;
+pub mod provider;
+pub mod searches;
+pub mod turns;
+pub mod vectors;

@@ -1,0 +1,57 @@
+//! A scripted embedding model.
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use base::database::Database;
+use base::testing::{Said, wait_for};
+use recall::entries::follow_writes;
+
+impl Alice {
+    pub fn embedding_by(self, model: &str) -> Self {
+        let mut settings = self.outbound.settings.borrow_mut();
+        settings.insert("EMBEDDING_MODEL".to_owned(), model.to_owned());
+        drop(settings);
+        self
+    }
+
+    /// Sets the model's next answer: one vector for each text of the request.
+    pub fn embeds(&self, vectors: &[[f64; 3]]) {
+        self.outbound.answer(Said::json(&json!({"data": vectors})));
+    }
+
+    /// The texts of each request that the model got.
+    pub fn asked(&self) -> Vec<Value> {
+        let calls = self.outbound.ai_calls.borrow();
+        let texts = |input: &String| serde_json::from_str::<Value>(input).unwrap()["text"].clone();
+        calls.iter().map(|(_, input)| texts(input)).collect()
+    }
+
+    pub fn rows_in(&self, table: &str) -> i64 {
+        let sql = format!("SELECT count(*) FROM {table}");
+        self.db.rows(&sql, &[]).unwrap()[0].integer(0).unwrap()
+    }
+
+    /// Writes an entry, and has its vector made, as the object does after the answer.
+    pub fn keep(&self, key: &str, content: &str) -> Value {
+        self.keeps(json!({"label": "kb", "key": key, "content": content}))
+    }
+
+    pub fn keeps(&self, entry: Value) -> Value {
+        let asked = self.asked().len();
+        let written = self.ok("setEntry", entry);
+        assert_eq!(self.asked().len(), asked, "a write asks no model");
+        self.make_vectors(&self.db);
+        written
+    }
+
+    /// Makes the vectors of the entries that were written.
+    pub fn make_vectors(&self, db: &dyn Database) {
+        let agent = self.agent(db);
+        while wait_for(follow_writes(&agent.memory())) == Ok(true) {}
+    }
+
+    pub fn look_up(&self, query: &str) -> Value {
+        self.ok("searchContext", json!({"label": "kb", "query": query}))
+    }
+}
