@@ -132,7 +132,10 @@ test("what_can_not_be_made_is_said_in_a_sentence", async () => {
       () => assert.fail("it was made"),
       ({ stderr }) => stderr.trim(),
     );
-  assert.equal(await said("one", "--template", "castle"), "There is no template `castle`. Available templates: class, react, worker.");
+  assert.equal(
+    await said("one", "--template", "castle"),
+    "There is no template `castle`. Available templates: class, react, worker.",
+  );
   assert.equal(await said("one", "--templat", "class"), USAGE);
   assert.equal(await said("one", "two"), USAGE);
   assert.equal((await create("--help")).stdout.trim(), USAGE);

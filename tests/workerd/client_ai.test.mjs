@@ -219,7 +219,10 @@ test("the_input_of_a_turn_says_where_the_turn_goes_to_any_object", async () => {
   assert.deepEqual([input.leafId, input.expectedLeafId, "parentId" in input], ["ask", "ask", false]);
   const result = await generateText({ model: scripted(says("Late.")), ...input });
   // An object that has read nothing knows no place. It does not write just anywhere.
-  await assert.rejects(agent.session("s").persist(result), { name: "TypeError", message: /needs the input of the turn/ });
+  await assert.rejects(agent.session("s").persist(result), {
+    name: "TypeError",
+    message: /needs the input of the turn/,
+  });
   await session.appendMessage({ message: user("other", "Wait!") });
   await assert.rejects(agent.session("s").persist(result, input), LeafMovedError);
   assert.deepEqual(

@@ -255,7 +255,7 @@ mod tests {
         let (tools, instructions) = arranged(messages, document(None));
         assert_eq!(
             tools,
-            ["[unloaded: skills/deploy — load_context restores it]"]
+            ["[unloaded: skills/deploy — load_context loads it again]"]
         );
         assert!(instructions.is_empty());
     }
