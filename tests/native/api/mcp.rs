@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 pub use crate::shared::mcp::{ask_in, json_headers, post, read};
-use access::{Allow, Caller, TokenScope};
-use api::mcp::McpHeaders;
+use access::{Allow, Caller, Policy, TokenScope};
+use api::mcp::{Clients, McpAnswer, McpHeaders, McpRequest, Outbox, answer};
 use base::ids::Id;
-use base::testing::Said;
+use base::testing::{Said, wait_for};
 
 const NEWEST: &str = "2026-07-28";
 
