@@ -111,7 +111,7 @@ fn parse_messages(messages: &RawValue) -> Result<(Vec<String>, Vec<Item>)> {
     let mut items = Vec::new();
     let given = values::<MAX_ITEMS>("messages", messages)?;
     for (index, given) in given.into_iter().enumerate() {
-        let message = Message::read(format!("messages[{index}]"), given)?;
+        let message = ReadMessage::read(format!("messages[{index}]"), given)?;
         match message.fields.text("role").as_str() {
             "system" | "developer" => system.push(message.text()?),
             "user" => items.push(message.into_user()?),
@@ -130,25 +130,25 @@ fn parse_messages(messages: &RawValue) -> Result<(Vec<String>, Vec<Item>)> {
 }
 
 /// A message, once it is read.
-struct Message<'a> {
+struct ReadMessage<'a> {
     field: String,
     given: &'a RawValue,
     fields: RequestFields<'a>,
-    content: Content<'a>,
+    content: ReadContent<'a>,
 }
 
-enum Content<'a> {
+enum ReadContent<'a> {
     Nothing,
     Text(String),
     Parts(Vec<RequestFields<'a>>),
 }
 
-impl<'a> Message<'a> {
+impl<'a> ReadMessage<'a> {
     fn read(field: String, given: &'a RawValue) -> Result<Self> {
         let fields = RequestFields::of(&field, given.get())?;
         let content = match fields.find("content") {
-            None => Content::Nothing,
-            Some(content) => Content::read(&format!("{field}.content"), content)?,
+            None => ReadContent::Nothing,
+            Some(content) => ReadContent::read(&format!("{field}.content"), content)?,
         };
         Ok(Self {
             field,
@@ -160,7 +160,7 @@ impl<'a> Message<'a> {
 
     /// What a message of text alone says.
     fn text(&self) -> Result<String> {
-        let Content::Parts(parts) = &self.content else {
+        let ReadContent::Parts(parts) = &self.content else {
             return Ok(self.content.text());
         };
         let is_text = |part: &RequestFields<'_>| TEXTS.contains(&part.text("type").as_str());
@@ -181,8 +181,8 @@ impl<'a> Message<'a> {
         let mut is_plain = !self.fields.has_others(&["role", "content"]);
         let mut lost = None;
         match &self.content {
-            Content::Nothing | Content::Text(_) => parts.push(text_part(&text)),
-            Content::Parts(given) => {
+            ReadContent::Nothing | ReadContent::Text(_) => parts.push(text_part(&text)),
+            ReadContent::Parts(given) => {
                 for (index, part) in given.iter().enumerate() {
                     let field = format!("{}.content[{index}]", self.field);
                     let kind = part.text("type");
@@ -240,7 +240,7 @@ impl<'a> Message<'a> {
     }
 
     fn into_result(self) -> Result<Item> {
-        let is_text = !matches!(self.content, Content::Parts(_));
+        let is_text = !matches!(self.content, ReadContent::Parts(_));
         let has_others = self.fields.has_others(&["role", "content", "tool_call_id"]);
         Ok(Item::Result {
             call_id: id_in(
@@ -260,7 +260,7 @@ impl<'a> Message<'a> {
 /// The kinds of parts that are text.
 const TEXTS: &[&str] = &["text", "refusal"];
 
-impl<'a> Content<'a> {
+impl<'a> ReadContent<'a> {
     fn read(field: &str, content: &'a RawValue) -> Result<Self> {
         if content.get().starts_with('"') {
             return text_in(field, content).map(Self::Text);
