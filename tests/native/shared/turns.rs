@@ -109,10 +109,7 @@ pub fn calls(calls: &[(&str, &str, Value)]) -> Result<Said, CallFailure> {
 }
 
 /// The same from a provider that reports the tokens of the request.
-pub fn calls_that_cost(
-    calls: &[(&str, &str, Value)],
-    usage: Value,
-) -> Result<Said, CallFailure> {
+pub fn calls_that_cost(calls: &[(&str, &str, Value)], usage: Value) -> Result<Said, CallFailure> {
     let calls: Vec<Value> = calls
         .iter()
         .enumerate()
