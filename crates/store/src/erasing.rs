@@ -139,7 +139,7 @@ impl<'a> ErasingDatabase<'a> {
     /// Overwrites texts of rows that stay. Returns how many rows these are.
     pub fn overwrite(&self, texts: &Overwrite<'_>) -> Result<i64> {
         self.touch(texts.table.name());
-        self.db.change(&texts.sql(), texts.params)
+        texts.run(self.db)
     }
 
     /// Overwrites and counts the rows that this deletion deletes. `None`: the rows contain no
@@ -197,6 +197,12 @@ pub struct Overwrite<'a> {
 }
 
 impl Overwrite<'_> {
+    /// Overwrites the texts. Returns how many rows these are. A purge has
+    /// [`ErasingDatabase::overwrite`].
+    pub fn run(&self, db: &dyn Database) -> Result<i64> {
+        db.change(&self.sql(), self.params)
+    }
+
     fn sql(&self) -> String {
         let columns: Vec<String> = self.columns.iter().copied().map(overwritten).collect();
         let rows = Delete::from(self.table, self.condition, &[]).where_clause();

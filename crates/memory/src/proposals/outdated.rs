@@ -8,6 +8,8 @@ use base::columns::load_values;
 use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::json;
+use store::erasing::Overwrite;
+use store::text_tables::PROPOSALS;
 
 /// Marks the changes of entries of the block with this label in lower case that name a version
 /// up to the one that stands beside the entry's key. `scope`: the owner of the block, as rows
@@ -42,6 +44,14 @@ pub fn outdate(db: &dyn Database, scope: &str, label: &str, items: &[(&str, i64)
         for change in meant {
             change.outdated = true;
         }
+        // Retention, too, overwrites a text before it writes another in its place.
+        let texts = Overwrite {
+            table: PROPOSALS,
+            columns: &["changes"],
+            condition: "number = ?1",
+            params: &[number.into()],
+        };
+        texts.run(db)?;
         update(db, &proposal)?;
     }
     Ok(())
