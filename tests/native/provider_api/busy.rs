@@ -20,8 +20,12 @@ const API: ProviderApi = ProviderApi::ChatCompletions;
 impl Alice {
     /// An agent with a running turn of the session `s`.
     fn talking(when_busy: &str) -> (Self, TurnWork) {
+        Self::talking_with(json!({"whenBusy": when_busy}))
+    }
+
+    fn talking_with(settings: Value) -> (Self, TurnWork) {
         let alice = Self::with_model();
-        alice.ok("configureAgent", json!({"whenBusy": when_busy}));
+        alice.ok("configureAgent", settings);
         let begun = alice.begin_api(API, &in_session("s"), &chat(json!([user("one")])));
         let work = begun.unwrap().work.unwrap();
         (alice, work)
@@ -107,8 +111,9 @@ fn a_request_stops_the_turn_where_the_agent_is_configured_so_and_the_caller_may(
 
 #[test]
 fn a_request_that_limits_or_rights_refuse_waits_for_nothing() {
-    let (mut alice, work) = Alice::talking("replace");
-    alice.ok("configureAgent", json!({"limits": {"turnsPerMinute": 1}}));
+    // A limit counts the turns that begin while it is set.
+    let settings = json!({"whenBusy": "replace", "limits": {"turnsPerMinute": 1}});
+    let (mut alice, work) = Alice::talking_with(settings);
     let asked = wait_for(alice.ask_in_line(chat(json!([user("two")]))));
     assert_eq!(code(asked), "rate_limited");
     alice.ok("configureAgent", json!({"limits": null}));

@@ -248,7 +248,10 @@ fn a_purge_deletes_and_replaces_text_in_no_other_way_than_by_the_typed_calls() {
         });
         for text in said {
             others.push(format!("UPDATE {name} SET {text} = 'x'"));
-            others.push(format!("UPDATE {name} SET {text} = '0'"));
+            // Zeros, as an overwritten text has them, but of another length.
+            others.push(format!(
+                "UPDATE {name} SET {text} = substr(hex(zeroblob(octet_length({text}) + 1)), 1, octet_length({text}) + 1)"
+            ));
         }
         assert!(count(name) > 0, "{name} has no row");
         for other in others {
