@@ -103,7 +103,8 @@ test("homes_and_providers_are_told_apart_by_whole_matches", () => {
 const READ_BY_HAND = /^(log|messages)\/|^lifecycle\/transfer\/export\.rs$/;
 
 test("no_reader_uses_the_number_of_a_column", () => {
-  const byHand = /\bimpl(<[^>]*>)? FromRow<|\.(integer|text|number|find_integer|find_text)\((\d+|column)\)|\b\w*row\.0\b/;
+  const byHand =
+    /\bimpl(<[^>]*>)? FromRow<|\.(integer|text|number|find_integer|find_text)\((\d+|column)\)|\b\w*row\.0\b/;
   const found = holders(byHand, /^base\//);
   assert.ok(found.length > 3);
   assert.deepEqual(
@@ -154,7 +155,18 @@ const NAMED_BY = {
   cf_agents_search_parts: ["search"],
   cf_agents_search_progress: ["search"],
   cf_agents_search_words: ["search"],
-  cf_agents_sessions: ["log", "api", "chat", "context", "learning", "lifecycle", "messages", "recall", "search", "store"],
+  cf_agents_sessions: [
+    "log",
+    "api",
+    "chat",
+    "context",
+    "learning",
+    "lifecycle",
+    "messages",
+    "recall",
+    "search",
+    "store",
+  ],
   cf_agents_sessions_by_retention: ["lifecycle"],
   cf_agents_skill_listings: ["memory"],
   cf_agents_skills: ["memory", "lifecycle"],
@@ -168,7 +180,10 @@ const NAMED_BY = {
 function namersOfTables() {
   const { code: constants } = sources.find(({ file }) => file === "store/text_tables.rs");
   const tables = new Map(
-    [...constants.matchAll(/const (\w+): TableName = TableName::named\("(\w+)"\)/g)].map(([, name, table]) => [name, table]),
+    [...constants.matchAll(/const (\w+): TableName = TableName::named\("(\w+)"\)/g)].map(([, name, table]) => [
+      name,
+      table,
+    ]),
   );
   assert.ok(tables.size > 15);
   const named = {};

@@ -145,7 +145,7 @@ impl Exchange<'_> {
                         let params = &asked["params"];
                         let answer = self.clients.ask(agent, outbox, method, params).await;
                         let Some(answer) = answer else {
-                            let told = "The client gave no answer in time.";
+                            let told = "The client did not answer in time.";
                             return Outcome::new(&content::of_text(told, true));
                         };
                         answers.insert(name.clone(), answer);

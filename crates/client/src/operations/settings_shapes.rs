@@ -108,13 +108,13 @@ pub struct ConfigOrigins {
     pub keep_media: ConfigOrigin,
     pub reserved_metadata_keys: ConfigOrigin,
     pub when_busy: ConfigOrigin,
+    pub session_memory: ConfigOrigin,
     pub on_turn_end: ConfigOrigin,
     pub on_memory_change: ConfigOrigin,
     pub limits: ConfigOrigin,
     pub retention: ConfigOrigin,
     pub backups: ConfigOrigin,
     pub learn: ConfigOrigin,
-    pub session_memory: ConfigOrigin,
 }
 
 /// A part of the deployed defaults that the Worker ignores.
@@ -388,6 +388,9 @@ pub struct ShownConfig {
     pub reserved_metadata_keys: Vec<String>,
     /// What to do with a message that arrives while a turn of its session is running.
     pub when_busy: WhenBusy,
+    /// What a request over the base URL lets the model do with the agent's memory, unless the
+    /// request's header `x-session-memory` or its token sets something else.
+    pub session_memory: MemoryUse,
     /// The receiver of a call when a turn ends. `{}`: none, even if a default is deployed.
     pub on_turn_end: Option<CallbackTarget>,
     /// The receiver of a call when an entry, a block's text or a document has changed.
@@ -409,9 +412,6 @@ pub struct ShownConfig {
     pub origins: ConfigOrigins,
     /// The errors in the deployed defaults. The Worker ignores the invalid fields.
     pub problems: Vec<DeployedProblem>,
-    /// What a request over the base URL lets the model do with the agent's memory, unless the
-    /// request's header `x-session-memory` or its token sets something else.
-    pub session_memory: MemoryUse,
 }
 
 /// The service that writes summaries. `{}`: none, even if a default is deployed.
