@@ -272,6 +272,7 @@ mod tests {
                     ..Allow::default()
                 },
                 limits: None,
+                session_memory: None,
                 expires_at: host.now_ms() + 1000,
             },
         };
@@ -339,6 +340,7 @@ mod tests {
                     .map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
                 allow: Allow::default(),
                 limits: None,
+                session_memory: None,
                 expires_at: i64::MAX,
             })
         };

@@ -79,11 +79,9 @@ impl FromRow<'_> for EventLink {
 
 impl EventRow {
     /// The columns of an event `e`.
-    pub fn columns() -> String {
-        format!(
-            "e.seq, e.parent_seq, e.is_branch, e.id, e.action, e.tool, e.metadata, e.message_dated, \
-             e.created_at, e.sliced_bytes, e.media, e.note, e.content, e.message, e.splits_run"
-        )
+    pub const fn columns() -> &'static str {
+        "e.seq, e.parent_seq, e.is_branch, e.id, e.action, e.tool, e.metadata, e.message_dated, \
+         e.created_at, e.sliced_bytes, e.media, e.note, e.content, e.message, e.splits_run"
     }
 }
 
