@@ -142,26 +142,19 @@ impl Gist {
 
 /// A text with "boss" for "boss's", since one word is the other's possessive.
 fn without_possessives(text: &str) -> String {
-    let mut result = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(place) = rest.find(['\'', '’']) {
-        let (before, from) = rest.split_at(place);
-        result.push_str(before);
-        let mut after = from.chars();
-        let apostrophe = after.next();
-        let is_possessive = before.ends_with(char::is_alphanumeric)
-            && matches!(after.next(), Some('s' | 'S'))
-            && !after.next().is_some_and(char::is_alphanumeric);
-        let taken = apostrophe.map_or(0, char::len_utf8);
-        if is_possessive {
-            rest = from.get(taken + 1..).unwrap_or_default();
-        } else {
-            result.extend(apostrophe);
-            rest = from.get(taken..).unwrap_or_default();
-        }
-    }
-    result.push_str(rest);
-    result
+    let chars: Vec<char> = text.chars().collect();
+    let is_in_word = |place: usize| chars.get(place).copied().is_some_and(char::is_alphanumeric);
+    let is_possessive = |place: usize| {
+        matches!(chars.get(place), Some('\'' | '’'))
+            && matches!(chars.get(place + 1), Some('s' | 'S'))
+            && place.checked_sub(1).is_some_and(is_in_word)
+            && !is_in_word(place + 2)
+    };
+    let kept = chars.iter().enumerate().filter(|(place, _)| {
+        let follows = place.checked_sub(1).is_some_and(is_possessive);
+        !follows && !is_possessive(*place)
+    });
+    kept.map(|(_, char)| char).collect()
 }
 
 /// The words of which [`words`] gives only the beginning.

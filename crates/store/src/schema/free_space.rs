@@ -300,6 +300,8 @@ mod tests {
     use super::*;
     use crate::schema::zeros::{LAST_PAGE, empty_free_pages};
     use crate::testing::migrated;
+    use crate::text_tables::ENTRIES;
+    use base::database::Delete;
 
     #[test]
     fn a_table_that_is_written_anew_has_its_rows_its_keys_and_its_indexes() {
@@ -445,10 +447,12 @@ mod tests {
                 .unwrap();
             }
             assert!(file.count(b"zanzibar") > 0);
-            db.run("DELETE FROM cf_agents_entries WHERE key GLOB 'key*'", &[])
+            Delete::from(ENTRIES, "key GLOB 'key*'", &[])
+                .run(db)
                 .unwrap();
             if round % 3 == 0 {
-                db.run("DELETE FROM cf_agents_entries WHERE number % 3 = 0", &[])
+                Delete::from(ENTRIES, "number % 3 = 0", &[])
+                    .run(db)
                     .unwrap();
             }
             // Every fifth time in another life.
