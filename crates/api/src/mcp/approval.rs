@@ -214,7 +214,9 @@ impl CallRound {
         let Some(answer) = answer.as_ref().and_then(|answers| answers.get(APPROVAL)) else {
             return Some(Answer::Missing);
         };
-        if answer["action"] == "accept" && answer["content"]["approve"] == true {
+        if answer["action"] == "accept"
+            && answer.pointer("/content/approve") == Some(&Value::Bool(true))
+        {
             self.is_approved = true;
             return None;
         }

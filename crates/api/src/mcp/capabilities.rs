@@ -32,7 +32,10 @@ impl Capabilities {
                 letters.push(letter);
             }
         }
-        if told["elicitation"]["url"].is_object() {
+        if told
+            .pointer("/elicitation/url")
+            .is_some_and(Value::is_object)
+        {
             letters.push(URL);
         }
         Self(letters)

@@ -35,7 +35,7 @@ pub async fn complete(scope: &Scope<'_>, request: &Request) -> Result<Outcome, R
         Some("ref/resource") => {
             scope.permit_one(RESOURCES)?;
             let template = field("ref.uri", &of["uri"])?;
-            let label = context["arguments"]["label"].as_str();
+            let label = context.pointer("/arguments/label").and_then(Value::as_str);
             resources::values_of(scope, &template, &argument_name, label).await?
         }
         _ => {

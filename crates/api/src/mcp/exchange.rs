@@ -209,20 +209,25 @@ fn read_questions(tool: &RegisteredTool, state: &CallState) -> Result<Questions,
     }
     let mut requests = Map::new();
     for (key, asked) in asked {
-        let method = asked["method"].as_str().unwrap_or_default();
-        if !is_question(method) || !(asked["params"].is_object() || asked["params"].is_null()) {
+        let method = asked.get("method").and_then(Value::as_str);
+        let method = method.unwrap_or_default();
+        let mut params = match asked.get("params") {
+            None | Some(Value::Null) => json!({}),
+            Some(params @ Value::Object(_)) => params.clone(),
+            Some(_) => return wrong("an unknown question"),
+        };
+        if !is_question(method) {
             return wrong("an unknown question");
         }
-        let mut params = match &asked["params"] {
-            Value::Null => json!({}),
-            params => params.clone(),
-        };
         if let Some(of_server) = &tool.of_server {
             // A server is a stranger: it can ask for a form, and the user reads who asks.
-            if method != "elicitation/create" || params["mode"] == "url" {
+            if method != "elicitation/create"
+                || params.get("mode").is_some_and(|mode| mode == "url")
+            {
                 return wrong("a server can only ask for a form");
             }
-            let message = params["message"].as_str().unwrap_or_default();
+            let message = params.get("message").and_then(Value::as_str);
+            let message = message.unwrap_or_default();
             let message = format!("The server `{}` asks: {message}", of_server.server);
             if let Some(fields) = params.as_object_mut() {
                 fields.insert("message".to_owned(), message.into());

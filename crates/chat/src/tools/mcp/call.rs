@@ -26,9 +26,9 @@ fn repeat_in_headers(tool: &ServerTool, arguments: &JsonObject) -> Option<Vec<(S
     }
     let given = json::decode_tree(arguments.as_str()).unwrap_or_default();
     for (argument, header) in &tool.headers {
-        let value = match &given[argument] {
-            Value::String(text) => encode_header(text),
-            value @ (Value::Bool(_) | Value::Number(_)) => value.to_string(),
+        let value = match given.get(argument) {
+            Some(Value::String(text)) => encode_header(text),
+            Some(value @ (Value::Bool(_) | Value::Number(_))) => value.to_string(),
             // A value of another type is the server's to refuse.
             _ => continue,
         };
