@@ -5,6 +5,7 @@
 //! Each stored text also keeps the [`Authority`] of the caller who caused it, so that what is
 //! made of the text later writes no more than that caller could, and is paid by that caller.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::scope::Caller;
@@ -63,8 +64,7 @@ impl Authority {
 }
 
 /// The kind of a caller, as the record of a turn names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AskerKind {
     /// The holder of the secret, or anybody where the Worker is open.

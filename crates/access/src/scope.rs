@@ -1,5 +1,6 @@
 //! The kinds of callers, and the rights that a minted token gives its holder.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::ids::Id;
@@ -45,8 +46,7 @@ pub struct TokenScope {
 }
 
 /// The permissions of a token beyond its operations. Each permission is off unless it is granted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Allow {
     /// The models that a turn may name, written as in `configureAgent`.
@@ -54,7 +54,7 @@ pub struct Allow {
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "list::<_, _, 0, MAX_ALLOWED_NAMES>"
     )]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_ALLOWED_NAMES)))]
+    #[schemars(length(max = MAX_ALLOWED_NAMES))]
     pub models: Vec<Id>,
     /// Whether a turn may add system instructions.
     #[serde(skip_serializing_if = "is_off")]
@@ -79,7 +79,7 @@ pub struct Allow {
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "list::<_, _, 0, MAX_ALLOWED_NAMES>"
     )]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_ALLOWED_NAMES)))]
+    #[schemars(length(max = MAX_ALLOWED_NAMES))]
     pub tools: Vec<Id>,
 }
 

@@ -10,14 +10,6 @@
 //!
 //! This district uses every district below. Of HTTP it knows only methods and paths.
 
-#![cfg_attr(
-    feature = "testing",
-    allow(
-        dead_code,
-        reason = "a type that describes an answer is read by its schema alone"
-    )
-)]
-
 #[cfg(feature = "testing")]
 pub mod answers;
 pub mod chat;

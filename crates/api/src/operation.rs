@@ -12,6 +12,7 @@ use base::ids::Id;
 use base::json;
 use base::outbound::LocalBoxFuture;
 use base::owner::work_for;
+use base::schema::Described;
 pub use chat::run::agent::Agent;
 use chat::run::agent::CHAT;
 use chat::run::show_pace::ShownChange;
@@ -75,16 +76,6 @@ impl Reply {
     }
 }
 
-/// In tests, an input or an output that can describe itself for openapi.json.
-#[cfg(feature = "testing")]
-pub trait Described: schemars::JsonSchema {}
-#[cfg(feature = "testing")]
-impl<T: schemars::JsonSchema> Described for T {}
-#[cfg(not(feature = "testing"))]
-pub trait Described {}
-#[cfg(not(feature = "testing"))]
-impl<T> Described for T {}
-
 /// The facts about an operation that other code knows. [`RunAtOnce`] or [`RunWaiting`]
 /// runs the operation.
 pub trait Operation: DeserializeOwned + Described {
@@ -105,7 +96,6 @@ pub trait Operation: DeserializeOwned + Described {
 
     /// The shape of the answer. If SQLite writes the answer itself, this type only
     /// documents the answer, and a test compares the two.
-    #[cfg(feature = "testing")]
     type Output: Described;
 
     /// The session that the input names, for [`Needs::Session`].

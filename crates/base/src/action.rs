@@ -2,11 +2,11 @@
 //! where a row or a request comes in. Their names stand in this file alone, those in SQL
 //! included.
 
+use crate::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The kind of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     UserMessage,
@@ -128,8 +128,7 @@ impl PartialEq<Action> for StoredAction {
 
 // The role of the author. No doc comment: the API document would take it as a
 // description.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     User,

@@ -2,6 +2,7 @@
 //! tools. Each part is a type of the district that uses it. `api/defaults.rs` knows all
 //! parts and reads them.
 
+use crate::schema::JsonSchema;
 use serde::Serialize;
 
 use super::error::{BODY, Error, Result};
@@ -10,8 +11,7 @@ use super::json;
 use crate::json::RawValue;
 
 /// A part of the deployed defaults that the Worker ignores.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DeployedProblem {
     /// The variable or the file that contains it.
     pub source: String,

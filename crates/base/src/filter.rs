@@ -4,6 +4,7 @@
 //! statements are made of constants. The filter stands in one bound value, and keys are compared as
 //! texts.
 
+use crate::schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
 
@@ -20,8 +21,7 @@ pub const MAX_FILTER_VALUES: usize = 32;
 const MAX_FILTER_BYTES: usize = 4 * MAX_METADATA_BYTES;
 
 /// The data that an item must have to pass the filter.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Filter {
     /// A test for each key: the value that it has, or `{in: [values]}`, `{gt: value}`,
@@ -33,8 +33,7 @@ pub struct Filter {
 }
 
 /// Tests of tags. All must pass.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TagTests {
     /// All of these must be present. An empty list matches everything.
@@ -45,7 +44,7 @@ pub struct TagTests {
     pub all: Option<List<Tag, 0, MAX_TAGS>>,
     /// At least one of these must be present.
     #[serde(deserialize_with = "some", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_TAGS)))]
+    #[schemars(length(min = 1, max = MAX_TAGS))]
     pub any: Option<List<Tag, 0, MAX_TAGS>>,
     /// None of these may be present. An empty list matches everything.
     #[serde(
@@ -110,7 +109,7 @@ impl Serialize for MetadataTests {
 }
 
 #[cfg(feature = "testing")]
-impl schemars::JsonSchema for MetadataTests {
+impl JsonSchema for MetadataTests {
     fn inline_schema() -> bool {
         true
     }

@@ -5,6 +5,7 @@
 //! row by the primary key and needs no index, and an append costs only one row. No code
 //! trusts the number: the row at this `seq` must have the very same id.
 
+use crate::schema::JsonSchema;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -21,10 +22,9 @@ const RANDOM_CHARS: usize = 16;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 /// A valid id: not empty, at most 200 characters.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "testing", schemars(transparent))]
-pub struct Id(#[cfg_attr(feature = "testing", schemars(length(min = 1, max = 200)))] String);
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+#[schemars(transparent)]
+pub struct Id(#[schemars(length(min = 1, max = 200))] String);
 
 impl Id {
     pub fn parse(text: String) -> Result<Self, &'static str> {

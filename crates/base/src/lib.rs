@@ -30,6 +30,7 @@ pub mod plain_text;
 pub mod quoted;
 pub mod recovery;
 pub mod rows;
+pub mod schema;
 pub mod settings;
 pub mod slots;
 pub mod tags;

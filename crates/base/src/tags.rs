@@ -1,6 +1,7 @@
 //! Tags and metadata: what callers write on sessions, blocks, entries and documents, to find
 //! them again. Each type checks its value when it is parsed.
 
+use crate::schema::JsonSchema;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -20,12 +21,9 @@ pub const MAX_TAGS_BYTES: usize = 2 << 10;
 pub const MAX_METADATA_BYTES: usize = 4 << 10;
 
 /// One tag: a short line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "testing", schemars(transparent))]
-pub struct Tag(
-    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_TAG_CHARS)))] String,
-);
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(transparent)]
+pub struct Tag(#[schemars(length(min = 1, max = MAX_TAG_CHARS))] String);
 
 impl Tag {
     pub fn parse(text: String) -> Result<Self, &'static str> {
@@ -54,9 +52,8 @@ impl<'de> Deserialize<'de> for Tag {
 }
 
 /// Tags in the given order, without duplicates.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "testing", schemars(transparent))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(transparent)]
 pub struct Tags(List<Tag, 0, MAX_TAGS>);
 
 impl Tags {
@@ -114,9 +111,8 @@ impl<'de> Deserialize<'de> for Tags {
 }
 
 /// Metadata of limited length, stored as the text that was sent.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "testing", schemars(transparent))]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(transparent)]
 pub struct Metadata(JsonObject);
 
 impl Metadata {

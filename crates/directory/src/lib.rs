@@ -14,6 +14,7 @@ pub mod list;
 pub mod membership;
 pub mod part;
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The name of the root's object. No other part has it.
@@ -51,8 +52,7 @@ pub struct DirectoryEntry {
 }
 
 /// An agent of the list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListedAgent {
     pub name: String,

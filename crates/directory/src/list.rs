@@ -1,5 +1,6 @@
 //! The list of agents, put together from the parts.
 
+use base::schema::JsonSchema;
 use serde::Serialize;
 
 use super::ask::{ask, check_bound};
@@ -17,8 +18,7 @@ const END: char = char::MAX;
 pub const MAX_NAME_CHARS: usize = 200;
 
 /// A page of the list.
-#[derive(Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AgentPage {
     /// Sorted by name, byte by byte.
     pub agents: Vec<ListedAgent>,

@@ -5,6 +5,7 @@
 //!
 //! Versions of the SDK differ in their columns, so the columns are asked of SQLite.
 
+use base::schema::JsonSchema;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
@@ -83,20 +84,18 @@ impl Place {
     }
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct ForeignPage {
     rows: Vec<ForeignRow>,
     /// Where the next page starts. `null`: this is the last page.
     cursor: Option<String>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 struct ForeignRow {
     table: &'static str,
     /// The row's columns by their names. Bytes are base64.
-    #[cfg_attr(feature = "testing", schemars(with = "base::json::JsonObject"))]
+    #[schemars(with = "base::json::JsonObject")]
     row: Map<String, Value>,
 }
 

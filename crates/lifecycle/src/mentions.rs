@@ -6,6 +6,7 @@
 //! versions, it may be half built, and a place that it misses would stay. SQLite looks at
 //! the texts where they are, so no text but the snippets comes into memory.
 
+use base::schema::JsonSchema;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,8 +40,7 @@ pub enum Wanted<'a> {
 }
 
 /// A kind of place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PlaceKind {
     /// An event of a log: `sessionId`, `id`.
@@ -90,8 +90,7 @@ impl PlaceKind {
 }
 
 /// A place that contains a mention.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MentionPlace {
     pub kind: PlaceKind,
@@ -111,8 +110,7 @@ pub struct MentionPlace {
     pub snippet: Option<String>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct Mentions {
     pub places: Vec<MentionPlace>,
     /// Where the next request continues, even after an empty page. `null`: everything was

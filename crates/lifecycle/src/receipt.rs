@@ -2,6 +2,7 @@
 //! counts and no content, so it may be kept after all else is gone. Its digest says that
 //! nobody changed it, and its signature, that this Worker wrote it.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -13,8 +14,7 @@ use memory::purge::HomeReceipt;
 use store::erased::Erased;
 
 /// The receipt that a deletion with `purge` adds to its answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
     pub erased: Erased,
@@ -45,8 +45,7 @@ pub struct Receipt {
 const MAX_NAMED_HOMES: usize = 1_000;
 
 /// The agents that a receipt is for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErasedNames {
     pub prefix: String,
@@ -57,7 +56,7 @@ pub struct ErasedNames {
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "list::<_, _, 0, MAX_NAMED_HOMES>"
     )]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_NAMED_HOMES)))]
+    #[schemars(length(max = MAX_NAMED_HOMES))]
     pub homes: Vec<String>,
 }
 

@@ -1,5 +1,6 @@
 //! Appending: plan the place of each event, then write all events or none.
 
+use base::schema::JsonSchema;
 use std::collections::HashMap;
 
 use serde::Serialize;
@@ -38,8 +39,8 @@ impl Parent {
 }
 
 /// The result of appending one event.
-#[derive(Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
 pub struct AppendedEvent {
     pub id: String,
     pub seq: i64,
@@ -47,8 +48,8 @@ pub struct AppendedEvent {
     pub inserted: bool,
 }
 
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
+#[derive(Debug, Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
 #[serde(rename_all = "camelCase")]
 pub struct AppendOutcome {
     pub events: Vec<AppendedEvent>,

@@ -1,5 +1,6 @@
 //! One event: as a caller sends it, and as the log returns it.
 
+use base::schema::JsonSchema;
 use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
@@ -38,8 +39,7 @@ pub(crate) use is_run_member;
 pub const IS_RUN_MEMBER: &str = concat!("iif(", is_run_member!("e"), ", 1, 0)");
 
 /// An event to append. The caller may set `id`, `metadata` and `createdAt`.
-#[derive(Debug, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewEvent {
     pub id: Option<Id>,
@@ -48,7 +48,7 @@ pub struct NewEvent {
     pub content: Option<String>,
     /// Only with `tool_call_request`, which needs at least one call.
     #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_CALLS>")]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_CALLS)))]
+    #[schemars(length(max = MAX_CALLS))]
     pub tool_calls: Option<Vec<ToolCall>>,
     /// Only with `tool_result`: the id of the call that this result answers.
     pub tool_call_id: Option<Id>,
@@ -61,27 +61,27 @@ pub struct NewEvent {
     pub created_at: Option<Count>,
     /// The event to follow. Default: the event before this one in the call. `null`: a root.
     #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<Id>"))]
+    #[schemars(with = "Option<Id>")]
     pub parent_id: Option<Option<Id>>,
     /// The AI SDK message that this event stores. Only the message operations set it.
     #[serde(skip)]
-    #[cfg_attr(feature = "testing", schemars(skip))]
+    #[schemars(skip)]
     pub message: Option<MessageText>,
     /// Only chat turns set it.
     #[serde(skip)]
-    #[cfg_attr(feature = "testing", schemars(skip))]
+    #[schemars(skip)]
     pub note: Option<Note>,
     /// JSON: the spending of the turn that ends with this event. Only chat turns set it.
     #[serde(skip)]
-    #[cfg_attr(feature = "testing", schemars(skip))]
+    #[schemars(skip)]
     pub ends_turn: Option<String>,
     /// Ignored: the log numbers its events. Accepted so that a loaded event can be sent.
     #[serde(rename = "seq")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<i64>"))]
+    #[schemars(with = "Option<i64>")]
     pub _seq: Option<IgnoredAny>,
     /// Ignored: the call's `sessionId` applies. Accepted so that a loaded event can be sent.
     #[serde(rename = "sessionId")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
+    #[schemars(with = "Option<String>")]
     pub _session_id: Option<IgnoredAny>,
 }
 
@@ -192,8 +192,7 @@ pub fn missing(field: &str, action: Action) -> Error {
 }
 
 /// An event as it is read.
-#[cfg(feature = "testing")]
-#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Event {
     pub id: Id,

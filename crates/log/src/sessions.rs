@@ -2,6 +2,7 @@
 //! activity is therefore the newest event in the log or the last write to the row,
 //! whichever is later.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::columns::find_value;
@@ -19,7 +20,6 @@ use store::last_turns::{
     JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
 };
 use store::meter;
-#[cfg(feature = "testing")]
 use store::retention::Retention;
 use store::retention::SessionRetentionChange;
 use store::staging;
@@ -29,8 +29,7 @@ use store::usage::{self, UsageIncrease};
 pub const MAX_NAME_CHARS: usize = 1000;
 
 /// A session as the API shows it.
-#[cfg(feature = "testing")]
-#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Session {
     pub id: Id,
@@ -63,8 +62,7 @@ pub struct Session {
     pub corrupt: Option<bool>,
 }
 
-#[cfg(feature = "testing")]
-#[derive(Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SessionUsage {
     pub input_tokens: i64,
@@ -76,8 +74,7 @@ pub struct SessionUsage {
 }
 
 /// The reason why the last attempt to compact failed. Removed when an attempt succeeds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastCompactionError {
     pub code: String,
@@ -90,8 +87,7 @@ pub struct LastCompactionError {
 }
 
 /// The reason why the last attempt to learn failed. Removed when an attempt succeeds.
-#[cfg(feature = "testing")]
-#[derive(Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LastLearningError {
     pub code: String,

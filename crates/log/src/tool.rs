@@ -1,14 +1,14 @@
 //! An event's `tool` column: one set of fields, parsed only as deeply as its reader
 //! needs.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::ids::Id;
 use base::json::{JsonObject, RawValue};
 
 /// One call of a tool, as a model asked for it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ToolCall {
     pub id: Id,

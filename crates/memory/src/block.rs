@@ -1,6 +1,7 @@
 //! A block as the API and the prompt show it: its definition, and its content
 //! fetched from its home.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Memory;
@@ -19,8 +20,7 @@ use base::tags::{Metadata, Tags};
 use base::tokens;
 use store::retention::BlockRetention;
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Block {
     pub label: String,
@@ -34,7 +34,7 @@ pub struct Block {
     pub tokens: i64,
     /// Counts the writes of the block's text. 0: the text was never written.
     pub version: i64,
-    #[cfg_attr(feature = "testing", schemars(extend("enum" = ["agent", "session"])))]
+    #[schemars(extend("enum" = ["agent", "session"]))]
     pub scope: String,
     /// Where the content is stored. `null`: in this agent.
     pub source: Option<BlockSource>,

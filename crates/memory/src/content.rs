@@ -1,6 +1,7 @@
 //! A block's text and its versions. The newest version is the content. A write adds
 //! one row, and older versions stay for a while.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Memory;
@@ -29,8 +30,7 @@ pub const MAX_VERSIONS_BYTES: i64 = 8 << 20;
 const MAX_REASON_CHARS: usize = 500;
 
 /// One version of a block's text, or of an entry's or a document's.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Version {
     pub version: i64,
@@ -43,7 +43,7 @@ pub struct Version {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
     /// `tool`: a model wrote the text. `operation`: a caller of the API did.
-    #[cfg_attr(feature = "testing", schemars(extend("enum" = [WrittenBy::Tool.name(), WrittenBy::Operation.name()])))]
+    #[schemars(extend("enum" = [WrittenBy::Tool.name(), WrittenBy::Operation.name()]))]
     pub written_by: String,
     /// The session in which the text was written.
     pub session_id: Option<String>,

@@ -2,6 +2,7 @@
 //! operations and from the configuration are parsed and checked here.
 
 use crate::kind::BlockKind;
+use base::schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::label::Label;
@@ -17,8 +18,7 @@ use store::retention::BlockRetention;
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
 
 /// How a conversation handles a block that changes after the prompt was frozen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WhenChanged {
     /// The prompt keeps the old content until it is refreshed.
@@ -39,12 +39,9 @@ impl WhenChanged {
 }
 
 /// The maximum number of tokens of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "testing", schemars(transparent))]
-pub struct TokenBudget(
-    #[cfg_attr(feature = "testing", schemars(range(min = 1, max = 1_000_000)))] pub i64,
-);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(transparent)]
+pub struct TokenBudget(#[schemars(range(min = 1, max = 1_000_000))] pub i64);
 
 impl<'de> Deserialize<'de> for TokenBudget {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -57,8 +54,7 @@ impl<'de> Deserialize<'de> for TokenBudget {
 ///
 /// A `source` stores the content outside this agent. Setting one needs the
 /// Worker's secret.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DefineBlock {
     /// The session that the block belongs to. Default: the block belongs to the agent.

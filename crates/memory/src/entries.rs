@@ -1,6 +1,7 @@
 //! Entries of a searchable block: a key, a title, a text. The same transaction
 //! writes an entry and its place in the search index.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
@@ -282,8 +283,7 @@ pub(super) fn kept_by(block: &Definition, binding: &str) -> Error {
 }
 
 /// An entry, and how much of its past is stored.
-#[derive(Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EntryDetails {
     #[serde(flatten)]

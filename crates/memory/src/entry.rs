@@ -1,5 +1,6 @@
 //! An entry of a searchable block.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::definition::Definition;
@@ -11,8 +12,7 @@ use base::error::Result;
 use base::json::written_bytes;
 use base::tags::{Metadata, Tags};
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     pub key: String,

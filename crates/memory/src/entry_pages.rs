@@ -1,5 +1,6 @@
 //! Lists of a block's entries, page by page.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Memory;
@@ -21,8 +22,7 @@ use base::row;
 /// The most bytes of a page of entries: 64 of the longest entries fit.
 const MAX_PAGE_BYTES: usize = 4 << 20;
 
-#[derive(Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EntryPage {
     pub entries: Vec<Entry>,
     /// Where the page ended. `null` on the last page.

@@ -1,5 +1,6 @@
 //! The result of a search of entries: the entries that hold, and those that hold no longer.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::origin::Origin;
@@ -9,8 +10,7 @@ use base::tags::{Metadata, Tags};
 use search::snippet::Highlight;
 
 /// An entry that a search found.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundEntry {
     /// The block that the entry is in, if several were searched.
@@ -44,8 +44,7 @@ pub struct FoundEntry {
 }
 
 /// A fact that matches the query and is no longer true.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PastEntry {
     /// The block that the entry is in, if several were searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,6 +2,7 @@
 //! is refreshed, so that a provider's prefix cache stays warm. A reminder can report
 //! changes made meanwhile.
 
+use base::schema::JsonSchema;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -20,8 +21,7 @@ use base::json;
 use base::{row, sql};
 use store::text_tables::PROMPTS;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FrozenPrompt {
     pub prompt: String,

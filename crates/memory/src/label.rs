@@ -1,6 +1,7 @@
 //! A block's label: the name that people, models and homes use. Headers, attributes
 //! and enums contain labels, so a label can't contain their syntax.
 
+use base::schema::JsonSchema;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -9,10 +10,9 @@ const MAX_LABEL_CHARS: usize = 64;
 
 /// 1 to 64 letters, digits, `_`, `-`, `.` and inner spaces. Two labels that
 /// differ only in case name the same block.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "testing", schemars(transparent))]
-pub struct Label(#[cfg_attr(feature = "testing", schemars(length(min = 1, max = 64)))] String);
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(transparent)]
+pub struct Label(#[schemars(length(min = 1, max = 64))] String);
 
 impl Label {
     pub fn parse(text: &str) -> Result<Self, &'static str> {

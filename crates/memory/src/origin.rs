@@ -4,6 +4,7 @@
 //! writes is the operator's; a caller with a minted token speaks for a user; a model's tools write
 //! what the model says.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -19,8 +20,7 @@ use base::tags::{Metadata, Tags};
 pub const MAX_SOURCE_EVENTS: usize = 50;
 
 /// The source of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// A user, or a caller with a minted token.

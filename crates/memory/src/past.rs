@@ -4,6 +4,7 @@
 //! The newest version is the item's own row, with a note. A version moves into the table of
 //! the past when another one takes its place, or when the item is deleted.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::Version;
@@ -156,8 +157,7 @@ fn insert_row(
 }
 
 /// The outcome for an entry or a document that was to be deleted.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemDeleted {
     /// `false`: there was none.

@@ -8,6 +8,7 @@ use crate::kind::BlockKind;
 use crate::origin::quoted_text;
 use base::json::written_bytes;
 use base::quoted::{Untrusted, quote, without_rules};
+use base::schema::JsonSchema;
 
 /// The most bytes of a prompt, so that its row stays below the limit of a row.
 pub const MAX_PROMPT_BYTES: usize = 1_500_000;
@@ -19,8 +20,7 @@ const MAX_WRITTEN_BYTES: usize = 2 * MAX_PROMPT_BYTES;
 /// The line above and below a section's header.
 const RULE: &str = "══════════════════════════════════════════════";
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PromptFormat {
     #[default]

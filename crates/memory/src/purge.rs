@@ -5,6 +5,7 @@
 //! The text of conversations stays: `findMentions` finds it there. The exception is a document that
 //! `load_context` put into a log, since the log then holds the document.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counts::CountChange;
@@ -46,8 +47,7 @@ pub struct Purged {
 }
 
 /// The answer of a block's external source to a deletion.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HomeReceipt {
     pub kind: HomeKind,
@@ -63,8 +63,7 @@ pub struct HomeReceipt {
     pub digest: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HomeKind {
     Agent,

@@ -4,6 +4,7 @@
 //! A source may be a template (`memory/template.rs`), so it leads to a home only together
 //! with the name of the agent that has the block.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::label::Label;
@@ -22,8 +23,7 @@ const MAX_AGENT_CHARS: usize = 200;
 
 /// Where a block's content is stored outside this agent: exactly one of `r2`, `r2Prefix`,
 /// `agent` and `service`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BlockSource {
     /// The key of an object in the bucket. `{name}` is replaced with this agent's name, and

@@ -1,10 +1,10 @@
 //! When a fact holds: from when until when, and which fact replaced it.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The time range in which a fact is true. Times are in milliseconds since the epoch.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Validity {
     /// The time from which the fact is true, as given by the writer.

@@ -5,6 +5,7 @@
 use crate::content::{MAX_TRIES, overtaken};
 use base::budget::AnswerRoom;
 use base::json::{json, written_bytes};
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::block::{Block, BlockContent, newest_of, read};
@@ -305,8 +306,7 @@ async fn write_elsewhere(
 }
 
 /// Versions of a block's text.
-#[derive(Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Versions {
     /// Newest first.
     pub versions: Vec<Version>,

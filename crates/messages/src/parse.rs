@@ -1,6 +1,7 @@
 //! Parses an incoming `UIMessage`: checks the fields that the log needs, and keeps the
 //! rest as the text that was sent.
 
+use base::schema::JsonSchema;
 use std::fmt;
 
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
@@ -16,12 +17,8 @@ use log::message_text::{MAX_PARTS, text_of_new_parts};
 use log::note::Note;
 
 /// The sender of a message. A `client` can't set the fields that only a server may set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(
-    feature = "testing",
-    derive(schemars::JsonSchema),
-    schemars(rename = "MessageSource")
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(rename = "MessageSource")]
 #[serde(rename_all = "lowercase")]
 pub enum MessageSource {
     Client,

@@ -2,6 +2,7 @@
 //! Workers AI if it is bound, else the built-in demo. A named model that fails is an
 //! error; only a model that nobody named gives way to the demo.
 
+use base::schema::JsonSchema;
 use std::fmt;
 
 use serde::Deserialize;
@@ -28,8 +29,7 @@ pub enum ModelName {
 // Providers are told apart by a `match` that names each of them, so that the compiler
 // names every place that a new provider concerns.
 /// The provider that serves a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
     #[serde(rename = "workers-ai")]

@@ -2,6 +2,7 @@
 //! files; the code that encodes a request decides the form in which a model is shown a
 //! file.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -42,8 +43,7 @@ const TEXT_TYPES: &[&str] = &[
     "application/sql",
 ];
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct File {
     pub media_type: String,

@@ -38,6 +38,7 @@ mod workers_ai;
 mod tests;
 
 use base::json::RawValue;
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::caller_fields::{CallerFields, ProviderApi};
@@ -91,17 +92,13 @@ impl<'a> ModelRequest<'a> {
 }
 
 /// A tool that a model may call. The shape of `getTools`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "testing",
-    derive(schemars::JsonSchema),
-    schemars(rename = "ListedTool", deny_unknown_fields)
-)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ListedTool", deny_unknown_fields)]
 pub struct ToolDefinition {
     pub name: String,
     pub description: String,
     /// JSON Schema.
-    #[cfg_attr(feature = "testing", schemars(with = "base::json::JsonObject"))]
+    #[schemars(with = "base::json::JsonObject")]
     pub parameters: Box<RawValue>,
 }
 

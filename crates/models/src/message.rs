@@ -7,6 +7,7 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, list, optional_list};
 use base::part::{field, kind};
+use base::schema::JsonSchema;
 use log::MAX_CALLS;
 use log::event::{MessageText, NewEvent};
 use log::note::Kept;
@@ -15,8 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// A message as a model receives it.
-#[derive(Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ContextMessage {
     pub role: Role,
@@ -28,7 +28,7 @@ pub struct ContextMessage {
         skip_serializing_if = "Option::is_none",
         deserialize_with = "optional_list::<_, _, 0, MAX_CALLS>"
     )]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_CALLS)))]
+    #[schemars(length(max = MAX_CALLS))]
     pub tool_calls: Option<Vec<ToolCall>>,
     /// Only with role `tool`: the id of the call that the message answers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ pub struct ContextMessage {
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "list::<_, _, 0, MAX_FILES>"
     )]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_FILES)))]
+    #[schemars(length(max = MAX_FILES))]
     pub files: Vec<File>,
     /// Only in a chat turn: what the provider wants back, or the message as a caller wrote it in
     /// a provider's shape. No request says it, and no answer shows it.

@@ -4,6 +4,7 @@
 //! make a bounded number of missing vectors. No transaction holds an await. A vector is
 //! kept only for the text that it was made of.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::embedder::Embedder;
@@ -47,8 +48,7 @@ const BATCH_BYTES: usize = MAX_VALUE_BYTES / 2;
 pub const TEXT_CHARS: i64 = 2_000;
 
 /// The contribution of vectors to a search.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VectorReport {
     /// Some texts have no vector yet. The next searches make the missing vectors.
     pub pending: bool,
@@ -57,8 +57,7 @@ pub struct VectorReport {
     pub error: Option<ReportedError>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportedError {
     pub code: String,
     pub message: String,

@@ -1,6 +1,7 @@
 //! Runs a search. The index gives candidates; their texts decide the order.
 
 use crate::request::SearchRequest;
+use base::schema::JsonSchema;
 use std::collections::HashMap;
 
 use serde::Serialize;
@@ -51,16 +52,15 @@ row! {
     }
 }
 
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Hit {
     pub session_id: String,
     pub session_name: Option<String>,
     pub id: String,
-    #[cfg_attr(feature = "testing", schemars(extend("enum" = base::action::Role::ALL.map(base::action::Role::name))))]
+    #[schemars(extend("enum" = base::action::Role::ALL.map(base::action::Role::name)))]
     pub role: String,
-    #[cfg_attr(feature = "testing", schemars(extend("enum" = base::action::Action::ALL.map(base::action::Action::name))))]
+    #[schemars(extend("enum" = base::action::Action::ALL.map(base::action::Action::name)))]
     pub action: String,
     pub seq: i64,
     pub created_at: i64,

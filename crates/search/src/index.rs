@@ -1,6 +1,7 @@
 //! Writes and removes the index's rows. The cost of either doesn't grow with the index.
 //! Nothing is done for an agent that never searched.
 
+use base::schema::JsonSchema;
 use serde::Serialize;
 
 use super::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
@@ -24,8 +25,7 @@ pub const FIRST_PART: i64 = BEYOND_PLACES;
 pub const OWN_PARTS: i64 = FIRST_PART + MAX_SEQ + 1;
 
 /// The completeness of the search index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IndexState {
     /// There was no search yet, so there is no index.

@@ -2,6 +2,7 @@
 //! agent without a schedule has no row for it. `api/scheduled_backup.rs` makes
 //! the backups.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::AtMost;
@@ -20,8 +21,7 @@ const MAX_KEPT: i64 = 1_000;
 const DEFAULT_KEPT: i64 = 7;
 
 /// The agent's backup schedule, and the number of backups to retain.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct BackupPlan {
     /// The interval between backups in hours. Default: no schedule.

@@ -5,6 +5,7 @@
 //!
 //! This file knows rows. `chat/run/callbacks/` makes the calls.
 
+use base::schema::JsonSchema;
 use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
@@ -34,8 +35,7 @@ const MAX_PENDING: i64 = 512;
 
 /// The receiver of a call: either a service binding, or a URL whose origin is in
 /// `TOOL_ORIGINS`; `{}`: none.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CallbackTarget {
     /// The service binding's name.
@@ -250,8 +250,7 @@ impl ReportsOfBlock<'_> {
 }
 
 /// A call that failed permanently, as `getStats` shows it.
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedCallback {
     /// The delivery's id, the same for every attempt. A caller without the secret is shown only its

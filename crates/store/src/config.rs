@@ -10,6 +10,7 @@
 //! and says so in its JSON Schema. A check that needs more than the value itself stands in
 //! `api/operations/agent.rs`.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::backup_plan::{self, BackupPlan};
@@ -86,7 +87,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for SettingChange<T> {
 }
 
 #[cfg(feature = "testing")]
-impl<T: schemars::JsonSchema> schemars::JsonSchema for SettingChange<T> {
+impl<T: JsonSchema> JsonSchema for SettingChange<T> {
     fn inline_schema() -> bool {
         true
     }
@@ -99,8 +100,7 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for SettingChange<T> {
 }
 
 /// The layer that a setting's value comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConfigOrigin {
     /// The agent's own setting, from `configureAgent`.
@@ -116,8 +116,7 @@ pub enum ConfigOrigin {
 macro_rules! settings {
     ($($(#[doc = $doc:literal])* $name:ident: $type:ty = $built_in:expr;)*) => {
         /// The configuration that holds.
-        #[derive(Clone, Debug, PartialEq, Serialize)]
-        #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+        #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
         #[serde(rename_all = "camelCase")]
         pub struct Config {
             $($(#[doc = $doc])* pub $name: $type,)*
@@ -132,8 +131,7 @@ macro_rules! settings {
         }
 
         /// The origin of each setting's value.
-        #[derive(Clone, Debug, PartialEq, Serialize)]
-        #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+        #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
         #[serde(rename_all = "camelCase")]
         pub struct ConfigOrigins {
             $(pub $name: ConfigOrigin,)*
@@ -142,8 +140,7 @@ macro_rules! settings {
         /// Changes the configuration of the whole agent. Omitted fields are unchanged.
         /// `null` removes the agent's own value: the deployed default applies again, or the
         /// built-in value.
-        #[derive(Default, Deserialize)]
-        #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+        #[derive(Default, Deserialize, JsonSchema)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
         pub struct ConfigureAgent {
             $($(#[doc = $doc])* #[serde(default)] pub $name: SettingChange<$type>,)*
@@ -272,8 +269,7 @@ pub struct DeployedConfig {
 }
 
 /// The current configuration, and the source of each value.
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownConfig {
     #[serde(flatten)]

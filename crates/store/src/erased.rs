@@ -1,5 +1,6 @@
 //! The treatment of a table's rows by a purge, and the counts of a receipt.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::json::is_zero;
@@ -53,8 +54,7 @@ pub const fn parts(counted: &'static str, first: i64, texts: &'static [&'static 
 }
 
 /// The number of erased items of each kind. Counts, never content.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Erased {
     /// Events of logs.

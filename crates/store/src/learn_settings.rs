@@ -4,6 +4,7 @@
 //!
 //! Settings without `into` switch learning off, also where a default is deployed.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::ids::Id;
@@ -20,8 +21,7 @@ const MAX_TOKENS_PER_DAY: i64 = 1_000_000_000_000;
 const MAX_TRUSTED: usize = 3;
 
 /// The settings of learning from conversations.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LearnSettings {
     /// The label of the agent's searchable block for the facts. `{}`, without this or other
@@ -71,8 +71,7 @@ fn is_empty<T, const MIN: usize, const MAX: usize>(list: &List<T, MIN, MAX>) -> 
 }
 
 /// When the agent's learning passes run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LearnAfter {
     /// After each turn, and soon after an append.
@@ -85,8 +84,7 @@ pub enum LearnAfter {
 }
 
 /// When the block of learned facts is consolidated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LearnOrder {
     /// When `consolidate` is called.
@@ -103,8 +101,7 @@ impl LearnOrder {
 }
 
 /// What to do with the changes that a model proposes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LearnReview {
     /// Changes that the user's own words support are applied immediately. The others need
@@ -116,8 +113,7 @@ pub enum LearnReview {
 }
 
 /// A source that an operator may trust.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TrustedSource {
     /// The agent's words, and what the model concluded by itself.

@@ -1,6 +1,7 @@
 //! How much turns may spend: the setting `limits` of an agent, and the limits of a minted
 //! token. Each type checks its value when it is parsed. `store/meter.rs` counts.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::model_settings::Prices;
@@ -18,8 +19,7 @@ const MIN_COST_PER_DAY: f64 = 0.000001;
 const MAX_COST_PER_DAY: i64 = 1_000_000_000;
 
 /// The spending limits of turns. Omitted fields set no limit.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
     /// The maximum number of turns that may start per minute.
@@ -117,7 +117,7 @@ impl<'de, const MAX: i64> Deserialize<'de> for AtMost<MAX> {
 }
 
 #[cfg(feature = "testing")]
-impl<const MAX: i64> schemars::JsonSchema for AtMost<MAX> {
+impl<const MAX: i64> JsonSchema for AtMost<MAX> {
     fn inline_schema() -> bool {
         true
     }
@@ -146,7 +146,7 @@ impl<'de> Deserialize<'de> for CostLimit {
 }
 
 #[cfg(feature = "testing")]
-impl schemars::JsonSchema for CostLimit {
+impl JsonSchema for CostLimit {
     fn inline_schema() -> bool {
         true
     }

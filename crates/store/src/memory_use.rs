@@ -1,10 +1,12 @@
 //! What a request in a provider's API lets the model do with the agent's memory.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// From the least to the most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryUse {
     /// Neither the prompt nor a tool.

@@ -1,6 +1,7 @@
 //! The types of the settings for a model's requests, the cost of its tokens, and the time
 //! when the prompt is refreshed. Each type checks its value when it is parsed.
 
+use base::schema::JsonSchema;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -18,12 +19,9 @@ const MAX_PRICES: usize = 20;
 const MAX_PRICED_CHARS: usize = 220;
 
 /// How many tokens one answer may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "testing", schemars(transparent, inline))]
-pub struct OutputLimit(
-    #[cfg_attr(feature = "testing", schemars(range(min = 1, max = 1_000_000)))] pub i64,
-);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(transparent, inline)]
+pub struct OutputLimit(#[schemars(range(min = 1, max = 1_000_000))] pub i64);
 
 impl<'de> Deserialize<'de> for OutputLimit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -48,7 +46,7 @@ impl<'de, const MAX: i64> Deserialize<'de> for Quantity<MAX> {
 }
 
 #[cfg(feature = "testing")]
-impl<const MAX: i64> schemars::JsonSchema for Quantity<MAX> {
+impl<const MAX: i64> JsonSchema for Quantity<MAX> {
     fn inline_schema() -> bool {
         true
     }
@@ -63,8 +61,7 @@ impl<const MAX: i64> schemars::JsonSchema for Quantity<MAX> {
 pub type Temperature = Quantity<2>;
 
 /// The effort that a model spends on reasoning before it answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReasoningEffort {
     None,
@@ -87,8 +84,7 @@ impl ReasoningEffort {
 }
 
 /// The time when the frozen prompt is rendered again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PromptRefresh {
     /// When `refreshPrompt` is called.
@@ -104,8 +100,7 @@ pub enum PromptRefresh {
 type Price = Quantity<1_000_000>;
 
 /// The prices of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelPrice {
     /// The price of a million input tokens.
@@ -119,8 +114,7 @@ pub struct ModelPrice {
 }
 
 /// The prices of the agent's models.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Prices {
     /// The price of a million input tokens.

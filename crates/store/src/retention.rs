@@ -5,6 +5,7 @@
 //! A field of a block goes before the same field of its session, and that before the
 //! agent's. `null` says that a rule further out does not hold here.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::AtMost;
@@ -25,58 +26,56 @@ const MAX_RUNS: i64 = 1_000;
 type Rule<const MAX: i64> = Option<Option<AtMost<MAX>>>;
 
 /// The retention rules. Omitted fields delete nothing.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Retention {
     /// Sessions are deleted this many days after the last write to them.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    #[schemars(with = "Option<AtMost<MAX_DAYS>>")]
     pub sessions_idle_days: Rule<MAX_DAYS>,
     /// Events are deleted this many days after they were written.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    #[schemars(with = "Option<AtMost<MAX_DAYS>>")]
     pub events_days: Rule<MAX_DAYS>,
     /// Earlier versions of blocks, entries and documents are deleted this many days after
     /// they were replaced.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    #[schemars(with = "Option<AtMost<MAX_DAYS>>")]
     pub versions_days: Rule<MAX_DAYS>,
     /// The remaining versions of a deleted entry or document are deleted this many days
     /// after its deletion.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    #[schemars(with = "Option<AtMost<MAX_DAYS>>")]
     pub deleted_days: Rule<MAX_DAYS>,
     /// Entries are deleted, with their versions, this many days after they were last
     /// written.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    #[schemars(with = "Option<AtMost<MAX_DAYS>>")]
     pub entries_days: Rule<MAX_DAYS>,
     /// The number of newest checkpoints to retain in each namespace of a LangGraph thread.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_RUNS>>"))]
+    #[schemars(with = "Option<AtMost<MAX_RUNS>>")]
     pub runs_kept: Rule<MAX_RUNS>,
 }
 
 /// A block's retention rules.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct BlockRetention {
     /// Earlier versions of the block, its entries and its documents are deleted this many
     /// days after they were replaced.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    #[schemars(with = "Option<AtMost<MAX_DAYS>>")]
     pub versions_days: Rule<MAX_DAYS>,
     /// The remaining versions of a deleted entry or document are deleted this many days
     /// after its deletion.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    #[schemars(with = "Option<AtMost<MAX_DAYS>>")]
     pub deleted_days: Rule<MAX_DAYS>,
     /// Entries are deleted, with their versions, this many days after they were last
     /// written.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<AtMost<MAX_DAYS>>"))]
+    #[schemars(with = "Option<AtMost<MAX_DAYS>>")]
     pub entries_days: Rule<MAX_DAYS>,
 }
 

@@ -1,6 +1,7 @@
 //! How far retention has come: one small value of the agent. An agent without any rule has
 //! no such value.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stored::{find_stored, write_stored};
@@ -74,8 +75,7 @@ pub enum RunStage {
 }
 
 /// The number of items of each kind that a run deleted, or that a dry run would delete.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct RetentionCounts {
     /// Whole idle sessions.
@@ -94,8 +94,7 @@ pub struct RetentionCounts {
 }
 
 /// The number of items of one kind, and the time of the oldest.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct KindCount {
     pub count: i64,
@@ -131,8 +130,7 @@ impl RetentionCounts {
 }
 
 /// A completed run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct LastRetentionRun {
     pub started_at: i64,

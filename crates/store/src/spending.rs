@@ -1,6 +1,7 @@
 //! The spending of a turn: as the event that ends the turn stores it, and as callers see
 //! it.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::json::is_zero;
@@ -28,8 +29,8 @@ pub struct TurnSpending {
 }
 
 /// The spending of a turn, as callers see it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
 #[serde(rename_all = "camelCase")]
 pub struct TurnUsage {
     /// All tokens that models read, from a cache or not.

@@ -1,13 +1,13 @@
 //! The setting `summarize`: a service binding that writes summaries in place of a model.
 //! `context/compaction/service.rs` asks it.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::ids::Id;
 
 /// The service that writes summaries. `{}`: none, even if a default is deployed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SummaryService {
     /// The service binding's name.

@@ -1,5 +1,6 @@
 //! Operations on the agent as a whole.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::body_with_text;
@@ -17,7 +18,6 @@ use memory::proposals::apply::entries_of;
 use memory::source::BlockHome;
 use models::choice::ModelName;
 use store::callbacks::CallbackTarget;
-#[cfg(feature = "testing")]
 use store::config::ShownConfig;
 use store::config::{
     ConfigLayer, ConfigureAgent, MAX_INSTRUCTIONS_BYTES, SettingChange, change_config,
@@ -32,7 +32,6 @@ impl Operation for ConfigureAgent {
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_INSTRUCTIONS_BYTES);
-    #[cfg(feature = "testing")]
     type Output = ShownConfig;
 }
 
@@ -149,8 +148,7 @@ fn check_learn(learn: &LearnSettings) -> Result<()> {
 ///
 /// Without the secret, the addresses of `onTurnEnd` and `onMemoryChange` are shown by
 /// their hosts.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetConfig {}
 
@@ -158,7 +156,6 @@ impl Operation for GetConfig {
     const NAME: &'static str = "getConfig";
     const NEEDS: Needs = Needs::WholeAgent;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = ShownConfig;
 }
 
@@ -177,8 +174,7 @@ impl RunAtOnce for GetConfig {
 ///
 /// An agent in a directory is removed from it first. If the directory doesn't respond,
 /// nothing is destroyed.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Destroy {
     /// The agent's name, as a confirmation.
@@ -188,8 +184,7 @@ pub struct Destroy {
     purge: bool,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct Destroyed {
     destroyed: bool,
     /// With `purge`: what was erased.
@@ -197,7 +192,7 @@ pub struct Destroyed {
     receipt: Option<Receipt>,
     /// With `purge`: the other agents that store blocks of this one. They still exist.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "testing", schemars(default))]
+    #[schemars(default)]
     homes: Vec<String>,
 }
 
@@ -205,7 +200,6 @@ impl Operation for Destroy {
     const NAME: &'static str = "destroy";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
-    #[cfg(feature = "testing")]
     type Output = Destroyed;
 }
 

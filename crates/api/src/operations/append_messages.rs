@@ -1,5 +1,6 @@
 //! Appending several messages of the AI SDK: all of them or none.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::message_writes::Speaker;
@@ -18,18 +19,17 @@ use messages::parse::MessageSource;
 /// Appends messages, all of them or none, each after the one before it.
 ///
 /// A message whose id is already in the session is not written again, so a retry is safe.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AppendMessages {
     session_id: Id,
     #[serde(deserialize_with = "list::<_, _, 1, MAX_EVENTS>")]
-    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_EVENTS)))]
+    #[schemars(length(min = 1, max = MAX_EVENTS))]
     messages: Vec<JsonObject>,
     /// The event that the first new message follows. Default: the leaf. `null`: no event, so
     /// that the message is a root.
     #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<Id>"))]
+    #[schemars(with = "Option<Id>")]
     parent_id: Option<Option<Id>>,
     /// With `client`, reserved metadata keys and provider metadata are removed.
     #[serde(default)]
@@ -37,12 +37,12 @@ pub struct AppendMessages {
     /// The leaf that the caller expects; at another leaf the call fails with `leaf_moved`.
     /// `null`: an empty session.
     #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<Id>"))]
+    #[schemars(with = "Option<Id>")]
     expected_leaf_id: Option<Option<Id>>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, Deserialize))]
+#[derive(Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(Deserialize))]
 #[serde(rename_all = "camelCase")]
 pub struct AppendedMessages {
     /// The outcome of each message, in the order of the request.
@@ -55,7 +55,6 @@ impl Operation for AppendMessages {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Messages;
     const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
-    #[cfg(feature = "testing")]
     type Output = AppendedMessages;
 
     fn session_id(&self) -> Option<&Id> {

@@ -3,6 +3,7 @@
 //! The rule this file protects: a backup is in the bucket whole, or not at all. A backup that
 //! dies half-way leaves parts that nobody sees, and the bucket drops them.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
@@ -39,8 +40,7 @@ const TIME_DIGITS: usize = 15;
 const SUFFIX: &str = ".ndjson";
 
 /// Where to write a backup.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum BackupPlace {
     #[default]
@@ -49,8 +49,7 @@ enum BackupPlace {
 
 /// Writes the whole agent as a file to the bucket `BACKUP_BUCKET`, and returns when the
 /// file is complete. To restore it, import it into an empty agent.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Backup {
     /// Only `r2`.
@@ -61,8 +60,7 @@ pub struct Backup {
 }
 
 /// A backup that is in the bucket.
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WrittenBackup {
     /// The key in the bucket. It begins with the agent's name, `%`-encoded.
@@ -79,7 +77,6 @@ impl Operation for Backup {
     const NAME: &'static str = "backup";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
-    #[cfg(feature = "testing")]
     type Output = WrittenBackup;
 }
 
@@ -246,13 +243,11 @@ pub fn load_plan(agent: &Agent<'_>) -> Result<BackupPlan> {
 
 /// Lists the backups of this agent in the bucket `BACKUP_BUCKET`, newest first, at most a
 /// thousand, and the time of the next scheduled one.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListBackups {}
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupList {
     backups: Vec<ListedBackup>,
@@ -260,12 +255,11 @@ pub struct BackupList {
     next_at: Option<i64>,
     /// The reason why the last scheduled backup failed, as a sentence. Absent: it did not fail.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "testing", schemars(default))]
+    #[schemars(default)]
     failure: Option<String>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct ListedBackup {
     key: String,
     bytes: i64,
@@ -277,7 +271,6 @@ impl Operation for ListBackups {
     const NAME: &'static str = "listBackups";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
-    #[cfg(feature = "testing")]
     type Output = BackupList;
 }
 

@@ -1,6 +1,7 @@
 //! Bookmarks: the states of the agent that the platform itself keeps, and the way back to
 //! one. Only a deployed Worker has them.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
@@ -11,16 +12,14 @@ use base::json::Count;
 
 /// Returns a bookmark of the whole agent's state, now or at a time within the last 30 days,
 /// which `restoreBookmark` can restore.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBookmark {
     /// The time, in milliseconds since the epoch. Default: now.
     at: Option<Count>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct BookmarkOfTime {
     /// The platform's bookmark of the state.
     bookmark: String,
@@ -31,7 +30,6 @@ impl Operation for GetBookmark {
     const NAME: &'static str = "getBookmark";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
-    #[cfg(feature = "testing")]
     type Output = BookmarkOfTime;
 }
 
@@ -50,8 +48,7 @@ impl RunWaiting for GetBookmark {
 ///
 /// The agent restarts right after the answer. Running turns end, and sockets are closed. If
 /// the bookmark is older than a purge, the purge is undone, too.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RestoreBookmark {
     /// The bookmark from `getBookmark`.
@@ -60,8 +57,7 @@ pub struct RestoreBookmark {
     confirm: String,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct BookmarkRestored {
     restored: bool,
     /// The bookmark of the previous state.
@@ -72,7 +68,6 @@ impl Operation for RestoreBookmark {
     const NAME: &'static str = "restoreBookmark";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
-    #[cfg(feature = "testing")]
     type Output = BookmarkRestored;
 }
 

@@ -1,5 +1,6 @@
 //! Stopping a turn.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
@@ -15,8 +16,7 @@ use chat::run::watchers::show_if_watched;
 ///
 /// With `messageId`, only the turn of this message is stopped. If the message is still
 /// queued, it is removed and never reaches the log.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CancelTurn {
     session_id: Id,
@@ -24,8 +24,7 @@ pub struct CancelTurn {
     message_id: Option<Id>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct Cancelled {
     /// Whether a turn was running, or the message was waiting.
     cancelled: bool,
@@ -35,7 +34,6 @@ impl Operation for CancelTurn {
     const NAME: &'static str = CANCEL_RULE.operation;
     const NEEDS: Needs = CANCEL_RULE.needs;
     const EFFECT: Effect = CANCEL_RULE.effect;
-    #[cfg(feature = "testing")]
     type Output = Cancelled;
 
     fn session_id(&self) -> Option<&Id> {

@@ -1,5 +1,6 @@
 //! The tools that an agent's models may call in chat turns beside the memory's own.
 
+use base::schema::JsonSchema;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -36,8 +37,7 @@ const MAX_SERVER_NAME_BYTES: usize = 32;
 /// The tool is called with a POST of `{name, arguments, agent, sessionId}`. The model reads
 /// the answer. The header `idempotency-key` identifies the call. The tools of an MCP server
 /// are called according to the protocol. Their names start with the server's name and `_`.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DefineTool {
     /// 1 to 64 letters, digits, `_` or `-`; for a server, 1 to 32.
@@ -68,8 +68,7 @@ pub struct DefineTool {
 }
 
 /// The tool that was registered.
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum DefinedTool {
     Tool(ShownTool),
@@ -80,7 +79,6 @@ impl Operation for DefineTool {
     const NAME: &'static str = "defineTool";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
-    #[cfg(feature = "testing")]
     type Output = DefinedTool;
 }
 
@@ -224,8 +222,7 @@ fn one_place() -> Error {
 /// Removes a registered tool, or a server with all of its tools. A tool that is deployed, by the
 /// class's code or by the defaults for every agent, is hidden from this agent; with `restore` it is
 /// shown again.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RemoveTool {
     name: String,
@@ -235,8 +232,7 @@ pub struct RemoveTool {
     restore: bool,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct RemovedTool {
     removed: bool,
     /// With `restore`: whether the tool had been removed.
@@ -248,7 +244,6 @@ impl Operation for RemoveTool {
     const NAME: &'static str = "removeTool";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
-    #[cfg(feature = "testing")]
     type Output = RemovedTool;
 }
 
@@ -269,13 +264,11 @@ impl RunAtOnce for RemoveTool {
 ///
 /// Without the secret, a header is shown by its name, with the value `set`, and an address by
 /// its host.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListTools {}
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct RegisteredTools {
     tools: Vec<ShownTool>,
     /// The servers that some of the tools are from.
@@ -291,7 +284,6 @@ impl Operation for ListTools {
     const NAME: &'static str = "listTools";
     const NEEDS: Needs = Needs::WholeAgent;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = RegisteredTools;
 }
 

@@ -1,5 +1,6 @@
 //! Operations on compaction.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
@@ -15,12 +16,10 @@ use context::compaction::act::{
 use context::compaction::auto;
 use context::compaction::by_hand::add_compaction;
 use context::compaction::configure::{change_settings, load_settings, settings_of};
-#[cfg(feature = "testing")]
 use context::compaction::estimate::Estimate;
 use context::compaction::estimate::PromptOverhead;
 use context::compaction::fixed::{load_fixed, read_fixed};
 use context::compaction::journal::load_journal;
-#[cfg(feature = "testing")]
 use context::compaction::settings::CompactionSettings;
 use context::compaction::settings::OwnSettings;
 use context::compaction::summariser::ModelSummariser;
@@ -38,8 +37,7 @@ use store::limits::HolderLimits;
 ///
 /// With `sessionId`, the settings apply to that session; without it, to all sessions that
 /// don't have their own.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConfigureCompaction {
     session_id: Option<Id>,
@@ -47,7 +45,7 @@ pub struct ConfigureCompaction {
     /// never, not even by chat turns. If it is not set, only chat turns compact, before
     /// their model's window is full.
     #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<Count>"))]
+    #[schemars(with = "Option<Count>")]
     compact_after: Option<Option<Count>>,
     /// The number of the first messages that are never summarized; 3, unless set.
     protect_head: Option<Count>,
@@ -61,7 +59,6 @@ impl Operation for ConfigureCompaction {
     const NAME: &'static str = "configureCompaction";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = CompactionSettings;
 
     fn session_id(&self) -> Option<&Id> {
@@ -108,8 +105,7 @@ impl ConfigureCompaction {
 
 /// Summarizes the middle of a branch now. The original messages stay in the log, and return
 /// to the context when the compaction is deleted.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Compact {
     session_id: Id,
@@ -120,11 +116,10 @@ pub struct Compact {
     dry_run: bool,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactOutput {
-    #[cfg_attr(feature = "testing", schemars(with = "Option<Compaction>"))]
+    #[schemars(with = "Option<Compaction>")]
     compaction: Option<Box<RawValue>>,
     reason: CompactionReason,
     /// Estimated tokens of the whole context.
@@ -139,34 +134,31 @@ pub struct CompactOutput {
     error: Option<Failed>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct Failed {
     code: &'static str,
     message: String,
 }
 
 /// A stored summary over a range of a path.
-#[cfg(feature = "testing")]
-#[derive(Deserialize, schemars::JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Compaction {
-    id: Id,
-    summary: String,
+    pub id: Id,
+    pub summary: String,
     /// The first event that the summary covers; `toId` is the last.
-    from_id: Id,
-    to_id: Id,
+    pub from_id: Id,
+    pub to_id: Id,
     /// Tokens of the whole context; `null` where a caller wrote the summary.
-    tokens_before: Option<i64>,
-    tokens_after: Option<i64>,
-    created_at: i64,
+    pub tokens_before: Option<i64>,
+    pub tokens_after: Option<i64>,
+    pub created_at: i64,
 }
 
 impl Operation for Compact {
     const NAME: &'static str = "compact";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = CompactOutput;
 
     fn session_id(&self) -> Option<&Id> {
@@ -249,8 +241,7 @@ fn render(outcome: CompactionOutcome) -> Result<CompactOutput> {
 }
 
 /// Stores your own summary over a range of a path.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AddCompaction {
     session_id: Id,
@@ -264,7 +255,6 @@ impl Operation for AddCompaction {
     const NAME: &'static str = "addCompaction";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = Compaction;
 
     fn session_id(&self) -> Option<&Id> {
@@ -288,26 +278,23 @@ impl RunAtOnce for AddCompaction {
 
 /// Lists a session's compactions, oldest first, and why the last attempts compacted or
 /// didn't.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetCompactions {
     session_id: Id,
 }
 
-#[cfg(feature = "testing")]
-#[derive(Deserialize, schemars::JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 pub struct CompactionList {
-    compactions: Vec<Compaction>,
+    pub compactions: Vec<Compaction>,
     /// The newest last.
-    decisions: Vec<context::compaction::journal::CompactionDecision>,
+    pub decisions: Vec<context::compaction::journal::CompactionDecision>,
 }
 
 impl Operation for GetCompactions {
     const NAME: &'static str = "getCompactions";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = CompactionList;
 
     fn session_id(&self) -> Option<&Id> {
@@ -327,16 +314,14 @@ impl RunAtOnce for GetCompactions {
 }
 
 /// Deletes a compaction. The messages that it covered return to the context.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteCompaction {
     session_id: Id,
     compaction_id: Id,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct DeletedCompaction {
     deleted: bool,
 }
@@ -345,7 +330,6 @@ impl Operation for DeleteCompaction {
     const NAME: &'static str = "deleteCompaction";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = DeletedCompaction;
 
     fn session_id(&self) -> Option<&Id> {
@@ -362,8 +346,7 @@ impl RunAtOnce for DeleteCompaction {
 }
 
 /// Estimates what a turn on a branch would send to a model, in tokens.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EstimateTokens {
     session_id: Id,
@@ -375,7 +358,6 @@ impl Operation for EstimateTokens {
     const NAME: &'static str = "estimateTokens";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = Estimate;
 
     fn session_id(&self) -> Option<&Id> {

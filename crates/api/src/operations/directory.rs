@@ -3,6 +3,7 @@
 //! All need the secret, since they reach beyond the agent that is asked. Any agent may be
 //! asked, and one that nobody has used stays unused.
 
+use base::schema::JsonSchema;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,6 @@ use base::action::Role;
 use base::error::{Error, Result};
 use base::json::{self, Count, Limit, MAX_NAMES, json, optional_list};
 use base::outbound::{CallLimits, CallPurpose, Endpoint, OutboundRequest, send_and_read};
-#[cfg(feature = "testing")]
 use directory::list::AgentPage;
 use directory::list::list_agents;
 use memory::homes::agent::secret_header;
@@ -40,8 +40,7 @@ const ANSWER: CallLimits = CallLimits {
 /// Lists the agents whose names start with the prefix, in the order of their names' bytes.
 /// The Worker needs the binding `DIRECTORY`. `GET /agents/session-agent?prefix=` returns
 /// the same.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListAgents {
     /// The prefix of the names, for example `user:42:`. If omitted: all agents.
@@ -57,7 +56,6 @@ impl Operation for ListAgents {
     const NAME: &'static str = "listAgents";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = AgentPage;
 }
 
@@ -75,8 +73,7 @@ impl RunWaiting for ListAgents {
 /// The scores of two agents can't be compared. So the best result of every agent comes first, then
 /// every second-best result, and so on. At the same rank, results that contain more of the words
 /// come first.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchAgents {
     /// The prefix of the agents' names, for example `user:42:`.
@@ -86,13 +83,13 @@ pub struct SearchAgents {
     /// Several queries: each is searched separately, and the results are merged into one
     /// ranking.
     #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_QUERIES>")]
-    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_QUERIES)))]
+    #[schemars(length(min = 1, max = MAX_QUERIES))]
     queries: Option<Vec<String>>,
     #[serde(default)]
     limit: Limit<20, 100>,
     /// Only messages of these roles.
     #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_NAMES>")]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_NAMES)))]
+    #[schemars(length(max = MAX_NAMES))]
     roles: Option<Vec<Role>>,
     /// Only events created at this time or later.
     since: Option<Count>,
@@ -101,8 +98,7 @@ pub struct SearchAgents {
 }
 
 /// The results of several agents.
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundInAgents {
     /// Results as in `search`, each with the name of its `agent`.
@@ -124,7 +120,6 @@ impl Operation for SearchAgents {
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = FoundInAgents;
 }
 

@@ -4,6 +4,7 @@
 //! The rule this file protects: a home goes after the last agent that uses it, since an agent
 //! that is left would make it anew.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -26,8 +27,7 @@ const MAX_HOMES: usize = 8;
 /// Each agent is destroyed separately. If some of them fail, or if more are left, repeat
 /// the request with the answer's `receipt`: the next receipt includes its counts. Texts in
 /// a bucket or behind a service are not deleted.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EraseAgents {
     /// The prefix of the agents' names, for example `user:42:`.
@@ -36,15 +36,14 @@ pub struct EraseAgents {
     confirm: String,
     /// Further agents to destroy last, which store shared memory of these.
     #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_HOMES>")]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_HOMES)))]
+    #[schemars(length(max = MAX_HOMES))]
     homes: Option<Vec<String>>,
     /// The receipt of the previous request, if this one continues it.
     receipt: Option<Receipt>,
 }
 
 /// The result of `eraseAgents`.
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErasedAgents {
     /// The destroyed agents, each with its receipt.
@@ -64,7 +63,6 @@ impl Operation for EraseAgents {
     const NAME: &'static str = "eraseAgents";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
-    #[cfg(feature = "testing")]
     type Output = ErasedAgents;
 }
 

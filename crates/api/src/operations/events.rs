@@ -1,5 +1,6 @@
 //! Operations on a session's event log.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::EVENTS_BODY_BYTES;
@@ -14,10 +15,8 @@ use base::json::{Count, Limit, MAX_NAMES, list, nullable, optional_list};
 use lifecycle::purge::purge_events;
 use lifecycle::receipt::Receipt;
 use log::MAX_EVENTS;
-#[cfg(feature = "testing")]
 use log::append::AppendOutcome;
 use log::append::{Parent, append_news};
-#[cfg(feature = "testing")]
 use log::event::Event;
 use log::event::NewEvent;
 use log::load::{EventQuery, load_events};
@@ -31,23 +30,22 @@ use store::config::load_config;
 ///
 /// An event whose id is already in the session is not written again. The answer contains
 /// the stored event with `inserted: false`, so a retry is safe.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AppendEvents {
     session_id: Id,
     #[serde(deserialize_with = "list::<_, _, 1, MAX_EVENTS>")]
-    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_EVENTS)))]
+    #[schemars(length(min = 1, max = MAX_EVENTS))]
     events: Vec<NewEvent>,
     /// The event that the first new event follows. Default: the leaf. `null`: the first new
     /// event is a root.
     #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<Id>"))]
+    #[schemars(with = "Option<Id>")]
     parent_id: Option<Option<Id>>,
     /// The leaf that the caller expects; at another leaf the call fails with `leaf_moved`.
     /// `null`: an empty session.
     #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<Id>"))]
+    #[schemars(with = "Option<Id>")]
     expected_leaf_id: Option<Option<Id>>,
 }
 
@@ -68,7 +66,6 @@ impl Operation for AppendEvents {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Messages;
     const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
-    #[cfg(feature = "testing")]
     type Output = AppendOutcome;
 
     fn session_id(&self) -> Option<&Id> {
@@ -117,8 +114,7 @@ impl RunAtOnce for AppendEvents {
 /// Without filters: the oldest `limit`; with `tail`, the newest. Use `afterSeq` and
 /// `beforeSeq` to page through the rest. A page of more than 4 MiB is refused, and the
 /// error contains a `limit` that fits.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LoadEvents {
     session_id: Id,
@@ -127,7 +123,7 @@ pub struct LoadEvents {
     /// Only events created at this time or later.
     since: Option<Count>,
     #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_NAMES>")]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_NAMES)))]
+    #[schemars(length(max = MAX_NAMES))]
     actions: Option<Vec<Action>>,
     #[serde(default)]
     tail: bool,
@@ -140,7 +136,6 @@ impl Operation for LoadEvents {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = Vec<Event>;
 
     fn session_id(&self) -> Option<&Id> {
@@ -175,20 +170,19 @@ impl RunAtOnce for LoadEvents {
 ///
 /// With `purge`, their text is in no table after the call: summaries that covered the
 /// events are removed, and the answer is a receipt. Forks of the session keep their copies.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteEvents {
     session_id: Id,
     #[serde(deserialize_with = "list::<_, _, 0, MAX_EVENTS>")]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_EVENTS)))]
+    #[schemars(length(max = MAX_EVENTS))]
     event_ids: Vec<Id>,
     #[serde(default)]
     purge: bool,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
+#[derive(Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
 pub struct Deleted {
     deleted: usize,
     /// With `purge`: what was erased.
@@ -200,7 +194,6 @@ impl Operation for DeleteEvents {
     const NAME: &'static str = "deleteEvents";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Session;
-    #[cfg(feature = "testing")]
     type Output = Deleted;
 
     fn session_id(&self) -> Option<&Id> {

@@ -1,11 +1,11 @@
 //! The operation on the tables that another framework left in this object.
 
+use base::schema::JsonSchema;
 use serde::Deserialize;
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
 use access::{Effect, Needs};
 use base::error::{Error, Result};
-#[cfg(feature = "testing")]
 use lifecycle::foreign::ForeignPage;
 use lifecycle::foreign::{Place, read_page};
 
@@ -14,8 +14,7 @@ use lifecycle::foreign::{Place, read_page};
 /// An object retains its storage when its class is transferred to this agent's. The rows
 /// are those of conversations, their media, summaries and context memory; the client's
 /// importer converts them. Only `destroy` changes these tables.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LoadForeignRows {
     /// The `cursor` of the previous page.
@@ -27,7 +26,6 @@ impl Operation for LoadForeignRows {
     const NEEDS: Needs = Needs::WholeAgent;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = ForeignPage;
 }
 

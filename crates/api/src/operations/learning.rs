@@ -1,6 +1,7 @@
 //! Operations on what the agent learns: looks and consolidation by hand, and the proposals
 //! that come of them.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::memory_blocks::SetBlock;
@@ -40,16 +41,14 @@ fn show_all(agent: &Agent<'_>, proposals: Vec<StoredProposal>) -> Result<Vec<Pro
 /// The agent's setting `learn` defines the block, the model, and whether facts that the
 /// user's own words support are applied immediately. Each event is covered once. A call
 /// runs at most 8 passes; `complete` is `true` if nothing is left.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Learn {
     /// The session to learn from. Default: all sessions with new messages.
     session_id: Option<Id>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Learnt {
     /// The number of passes that found new messages.
@@ -66,7 +65,6 @@ impl Operation for Learn {
     const NEEDS: Needs = Needs::WholeAgent;
     const EFFECT: Effect = Effect::Prompts;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = Learnt;
 }
 
@@ -90,8 +88,7 @@ impl RunWaiting for Learn {
 /// Each call runs one step, which shows a model up to 100 entries, newest first; `complete`
 /// is `true` when the block is done. The result of a step is a proposal, which
 /// `revertProposal` can revert. The merged entries stay as earlier facts.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Consolidate {
     /// The agent's searchable block. Default: the block that the agent learns into.
@@ -102,8 +99,7 @@ pub struct Consolidate {
     profile: Option<Label>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct Consolidated {
     /// The proposal that the step made. `null`: there is nothing to change.
     proposal: Option<Proposal>,
@@ -115,7 +111,6 @@ impl Operation for Consolidate {
     const NEEDS: Needs = Needs::WholeAgent;
     const EFFECT: Effect = Effect::Prompts;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = Consolidated;
 }
 
@@ -142,8 +137,7 @@ impl RunWaiting for Consolidate {
 /// each change comes from and its status.
 ///
 /// `cursor` is where the last page ended; it is `null` on the last page.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetProposals {
     /// Only proposals with this status. A proposal with a pending change is `pending`.
@@ -155,8 +149,7 @@ pub struct GetProposals {
     cursor: Option<String>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct ProposalPage {
     proposals: Vec<Proposal>,
     /// Where the page ended. `null` on the last page.
@@ -168,7 +161,6 @@ impl Operation for GetProposals {
     const NEEDS: Needs = Needs::WholeAgent;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = ProposalPage;
 }
 
@@ -214,8 +206,7 @@ impl RunAtOnce for GetProposals {
 /// `changes`. Either all of them are decided or none.
 ///
 /// If an entry has changed since the proposal was made, the call fails with `version_conflict`.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DecideProposal {
     id: String,
@@ -227,14 +218,13 @@ pub struct DecideProposal {
     reject: bool,
     /// The changes to decide on. Default: all pending ones.
     #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_CHANGES>")]
-    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_CHANGES)))]
+    #[schemars(length(min = 1, max = MAX_CHANGES))]
     changes: Option<Vec<DecidedChange>>,
 }
 
 /// A change to approve or reject. Another text for it is the caller's own: its source becomes
 /// `operator`, or `user` for a caller with a minted token.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DecidedChange {
     /// The `index` of the change.
@@ -249,7 +239,6 @@ impl Operation for DecideProposal {
     const NAME: &'static str = "decideProposal";
     const NEEDS: Needs = Needs::WholeAgent;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = Proposal;
 }
 
@@ -282,8 +271,7 @@ impl RunAtOnce for DecideProposal {
 ///
 /// Texts that have been written since are unchanged: their changes stay `applied`, with the
 /// `reason`.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RevertProposal {
     id: String,
@@ -293,7 +281,6 @@ impl Operation for RevertProposal {
     const NAME: &'static str = "revertProposal";
     const NEEDS: Needs = Needs::WholeAgent;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = Proposal;
 }
 

@@ -1,5 +1,6 @@
 //! Operations on the blocks of context memory and on their texts.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::body_with_text;
@@ -27,7 +28,6 @@ use memory::purge::purge_block;
 use memory::skills::SkillText;
 use memory::skills::put;
 use memory::view::read_whole_blocks;
-#[cfg(feature = "testing")]
 use memory::write::Versions;
 use memory::write::{
     NewContent, Placement, clear, find_item_version, read_versions, revert, write,
@@ -41,7 +41,6 @@ impl Operation for DefineBlock {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
-    #[cfg(feature = "testing")]
     type Output = Block;
 
     fn session_id(&self) -> Option<&Id> {
@@ -67,8 +66,7 @@ impl RunWaiting for DefineBlock {
 /// true. With `purge`, its text, entries, documents and versions are in no table after the
 /// call, and the answer is a receipt. Texts stored elsewhere are not deleted, since others
 /// may share them. Removing a block that has a `source` requires the Worker's secret.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RemoveBlock {
     /// The session that the block belongs to. Default: the agent.
@@ -78,8 +76,7 @@ pub struct RemoveBlock {
     purge: bool,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct WasRemoved {
     /// `false`: there was nothing to remove.
     removed: bool,
@@ -92,7 +89,6 @@ impl Operation for RemoveBlock {
     const NAME: &'static str = "removeBlock";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = WasRemoved;
 
     fn session_id(&self) -> Option<&Id> {
@@ -123,8 +119,7 @@ impl RunAtOnce for RemoveBlock {
 }
 
 /// Shows a block; `null` if there is none.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBlock {
     /// The session that the block belongs to. Default: the agent.
@@ -136,7 +131,6 @@ impl Operation for GetBlock {
     const NAME: &'static str = "getBlock";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = Option<Block>;
 
     fn session_id(&self) -> Option<&Id> {
@@ -159,8 +153,7 @@ impl RunWaiting for GetBlock {
 ///
 /// If the blocks have more than 4 MiB in total, the call is refused. Then read them one by one with
 /// `getBlock`.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBlocks {
     /// The session that the blocks belong to. Default: the agent.
@@ -179,7 +172,6 @@ impl Operation for GetBlocks {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = Vec<Block>;
 
     fn session_id(&self) -> Option<&Id> {
@@ -206,8 +198,8 @@ impl RunWaiting for GetBlocks {
 /// Replaces the text of a writable block.
 ///
 /// If the block already has this text, nothing is written.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema), schemars(inline))]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetBlock {
     /// The session that the block belongs to. Default: the agent.
@@ -229,8 +221,7 @@ pub struct SetBlock {
 
 /// Adds `content` unchanged to the end of a writable block's text: start it with a line
 /// break for a new line.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct AppendToBlock(SetBlock);
 
@@ -239,7 +230,6 @@ impl Operation for SetBlock {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
-    #[cfg(feature = "testing")]
     type Output = Block;
 
     fn session_id(&self) -> Option<&Id> {
@@ -258,7 +248,6 @@ impl Operation for AppendToBlock {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
-    #[cfg(feature = "testing")]
     type Output = Block;
 
     fn session_id(&self) -> Option<&Id> {
@@ -298,8 +287,7 @@ impl SetBlock {
 /// The newest 50 versions are stored, up to 8 MiB together. With `key`, shows the versions
 /// of that entry or document, even after it was deleted: the newest 20 earlier versions of
 /// an entry are stored, and 10 of a document.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBlockVersions {
     /// The session that the block belongs to. Default: the agent.
@@ -316,7 +304,6 @@ impl Operation for GetBlockVersions {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = Versions;
 
     fn session_id(&self) -> Option<&Id> {
@@ -335,8 +322,7 @@ impl RunWaiting for GetBlockVersions {
 
 /// Restores an old version of a block, as a new version. With `key`, restores that entry or
 /// document, even if it was deleted.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RevertBlock {
     /// The session that the block belongs to. Default: the agent.
@@ -355,7 +341,6 @@ impl Operation for RevertBlock {
     const NAME: &'static str = "revertBlock";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = Block;
 
     fn session_id(&self) -> Option<&Id> {
@@ -442,8 +427,7 @@ async fn revert_item(
 /// Resets the writable blocks to their default content.
 ///
 /// Only blocks that are stored in this agent are cleared; others are not changed.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClearBlocks {
     /// The session that the blocks belong to. Default: the agent.
@@ -453,8 +437,7 @@ pub struct ClearBlocks {
     delivery_id: Option<Id>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct Cleared {
     /// The number of blocks that had a different text.
     cleared: i64,
@@ -464,7 +447,6 @@ impl Operation for ClearBlocks {
     const NAME: &'static str = "clearBlocks";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = Cleared;
 
     fn session_id(&self) -> Option<&Id> {

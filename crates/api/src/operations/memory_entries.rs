@@ -1,5 +1,6 @@
 //! Operations on the entries of searchable blocks.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
@@ -14,13 +15,10 @@ use base::json::{Count, Limit, list, nullable, optional_list};
 use base::tags::{Metadata, Tags};
 use memory::BlockScope;
 use memory::definitions::get_definition;
-#[cfg(feature = "testing")]
 use memory::entries::EntryDetails;
 use memory::entries::{self, delete, set};
-#[cfg(feature = "testing")]
 use memory::entry::Entry;
 use memory::entry_pages;
-#[cfg(feature = "testing")]
 use memory::entry_pages::EntryPage;
 use memory::entry_query::EntryQuery;
 use memory::entry_text::{EntryText, MAX_SUPERSEDED};
@@ -35,8 +33,7 @@ use recall::questions::one_or_several;
 use search::query::MAX_QUERIES;
 
 /// Writes an entry of a searchable block. An entry with the same key is replaced.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetEntry {
     /// The session that the block belongs to. Default: the agent.
@@ -53,12 +50,12 @@ pub struct SetEntry {
     /// The keys of the entries that this one replaces. A search finds those only in the
     /// past.
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SUPERSEDED>")]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_SUPERSEDED)))]
+    #[schemars(length(max = MAX_SUPERSEDED))]
     supersedes: Vec<String>,
     /// Custom data of the entry, for filtering: an object of at most 4 KiB. If omitted, it
     /// is unchanged; `null` removes it.
     #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<Metadata>"))]
+    #[schemars(with = "Option<Metadata>")]
     metadata: Option<Option<Metadata>>,
     /// At most 32 short lines. If omitted, they are unchanged; `[]` removes them.
     tags: Option<Tags>,
@@ -67,7 +64,7 @@ pub struct SetEntry {
     source: Option<Origin>,
     /// The ids of the events that the text comes from.
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SOURCE_EVENTS>")]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_SOURCE_EVENTS)))]
+    #[schemars(length(max = MAX_SOURCE_EVENTS))]
     events: Vec<Id>,
     /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
     /// causes no further call.
@@ -78,7 +75,6 @@ impl Operation for SetEntry {
     const NAME: &'static str = "setEntry";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = Entry;
 
     fn session_id(&self) -> Option<&Id> {
@@ -119,8 +115,7 @@ impl RunWaiting for SetEntry {
 /// Its texts stay readable as earlier versions: `versionsKept` is their number, and
 /// `versionsUntil` the time until which they stay. With `purge` they are erased, too, and
 /// the answer is a receipt.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteEntry {
     /// The session that the block belongs to. Default: the agent.
@@ -138,7 +133,6 @@ impl Operation for DeleteEntry {
     const NAME: &'static str = "deleteEntry";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = ItemGone;
 
     fn session_id(&self) -> Option<&Id> {
@@ -166,8 +160,7 @@ impl RunWaiting for DeleteEntry {
 /// Lists the entries of a searchable block, in the order of their keys.
 ///
 /// `cursor` is where the last page ended; it is `null` on the last page.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListEntries {
     /// The session that the block belongs to. Default: the agent.
@@ -187,7 +180,6 @@ impl Operation for ListEntries {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = EntryPage;
 
     fn session_id(&self) -> Option<&Id> {
@@ -209,8 +201,7 @@ impl RunWaiting for ListEntries {
 }
 
 /// Shows an entry of a searchable block, or `null`.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetEntry {
     /// The session that the block belongs to. Default: the agent.
@@ -223,7 +214,6 @@ impl Operation for GetEntry {
     const NAME: &'static str = "getEntry";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = Option<EntryDetails>;
 
     fn session_id(&self) -> Option<&Id> {
@@ -246,8 +236,7 @@ impl RunWaiting for GetEntry {
 /// `EMBEDDING_MODEL`, entries of similar meaning are found, too. The results are what is
 /// true now, or at the time `asOf`. With several `labels`, the results are merged into one
 /// ranking, and each result has its block.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchContext {
     /// The session that the block belongs to. Default: the agent.
@@ -259,14 +248,14 @@ pub struct SearchContext {
         default,
         deserialize_with = "optional_list::<_, _, 1, MAX_SEARCHED_BLOCKS>"
     )]
-    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_SEARCHED_BLOCKS)))]
+    #[schemars(length(min = 1, max = MAX_SEARCHED_BLOCKS))]
     labels: Option<Vec<Label>>,
     /// The words to search for. Set this or `queries`.
     query: Option<String>,
     /// Several queries: each is searched separately, and the results are merged into one
     /// ranking.
     #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_QUERIES>")]
-    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_QUERIES)))]
+    #[schemars(length(min = 1, max = MAX_QUERIES))]
     queries: Option<Vec<String>>,
     #[serde(default)]
     limit: Limit<10, 100>,
@@ -305,8 +294,7 @@ impl SearchContext {
     }
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct FoundEntries {
     /// Best first.
     results: Vec<FoundEntry>,
@@ -328,7 +316,6 @@ impl Operation for SearchContext {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = FoundEntries;
 
     fn session_id(&self) -> Option<&Id> {

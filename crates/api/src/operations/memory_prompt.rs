@@ -1,5 +1,6 @@
 //! Operations on the system prompt that the blocks make.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
@@ -8,15 +9,13 @@ use base::error::Result;
 use base::ids::Id;
 use base::tokens;
 use memory::BlockScope;
-#[cfg(feature = "testing")]
 use memory::frozen::FrozenPrompt;
 use memory::frozen::{MAX_FORGOTTEN, find_reminder, forget_all, freeze, refresh};
 use memory::prompt::{PromptFormat, render};
 use memory::view::read_view;
 
 /// Renders the current blocks: the agent's, then the session's.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RenderPrompt {
     /// The session whose blocks follow the agent's.
@@ -25,8 +24,7 @@ pub struct RenderPrompt {
     format: PromptFormat,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RenderedPrompt {
     prompt: String,
@@ -38,7 +36,6 @@ impl Operation for RenderPrompt {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = RenderedPrompt;
 
     fn session_id(&self) -> Option<&Id> {
@@ -59,8 +56,8 @@ impl RunWaiting for RenderPrompt {
 }
 
 /// Returns the frozen prompt: the same bytes in every call until it is refreshed.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema), schemars(inline))]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FreezePrompt {
     /// The session whose blocks follow the agent's.
@@ -71,7 +68,6 @@ impl Operation for FreezePrompt {
     const NAME: &'static str = "freezePrompt";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = FrozenPrompt;
 
     fn session_id(&self) -> Option<&Id> {
@@ -87,8 +83,7 @@ impl RunWaiting for FreezePrompt {
 }
 
 /// Renders the prompt again and freezes it.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct RefreshPrompt(FreezePrompt);
 
@@ -96,7 +91,6 @@ impl Operation for RefreshPrompt {
     const NAME: &'static str = "refreshPrompt";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = FrozenPrompt;
 
     fn session_id(&self) -> Option<&Id> {
@@ -115,13 +109,11 @@ impl RunWaiting for RefreshPrompt {
 /// again when it is next used, for example in the session's next turn.
 ///
 /// A call refreshes at most 5,000 prompts. If `hasMore` is `true`, call again.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RefreshPrompts {}
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefreshedPrompts {
     /// The number of prompts that were frozen.
@@ -133,7 +125,6 @@ impl Operation for RefreshPrompts {
     const NAME: &'static str = "refreshPrompts";
     const NEEDS: Needs = Needs::WholeAgent;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = RefreshedPrompts;
 }
 
@@ -149,16 +140,14 @@ impl RunAtOnce for RefreshPrompts {
 
 /// Returns the current text of blocks with `whenChanged: "remind"` that differ from the
 /// frozen prompt; `null` if none differs.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetReminder {
     /// The session whose prompt and blocks are compared, besides the agent's blocks.
     session_id: Option<Id>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct Reminder {
     text: Option<String>,
 }
@@ -167,7 +156,6 @@ impl Operation for GetReminder {
     const NAME: &'static str = "getReminder";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = Reminder;
 
     fn session_id(&self) -> Option<&Id> {

@@ -1,5 +1,6 @@
 //! Operations on the documents of loadable blocks.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::body_with_text;
@@ -29,8 +30,7 @@ use memory::writer::SaidOrigin;
 /// Writes a document of a loadable block. A document with the same key is replaced.
 ///
 /// Without `description`, lists show the description in the document's front matter.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PutSkill {
     /// The session that the block belongs to. Default: the agent.
@@ -42,7 +42,7 @@ pub struct PutSkill {
     /// Custom data of the document, for filtering: an object of at most 4 KiB. If omitted,
     /// it is unchanged; `null` removes it.
     #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<Metadata>"))]
+    #[schemars(with = "Option<Metadata>")]
     metadata: Option<Option<Metadata>>,
     /// At most 32 short lines. If omitted, they are unchanged; `[]` removes them.
     tags: Option<Tags>,
@@ -51,7 +51,7 @@ pub struct PutSkill {
     source: Option<Origin>,
     /// The ids of the events that the text comes from.
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SOURCE_EVENTS>")]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_SOURCE_EVENTS)))]
+    #[schemars(length(max = MAX_SOURCE_EVENTS))]
     events: Vec<Id>,
     /// The `deliveryId` of the call to `onMemoryChange` that this write answers. The write
     /// causes no further call.
@@ -63,7 +63,6 @@ impl Operation for PutSkill {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_SKILL_BYTES);
-    #[cfg(feature = "testing")]
     type Output = Skill;
 
     fn session_id(&self) -> Option<&Id> {
@@ -100,8 +99,7 @@ impl RunWaiting for PutSkill {
 /// Its texts stay readable as earlier versions: `versionsKept` is their number, and
 /// `versionsUntil` the time until which they stay. With `purge` they are erased, too, and
 /// the answer is a receipt.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteSkill {
     /// The session that the block belongs to. Default: the agent.
@@ -119,7 +117,6 @@ impl Operation for DeleteSkill {
     const NAME: &'static str = "deleteSkill";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = ItemGone;
 
     fn session_id(&self) -> Option<&Id> {
@@ -148,8 +145,7 @@ impl RunWaiting for DeleteSkill {
 ///
 /// `cursor` is where the last page ended; it is `null` on the last page. A bucket's
 /// documents are listed again once a minute.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListSkills {
     /// The session that the block belongs to. Default: the agent.
@@ -163,8 +159,7 @@ pub struct ListSkills {
     filter: Option<Filter>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct SkillPage {
     skills: Vec<Skill>,
     cursor: Option<String>,
@@ -175,7 +170,6 @@ impl Operation for ListSkills {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = SkillPage;
 
     fn session_id(&self) -> Option<&Id> {
@@ -211,8 +205,7 @@ impl RunWaiting for ListSkills {
 ///
 /// Loading a document again has no further effect. Without `sessionId`, the document is
 /// only shown.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LoadSkill {
     session_id: Option<Id>,
@@ -224,8 +217,7 @@ pub struct LoadSkill {
     dry_run: bool,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadedDocument {
     label: String,
@@ -249,7 +241,6 @@ impl Operation for LoadSkill {
     const NAME: &'static str = "loadSkill";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = LoadedDocument;
 
     fn session_id(&self) -> Option<&Id> {
@@ -295,8 +286,7 @@ impl RunWaiting for LoadSkill {
 /// Removes a loaded document from a session's context.
 ///
 /// A copy in the log stays there; the working context shows a note in its place.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UnloadSkill {
     session_id: Id,
@@ -304,8 +294,7 @@ pub struct UnloadSkill {
     key: String,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct Unloaded {
     /// `false`: the document was not in the context.
     unloaded: bool,
@@ -315,7 +304,6 @@ impl Operation for UnloadSkill {
     const NAME: &'static str = "unloadSkill";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = Unloaded;
 
     fn session_id(&self) -> Option<&Id> {

@@ -1,5 +1,6 @@
 //! Operations on the tools by which a model uses its memory.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::body_with_text;
@@ -8,7 +9,6 @@ use access::{Effect, Needs};
 use base::error::Result;
 use base::ids::Id;
 use base::json::RawValue;
-#[cfg(feature = "testing")]
 use context::tools::ToolOutcome;
 use context::tools::{Toolbox, load_tools, run};
 use memory::budget::MAX_CONTENT_BYTES;
@@ -17,20 +17,15 @@ use models::ToolDefinition;
 use store::config::{Config, load_config};
 
 /// Returns the tools for the blocks, in the format of model APIs.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetTools {
     /// The session whose blocks the tools use, besides the agent's.
     session_id: Option<Id>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(
-    feature = "testing",
-    derive(schemars::JsonSchema),
-    schemars(rename = "ToolList", deny_unknown_fields)
-)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ToolList", deny_unknown_fields)]
 pub struct Tools {
     tools: Vec<ToolDefinition>,
 }
@@ -61,7 +56,6 @@ impl Operation for GetTools {
     const NAME: &'static str = "getTools";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = Tools;
 
     fn session_id(&self) -> Option<&Id> {
@@ -81,8 +75,7 @@ impl RunAtOnce for GetTools {
 /// Runs a tool on behalf of a model.
 ///
 /// Mistakes of the model are returned as `output` with `isError`, for the model to read.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CallTool {
     /// The session of the call. The tool uses its blocks and its context, besides the
@@ -90,7 +83,7 @@ pub struct CallTool {
     session_id: Option<Id>,
     name: String,
     /// The arguments object, as the model sent it.
-    #[cfg_attr(feature = "testing", schemars(with = "Option<serde_json::Value>"))]
+    #[schemars(with = "Option<serde_json::Value>")]
     arguments: Option<Box<RawValue>>,
 }
 
@@ -99,7 +92,6 @@ impl Operation for CallTool {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
-    #[cfg(feature = "testing")]
     type Output = ToolOutcome;
 
     fn session_id(&self) -> Option<&Id> {

@@ -1,5 +1,6 @@
 //! Finding what is said of a subject, wherever it stands, and erasing it.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::receipts::{admit_purge, issue_of};
@@ -9,7 +10,6 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{Limit, MAX_NAMES, list, optional_list};
 use lifecycle::erase::{MAX_PLACES, erase_places};
-#[cfg(feature = "testing")]
 use lifecycle::mentions::Mentions;
 use lifecycle::mentions::{MAX_QUERY_CHARS, MentionPlace, Wanted, find_mentions};
 use lifecycle::receipt::Receipt;
@@ -20,8 +20,7 @@ use lifecycle::receipt::Receipt;
 /// Each request searches a limited part of the agent. Repeat it with the answer's `cursor`
 /// until that is `null`; a page may be empty. Texts stored outside this agent, and texts
 /// that a running turn has not written yet, are not searched.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FindMentions {
     /// The exact text, ignoring case. 3 to 200 characters. Set this or `ids`.
@@ -29,7 +28,7 @@ pub struct FindMentions {
     /// The ids of events. Finds these events in all sessions, the summaries that cover them, and
     /// the memory that models wrote in them.
     #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_NAMES>")]
-    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_NAMES)))]
+    #[schemars(length(min = 1, max = MAX_NAMES))]
     ids: Option<Vec<Id>>,
     #[serde(default)]
     limit: Limit<50, MAX_FOUND>,
@@ -46,7 +45,6 @@ impl Operation for FindMentions {
     const NAME: &'static str = "findMentions";
     const NEEDS: Needs = Needs::Narrowed;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = Mentions;
 }
 
@@ -87,18 +85,16 @@ fn check_query(query: &str) -> Result<&str> {
 /// it; an entry and a document with their earlier versions. The newest text of a block, a
 /// session's name and metadata, and a block's description are emptied but not removed.
 /// Frozen prompts that may show the text are rendered again at their next use.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Erase {
     /// The places, as returned by `findMentions`.
     #[serde(deserialize_with = "list::<_, _, 1, MAX_PLACES>")]
-    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_PLACES)))]
+    #[schemars(length(min = 1, max = MAX_PLACES))]
     places: Vec<MentionPlace>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct WasErased {
     /// The number of places that existed. An event with several places counts once.
     found: usize,
@@ -110,7 +106,6 @@ impl Operation for Erase {
     const NAME: &'static str = "erase";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    #[cfg(feature = "testing")]
     type Output = WasErased;
 
     /// The session that all places are in. A place that is the agent's is in none.

@@ -1,6 +1,7 @@
 //! Operations that read a session's messages: one message, a page of a branch, the
 //! branches below a message.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
@@ -9,7 +10,6 @@ use access::{Effect, Needs, permit};
 use base::budget::MAX_ANSWER_BYTES;
 use base::error::{Error, Result};
 use base::ids::Id;
-#[cfg(feature = "testing")]
 use base::json::JsonObject;
 use base::json::Limit;
 use chat::run::watchers::load_shown;
@@ -32,26 +32,24 @@ const MAX_HISTORY_BYTES: usize = MAX_ANSWER_BYTES + (3 << 20);
 
 /// A message of the AI SDK as it was appended, with its `createdAt`. The application's own
 /// fields are preserved.
-#[cfg(feature = "testing")]
-#[derive(Deserialize, schemars::JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("additionalProperties" = true))]
 pub struct UiMessage {
-    id: Id,
+    pub id: Id,
     #[schemars(extend("enum" = base::action::Role::OF_MESSAGES.map(base::action::Role::name)))]
-    role: String,
-    parts: Vec<JsonObject>,
+    pub role: String,
+    pub parts: Vec<JsonObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<serde_json::Value>,
+    pub metadata: Option<serde_json::Value>,
     /// Milliseconds since the epoch. A `createdAt` that is not a number, such as a text, is
     /// shown as it was appended.
-    created_at: serde_json::Value,
+    pub created_at: serde_json::Value,
 }
 
-#[cfg(feature = "testing")]
-#[derive(Deserialize, schemars::JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 pub struct MessageList {
-    messages: Vec<UiMessage>,
+    pub messages: Vec<UiMessage>,
 }
 
 /// A message as an answer; `null` if there is none.
@@ -63,8 +61,7 @@ pub fn or_null(message: Option<Message>) -> Reply {
 ///
 /// A message that is made from more than 4 MiB of events is refused. `loadEvents` reads
 /// such events, and the error names the first and the last.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetMessage {
     session_id: Id,
@@ -76,7 +73,6 @@ impl Operation for GetMessage {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = Option<UiMessage>;
 
     fn session_id(&self) -> Option<&Id> {
@@ -107,8 +103,7 @@ fn require_session(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
 ///
 /// `before` takes the `cursor` of a page and reads the previous page. A page has at most 4
 /// MiB, or one message that is longer.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetHistory {
     session_id: Id,
@@ -128,14 +123,13 @@ pub struct GetHistory {
     keep_media: Option<KeepMedia>,
 }
 
-#[cfg(feature = "testing")]
-#[derive(Deserialize, schemars::JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 pub struct HistoryPage {
-    messages: Vec<UiMessage>,
+    pub messages: Vec<UiMessage>,
     /// Whether there are messages above these.
-    truncated: bool,
+    pub truncated: bool,
     /// The `before` of the next request; `null` if no message is above these.
-    cursor: Option<String>,
+    pub cursor: Option<String>,
 }
 
 impl Operation for GetHistory {
@@ -143,7 +137,6 @@ impl Operation for GetHistory {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = HistoryPage;
 
     fn session_id(&self) -> Option<&Id> {
@@ -230,8 +223,7 @@ fn permit_and_show(agent: &Agent<'_>, session_id: &str) -> Result<Reply> {
 ///
 /// If the branches have more than 4 MiB in total, the call is refused. Then read them one by one
 /// with `getMessage`.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBranches {
     session_id: Id,
@@ -243,7 +235,6 @@ impl Operation for GetBranches {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = MessageList;
 
     fn session_id(&self) -> Option<&Id> {
@@ -264,8 +255,7 @@ impl RunAtOnce for GetBranches {
 }
 
 /// Shows the last message of the session's default branch; `null` if there is none.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetLatestLeaf {
     session_id: Id,
@@ -276,7 +266,6 @@ impl Operation for GetLatestLeaf {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = Option<UiMessage>;
 
     fn session_id(&self) -> Option<&Id> {
@@ -294,16 +283,14 @@ impl RunAtOnce for GetLatestLeaf {
 }
 
 /// Counts the messages of a branch.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetPathLength {
     session_id: Id,
     leaf_id: Option<Id>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct PathLength {
     length: i64,
 }
@@ -312,7 +299,6 @@ impl Operation for GetPathLength {
     const NAME: &'static str = "getPathLength";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = PathLength;
 
     fn session_id(&self) -> Option<&Id> {

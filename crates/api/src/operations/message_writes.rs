@@ -1,8 +1,8 @@
 //! Operations that write a session's messages: append, replace, delete.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "testing")]
 use super::message_reads::UiMessage;
 use super::message_reads::or_null;
 use crate::limits::EVENTS_BODY_BYTES;
@@ -29,19 +29,17 @@ use messages::parse::{MessageSource, NewMessage, parse_message};
 use messages::view::Message;
 use store::config::load_config;
 
-#[cfg(feature = "testing")]
-#[derive(Deserialize, schemars::JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 pub struct AppendedMessage {
     /// `false`: the session already had a message with this id.
-    inserted: bool,
-    message: UiMessage,
+    pub inserted: bool,
+    pub message: UiMessage,
 }
 
 /// Appends a message as one event, after the leaf or after `parentId`.
 ///
 /// If the session already has the message's id, nothing is written.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AppendMessage {
     session_id: Id,
@@ -49,13 +47,13 @@ pub struct AppendMessage {
     /// The event that the message follows. Default: the leaf. `null`: no event, so that
     /// the message is a root.
     #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<Id>"))]
+    #[schemars(with = "Option<Id>")]
     parent_id: Option<Option<Id>>,
     /// With `client`, reserved metadata keys and provider metadata are removed.
     #[serde(default)]
     source: MessageSource,
     #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<Id>"))]
+    #[schemars(with = "Option<Id>")]
     expected_leaf_id: Option<Option<Id>>,
 }
 
@@ -166,7 +164,6 @@ impl Operation for AppendMessage {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Messages;
     const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
-    #[cfg(feature = "testing")]
     type Output = AppendedMessage;
 
     fn session_id(&self) -> Option<&Id> {
@@ -182,8 +179,7 @@ impl RunAtOnce for AppendMessage {
 }
 
 /// Appends a message, or replaces the message that has the same id.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct UpsertMessage(AppendMessage);
 
@@ -192,7 +188,6 @@ impl Operation for UpsertMessage {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Messages;
     const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
-    #[cfg(feature = "testing")]
     type Output = AppendedMessage;
 
     fn session_id(&self) -> Option<&Id> {
@@ -221,8 +216,7 @@ impl RunAtOnce for UpsertMessage {
 /// Replaces a message. The answer is `null` if no message has the id.
 ///
 /// An unchanged message writes no row.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateMessage {
     session_id: Id,
@@ -236,7 +230,6 @@ impl Operation for UpdateMessage {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Messages;
     const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
-    #[cfg(feature = "testing")]
     type Output = Option<UiMessage>;
 
     fn session_id(&self) -> Option<&Id> {
@@ -265,20 +258,18 @@ impl RunAtOnce for UpdateMessage {
 /// With `purge`, their text is in no table after the call: summaries that covered the
 /// messages are removed, and the answer is a receipt. Forks of the session keep their
 /// copies.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteMessages {
     session_id: Id,
     #[serde(deserialize_with = "list::<_, _, 0, MAX_EVENTS>")]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_EVENTS)))]
+    #[schemars(length(max = MAX_EVENTS))]
     message_ids: Vec<Id>,
     #[serde(default)]
     purge: bool,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct DeletedMessages {
     deleted: i64,
     /// With `purge`: what was erased.
@@ -290,7 +281,6 @@ impl Operation for DeleteMessages {
     const NAME: &'static str = "deleteMessages";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Session;
-    #[cfg(feature = "testing")]
     type Output = DeletedMessages;
 
     fn session_id(&self) -> Option<&Id> {
@@ -321,8 +311,7 @@ impl RunAtOnce for DeleteMessages {
 }
 
 /// Deletes all messages of a session and keeps the session.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClearMessages {
     session_id: Id,
@@ -332,7 +321,6 @@ impl Operation for ClearMessages {
     const NAME: &'static str = "clearMessages";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Session;
-    #[cfg(feature = "testing")]
     type Output = DeletedMessages;
 
     fn session_id(&self) -> Option<&Id> {

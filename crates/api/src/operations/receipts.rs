@@ -1,5 +1,6 @@
 //! Receipts of deletions with `purge`, and the operation that checks one.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
@@ -49,8 +50,7 @@ pub fn issue(
 }
 
 /// The result of deleting an entry or a document.
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct ItemGone {
     #[serde(flatten)]
     item: ItemDeleted,
@@ -101,8 +101,7 @@ impl ItemGone {
 /// Checks a receipt: whether this Worker signed it, and whether it is unchanged since. A
 /// receipt without a signature can't be verified, because anybody can write one, so it is
 /// not valid. A Worker without a secret signs nothing, and can verify no receipt.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VerifyReceipt {
     /// The receipt, exactly as the deletion returned it. Other fields of that answer are
@@ -110,8 +109,7 @@ pub struct VerifyReceipt {
     receipt: Receipt,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct ReceiptCheck {
     /// Whether this Worker signed the receipt, and nobody has changed it since.
     valid: bool,
@@ -123,7 +121,6 @@ impl Operation for VerifyReceipt {
     const NAME: &'static str = "verifyReceipt";
     const NEEDS: Needs = Needs::Narrowed;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = ReceiptCheck;
 }
 

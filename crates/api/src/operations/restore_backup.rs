@@ -1,5 +1,6 @@
 //! Restoring a backup: the file in the bucket is imported into this agent, piece by piece.
 
+use base::schema::JsonSchema;
 use serde::Deserialize;
 
 use super::backups::{failed, find_archive, is_backup};
@@ -7,7 +8,6 @@ use crate::file_import::FileImport as _;
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::scheduled_backup;
 use crate::whole::import::AgentImport;
-#[cfg(feature = "testing")]
 use crate::whole::import::ImportedAgent;
 use access::{Effect, Needs};
 use base::budget::Reservation;
@@ -30,8 +30,7 @@ const MAX_KEY_BYTES: usize = 1024;
 /// A long restore continues if its caller disconnects. If you repeat the call, it waits for
 /// the running restore and returns its answer. If a restore was interrupted, repeat the
 /// call: it skips what is already there.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RestoreBackup {
     /// The key in the bucket, from `listBackups`.
@@ -46,7 +45,6 @@ impl Operation for RestoreBackup {
     const NAME: &'static str = "restoreBackup";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
-    #[cfg(feature = "testing")]
     type Output = ImportedAgent;
 }
 

@@ -1,5 +1,6 @@
 //! Retention by hand: a step of it, or what it would do.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
@@ -18,8 +19,7 @@ use store::retention_progress::{LastRetentionRun, RetentionCounts};
 /// With `dryRun`, nothing is deleted: the answer counts what would be deleted. A dry run
 /// reads at most 20,000 rows; beyond them, `complete` is `false` and the counts are
 /// minimums. It can be limited to a session or a block, and can try rules that are not set.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApplyRetention {
     #[serde(default)]
@@ -36,8 +36,8 @@ pub struct ApplyRetention {
     cursor: Option<String>,
 }
 
-#[derive(Debug, Default, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
 #[serde(rename_all = "camelCase")]
 pub struct RetentionApplied {
     dry_run: bool,
@@ -48,7 +48,7 @@ pub struct RetentionApplied {
     complete: bool,
     /// With `sessionId`: where the next call continues. `null`: everything was covered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "testing", schemars(default))]
+    #[schemars(default)]
     cursor: Option<String>,
     /// The last completed run.
     last_run: Option<LastRetentionRun>,
@@ -60,7 +60,6 @@ impl Operation for ApplyRetention {
     const NAME: &'static str = "applyRetention";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
-    #[cfg(feature = "testing")]
     type Output = RetentionApplied;
 }
 

@@ -1,5 +1,6 @@
 //! A turn for a caller who wants its answer whole: a server, not a page.
 
+use base::schema::JsonSchema;
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
@@ -37,8 +38,7 @@ use store::when_busy::WhenBusy;
 /// refused. The turn continues if the caller disconnects. If a turn fails, the call fails;
 /// the turn's output so far stays in the session. A token needs the same permissions as for
 /// a chat request.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunTurn {
     session_id: Id,
@@ -51,7 +51,7 @@ pub struct RunTurn {
         default,
         deserialize_with = "optional_list::<_, _, 0, MAX_INSTRUCTIONS>"
     )]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_INSTRUCTIONS)))]
+    #[schemars(length(max = MAX_INSTRUCTIONS))]
     system_instructions: Option<Vec<String>>,
     /// Tools of the caller: `{name, description, parameters}`. A turn that calls one ends
     /// with `tool-calls`.
@@ -59,7 +59,7 @@ pub struct RunTurn {
         default,
         deserialize_with = "optional_list::<_, _, 0, MAX_CLIENT_TOOLS>"
     )]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_CLIENT_TOOLS)))]
+    #[schemars(length(max = MAX_CLIENT_TOOLS))]
     tools: Option<Vec<JsonObject>>,
     /// What to do with the message if a turn of the session is running. Default: the
     /// agent's setting. `replace` requires a token that can run `cancelTurn`.
@@ -71,12 +71,11 @@ pub struct RunTurn {
     delivery_id: Option<Id>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RanTurn {
     /// The assistant's message; `null`: the turn had no output.
-    #[cfg_attr(feature = "testing", schemars(with = "Option<JsonObject>"))]
+    #[schemars(with = "Option<JsonObject>")]
     message: Option<Box<RawValue>>,
     usage: TurnUsage,
     finish_reason: TurnFinish,
@@ -89,7 +88,6 @@ impl Operation for RunTurn {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Messages;
     const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
-    #[cfg(feature = "testing")]
     type Output = RanTurn;
 
     fn session_id(&self) -> Option<&Id> {

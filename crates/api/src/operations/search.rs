@@ -1,5 +1,6 @@
 //! The search operation.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
@@ -27,8 +28,7 @@ use search::request::SearchRequest as Wanted;
 /// search starts to build its index, newest events first; until the index is complete,
 /// answers have `pending`. With `configureAgent {vectors: true}` and an `EMBEDDING_MODEL`,
 /// texts of similar meaning are found, too, except for phrases and prefixes.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Search {
     /// The words to search for. Set this or `queries`.
@@ -36,7 +36,7 @@ pub struct Search {
     /// Several queries: each is searched separately, and the results are merged into one
     /// ranking.
     #[serde(default, deserialize_with = "optional_list::<_, _, 1, MAX_QUERIES>")]
-    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_QUERIES)))]
+    #[schemars(length(min = 1, max = MAX_QUERIES))]
     queries: Option<Vec<String>>,
     /// Search only this session.
     session_id: Option<Id>,
@@ -44,7 +44,7 @@ pub struct Search {
     limit: Limit<20, 100>,
     /// Only messages of these roles.
     #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_NAMES>")]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_NAMES)))]
+    #[schemars(length(max = MAX_NAMES))]
     roles: Option<Vec<Role>>,
     /// Only events created at this time or later.
     since: Option<Count>,
@@ -55,8 +55,7 @@ pub struct Search {
     filter: Option<Filter>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct Results {
     results: Vec<Hit>,
     /// The index is still being built, from the newest event backward, so older events
@@ -77,7 +76,6 @@ impl Operation for Search {
     const NEEDS: Needs = Needs::Narrowed;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = Results;
 }
 

@@ -1,5 +1,6 @@
 //! Operations on sessions.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
@@ -14,7 +15,6 @@ use lifecycle::delete::delete_session;
 use lifecycle::purge::purge_session;
 use lifecycle::receipt::Receipt;
 use log::session_pages::{SessionCursor, WantedSessions, list_sessions};
-#[cfg(feature = "testing")]
 use log::sessions::Session;
 use log::sessions::{
     MAX_NAME_CHARS, NewSession, SessionChange, add_usage, create_session, find_session,
@@ -27,8 +27,7 @@ use store::usage::UsageIncrease;
 ///
 /// With an `id` that exists it fails with `already_exists`. `parentSessionId`
 /// must name a session of this agent. `retention` and `pinned` need the secret.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateSession {
     id: Option<Id>,
@@ -49,7 +48,6 @@ impl Operation for CreateSession {
     const NAME: &'static str = "createSession";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Session;
-    #[cfg(feature = "testing")]
     type Output = Session;
 
     fn session_id(&self) -> Option<&Id> {
@@ -86,8 +84,7 @@ impl RunAtOnce for CreateSession {
 }
 
 /// Shows a session, or `null`.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetSession {
     session_id: Id,
@@ -97,7 +94,6 @@ impl Operation for GetSession {
     const NAME: &'static str = "getSession";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = Option<Session>;
 
     fn session_id(&self) -> Option<&Id> {
@@ -115,8 +111,7 @@ impl RunAtOnce for GetSession {
 /// Lists sessions, newest activity first.
 ///
 /// `cursor` is where the last page ended; it is `null` on the last page.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListSessions {
     #[serde(default)]
@@ -128,8 +123,7 @@ pub struct ListSessions {
     filter: Option<Filter>,
 }
 
-#[cfg(feature = "testing")]
-#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionPage {
     pub sessions: Vec<Session>,
@@ -141,7 +135,6 @@ impl Operation for ListSessions {
     const NEEDS: Needs = Needs::Narrowed;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = SessionPage;
 }
 
@@ -171,24 +164,23 @@ impl RunAtOnce for ListSessions {
 ///
 /// Omitted fields are unchanged; `null` clears a field. Metadata, tags and retention are
 /// replaced as a whole. `retention` and `pinned` require the secret.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateSession {
     session_id: Id,
     #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
+    #[schemars(with = "Option<String>")]
     name: Option<Option<String>>,
     #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<JsonObject>"))]
+    #[schemars(with = "Option<JsonObject>")]
     metadata: Option<Option<JsonObject>>,
     #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<Tags>"))]
+    #[schemars(with = "Option<Tags>")]
     tags: Option<Option<Tags>>,
     /// The session's retention rules. Omitted fields use the agent's rules; `null` in a
     /// field turns off the agent's rule here.
     #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<Retention>"))]
+    #[schemars(with = "Option<Retention>")]
     retention: Option<Option<Retention>>,
     /// Whether retention deletes nothing of this session.
     pinned: Option<bool>,
@@ -198,7 +190,6 @@ impl Operation for UpdateSession {
     const NAME: &'static str = "updateSession";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Session;
-    #[cfg(feature = "testing")]
     type Output = Session;
 
     fn session_id(&self) -> Option<&Id> {
@@ -230,8 +221,7 @@ impl RunAtOnce for UpdateSession {
 ///
 /// With `purge`, its text is overwritten as well, and the answer is a receipt. Forks of
 /// the session keep their copies.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteSession {
     session_id: Id,
@@ -239,8 +229,8 @@ pub struct DeleteSession {
     purge: bool,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
+#[derive(Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
 pub struct WasDeleted {
     /// `false`: the session did not exist.
     deleted: bool,
@@ -253,7 +243,6 @@ impl Operation for DeleteSession {
     const NAME: &'static str = "deleteSession";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Session;
-    #[cfg(feature = "testing")]
     type Output = WasDeleted;
 
     fn session_id(&self) -> Option<&Id> {
@@ -284,8 +273,7 @@ impl RunAtOnce for DeleteSession {
 ///
 /// Calls with the same `id` count once. A session remembers at least its newest
 /// 1,000 ids.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AddUsage {
     session_id: Id,
@@ -309,7 +297,6 @@ impl Operation for AddUsage {
     const NAME: &'static str = "addUsage";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Session;
-    #[cfg(feature = "testing")]
     type Output = Session;
 
     fn session_id(&self) -> Option<&Id> {

@@ -1,5 +1,6 @@
 //! How large an agent is, and how much of its isolate's memory is used.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{DEFAULT_BODY_BYTES, EVENTS_BODY_BYTES};
@@ -35,13 +36,11 @@ const MAX_FAILED_LOOKS: i64 = 20;
 ///
 /// The cost of the call doesn't grow with the agent: of a long table only the first
 /// 1,000 rows are counted. Memory and limits are the isolate's, which agents may share.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetStats {}
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Stats {
     /// The size of the agent's database, free pages included.
@@ -63,8 +62,7 @@ pub struct Stats {
     limits: LimitStats,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct LearningStats {
     /// The number of sessions waiting for a learning pass, counted up to 1,000.
@@ -79,8 +77,7 @@ struct LearningStats {
 }
 
 /// A failed learning pass.
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct FailedLook {
     session_id: String,
@@ -89,8 +86,7 @@ struct FailedLook {
 }
 
 /// The reason why learning failed.
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct LearnError {
     code: String,
@@ -142,8 +138,7 @@ impl LearningStats {
     }
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Table {
     name: String,
@@ -153,8 +148,7 @@ struct Table {
 }
 
 /// The memory of wasm. JavaScript's strings and the engine's memory are not included.
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct MemoryStats {
     /// The size of the wasm memory, which never shrinks.
@@ -163,8 +157,7 @@ struct MemoryStats {
     in_use_peak_bytes: usize,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Turns {
     /// Running turns of this agent.
@@ -173,8 +166,7 @@ struct Turns {
     max_bytes: usize,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ReservedBytes {
     held_bytes: usize,
@@ -182,8 +174,7 @@ struct ReservedBytes {
 }
 
 /// The limits in force, in bytes unless stated otherwise.
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct LimitStats {
     event_bytes: usize,
@@ -196,8 +187,7 @@ struct LimitStats {
     running_turns: usize,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct CallbackStats {
     /// Calls in progress or waiting for a retry.
@@ -226,7 +216,6 @@ impl Operation for GetStats {
     const NAME: &'static str = "getStats";
     const NEEDS: Needs = Needs::WholeAgent;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = Stats;
 }
 

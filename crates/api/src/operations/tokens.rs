@@ -1,5 +1,6 @@
 //! Minting tokens, which a browser holds in place of the secret.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, names_one};
@@ -12,8 +13,6 @@ use base::json::{Limit, given, list};
 use base::settings::Setting;
 use models::choice::ModelName;
 use store::config::load_config;
-#[cfg(feature = "testing")]
-use store::limits::Limits;
 use store::limits::{GivenLimits, HolderLimits};
 use store::memory_use::MemoryUse;
 
@@ -28,47 +27,37 @@ const MAX_OPERATIONS: usize = 200;
 /// those that need the secret or must be named. In any case, the holder may write only user
 /// messages, and may choose neither the model nor the system prompt, unless `allow` permits
 /// it. An omitted field allows more than a present one, so no field may be `null`.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MintToken {
     /// The only session that the token may use. Default: all sessions. `chat` needs one.
     #[serde(default, deserialize_with = "given")]
-    #[cfg_attr(
-        feature = "testing",
-        schemars(with = "Id", skip_serializing_if = "Option::is_none")
-    )]
+    #[schemars(with = "Id", skip_serializing_if = "Option::is_none")]
     session_id: Option<Id>,
     #[serde(default, deserialize_with = "given")]
-    #[cfg_attr(feature = "testing", schemars(with = "Preset"))]
+    #[schemars(with = "Preset")]
     preset: Option<Preset>,
     /// Operations that the token may run in addition to its preset's; `chat` allows chat
     /// turns.
     #[serde(default, deserialize_with = "given_list::<_, MAX_OPERATIONS>")]
-    #[cfg_attr(
-        feature = "testing",
-        schemars(with = "Vec<String>", length(max = MAX_OPERATIONS))
-    )]
+    #[schemars(with = "Vec<String>", length(max = MAX_OPERATIONS))]
     operations: Option<Vec<String>>,
     #[serde(default)]
     allow: Allow,
     /// The limits for the turns of the token's holder. The agent's own `limits` apply, too, so a
     /// token's can only be tighter.
     #[serde(default, deserialize_with = "given")]
-    #[cfg_attr(feature = "testing", schemars(with = "Limits"))]
+    #[schemars(with = "store::limits::Limits")]
     limits: Option<GivenLimits>,
     /// Your name for the holder of the token, such as `user-42`: the tokens of one holder
     /// share the counts of `limits`. If omitted, the token is counted separately.
     #[serde(default, deserialize_with = "given")]
-    #[cfg_attr(
-        feature = "testing",
-        schemars(with = "Id", skip_serializing_if = "Option::is_none")
-    )]
+    #[schemars(with = "Id", skip_serializing_if = "Option::is_none")]
     holder: Option<Id>,
     /// What requests over the base URL let the model do with the agent's memory, unless their
     /// header `x-session-memory` asks for less. A request that asks for more is refused.
     #[serde(default, deserialize_with = "given")]
-    #[cfg_attr(feature = "testing", schemars(with = "MemoryUse"))]
+    #[schemars(with = "MemoryUse")]
     session_memory: Option<MemoryUse>,
     /// The token's lifetime in seconds.
     expires_in: Limit<3600, MAX_TOKEN_SECONDS>,
@@ -82,8 +71,7 @@ fn given_list<'de, D: Deserializer<'de>, const MAX: usize>(
 }
 
 /// A set of operations under a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Preset {
     /// The operations that a page for one conversation needs.
@@ -126,8 +114,8 @@ impl Preset {
     }
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, Deserialize))]
+#[derive(Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(Deserialize))]
 #[serde(rename_all = "camelCase")]
 pub struct Minted {
     token: String,
@@ -139,7 +127,6 @@ impl Operation for MintToken {
     const NAME: &'static str = "mintToken";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
-    #[cfg(feature = "testing")]
     type Output = Minted;
 }
 

@@ -1,5 +1,6 @@
 //! Operations on a session's tree and on the feed of its changes.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sessions::check_name;
@@ -10,15 +11,13 @@ use base::ids::Id;
 use base::json::{Count, JsonObject, Limit};
 use base::tags::Tags;
 use lifecycle::fork::{Fork, fork_session};
-#[cfg(feature = "testing")]
 use log::sessions::Session;
 use messages::feed::load_page;
 use messages::tree::leaf::set_leaf;
 
 /// Forks a session: the new session has a copy of the path up to `atId`, with the same ids
 /// and times.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ForkSession {
     session_id: Id,
@@ -35,7 +34,6 @@ impl Operation for ForkSession {
     // A token for this session could not see the new session.
     const NEEDS: Needs = Needs::WholeAgent;
     const EFFECT: Effect = Effect::Session;
-    #[cfg(feature = "testing")]
     type Output = Session;
 }
 
@@ -56,16 +54,14 @@ impl RunAtOnce for ForkSession {
 /// Chooses the branch that reads and appends follow by default.
 ///
 /// An append to another branch makes that branch the default.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetLeaf {
     session_id: Id,
     id: Id,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenLeaf {
     leaf_id: Id,
@@ -75,7 +71,6 @@ impl Operation for SetLeaf {
     const NAME: &'static str = "setLeaf";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Session;
-    #[cfg(feature = "testing")]
     type Output = ChosenLeaf;
 
     fn session_id(&self) -> Option<&Id> {
@@ -98,8 +93,7 @@ impl RunAtOnce for SetLeaf {
 /// `null`. At a `clear`, drop your copy. If `since` is from before the session was deleted
 /// and created again, the answer starts with a `clear`, followed by every change from the
 /// beginning.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetChanges {
     session_id: Id,
@@ -109,21 +103,19 @@ pub struct GetChanges {
     limit: Limit<100, 1000>,
 }
 
-#[cfg(feature = "testing")]
-#[derive(Deserialize, schemars::JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 pub struct Changes {
-    changes: Vec<Change>,
+    pub changes: Vec<Change>,
     /// The next call's `since`.
-    cursor: i64,
+    pub cursor: i64,
 }
 
-#[cfg(feature = "testing")]
-#[derive(Deserialize, schemars::JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 pub struct Change {
-    cursor: i64,
+    pub cursor: i64,
     #[schemars(extend("enum" = ["append", "update", "delete", "clear", "compaction"]))]
-    r#type: String,
-    id: Option<Id>,
+    pub r#type: String,
+    pub id: Option<Id>,
 }
 
 impl Operation for GetChanges {
@@ -131,7 +123,6 @@ impl Operation for GetChanges {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = Changes;
 
     fn session_id(&self) -> Option<&Id> {

@@ -1,5 +1,6 @@
 //! The records of turns: when they ran, what they were made of, and why they failed.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
@@ -23,8 +24,7 @@ use log::sessions::session_exists;
 /// output, and of the 16 newest others that ended without output. If an agent has more than
 /// 16,384 such records, the list covers 1,024 sessions at a time, most recently created
 /// first.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetTurns {
     session_id: Option<Id>,
@@ -37,8 +37,8 @@ pub struct GetTurns {
     cursor: Option<String>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, Deserialize))]
+#[derive(Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(Deserialize))]
 #[serde(rename_all = "camelCase")]
 pub struct TurnList {
     turns: Vec<ShownTurn>,
@@ -51,7 +51,6 @@ impl Operation for GetTurns {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    #[cfg(feature = "testing")]
     type Output = TurnList;
 
     fn session_id(&self) -> Option<&Id> {
@@ -84,8 +83,7 @@ impl RunAtOnce for GetTurns {
 
 /// Shows one completed turn. `null`: there is no such turn, or its record was deleted with
 /// its messages.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetTurn {
     /// A turn's `turnId`, from `getTurns`.
@@ -99,7 +97,6 @@ impl Operation for GetTurn {
     const NAME: &'static str = "getTurn";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = Option<ShownTurn>;
 
     fn session_id(&self) -> Option<&Id> {

@@ -1,5 +1,6 @@
 //! The spending of agents: by turn, by day or by model.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
@@ -17,8 +18,7 @@ use store::usage_days::{DAY_MS, DayUsage, add, load_agents_days, load_kept};
 const MAX_READ: usize = 5_000;
 
 /// The grouping of usage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum UsageGrouping {
     /// Each turn that ended with an answer, newest first.
@@ -35,8 +35,7 @@ enum UsageGrouping {
 /// the request has no session,
 /// turns are listed session by session. A page reads at most 1,000 events, so it may be
 /// empty and still have a `cursor`.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetUsage {
     session_id: Option<Id>,
@@ -49,8 +48,8 @@ pub struct GetUsage {
     cursor: Option<String>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, Deserialize))]
+#[derive(Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(Deserialize))]
 #[serde(rename_all = "camelCase")]
 pub struct UsagePage {
     usage: Vec<UsageEntry>,
@@ -59,8 +58,8 @@ pub struct UsagePage {
 }
 
 /// One turn, day or model.
-#[derive(Default, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, Deserialize))]
+#[derive(Default, Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(Deserialize))]
 #[serde(rename_all = "camelCase")]
 struct UsageEntry {
     /// The turn's session.
@@ -113,7 +112,6 @@ impl Operation for GetUsage {
     const NAME: &'static str = "getUsage";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = UsagePage;
 
     fn session_id(&self) -> Option<&Id> {

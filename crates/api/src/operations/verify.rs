@@ -1,12 +1,12 @@
 //! Checking what an object stores.
 
+use base::schema::JsonSchema;
 use serde::Deserialize;
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
 use access::{Effect, Needs};
 use base::error::{Code, Error, Result};
 use base::ids::Id;
-#[cfg(feature = "testing")]
 use lifecycle::verify::Verified;
 use lifecycle::verify::verify;
 use log::sessions::session_exists;
@@ -17,8 +17,7 @@ use log::sessions::session_exists;
 /// It only reads. Each request checks a limited part of the tables: repeat it with the
 /// answer's `cursor` until that is `null`. A finding identifies a row by its ids and never
 /// shows its content. Data stored outside this agent is not checked.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Verify {
     /// Check only this session's rows.
@@ -30,7 +29,6 @@ impl Operation for Verify {
     const NAME: &'static str = "verify";
     const NEEDS: Needs = Needs::Narrowed;
     const EFFECT: Effect = Effect::Nothing;
-    #[cfg(feature = "testing")]
     type Output = Verified;
 }
 

@@ -1,5 +1,6 @@
 //! Operations on the working context.
 
+use base::schema::JsonSchema;
 use std::collections::HashMap;
 
 use super::memory_prompt::FreezePrompt;
@@ -23,7 +24,6 @@ use context::working_context::build::{ContextWindow, WorkingContext, build_worki
 use context::working_context::fitting::{build_fitting, estimates};
 use context::working_context::plain::PlainContext;
 use log::MAX_EVENTS;
-#[cfg(feature = "testing")]
 use log::append::AppendOutcome;
 use log::append::{Parent, append_news};
 use log::event::NewEvent;
@@ -49,14 +49,13 @@ use store::last_turns::load_calibration;
 /// shortened, and older files are named instead of sent; the log is unchanged. With
 /// `maxTokens`, the context has the newest messages that fit, and a sentence at the end of
 /// `systemInstructions` gives the number of hidden messages.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BuildWorkingContext {
     session_id: Id,
     /// Added after the agent's own instructions.
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_INSTRUCTIONS>")]
-    #[cfg_attr(feature = "testing", schemars(length(max = MAX_INSTRUCTIONS)))]
+    #[schemars(length(max = MAX_INSTRUCTIONS))]
     system_instructions: Vec<String>,
     /// The maximum number of events in the context.
     #[serde(default)]
@@ -91,7 +90,6 @@ impl Operation for BuildWorkingContext {
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_INSTRUCTIONS_BYTES);
-    #[cfg(feature = "testing")]
     type Output = WorkingContext;
 
     fn session_id(&self) -> Option<&Id> {
@@ -224,18 +222,17 @@ fn model_input(
 }
 
 /// Appends the new messages of a turn's context: all of them or none.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PersistWorkingContext {
     session_id: Id,
     /// The new messages only.
     #[serde(deserialize_with = "list::<_, _, 1, MAX_EVENTS>")]
-    #[cfg_attr(feature = "testing", schemars(length(min = 1, max = MAX_EVENTS)))]
+    #[schemars(length(min = 1, max = MAX_EVENTS))]
     messages: Vec<ContextMessage>,
     /// The `leafId` of the context; at another leaf the call fails with `leaf_moved`.
     #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<Id>"))]
+    #[schemars(with = "Option<Id>")]
     expected_leaf_id: Option<Option<Id>>,
 }
 
@@ -244,7 +241,6 @@ impl Operation for PersistWorkingContext {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Messages;
     const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
-    #[cfg(feature = "testing")]
     type Output = AppendOutcome;
 
     fn session_id(&self) -> Option<&Id> {

@@ -11,6 +11,7 @@
 //! brought are the first ones of the file, so before the first one that is new, the agent
 //! may hold no others.
 
+use base::schema::JsonSchema;
 use serde::Serialize;
 
 use super::lines::{
@@ -52,8 +53,7 @@ const MAX_BATCH_BYTES: usize = MAX_LIST_BYTES;
 const MAX_USAGE_LINES: usize = 20_000;
 
 /// The outcome of an import.
-#[derive(Debug, Default, PartialEq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedAgent {
     /// The number of sessions in the file.
@@ -66,18 +66,18 @@ pub struct ImportedAgent {
     pub events: i64,
     /// The parts of the file that this import left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "testing", schemars(default))]
+    #[schemars(default)]
     pub left_out: Vec<LeftOut>,
     /// The tools with a header whose value is not in the file. Calls of such a tool fail
     /// until `defineTool` defines it again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "testing", schemars(default))]
+    #[schemars(default)]
     pub tools_without_headers: Vec<String>,
     /// The tools that this Worker can't reach: their service is not bound, or their origin
     /// is not in `TOOL_ORIGINS`. Calls of such a tool fail until the Worker is configured
     /// for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "testing", schemars(default))]
+    #[schemars(default)]
     pub tools_unavailable: Vec<String>,
 }
 

@@ -1,5 +1,6 @@
 //! The types of fields in the operations' inputs.
 
+use crate::schema::JsonSchema;
 use std::ops::RangeInclusive;
 
 use super::cursor::MAX_INTEGER;
@@ -50,7 +51,7 @@ impl<'de> Deserialize<'de> for JsonObject {
 }
 
 #[cfg(feature = "testing")]
-impl schemars::JsonSchema for JsonObject {
+impl JsonSchema for JsonObject {
     fn inline_schema() -> bool {
         true
     }
@@ -120,16 +121,9 @@ pub fn bounded<'de, D: Deserializer<'de>>(
 }
 
 /// An integer of 0 or more that JavaScript represents exactly: a time, a `seq`, a count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "testing", schemars(transparent))]
-pub struct Count(
-    #[cfg_attr(
-        feature = "testing",
-        schemars(range(min = 0, max = 9_007_199_254_740_991_i64))
-    )]
-    pub i64,
-);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[schemars(transparent)]
+pub struct Count(#[schemars(range(min = 0, max = 9_007_199_254_740_991_i64))] pub i64);
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -154,7 +148,7 @@ impl<'de, const DEFAULT: i64, const MAX: i64> Deserialize<'de> for Limit<DEFAULT
 }
 
 #[cfg(feature = "testing")]
-impl<const DEFAULT: i64, const MAX: i64> schemars::JsonSchema for Limit<DEFAULT, MAX> {
+impl<const DEFAULT: i64, const MAX: i64> JsonSchema for Limit<DEFAULT, MAX> {
     fn inline_schema() -> bool {
         true
     }

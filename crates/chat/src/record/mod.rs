@@ -12,6 +12,7 @@ pub mod failures;
 pub mod page;
 pub mod show;
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use access::AskerKind;
@@ -33,8 +34,7 @@ const MAX_COMPACTIONS: usize = 16;
 const MAX_SENTENCE_BYTES: usize = 1 << 10;
 
 /// The reason why a turn ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TurnFinish {
     /// The model finished its answer.
@@ -92,8 +92,7 @@ pub struct TurnRecord {
 }
 
 /// The caller who asked for a turn. Never a token itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AskedBy {
     pub kind: AskerKind,
@@ -103,8 +102,7 @@ pub struct AskedBy {
 }
 
 /// The reason for a failure: an error code of this Worker, and a sentence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedFailure {
     pub code: String,
@@ -128,8 +126,7 @@ impl RecordedFailure {
 }
 
 /// One request to a model.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepRecord {
     pub started_at: i64,
@@ -165,8 +162,7 @@ pub struct StepRecord {
 }
 
 /// The parts of a request to a model, in estimated tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextRecord {
     /// The frozen prompt, instructions, and loaded documents that no message contains.
@@ -186,8 +182,7 @@ pub struct ContextRecord {
 }
 
 /// The kind of a tool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ToolKind {
     /// A tool on the agent's memory.
@@ -203,8 +198,7 @@ pub enum ToolKind {
 }
 
 /// One call of a tool.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolRecord {
     pub tool_call_id: String,
@@ -219,8 +213,7 @@ pub struct ToolRecord {
 }
 
 /// A compaction that shortened the context for a request.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionRecord {
     pub started_at: i64,

@@ -1,5 +1,6 @@
 //! A turn that is over, as callers see it, and the id by which they ask for it.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::ended::EndedRecord;
@@ -25,8 +26,8 @@ struct Stored {
 }
 
 /// A completed turn.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, Deserialize))]
+#[derive(Debug, Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(Deserialize))]
 #[serde(rename_all = "camelCase")]
 pub struct ShownTurn {
     /// For `getTurn`.
@@ -172,7 +173,7 @@ impl<'de> Deserialize<'de> for TurnName {
 }
 
 #[cfg(feature = "testing")]
-impl schemars::JsonSchema for TurnName {
+impl JsonSchema for TurnName {
     fn inline_schema() -> bool {
         true
     }

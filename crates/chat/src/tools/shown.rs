@@ -1,5 +1,6 @@
 //! Registered tools and servers of tools, as operations return them.
 
+use base::schema::JsonSchema;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -15,14 +16,13 @@ use base::json::RawValue;
 use base::outbound::conceal_url;
 
 /// A registered tool, as returned by `listTools`.
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownTool {
     pub name: String,
     pub description: String,
     /// The tool's arguments, as a JSON Schema.
-    #[cfg_attr(feature = "testing", schemars(with = "JsonObject"))]
+    #[schemars(with = "JsonObject")]
     pub parameters: Box<RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
@@ -89,8 +89,7 @@ impl RegisteredTool {
 }
 
 /// A server, as `defineTool` and `listTools` return it.
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownServer {
     pub name: String,

@@ -1,6 +1,7 @@
 //! Compacting: decide which messages to cover, have it summarised, and write the overlay
 //! if the summarised part of the log is still the same.
 
+use base::schema::JsonSchema;
 use std::ops;
 
 use serde::Serialize;
@@ -113,8 +114,8 @@ pub struct CompactionTask<'a> {
     pub room: Option<i64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionReason {
     /// The overlay was written.
@@ -157,8 +158,8 @@ pub struct CompactionOutcome {
 }
 
 /// The covered events, given by the ids of the first and the last.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
+#[derive(Debug, Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
 #[serde(rename_all = "camelCase")]
 pub struct CoveredIds {
     pub from_id: String,

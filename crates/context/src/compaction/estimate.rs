@@ -1,6 +1,7 @@
 //! Estimates the tokens of a path: its messages as they are read, with overlays in place
 //! of the messages they cover, and the system prompt and tools before them.
 
+use base::schema::JsonSchema;
 use std::collections::HashMap;
 
 use serde::Serialize;
@@ -21,8 +22,7 @@ use messages::tree::path::WalkStep;
 use models::message::ContextMessage;
 use store::calibration::Calibration;
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Estimate {
     pub messages: i64,

@@ -2,6 +2,7 @@
 //! settings, how the last attempts went and why, and where the window stands. One JSON value in the session's
 //! row.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::settings::OwnSettings;
@@ -43,8 +44,7 @@ pub struct Journal {
     pub decisions: Vec<CompactionDecision>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionDecision {
     pub at: i64,

@@ -1,6 +1,7 @@
 //! When and how far a conversation is compacted: the agent's settings, and a session's
 //! own settings, which override them.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::error::{Error, Result};
@@ -15,8 +16,7 @@ const MIN_TAIL_MESSAGES: i64 = 2;
 const MAX_TOKENS: i64 = 100_000_000;
 const MAX_MESSAGES: i64 = 100_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionSettings {
     /// The context is compacted automatically when it exceeds this many tokens; `null`:

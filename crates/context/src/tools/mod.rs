@@ -15,6 +15,7 @@ mod set_context;
 mod unload_context;
 pub mod untrusted;
 
+use base::schema::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -83,8 +84,7 @@ pub struct Toolbox<'a> {
 }
 
 /// The result of a tool. A failure is text that the model can read.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolOutcome {
     pub output: String,

@@ -1,5 +1,6 @@
 //! Builds the context of a turn from the log.
 
+use base::schema::JsonSchema;
 use serde::Serialize;
 
 use super::documents::find_documents;
@@ -22,8 +23,7 @@ use models::call_ids::tell_apart;
 use models::file::File;
 use models::message::ContextMessage;
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkingContext {
     /// The agent's instructions, then those of the request, then loaded documents that

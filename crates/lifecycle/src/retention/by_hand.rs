@@ -1,6 +1,7 @@
 //! Retention as a request asks for it: what a run would delete, and the deletions of one
 //! session by rules of the request's own.
 
+use base::schema::JsonSchema;
 use std::cell::Cell;
 
 use serde::Serialize;
@@ -58,8 +59,8 @@ fn get_number(db: &dyn Database, id: &Id) -> Result<i64> {
 }
 
 /// The result of a dry run.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, serde::Deserialize))]
+#[derive(Debug, Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
 #[serde(rename_all = "camelCase")]
 pub struct RetentionPreview {
     pub counts: RetentionCounts,

@@ -6,6 +6,7 @@
 //! would write now.
 
 use crate::transfer::target::{ImportTarget, LeftOut, at_line};
+use base::schema::JsonSchema;
 use serde::Serialize;
 
 use super::compare::{Comparing, already_exists};
@@ -24,8 +25,7 @@ use log::sessions::session_exists;
 use store::config::load_config;
 
 /// The outcome of an import.
-#[derive(Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Imported {
     pub session_id: Id,
@@ -38,7 +38,7 @@ pub struct Imported {
     /// The parts of the file that this import left out. A frozen prompt is imported only with the
     /// secret and `?allowSources=true`. Otherwise the session's next turn freezes a new prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "testing", schemars(default))]
+    #[schemars(default)]
     pub left_out: Vec<LeftOut>,
 }
 

@@ -1,5 +1,6 @@
 //! The target of an import, its sender, and the parts that the import leaves out.
 
+use base::schema::JsonSchema;
 use std::rc::Rc;
 
 use crate::transfer::rights::ImportSender;
@@ -16,8 +17,7 @@ pub struct ImportTarget {
     pub deployed: Rc<DeployedConfig>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LeftOut {
     Prompt,

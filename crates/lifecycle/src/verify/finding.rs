@@ -1,10 +1,10 @@
 //! A finding of a check: a code, and the place of the damaged row. Never the row's content.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The rule that a row breaks. The codes are stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingCode {
     /// The rows' session doesn't exist. Reported for the first of them.
@@ -150,8 +150,7 @@ impl FindingCode {
 }
 
 /// The place of a damaged row: the ids that name it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FindingPlace {
     /// The session that the row belongs to. Absent: the agent.
@@ -174,8 +173,7 @@ pub struct FindingPlace {
 }
 
 /// A damaged row.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Finding {
     pub code: FindingCode,
     /// The same as a sentence.

@@ -13,6 +13,7 @@ mod log_checks;
 mod memory_checks;
 mod small_checks;
 
+use base::schema::JsonSchema;
 use check::Check;
 pub use finding::{Finding, FindingCode};
 use serde::Serialize;
@@ -36,8 +37,7 @@ const MAX_BYTES: i64 = 8 << 20;
 /// page has up to [`check::PAGE_ROWS`] rows, so an answer has at most some 700 damaged rows.
 const ENOUGH_FINDINGS: usize = 200;
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub struct Verified {
     /// The faults among the rows that this request checked. Empty: there are none.
     pub findings: Vec<Finding>,

@@ -14,6 +14,7 @@ pub mod outdated;
 pub mod revert;
 pub mod rows;
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::BlockScope;
@@ -24,8 +25,7 @@ use base::ids::Id;
 pub const MAX_CHANGES: usize = 32;
 
 /// The origin of a proposal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProposalKind {
     /// A conversation.
@@ -50,8 +50,7 @@ impl ProposalKind {
 }
 
 /// The state of a proposal, as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProposalStatus {
     /// At least one change waits for a decision.
@@ -96,8 +95,7 @@ impl ProposalStatus {
 }
 
 /// The action of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeAction {
     /// Writes a new entry.
@@ -113,8 +111,7 @@ pub enum ChangeAction {
 }
 
 /// The state of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeStatus {
     Pending,
@@ -126,8 +123,7 @@ pub enum ChangeStatus {
 }
 
 /// An event that a change comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EvidenceEvent {
     pub session_id: String,
@@ -136,8 +132,7 @@ pub struct EvidenceEvent {
 }
 
 /// One change, as it is stored and shown.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryChange {
     /// Its index in the proposal, from 0.
@@ -178,8 +173,7 @@ pub struct MemoryChange {
 }
 
 /// The text that a pending change would change.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StandingText {
     pub version: i64,
@@ -189,8 +183,7 @@ pub struct StandingText {
 }
 
 /// Who decided on a proposal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DecidedBy {
     /// The trust rules when the fact was learned.
@@ -255,8 +248,8 @@ pub struct ProposalNote {
 }
 
 /// A proposal, as callers see it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema, Deserialize))]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[cfg_attr(feature = "testing", derive(Deserialize))]
 #[serde(rename_all = "camelCase")]
 pub struct Proposal {
     pub id: String,

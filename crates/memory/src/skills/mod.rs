@@ -10,6 +10,7 @@ pub mod stored;
 use crate::past::ItemDeleted;
 use crate::skills::skill::{Skill, clip_description};
 use base::json::json;
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -36,8 +37,7 @@ pub const MAX_SKILL_BYTES: usize = 256 << 10;
 const LISTING_MS: i64 = 60_000;
 
 /// A document with its content.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillDocument {
     pub key: String,

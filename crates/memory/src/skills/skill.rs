@@ -1,5 +1,6 @@
 //! A document as listings show it.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::item_note::ItemNote;
@@ -11,8 +12,7 @@ use base::tags::{Metadata, Tags};
 const AROUND_BYTES: usize = 150;
 
 /// A document in a listing, without its content.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Skill {
     pub key: String,

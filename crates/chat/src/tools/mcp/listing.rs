@@ -1,6 +1,7 @@
 //! The tools that a server lists, as the agent's tools: bounded, cleaned, and under names
 //! that every provider takes.
 
+use base::schema::JsonSchema;
 use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
@@ -57,8 +58,7 @@ pub struct ServerDefinition {
 }
 
 /// A tool of a server that models do not get.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOutTool {
     /// The tool's name at its server.
     pub name: String,

@@ -1,5 +1,6 @@
 //! The address of a server, as `defineTool` takes it and `listTools` shows it.
 
+use base::schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::address::tool_address::ToolAddress;
@@ -16,16 +17,14 @@ const MAX_PATH_BYTES: usize = 500;
 const MAX_BINDING_BYTES: usize = 64;
 
 /// An address, or a service binding.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ServerSource {
     Url(String),
     Service(ServerService),
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ServerService {
     /// The service binding's name.
