@@ -10,6 +10,11 @@
 //!
 //! This district uses every district below. Of HTTP it knows only methods and paths.
 
+#[cfg(not(feature = "testing"))]
+pub use base::schema::NoSchema as JsonSchema;
+#[cfg(feature = "testing")]
+pub use schemars::JsonSchema;
+
 #[cfg(feature = "testing")]
 pub mod answers;
 pub mod chat;

@@ -12,7 +12,6 @@ use base::ids::Id;
 use base::json;
 use base::outbound::LocalBoxFuture;
 use base::owner::work_for;
-use base::schema::Described;
 pub use chat::run::agent::Agent;
 use chat::run::agent::CHAT;
 use chat::run::show_pace::ShownChange;
@@ -75,6 +74,16 @@ impl Reply {
         json::encode(output).map(Self::text)
     }
 }
+
+/// An input or an output that can describe itself for openapi.json.
+#[cfg(feature = "testing")]
+pub trait Described: crate::JsonSchema {}
+#[cfg(feature = "testing")]
+impl<T: crate::JsonSchema> Described for T {}
+#[cfg(not(feature = "testing"))]
+pub trait Described {}
+#[cfg(not(feature = "testing"))]
+impl<T> Described for T {}
 
 /// The facts about an operation that other code knows. [`RunAtOnce`] or [`RunWaiting`]
 /// runs the operation.

@@ -5,6 +5,11 @@
 //!
 //! This district knows messages, memory and models. It knows neither turns nor callers.
 
+#[cfg(not(feature = "testing"))]
+pub use base::schema::NoSchema as JsonSchema;
+#[cfg(feature = "testing")]
+pub use schemars::JsonSchema;
+
 pub mod compaction;
 pub mod for_model;
 pub mod tools;

@@ -1,6 +1,6 @@
 //! The list of agents, put together from the parts.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::Serialize;
 
 use super::ask::{ask, check_bound};

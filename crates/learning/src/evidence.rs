@@ -141,7 +141,7 @@ impl Gist {
 }
 
 /// A text with "boss" for "boss's", since one word is the other's possessive.
-fn without_possessives(text: &str) -> String {
+pub fn without_possessives(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let is_in_word = |place: usize| chars.get(place).copied().is_some_and(char::is_alphanumeric);
     let is_possessive = |place: usize| {

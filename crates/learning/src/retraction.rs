@@ -3,7 +3,7 @@
 //! Beside a tool's words such a sentence is all that retires or forgets a fact. So its form
 //! counts, not its words alone: who insists on a fact uses the same words.
 
-use crate::evidence::Gist;
+use crate::evidence::{Gist, without_possessives};
 use search::sentences::claims;
 use search::words::words;
 
@@ -77,7 +77,7 @@ impl Retraction {
     /// about X is not true". The form is what tells it from a sentence that insists on X with
     /// the same words.
     fn read(claim: &str) -> Option<Self> {
-        let all = words(claim);
+        let all = words(&without_possessives(claim));
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         let mut rest = all.as_slice();
         while let [first, after @ ..] = rest
@@ -126,6 +126,18 @@ pub fn find_retractions<'a>(said: impl IntoIterator<Item = &'a str>) -> Vec<Retr
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_possessive_is_its_noun() {
+        let fact = Gist::of("For your information, my boss's name is Ada.");
+        for said in [
+            "What I told you about my boss's name is not true.",
+            "Forget what I said about my boss’s name.",
+        ] {
+            let retractions = find_retractions([said]);
+            assert!(retractions.iter().any(|taken| taken.is_of(&fact)), "{said}");
+        }
+    }
 
     #[test]
     fn what_is_taken_back_is_named_in_one_of_two_forms() {

@@ -8,6 +8,11 @@
 //! Rules kept here: an append is all or nothing; a `seq` is never given twice;
 //! an id is written once; a parent exists, in the same session, before its child.
 
+#[cfg(not(feature = "testing"))]
+pub use base::schema::NoSchema as JsonSchema;
+#[cfg(feature = "testing")]
+pub use schemars::JsonSchema;
+
 pub mod append;
 pub mod boundary;
 pub mod copy;

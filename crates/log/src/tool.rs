@@ -1,7 +1,7 @@
 //! An event's `tool` column: one set of fields, parsed only as deeply as its reader
 //! needs.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::ids::Id;

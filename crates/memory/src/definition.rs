@@ -1,8 +1,8 @@
 //! The definition of a block: its kind, its budget and its home. Definitions from
 //! operations and from the configuration are parsed and checked here.
 
+use crate::JsonSchema;
 use crate::kind::BlockKind;
-use base::schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::label::Label;

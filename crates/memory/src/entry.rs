@@ -1,6 +1,6 @@
 //! An entry of a searchable block.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::definition::Definition;

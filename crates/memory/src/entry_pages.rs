@@ -1,6 +1,6 @@
 //! Lists of a block's entries, page by page.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Memory;

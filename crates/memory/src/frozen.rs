@@ -2,7 +2,7 @@
 //! is refreshed, so that a provider's prefix cache stays warm. A reminder can report
 //! changes made meanwhile.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use std::collections::BTreeMap;
 
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! A block's label: the name that people, models and homes use. Headers, attributes
 //! and enums contain labels, so a label can't contain their syntax.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};

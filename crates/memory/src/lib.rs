@@ -7,6 +7,11 @@
 //! the prompt is still made. A text that a model or a stranger writes into a block stays
 //! inside that block's section of the prompt.
 
+#[cfg(not(feature = "testing"))]
+pub use base::schema::NoSchema as JsonSchema;
+#[cfg(feature = "testing")]
+pub use schemars::JsonSchema;
+
 pub mod block;
 pub mod budget;
 pub mod content;

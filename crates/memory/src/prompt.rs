@@ -4,11 +4,11 @@
 //! or end its own.
 
 use super::block::Block;
+use crate::JsonSchema;
 use crate::kind::BlockKind;
 use crate::origin::quoted_text;
 use base::json::written_bytes;
 use base::quoted::{Untrusted, quote, without_rules};
-use base::schema::JsonSchema;
 
 /// The most bytes of a prompt, so that its row stays below the limit of a row.
 pub const MAX_PROMPT_BYTES: usize = 1_500_000;

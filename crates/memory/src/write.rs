@@ -2,10 +2,10 @@
 //! In this object a write is one transaction. Elsewhere the home accepts or refuses
 //! the write, and this object records the version afterwards.
 
+use crate::JsonSchema;
 use crate::content::{MAX_TRIES, overtaken};
 use base::budget::AnswerRoom;
 use base::json::{json, written_bytes};
-use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::block::{Block, BlockContent, newest_of, read};

@@ -3,6 +3,11 @@
 //! events reads as one assistant message. Messages are appended, updated and deleted here, and
 //! `tree` reads the branches of a session.
 
+#[cfg(not(feature = "testing"))]
+pub use base::schema::NoSchema as JsonSchema;
+#[cfg(feature = "testing")]
+pub use schemars::JsonSchema;
+
 pub mod append;
 pub mod change;
 pub mod delete;

@@ -1,7 +1,7 @@
 //! Parses an incoming `UIMessage`: checks the fields that the log needs, and keeps the
 //! rest as the text that was sent.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use std::fmt;
 
 use serde::de::{self, MapAccess, SeqAccess, Visitor};

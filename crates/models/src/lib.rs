@@ -7,6 +7,11 @@
 //! complete after them. Usage comes before the end. The end, which is
 //! [`AnswerPart::Finish`] or [`AnswerPart::Failed`], comes once.
 
+#[cfg(not(feature = "testing"))]
+pub use base::schema::NoSchema as JsonSchema;
+#[cfg(feature = "testing")]
+pub use schemars::JsonSchema;
+
 mod answer;
 mod anthropic;
 mod anthropic_messages;
@@ -38,7 +43,6 @@ mod workers_ai;
 mod tests;
 
 use base::json::RawValue;
-use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::caller_fields::{CallerFields, ProviderApi};

@@ -1,5 +1,6 @@
 //! A message as models take it.
 
+use crate::JsonSchema;
 use crate::caller_fields::find_given;
 use crate::file::{File, MAX_FILES, check_files};
 use base::action::{Action, Role};
@@ -7,7 +8,6 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, list, optional_list};
 use base::part::{field, kind};
-use base::schema::JsonSchema;
 use log::MAX_CALLS;
 use log::event::{MessageText, NewEvent};
 use log::note::Kept;

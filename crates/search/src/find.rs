@@ -1,7 +1,7 @@
 //! Runs a search. The index gives candidates; their texts decide the order.
 
+use crate::JsonSchema;
 use crate::request::SearchRequest;
-use base::schema::JsonSchema;
 use std::collections::HashMap;
 
 use serde::Serialize;

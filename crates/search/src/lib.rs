@@ -3,6 +3,11 @@
 //! candidates; the ranking reads their texts and decides which are best. Snippets show the words
 //! of a hit. The words and the ranking also serve the entries of memory.
 
+#[cfg(not(feature = "testing"))]
+pub use base::schema::NoSchema as JsonSchema;
+#[cfg(feature = "testing")]
+pub use schemars::JsonSchema;
+
 pub mod agent_candidates;
 pub mod asked;
 pub mod build;

@@ -2,7 +2,7 @@
 //! agent without a schedule has no row for it. `api/scheduled_backup.rs` makes
 //! the backups.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::AtMost;

@@ -5,7 +5,7 @@
 //!
 //! This file knows rows. `chat/run/callbacks/` makes the calls.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};

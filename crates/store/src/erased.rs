@@ -1,6 +1,6 @@
 //! The treatment of a table's rows by a purge, and the counts of a receipt.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::json::is_zero;

@@ -4,7 +4,7 @@
 //!
 //! Settings without `into` switch learning off, also where a default is deployed.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::ids::Id;

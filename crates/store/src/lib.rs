@@ -10,6 +10,11 @@
 //!
 //! This district knows rows. It does not know what a message or a memory block is.
 
+#[cfg(not(feature = "testing"))]
+pub use base::schema::NoSchema as JsonSchema;
+#[cfg(feature = "testing")]
+pub use schemars::JsonSchema;
+
 pub mod activity;
 pub mod agents_own;
 pub mod backup_plan;

@@ -1,7 +1,7 @@
 //! How far retention has come: one small value of the agent. An agent without any rule has
 //! no such value.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stored::{find_stored, write_stored};

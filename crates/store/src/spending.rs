@@ -1,7 +1,7 @@
 //! The spending of a turn: as the event that ends the turn stores it, and as callers see
 //! it.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::json::is_zero;

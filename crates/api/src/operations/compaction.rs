@@ -1,6 +1,6 @@
 //! Operations on compaction.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};

@@ -1,6 +1,6 @@
 //! Operations on a session's event log.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::EVENTS_BODY_BYTES;

@@ -1,6 +1,6 @@
 //! The operation on the tables that another framework left in this object.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::Deserialize;
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};

@@ -1,6 +1,6 @@
 //! Operations on the entries of searchable blocks.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunWaiting};

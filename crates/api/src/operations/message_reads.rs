@@ -1,7 +1,7 @@
 //! Operations that read a session's messages: one message, a page of a branch, the
 //! branches below a message.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};

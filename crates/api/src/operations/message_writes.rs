@@ -1,6 +1,6 @@
 //! Operations that write a session's messages: append, replace, delete.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::message_reads::UiMessage;

@@ -1,6 +1,6 @@
 //! Receipts of deletions with `purge`, and the operation that checks one.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};

@@ -1,6 +1,6 @@
 //! Retention by hand: a step of it, or what it would do.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};

@@ -1,6 +1,6 @@
 //! A turn for a caller who wants its answer whole: a server, not a page.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! The search operation.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunWaiting};

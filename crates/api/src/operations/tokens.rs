@@ -1,6 +1,6 @@
 //! Minting tokens, which a browser holds in place of the secret.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, names_one};

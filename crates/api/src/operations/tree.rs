@@ -1,6 +1,6 @@
 //! Operations on a session's tree and on the feed of its changes.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sessions::check_name;

@@ -1,6 +1,6 @@
 //! The records of turns: when they ran, what they were made of, and why they failed.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};

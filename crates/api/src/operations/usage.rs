@@ -1,6 +1,6 @@
 //! The spending of agents: by turn, by day or by model.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};

@@ -1,6 +1,6 @@
 //! Checking what an object stores.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::Deserialize;
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};

@@ -1,6 +1,6 @@
 //! Operations on the working context.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use std::collections::HashMap;
 
 use super::memory_prompt::FreezePrompt;

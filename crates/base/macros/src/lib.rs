@@ -1,10 +1,9 @@
-//! The derive `JsonSchema` of a deployed Worker, which describes nothing: `base::schema` uses schemars'
-//! derive in its place where a test writes openapi.json.
+//! The derive `JsonSchema` of a deployed Worker, which describes nothing: see `base::schema`.
 
 use proc_macro::TokenStream;
 
 /// Accepts what schemars' derive accepts, and adds nothing to the type.
-#[proc_macro_derive(JsonSchema, attributes(schemars))]
-pub fn json_schema(_type: TokenStream) -> TokenStream {
+#[proc_macro_derive(NoSchema, attributes(schemars))]
+pub fn no_schema(_type: TokenStream) -> TokenStream {
     TokenStream::new()
 }

@@ -12,7 +12,7 @@ pub mod failures;
 pub mod page;
 pub mod show;
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use access::AskerKind;

@@ -1,6 +1,6 @@
 //! Registered tools and servers of tools, as operations return them.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use std::collections::BTreeMap;
 
 use serde::Serialize;

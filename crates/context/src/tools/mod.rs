@@ -15,7 +15,7 @@ mod set_context;
 mod unload_context;
 pub mod untrusted;
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 

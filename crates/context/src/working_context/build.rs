@@ -1,6 +1,6 @@
 //! Builds the context of a turn from the log.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::Serialize;
 
 use super::documents::find_documents;

@@ -5,8 +5,8 @@
 //! Repeating an import changes nothing: its lines are compared with those that an export
 //! would write now.
 
+use crate::JsonSchema;
 use crate::transfer::target::{ImportTarget, LeftOut, at_line};
-use base::schema::JsonSchema;
 use serde::Serialize;
 
 use super::compare::{Comparing, already_exists};

@@ -1,6 +1,6 @@
 //! The target of an import, its sender, and the parts that the import leaves out.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use std::rc::Rc;
 
 use crate::transfer::rights::ImportSender;

@@ -1,6 +1,6 @@
 //! A finding of a check: a code, and the place of the damaged row. Never the row's content.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The rule that a row breaks. The codes are stable.

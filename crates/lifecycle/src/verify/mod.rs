@@ -13,7 +13,7 @@ mod log_checks;
 mod memory_checks;
 mod small_checks;
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use check::Check;
 pub use finding::{Finding, FindingCode};
 use serde::Serialize;

@@ -14,7 +14,7 @@ pub mod outdated;
 pub mod revert;
 pub mod rows;
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::BlockScope;

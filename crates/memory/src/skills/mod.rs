@@ -7,10 +7,10 @@ pub mod loaded;
 pub mod skill;
 pub mod stored;
 
+use crate::JsonSchema;
 use crate::past::ItemDeleted;
 use crate::skills::skill::{Skill, clip_description};
 use base::json::json;
-use base::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -1,6 +1,6 @@
 //! A document as listings show it.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::item_note::ItemNote;

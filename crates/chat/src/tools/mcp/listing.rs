@@ -1,7 +1,7 @@
 //! The tools that a server lists, as the agent's tools: bounded, cleaned, and under names
 //! that every provider takes.
 
-use base::schema::JsonSchema;
+use crate::JsonSchema;
 use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
