@@ -96,7 +96,7 @@ export async function all(stream) {
 
 /** Ids that the agent or the client makes: each is replaced by its number in the order of appearance. */
 const MADE =
-  /\b(?:(?:resp|msg|fc)_[\w-]+|(?:call|toolu)_[ab]\d+|(?:call|aitxt|run|chatcmpl)-[\w-]{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b/g;
+  /\b(?:(?:resp|msg|fc)_[\w-]+|(?:call|toolu)_[abt]\d+|(?:call|aitxt|run|chatcmpl)-[\w-]{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b/g;
 
 /** Fields that differ from run to run. */
 const PASSING = ["headers", "performance", "url", "created", "created_at", "createdAt", "timestamp"];

@@ -4,6 +4,9 @@
 /** The most marks for the cache that Anthropic takes. */
 const MAX_MARKS = 4;
 
+/** How the id of a call begins that the provider made after a thought. */
+export const AFTER_THOUGHT = "t";
+
 export function problemOfCompletion({ messages }) {
   let open = new Set();
   for (const { role, tool_calls = [], tool_call_id } of messages) {
@@ -35,12 +38,13 @@ export function problemOfMessage(body) {
   const empty = [system, ...said.map(blocksOf)].flat().some(({ type, text }) => type === "text" && text.trim() === "");
   if (empty) return "A text is empty.";
   const thinks = body.thinking !== undefined && body.thinking.type !== "disabled";
+  const hasThought = ({ type, id }) => type === "tool_use" && id.startsWith(`toolu_${AFTER_THOUGHT}`);
   let open = new Set();
   for (const message of said) {
     const blocks = blocksOf(message);
     const isCall = ({ type }) => type === "tool_use";
-    // A call goes on only with the thought that it began with.
-    if (thinks && message === said.at(-2) && blocks.some(isCall) && blocks[0].type !== "thinking")
+    // A call that followed a thought is sent back with it.
+    if (thinks && message === said.at(-2) && blocks.some(hasThought) && blocks[0].type !== "thinking")
       return "The thoughts before a call are missing.";
     for (const { type, tool_use_id } of blocks) {
       if (type === "tool_result" && !open.delete(tool_use_id)) return `The result ${tool_use_id} follows no call.`;

@@ -17,7 +17,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { responses } from "./provider_responses.mjs";
-import { problemOfCompletion, problemOfMessage } from "./provider_rules.mjs";
+import { AFTER_THOUGHT, problemOfCompletion, problemOfMessage } from "./provider_rules.mjs";
 
 export async function startProvider() {
   const provider = new Provider();
@@ -59,6 +59,7 @@ class Provider {
     this.requests.push({ path, headers: request.headers, body });
     const api = Object.entries(APIS).find(([end]) => path.endsWith(end))?.[1];
     if (api === undefined) return json(response, 404, { error: { message: "There is nothing here." } });
+    if (body.thread?.type === "continue") return json(response, 404, THREAD_NOT_FOUND);
     const problem = api.problemOf(body);
     if (problem !== undefined) return json(response, 400, { ...api.refusal, problem });
     const said = decide(api.read(body));
@@ -83,7 +84,11 @@ function decide({ text, result, tools, forced, wantsJson }) {
   if (forced !== undefined) return { text: "", calls: [call(forced, { answer: 42 })] };
   if (text.startsWith("weather")) return { text: "", calls: [call("get_weather", { city: "Rome" })] };
   if (text.startsWith("ponder"))
-    return { thought: "I don't know.", text: "I look.", calls: [call("get_weather", { city: "Rome" })] };
+    return {
+      thought: "I don't know.",
+      text: "I look.",
+      calls: [call("get_weather", { city: "Rome" }, AFTER_THOUGHT)],
+    };
   if (text.startsWith("both")) {
     const calls = [call("get_weather", { city: "Rome" }), call("get_weather", { city: "Oslo" }, "b")];
     return { text: "I look at both.", calls };
@@ -98,6 +103,12 @@ function decide({ text, result, tools, forced, wantsJson }) {
   const thought = text.startsWith("think") ? "They greet me." : undefined;
   return { thought, text: "Hello, dear friend.", calls: [], waits: text.startsWith("wait") };
 }
+
+/** This provider stores no threads. Anthropic's clients then send the whole history. */
+const THREAD_NOT_FOUND = {
+  type: "error",
+  error: { type: "not_found_error", message: "No.", details: { error_code: "thread_not_found" } },
+};
 
 const USAGE = {
   prompt_tokens: 11,

@@ -10,7 +10,13 @@ const address = process.argv.at(-1);
 
 /** What the tools of each scenario are called with: the suite says it, or the tool takes anything. */
 const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}");
-const ARGUMENTS = { add_numbers: { a: 5, b: 3 } };
+const ARGUMENTS = {
+  add_numbers: () => ({ a: 5, b: 3 }),
+  // The schema of another tool, as the agent stores it.
+  json_schema_echo: (tools) => ({
+    schema: tools.find(({ name }) => name === "s_json_schema_2020_12_tool")?.parameters,
+  }),
+};
 
 const server = await startServer({ vars: { AUTH: "local", TOOL_ORIGINS: new URL(address).origin } });
 try {
@@ -19,7 +25,10 @@ try {
   const own = ({ name }) => name.slice("s_".length);
   const calls =
     context.toolCalls ??
-    tools.map((tool) => ({ name: own(tool), arguments: ARGUMENTS[own(tool)] ?? argumentsFor(tool.parameters) }));
+    tools.map((tool) => ({
+      name: own(tool),
+      arguments: ARGUMENTS[own(tool)]?.(tools) ?? argumentsFor(tool.parameters),
+    }));
   for (const { name, arguments: given } of calls) console.log(name, JSON.stringify(await use(name, given)));
 } finally {
   await server.stop();

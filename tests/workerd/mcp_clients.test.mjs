@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
+import { setTimeout as sleep } from "node:timers/promises";
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { call } from "./chat_server.mjs";
@@ -146,8 +147,10 @@ test("a_client_that_goes_away_while_its_user_is_asked_leaves_nothing_behind", as
   const hello = await post({ id: 1, method: "initialize", params });
   await hello.text();
   const session = { "mcp-session-id": hello.headers.get("mcp-session-id") };
-  // More than may wait at the same time, one after the other.
+  // More than the 32 that may wait at the same time. The next message on a stream, at the latest after 15 s,
+  // finds that its client is gone.
   for (let n = 0; n < 40; n += 1) {
+    if (n === 30) await sleep(16_000);
     const answer = await post({ id: 2, method: "tools/call", params: { name: "pay" } }, session);
     assert.equal(answer.headers.get("content-type"), "text/event-stream");
     const reader = answer.body.getReader();

@@ -257,15 +257,17 @@ const SETTLE_BESIDE: &str = concat!(
          UNION ALL
          SELECT value
            FROM json_each(?3)"
-    ),
-    "
-                AND EXISTS (SELECT 1
-                              FROM cf_agents_events AS parent
-                             WHERE parent.session_id = +?1
-                               AND parent.seq = +?2
-                               AND ",
-    is_run_member!("parent"),
-    ")"
+    )
+);
+
+/// Finds event ?2 if it is in a run.
+const IN_RUN: &str = concat!(
+    "SELECT parent.seq
+       FROM cf_agents_events AS parent
+      WHERE parent.session_id = +?1
+        AND parent.seq = +?2
+        AND ",
+    is_run_member!("parent")
 );
 
 /// Settles the children of an event below which branches began with `seqs`. The feed's readers
@@ -276,6 +278,11 @@ pub(crate) fn settle_beside(
     parent_seq: i64,
     seqs: &[i64],
 ) -> Result<()> {
+    // Nothing is split below an event of no run, such as a user's message.
+    let params = [session_id.as_str().into(), parent_seq.into()];
+    if load_values::<i64>(db, IN_RUN, &params)?.is_empty() {
+        return Ok(());
+    }
     // A single new event was written as it has to be.
     let seqs = if seqs.len() > 1 { seqs } else { &[] };
     let params = [

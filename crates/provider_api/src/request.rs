@@ -123,7 +123,7 @@ impl<'a> RequestFields<'a> {
     /// Of a field that stands twice, we would read one and the provider the other.
     pub fn of(field: &str, object: &'a str) -> Result<Self> {
         let fields = fields_of(object);
-        if fields.is_empty() || has_twice(&fields) {
+        if !object.trim_start().starts_with('{') || has_twice(&fields) {
             return Err(Error::invalid(
                 field,
                 format!("`{field}` must be a JSON object with the API's fields, each once."),
