@@ -20,10 +20,11 @@ const SHARE = 0.5;
 
 const KIB = 1 << 10;
 /**
- * A little above what is built today. Whoever adds a feature and needs more raises them. The last raise is
- * for the base URL, which reads and writes three APIs of providers: about 180 KiB, 70 KiB gzipped.
+ * A little above what is built today. Whoever adds a feature and needs more raises them. The last raises are
+ * for the base URL, which reads and writes three APIs of providers (about 180 KiB, 70 KiB gzipped), and for
+ * sign-in, questions, progress and completion over MCP (about 110 KiB, 40 KiB gzipped).
  */
-const MAX_WASM = { raw: 3_800 * KIB, gzipped: 1_600 * KIB };
+const MAX_WASM = { raw: 3_900 * KIB, gzipped: 1_640 * KIB };
 
 /** The most rows read and written in a session of 1,000 events, by the contract. */
 const MAX_ROWS = {

@@ -104,7 +104,13 @@ test("a_visitor_chats_approves_branches_corrects_the_memory_and_comes_back", { s
         wrong.push(`asked ${request.url()}`);
     });
     const button = (name) => page.getByRole("button", { name, exact: true });
-    const shows = (text) => page.getByRole("list").last().getByText(text, { exact: true }).waitFor();
+    // For a moment, an answer can be there twice: from the stream and from the log.
+    const shows = async (text) => {
+      const shown = page.getByRole("list").last().getByText(text, { exact: true });
+      await shown.first().waitFor();
+      for (const deadline = Date.now() + PATIENCE_MS; (await shown.count()) !== 1; await page.waitForTimeout(20))
+        assert.ok(Date.now() < deadline, `${text} is shown ${await shown.count()} times`);
+    };
     const write = async (text) => {
       await page.getByRole("textbox", { name: "Message" }).fill(text);
       await button("Send").click();
