@@ -5,13 +5,9 @@
 //! name its origin, and the CORS headers of an answer (`cors.rs`). No error message repeats a
 //! credential.
 
-#[cfg(not(feature = "testing"))]
-pub use base::schema::NoSchema as JsonSchema;
-#[cfg(feature = "testing")]
-pub use schemars::JsonSchema;
-
 mod cors;
 mod identify;
+pub mod json_schema;
 mod policy;
 mod reach;
 mod rules;

@@ -5,7 +5,7 @@
 //! Each stored text also keeps the [`Authority`] of the caller who caused it, so that what is
 //! made of the text later writes no more than that caller could, and is paid by that caller.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::scope::Caller;

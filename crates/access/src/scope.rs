@@ -1,6 +1,6 @@
 //! The kinds of callers, and the rights that a minted token gives its holder.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::ids::Id;

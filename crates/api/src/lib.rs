@@ -10,11 +10,6 @@
 //!
 //! This district uses every district below. Of HTTP it knows only methods and paths.
 
-#[cfg(not(feature = "testing"))]
-pub use base::schema::NoSchema as JsonSchema;
-#[cfg(feature = "testing")]
-pub use schemars::JsonSchema;
-
 #[cfg(feature = "testing")]
 pub mod answers;
 pub mod chat;
@@ -22,6 +17,7 @@ pub mod defaults;
 pub mod dispatch;
 pub mod door;
 pub mod file_import;
+pub mod json_schema;
 pub mod limits;
 pub mod mcp;
 pub mod operation;

@@ -77,9 +77,9 @@ impl Reply {
 
 /// An input or an output that can describe itself for openapi.json.
 #[cfg(feature = "testing")]
-pub trait Described: crate::JsonSchema {}
+pub trait Described: crate::json_schema::JsonSchema {}
 #[cfg(feature = "testing")]
-impl<T: crate::JsonSchema> Described for T {}
+impl<T: crate::json_schema::JsonSchema> Described for T {}
 #[cfg(not(feature = "testing"))]
 pub trait Described {}
 #[cfg(not(feature = "testing"))]

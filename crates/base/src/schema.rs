@@ -1,7 +1,7 @@
 //! `#[derive(JsonSchema)]`: the type's shape is described in openapi.json, which a test writes.
 //!
 //! With a crate's feature `testing`, the derive is that of schemars. Without it, the derive adds nothing,
-//! so that a deployed Worker contains no schemas. Each crate's `lib.rs` chooses.
+//! so that a deployed Worker contains no schemas. Each crate's `json_schema.rs` chooses.
 
 pub use macros::NoSchema;
 

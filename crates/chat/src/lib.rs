@@ -39,13 +39,9 @@
 //! client's request, [`frames`] are a socket's messages, and [`turn`] decides step by step.
 //! [`tools`] are the tools that a turn may call, and [`run`] carries out the turn's decisions.
 
-#[cfg(not(feature = "testing"))]
-pub use base::schema::NoSchema as JsonSchema;
-#[cfg(feature = "testing")]
-pub use schemars::JsonSchema;
-
 pub mod address;
 pub mod frames;
+pub mod json_schema;
 pub mod record;
 pub mod request;
 pub mod run;

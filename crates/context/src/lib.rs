@@ -5,12 +5,8 @@
 //!
 //! This district knows messages, memory and models. It knows neither turns nor callers.
 
-#[cfg(not(feature = "testing"))]
-pub use base::schema::NoSchema as JsonSchema;
-#[cfg(feature = "testing")]
-pub use schemars::JsonSchema;
-
 pub mod compaction;
 pub mod for_model;
+pub mod json_schema;
 pub mod tools;
 pub mod working_context;

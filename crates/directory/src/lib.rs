@@ -9,16 +9,13 @@
 //! has an alarm, and tries again (`membership.rs`). A part that the root does not know has
 //! refused its first agent, which tries again, too (`part.rs`).
 
-#[cfg(not(feature = "testing"))]
-pub use base::schema::NoSchema as JsonSchema;
-#[cfg(feature = "testing")]
-pub use schemars::JsonSchema;
-
 mod ask;
+pub mod json_schema;
 pub mod list;
 pub mod membership;
 pub mod part;
 
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The name of the root's object. No other part has it.

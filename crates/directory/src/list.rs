@@ -1,6 +1,6 @@
 //! The list of agents, put together from the parts.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::Serialize;
 
 use super::ask::{ask, check_bound};

@@ -5,7 +5,7 @@
 //!
 //! Versions of the SDK differ in their columns, so the columns are asked of SQLite.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;

@@ -9,16 +9,12 @@
 //! content of the tables. `foreign.rs` reads the rows that the Agents SDK left in an object that
 //! became ours.
 
-#[cfg(not(feature = "testing"))]
-pub use base::schema::NoSchema as JsonSchema;
-#[cfg(feature = "testing")]
-pub use schemars::JsonSchema;
-
 pub mod clear;
 pub mod delete;
 pub mod erase;
 pub mod foreign;
 pub mod fork;
+pub mod json_schema;
 mod mention_tables;
 pub mod mentions;
 pub mod page_clearing;

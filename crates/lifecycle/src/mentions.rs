@@ -6,7 +6,7 @@
 //! versions, it may be half built, and a place that it misses would stay. SQLite looks at
 //! the texts where they are, so no text but the snippets comes into memory.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,7 @@
 //! counts and no content, so it may be kept after all else is gone. Its digest says that
 //! nobody changed it, and its signature, that this Worker wrote it.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 

@@ -1,6 +1,6 @@
 //! Appending: plan the place of each event, then write all events or none.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::collections::HashMap;
 
 use serde::Serialize;

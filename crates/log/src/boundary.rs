@@ -227,9 +227,8 @@ pub(crate) fn find_splitting(
 /// As [`SETTLE`], where a new event began a branch below ?2. Of many children only a few can
 /// change: the two oldest, and the two oldest that are in a run, because a third child splits
 /// nothing anew. ?3: the events that were written together.
-const SETTLE_BESIDE: &str = concat!(
-    settling!(
-        "SELECT min(next.seq)
+const SETTLE_BESIDE: &str = concat!(settling!(
+    "SELECT min(next.seq)
            FROM cf_agents_events AS next
           WHERE next.session_id = +?1
             AND next.seq > +?2
@@ -250,15 +249,14 @@ const SETTLE_BESIDE: &str = concat!(
                     AND child.parent_seq = +?2
                     AND child.is_branch = 1
                     AND ",
-        is_run_member!("child"),
-        "
+    is_run_member!("child"),
+    "
                   ORDER BY child.seq
                   LIMIT 2)
          UNION ALL
          SELECT value
            FROM json_each(?3)"
-    )
-);
+));
 
 /// Finds event ?2 if it is in a run.
 const IN_RUN: &str = concat!(

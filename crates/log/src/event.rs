@@ -1,6 +1,6 @@
 //! One event: as a caller sends it, and as the log returns it.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::borrow::Cow;
 
 use serde::de::IgnoredAny;

@@ -8,11 +8,6 @@
 //! Rules kept here: an append is all or nothing; a `seq` is never given twice;
 //! an id is written once; a parent exists, in the same session, before its child.
 
-#[cfg(not(feature = "testing"))]
-pub use base::schema::NoSchema as JsonSchema;
-#[cfg(feature = "testing")]
-pub use schemars::JsonSchema;
-
 pub mod append;
 pub mod boundary;
 pub mod copy;
@@ -20,6 +15,7 @@ pub mod ended_turns;
 pub mod event;
 pub mod event_facts;
 pub mod find;
+pub mod json_schema;
 pub mod load;
 pub mod media;
 pub mod message_text;

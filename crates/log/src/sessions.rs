@@ -2,7 +2,7 @@
 //! activity is therefore the newest event in the log or the last write to the row,
 //! whichever is later.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::columns::find_value;

@@ -1,7 +1,7 @@
 //! An event's `tool` column: one set of fields, parsed only as deeply as its reader
 //! needs.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::ids::Id;

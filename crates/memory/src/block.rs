@@ -1,7 +1,7 @@
 //! A block as the API and the prompt show it: its definition, and its content
 //! fetched from its home.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Memory;

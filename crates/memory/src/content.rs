@@ -1,7 +1,7 @@
 //! A block's text and its versions. The newest version is the content. A write adds
 //! one row, and older versions stay for a while.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Memory;

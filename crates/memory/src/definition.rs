@@ -1,7 +1,7 @@
 //! The definition of a block: its kind, its budget and its home. Definitions from
 //! operations and from the configuration are parsed and checked here.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use crate::kind::BlockKind;
 use serde::{Deserialize, Deserializer, Serialize};
 

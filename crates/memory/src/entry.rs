@@ -1,6 +1,6 @@
 //! An entry of a searchable block.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::definition::Definition;

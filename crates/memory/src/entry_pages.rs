@@ -1,6 +1,6 @@
 //! Lists of a block's entries, page by page.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Memory;

@@ -1,6 +1,6 @@
 //! The result of a search of entries: the entries that hold, and those that hold no longer.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::origin::Origin;

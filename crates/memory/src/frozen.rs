@@ -2,7 +2,7 @@
 //! is refreshed, so that a provider's prefix cache stays warm. A reminder can report
 //! changes made meanwhile.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::collections::BTreeMap;
 
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! A block's label: the name that people, models and homes use. Headers, attributes
 //! and enums contain labels, so a label can't contain their syntax.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};

@@ -7,11 +7,6 @@
 //! the prompt is still made. A text that a model or a stranger writes into a block stays
 //! inside that block's section of the prompt.
 
-#[cfg(not(feature = "testing"))]
-pub use base::schema::NoSchema as JsonSchema;
-#[cfg(feature = "testing")]
-pub use schemars::JsonSchema;
-
 pub mod block;
 pub mod budget;
 pub mod content;
@@ -37,6 +32,7 @@ pub mod found_entry;
 pub mod frozen;
 pub mod homes;
 pub mod item_note;
+pub mod json_schema;
 pub mod kind;
 pub mod label;
 pub mod log_answers;

@@ -4,7 +4,7 @@
 //! writes is the operator's; a caller with a minted token speaks for a user; a model's tools write
 //! what the model says.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 

@@ -4,7 +4,7 @@
 //! or end its own.
 
 use super::block::Block;
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use crate::kind::BlockKind;
 use crate::origin::quoted_text;
 use base::json::written_bytes;

@@ -5,7 +5,7 @@
 //! The text of conversations stays: `findMentions` finds it there. The exception is a document that
 //! `load_context` put into a log, since the log then holds the document.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counts::CountChange;

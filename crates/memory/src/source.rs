@@ -4,7 +4,7 @@
 //! A source may be a template (`memory/template.rs`), so it leads to a home only together
 //! with the name of the agent that has the block.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::label::Label;

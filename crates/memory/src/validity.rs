@@ -1,6 +1,6 @@
 //! When a fact holds: from when until when, and which fact replaced it.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The time range in which a fact is true. Times are in milliseconds since the epoch.

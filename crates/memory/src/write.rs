@@ -2,8 +2,8 @@
 //! In this object a write is one transaction. Elsewhere the home accepts or refuses
 //! the write, and this object records the version afterwards.
 
-use crate::JsonSchema;
 use crate::content::{MAX_TRIES, overtaken};
+use crate::json_schema::JsonSchema;
 use base::budget::AnswerRoom;
 use base::json::{json, written_bytes};
 use serde::{Deserialize, Serialize};

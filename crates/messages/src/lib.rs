@@ -3,17 +3,13 @@
 //! events reads as one assistant message. Messages are appended, updated and deleted here, and
 //! `tree` reads the branches of a session.
 
-#[cfg(not(feature = "testing"))]
-pub use base::schema::NoSchema as JsonSchema;
-#[cfg(feature = "testing")]
-pub use schemars::JsonSchema;
-
 pub mod append;
 pub mod change;
 pub mod delete;
 pub mod erased_results;
 pub mod feed;
 pub mod history;
+pub mod json_schema;
 pub mod page;
 pub mod parse;
 mod piece;

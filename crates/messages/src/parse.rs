@@ -1,7 +1,7 @@
 //! Parses an incoming `UIMessage`: checks the fields that the log needs, and keeps the
 //! rest as the text that was sent.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::fmt;
 
 use serde::de::{self, MapAccess, SeqAccess, Visitor};

@@ -2,7 +2,7 @@
 //! Workers AI if it is bound, else the built-in demo. A named model that fails is an
 //! error; only a model that nobody named gives way to the demo.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::fmt;
 
 use serde::Deserialize;

@@ -2,7 +2,7 @@
 //! files; the code that encodes a request decides the form in which a model is shown a
 //! file.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

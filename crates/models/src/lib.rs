@@ -7,11 +7,6 @@
 //! complete after them. Usage comes before the end. The end, which is
 //! [`AnswerPart::Finish`] or [`AnswerPart::Failed`], comes once.
 
-#[cfg(not(feature = "testing"))]
-pub use base::schema::NoSchema as JsonSchema;
-#[cfg(feature = "testing")]
-pub use schemars::JsonSchema;
-
 mod answer;
 mod anthropic;
 mod anthropic_messages;
@@ -29,6 +24,7 @@ mod demo;
 pub mod embedding;
 pub mod file;
 mod http_error;
+pub mod json_schema;
 pub mod length;
 mod mend;
 pub mod message;
@@ -42,6 +38,7 @@ mod workers_ai;
 #[cfg(test)]
 mod tests;
 
+use crate::json_schema::JsonSchema;
 use base::json::RawValue;
 use serde::{Deserialize, Serialize};
 

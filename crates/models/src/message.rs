@@ -1,8 +1,8 @@
 //! A message as models take it.
 
-use crate::JsonSchema;
 use crate::caller_fields::find_given;
 use crate::file::{File, MAX_FILES, check_files};
+use crate::json_schema::JsonSchema;
 use base::action::{Action, Role};
 use base::error::{Error, Result};
 use base::ids::Id;

@@ -6,14 +6,10 @@
 //! found by its words whatever the model does. Vectors follow, a bounded number at a time. If the
 //! model fails, a search still finds everything that words find.
 
-#[cfg(not(feature = "testing"))]
-pub use base::schema::NoSchema as JsonSchema;
-#[cfg(feature = "testing")]
-pub use schemars::JsonSchema;
-
 mod embedder;
 pub mod entries;
 pub mod events;
+pub mod json_schema;
 mod nearest;
 pub mod questions;
 mod signs;

@@ -1,6 +1,6 @@
 //! Runs a search. The index gives candidates; their texts decide the order.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use crate::request::SearchRequest;
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! Writes and removes the index's rows. The cost of either doesn't grow with the index.
 //! Nothing is done for an agent that never searched.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::Serialize;
 
 use super::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};

@@ -3,11 +3,6 @@
 //! candidates; the ranking reads their texts and decides which are best. Snippets show the words
 //! of a hit. The words and the ranking also serve the entries of memory.
 
-#[cfg(not(feature = "testing"))]
-pub use base::schema::NoSchema as JsonSchema;
-#[cfg(feature = "testing")]
-pub use schemars::JsonSchema;
-
 pub mod agent_candidates;
 pub mod asked;
 pub mod build;
@@ -18,6 +13,7 @@ pub mod find;
 pub mod fuse;
 pub mod index;
 pub mod indexed;
+pub mod json_schema;
 pub mod merge;
 pub mod order;
 mod phrases;

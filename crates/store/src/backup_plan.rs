@@ -2,7 +2,7 @@
 //! agent without a schedule has no row for it. `api/scheduled_backup.rs` makes
 //! the backups.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::AtMost;

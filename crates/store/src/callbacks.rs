@@ -5,7 +5,7 @@
 //!
 //! This file knows rows. `chat/run/callbacks/` makes the calls.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};

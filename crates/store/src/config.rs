@@ -10,7 +10,7 @@
 //! and says so in its JSON Schema. A check that needs more than the value itself stands in
 //! `api/operations/agent.rs`.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::backup_plan::{self, BackupPlan};

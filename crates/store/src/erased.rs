@@ -1,6 +1,6 @@
 //! The treatment of a table's rows by a purge, and the counts of a receipt.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::json::is_zero;

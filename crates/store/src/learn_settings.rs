@@ -4,7 +4,7 @@
 //!
 //! Settings without `into` switch learning off, also where a default is deployed.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::ids::Id;

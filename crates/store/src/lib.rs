@@ -10,11 +10,6 @@
 //!
 //! This district knows rows. It does not know what a message or a memory block is.
 
-#[cfg(not(feature = "testing"))]
-pub use base::schema::NoSchema as JsonSchema;
-#[cfg(feature = "testing")]
-pub use schemars::JsonSchema;
-
 pub mod activity;
 pub mod agents_own;
 pub mod backup_plan;
@@ -26,6 +21,7 @@ pub mod config;
 pub mod consolidation;
 pub mod erased;
 pub mod erasing;
+pub mod json_schema;
 pub mod kept_turns;
 pub mod last_turns;
 pub mod learn_due;

@@ -1,7 +1,7 @@
 //! How much turns may spend: the setting `limits` of an agent, and the limits of a minted
 //! token. Each type checks its value when it is parsed. `store/meter.rs` counts.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::model_settings::Prices;

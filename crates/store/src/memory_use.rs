@@ -1,6 +1,6 @@
 //! What a request in a provider's API lets the model do with the agent's memory.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// From the least to the most.

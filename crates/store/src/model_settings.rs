@@ -1,7 +1,7 @@
 //! The types of the settings for a model's requests, the cost of its tokens, and the time
 //! when the prompt is refreshed. Each type checks its value when it is parsed.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, de};

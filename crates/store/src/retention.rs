@@ -5,7 +5,7 @@
 //! A field of a block goes before the same field of its session, and that before the
 //! agent's. `null` says that a rule further out does not hold here.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::AtMost;

@@ -1,7 +1,7 @@
 //! How far retention has come: one small value of the agent. An agent without any rule has
 //! no such value.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stored::{find_stored, write_stored};

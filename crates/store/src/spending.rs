@@ -1,7 +1,7 @@
 //! The spending of a turn: as the event that ends the turn stores it, and as callers see
 //! it.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::json::is_zero;

@@ -1,7 +1,7 @@
 //! The setting `summarize`: a service binding that writes summaries in place of a model.
 //! `context/compaction/service.rs` asks it.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::ids::Id;

@@ -1,6 +1,6 @@
 //! Appending several messages of the AI SDK: all of them or none.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::message_writes::Speaker;

@@ -3,7 +3,7 @@
 //! The rule this file protects: a backup is in the bucket whole, or not at all. A backup that
 //! dies half-way leaves parts that nobody sees, and the bucket drops them.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunWaiting};

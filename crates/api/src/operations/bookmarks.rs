@@ -1,7 +1,7 @@
 //! Bookmarks: the states of the agent that the platform itself keeps, and the way back to
 //! one. Only a deployed Worker has them.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunWaiting};

@@ -1,6 +1,6 @@
 //! The tools that an agent's models may call in chat turns beside the memory's own.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 //! All need the secret, since they reach beyond the agent that is asked. Any agent may be
 //! asked, and one that nobody has used stays unused.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use serde::{Deserialize, Serialize};

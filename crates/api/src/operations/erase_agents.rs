@@ -4,7 +4,7 @@
 //! The rule this file protects: a home goes after the last agent that uses it, since an agent
 //! that is left would make it anew.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

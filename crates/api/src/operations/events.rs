@@ -1,6 +1,6 @@
 //! Operations on a session's event log.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::EVENTS_BODY_BYTES;

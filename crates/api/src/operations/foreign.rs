@@ -1,6 +1,6 @@
 //! The operation on the tables that another framework left in this object.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::Deserialize;
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};

@@ -1,7 +1,7 @@
 //! Operations on what the agent learns: looks and consolidation by hand, and the proposals
 //! that come of them.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::memory_blocks::SetBlock;

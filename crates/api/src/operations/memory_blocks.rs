@@ -1,6 +1,6 @@
 //! Operations on the blocks of context memory and on their texts.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::body_with_text;

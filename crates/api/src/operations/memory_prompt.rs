@@ -1,6 +1,6 @@
 //! Operations on the system prompt that the blocks make.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};

@@ -1,6 +1,6 @@
 //! Operations on the documents of loadable blocks.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::body_with_text;

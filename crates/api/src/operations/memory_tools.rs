@@ -1,6 +1,6 @@
 //! Operations on the tools by which a model uses its memory.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::body_with_text;

@@ -1,6 +1,6 @@
 //! Finding what is said of a subject, wherever it stands, and erasing it.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::receipts::{admit_purge, issue_of};

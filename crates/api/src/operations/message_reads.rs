@@ -1,7 +1,7 @@
 //! Operations that read a session's messages: one message, a page of a branch, the
 //! branches below a message.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};

@@ -1,6 +1,6 @@
 //! Operations that write a session's messages: append, replace, delete.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::message_reads::UiMessage;

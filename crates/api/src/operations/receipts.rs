@@ -1,6 +1,6 @@
 //! Receipts of deletions with `purge`, and the operation that checks one.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};

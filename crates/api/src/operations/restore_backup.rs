@@ -1,6 +1,6 @@
 //! Restoring a backup: the file in the bucket is imported into this agent, piece by piece.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::Deserialize;
 
 use super::backups::{failed, find_archive, is_backup};

@@ -1,6 +1,6 @@
 //! Retention by hand: a step of it, or what it would do.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};

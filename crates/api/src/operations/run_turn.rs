@@ -1,6 +1,6 @@
 //! A turn for a caller who wants its answer whole: a server, not a page.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! How large an agent is, and how much of its isolate's memory is used.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{DEFAULT_BODY_BYTES, EVENTS_BODY_BYTES};

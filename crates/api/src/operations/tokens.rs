@@ -1,6 +1,6 @@
 //! Minting tokens, which a browser holds in place of the secret.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, names_one};

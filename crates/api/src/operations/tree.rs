@@ -1,6 +1,6 @@
 //! Operations on a session's tree and on the feed of its changes.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sessions::check_name;

@@ -1,6 +1,6 @@
 //! The records of turns: when they ran, what they were made of, and why they failed.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};

@@ -1,6 +1,6 @@
 //! Checking what an object stores.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::Deserialize;
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};

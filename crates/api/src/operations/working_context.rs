@@ -1,6 +1,6 @@
 //! Operations on the working context.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::collections::HashMap;
 
 use super::memory_prompt::FreezePrompt;

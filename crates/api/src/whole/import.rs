@@ -11,7 +11,7 @@
 //! brought are the first ones of the file, so before the first one that is new, the agent
 //! may hold no others.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::Serialize;
 
 use super::lines::{

@@ -12,7 +12,7 @@ pub mod failures;
 pub mod page;
 pub mod show;
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use access::AskerKind;

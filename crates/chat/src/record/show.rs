@@ -1,6 +1,6 @@
 //! A turn that is over, as callers see it, and the id by which they ask for it.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::ended::EndedRecord;

@@ -1,6 +1,6 @@
 //! Registered tools and servers of tools, as operations return them.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::collections::BTreeMap;
 
 use serde::Serialize;

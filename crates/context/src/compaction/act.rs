@@ -1,7 +1,7 @@
 //! Compacting: decide which messages to cover, have it summarised, and write the overlay
 //! if the summarised part of the log is still the same.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::ops;
 
 use serde::Serialize;

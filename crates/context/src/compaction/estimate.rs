@@ -1,7 +1,7 @@
 //! Estimates the tokens of a path: its messages as they are read, with overlays in place
 //! of the messages they cover, and the system prompt and tools before them.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::collections::HashMap;
 
 use serde::Serialize;

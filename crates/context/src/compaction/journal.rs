@@ -2,7 +2,7 @@
 //! settings, how the last attempts went and why, and where the window stands. One JSON value in the session's
 //! row.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::settings::OwnSettings;

@@ -1,7 +1,7 @@
 //! When and how far a conversation is compacted: the agent's settings, and a session's
 //! own settings, which override them.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::error::{Error, Result};

@@ -15,7 +15,7 @@ mod set_context;
 mod unload_context;
 pub mod untrusted;
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Builds the context of a turn from the log.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::Serialize;
 
 use super::documents::find_documents;

@@ -1,7 +1,7 @@
 //! Retention as a request asks for it: what a run would delete, and the deletions of one
 //! session by rules of the request's own.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::cell::Cell;
 
 use serde::Serialize;

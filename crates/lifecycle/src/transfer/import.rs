@@ -5,7 +5,7 @@
 //! Repeating an import changes nothing: its lines are compared with those that an export
 //! would write now.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use crate::transfer::target::{ImportTarget, LeftOut, at_line};
 use serde::Serialize;
 

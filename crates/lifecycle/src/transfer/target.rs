@@ -1,6 +1,6 @@
 //! The target of an import, its sender, and the parts that the import leaves out.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::rc::Rc;
 
 use crate::transfer::rights::ImportSender;

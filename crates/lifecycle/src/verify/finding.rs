@@ -1,6 +1,6 @@
 //! A finding of a check: a code, and the place of the damaged row. Never the row's content.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The rule that a row breaks. The codes are stable.

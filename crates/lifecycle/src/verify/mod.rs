@@ -13,7 +13,7 @@ mod log_checks;
 mod memory_checks;
 mod small_checks;
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use check::Check;
 pub use finding::{Finding, FindingCode};
 use serde::Serialize;

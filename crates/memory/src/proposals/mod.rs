@@ -14,7 +14,7 @@ pub mod outdated;
 pub mod revert;
 pub mod rows;
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::BlockScope;

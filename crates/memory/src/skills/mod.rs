@@ -7,7 +7,7 @@ pub mod loaded;
 pub mod skill;
 pub mod stored;
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use crate::past::ItemDeleted;
 use crate::skills::skill::{Skill, clip_description};
 use base::json::json;

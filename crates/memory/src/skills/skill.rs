@@ -1,6 +1,6 @@
 //! A document as listings show it.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::item_note::ItemNote;

@@ -1,7 +1,7 @@
 //! The tools that a server lists, as the agent's tools: bounded, cleaned, and under names
 //! that every provider takes.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};

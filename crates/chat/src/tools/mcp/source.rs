@@ -1,6 +1,6 @@
 //! The address of a server, as `defineTool` takes it and `listTools` shows it.
 
-use crate::JsonSchema;
+use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::address::tool_address::ToolAddress;
