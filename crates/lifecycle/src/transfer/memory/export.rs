@@ -388,6 +388,11 @@ row! {
     }
 }
 
+/// The note of an entry or a document that has one.
+fn read_note(note: Option<&str>, key: &str) -> Result<Option<ItemNote>> {
+    note.map(|note| ItemNote::read(Some(note), key)).transpose()
+}
+
 row! {
     for EntryLine {
         block: String = "block",
@@ -399,10 +404,7 @@ row! {
         note: Option<&str> = "note",
     }
     {
-        let note = match note {
-            Some(note) => Some(ItemNote::read(Some(note), &key)?),
-            None => None,
-        };
+        let note = read_note(note, &key)?;
         Ok(Self {
             line: LineKind::Entry,
             block: BlockKey(block),
@@ -426,10 +428,7 @@ row! {
         note: Option<&str> = "note",
     }
     {
-        let note = match note {
-            Some(note) => Some(ItemNote::read(Some(note), &key)?),
-            None => None,
-        };
+        let note = read_note(note, &key)?;
         Ok(Self {
             line: LineKind::Skill,
             block: BlockKey(block),
