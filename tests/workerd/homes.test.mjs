@@ -216,6 +216,7 @@ test("a_home_that_says_nothing_is_given_up_after_ten_seconds", { timeout: 60_000
   const begun = Date.now();
   const { prompt } = await ok("gina", "renderPrompt");
   assert.ok(Date.now() - begun < 20_000);
-  assert.match(prompt, /sent nothing for 10 s/);
+  // Silence and the whole answer have the same limit here: which is named depends on a millisecond.
+  assert.match(prompt, /(sent nothing for|answer took longer than) 10 s/);
   assert.match(prompt, /You are kind\./);
 });

@@ -56,11 +56,14 @@ function isBranch(session, parentId) {
       : session.seqOf(parentId) !== session.lastSeq;
 }
 
-/** The most rows of an append. It writes one an event, one an id of the caller, one a branch. */
+/**
+ * The most rows of an append: one an event, one an id of the caller, and for a branch one, and one
+ * more where it splits a run of events that were one message.
+ */
 export function rowsOf(game, agent, session, events, parentId) {
   const given = events.filter(({ id }) => id !== undefined).length;
   const index = game.agents[agent].isSearched ? events.length : 0;
-  const written = events.length + given + index + (isBranch(session, parentId) ? 1 : 0);
+  const written = events.length + given + index + (isBranch(session, parentId) ? 2 : 0);
   return { written, ...(index === 0 && { read: 10 * events.length }) };
 }
 
