@@ -17,9 +17,9 @@ use base::error::{Error, Result};
 use base::host::Host as _;
 use base::outbound::{LocalBoxFuture, in_time};
 use base::owner::Owner;
+use conversation::log::slices::MAX_EVENT_BYTES;
 use lifecycle::transfer::export::render_failure;
 use lifecycle::transfer::{PAGE_BYTES, PagedFile};
-use log::slices::MAX_EVENT_BYTES;
 use store::schema;
 use store::schema::blank::{BlankDatabase, MadeListener};
 

@@ -98,9 +98,9 @@ test("homes_and_providers_are_told_apart_by_whole_matches", () => {
   );
 });
 
-// `row!` (base/columns.rs) pairs each column with its field. The rows of `log` and `messages` are
-// read by hand still, and so is a row that begins with one of theirs.
-const READ_BY_HAND = /^(log|messages)\/|^lifecycle\/transfer\/export\.rs$/;
+// `row!` (base/columns.rs) pairs each column with its field. The rows of `conversation` are read by
+// hand still, and so is a row that begins with one of its own.
+const READ_BY_HAND = /^conversation\/|^lifecycle\/transfer\/export\.rs$/;
 
 test("no_reader_uses_the_number_of_a_column", () => {
   const byHand =
@@ -123,10 +123,10 @@ const LISTS_OF_TABLES =
 const NAMED_BY = {
   cf_agents_block_versions: ["memory", "lifecycle"],
   cf_agents_blocks: ["memory", "lifecycle", "store"],
-  cf_agents_callbacks: ["store", "messages"],
+  cf_agents_callbacks: ["store", "conversation"],
   cf_agents_changes: ["store", "lifecycle"],
-  cf_agents_compactions: ["messages", "context", "lifecycle", "log"],
-  cf_agents_config: ["store", "log"],
+  cf_agents_compactions: ["conversation", "context", "lifecycle"],
+  cf_agents_config: ["store", "conversation"],
   cf_agents_deleted_items: ["lifecycle"],
   cf_agents_directory: ["directory"],
   cf_agents_early_answers: ["chat"],
@@ -134,16 +134,16 @@ const NAMED_BY = {
   cf_agents_entries_search: ["memory"],
   cf_agents_entry_vectors: ["recall", "memory"],
   cf_agents_event_vectors: ["recall", "search"],
-  cf_agents_events: ["log", "context", "learning", "lifecycle", "memory", "messages", "recall", "search", "store"],
-  cf_agents_events_by_parent: ["log", "lifecycle", "messages"],
+  cf_agents_events: ["conversation", "context", "learning", "lifecycle", "memory", "recall", "search", "store"],
+  cf_agents_events_by_parent: ["conversation", "lifecycle"],
   cf_agents_failed_turns: ["store"],
   cf_agents_imports: ["store"],
   cf_agents_item_counts: ["memory"],
   cf_agents_item_versions: ["memory", "lifecycle"],
-  cf_agents_last_turns: ["store", "log"],
+  cf_agents_last_turns: ["store", "conversation"],
   cf_agents_loaded_skills: ["memory", "lifecycle"],
-  cf_agents_media: ["log"],
-  cf_agents_media_uses: ["log"],
+  cf_agents_media: ["conversation"],
+  cf_agents_media_uses: ["conversation"],
   cf_agents_metered: ["store"],
   cf_agents_migrations: ["store"],
   cf_agents_path_digests: ["store"],
@@ -155,22 +155,11 @@ const NAMED_BY = {
   cf_agents_search_parts: ["search"],
   cf_agents_search_progress: ["search"],
   cf_agents_search_words: ["search"],
-  cf_agents_sessions: [
-    "log",
-    "api",
-    "chat",
-    "context",
-    "learning",
-    "lifecycle",
-    "messages",
-    "recall",
-    "search",
-    "store",
-  ],
+  cf_agents_sessions: ["conversation", "api", "chat", "context", "learning", "lifecycle", "recall", "search", "store"],
   cf_agents_sessions_by_retention: ["lifecycle"],
   cf_agents_skill_listings: ["memory"],
   cf_agents_skills: ["memory", "lifecycle"],
-  cf_agents_slices: ["log", "lifecycle", "search"],
+  cf_agents_slices: ["conversation", "lifecycle", "search"],
   cf_agents_tools: ["chat"],
   cf_agents_usage_calls: ["store"],
   cf_agents_usage_days: ["store"],
@@ -310,14 +299,17 @@ test("each_district_names_only_those_to_its_right", () => {
   }
 });
 
-test("no_folder_of_chat_calls_one_above_it", () => {
-  const chain = chainAfter("Within `chat`:");
-  const isFolder = (entry) => entry.isDirectory();
-  const folders = readdirSync(join(ROOT, "crates/chat/src"), { withFileTypes: true }).filter(isFolder);
-  assert.deepEqual(chain.toSorted(), folders.map(({ name }) => name).sort(), "each folder has its place in the chain");
-  const folderOf = (module) => (module.startsWith("chat::") ? module.split("::")[1] : undefined);
-  assert.deepEqual(callsBack(chain, folderOf), []);
-});
+for (const crate of ["chat", "conversation"]) {
+  test(`no_folder_of_${crate}_calls_one_above_it`, () => {
+    const chain = chainAfter(`Within \`${crate}\`:`);
+    const isFolder = (entry) => entry.isDirectory();
+    const folders = readdirSync(join(ROOT, "crates", crate, "src"), { withFileTypes: true }).filter(isFolder);
+    const named = folders.map(({ name }) => name).sort();
+    assert.deepEqual(chain.toSorted(), named, "each folder has its place in the chain");
+    const folderOf = (module) => (module.startsWith(`${crate}::`) ? module.split("::")[1] : undefined);
+    assert.deepEqual(callsBack(chain, folderOf), []);
+  });
+}
 
 /** The chain that ARCHITECTURE.md gives after these words. */
 function chainAfter(words) {

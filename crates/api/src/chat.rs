@@ -14,7 +14,7 @@ use chat::run::start::{Started, start};
 use chat::run::take_up::take_up;
 use chat::run::work::TurnWork;
 use chat::stream::recount::recount;
-use messages::read::find_message;
+use conversation::messages::read::find_message;
 
 pub struct BegunTurn {
     pub listener: TurnListener,

@@ -1,7 +1,7 @@
 //! Limits for the length of a request's body.
 
 use base::error::{Error, Result};
-use log::slices::MAX_EVENT_BYTES;
+use conversation::log::slices::MAX_EVENT_BYTES;
 
 /// The longest body of most operations, whose fields are short texts and lists of names.
 pub const DEFAULT_BODY_BYTES: usize = 1 << 20;

@@ -13,11 +13,11 @@ use super::whole::import::AgentImport;
 use super::whole::{EXPORT_RULE, IMPORT_RULE};
 use access::permit;
 use base::error::Result;
+use conversation::log::sessions::session_exists;
 use lifecycle::transfer::export::Export;
 use lifecycle::transfer::import::{Import, check_repeat};
 use lifecycle::transfer::rights::{ImportSender, permit_export};
 use lifecycle::transfer::target::ImportTarget;
-use log::sessions::session_exists;
 
 pub fn begin_export(agent: &Agent<'_>, session_id: String) -> Result<Export> {
     let export = permit_and_export(agent, &session_id);

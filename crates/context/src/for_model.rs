@@ -16,9 +16,9 @@ use base::error::Result;
 use base::ids::Id;
 use base::json::{self, RawValue};
 use base::part::{PartKind, field, kind};
+use conversation::messages::history::{ReadPage, WalkStart, walk_page};
+use conversation::messages::page::PageAsk;
 use memory::skills::loaded::{LoadedSkill, load_context_documents};
-use messages::history::{ReadPage, WalkStart, walk_page};
-use messages::page::PageAsk;
 use models::file::files_of_parts;
 
 /// The events up to which messages are shortened, and up to which their files are named.

@@ -9,7 +9,7 @@ use super::tracker::LearningTracker;
 use base::database::atomically;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
-use log::sessions::session_exists;
+use conversation::log::sessions::session_exists;
 use memory::Memory;
 use memory::proposals::rows::StoredProposal;
 use store::consolidation::{Consolidation, PAUSE_MS, find_consolidation, write_consolidation};

@@ -3,7 +3,7 @@
 use base::database::{Database, atomically};
 use base::error::Result;
 use base::ids::Id;
-use log::sessions::session_exists;
+use conversation::log::sessions::session_exists;
 use search::index;
 use store::changes;
 use store::last_turns;

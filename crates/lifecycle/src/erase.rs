@@ -9,8 +9,11 @@ use base::database::{Database, SqlValue, atomically};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
-use log::find::find_seqs;
-use log::sessions::session_exists;
+use conversation::log::find::find_seqs;
+use conversation::log::sessions::session_exists;
+use conversation::messages::change::touch;
+use conversation::messages::delete::delete_events;
+use conversation::messages::taken_back::delete_overlay;
 use memory::erase_text::erase_text;
 use memory::label::Label;
 use memory::log_answers::SoughtDocument;
@@ -20,9 +23,6 @@ use memory::purge::{
     ItemKeys, erase_definition, erase_document_at, erase_entry_at, erase_version, forget_prompts,
 };
 use memory::{frozen, proposals};
-use messages::change::touch;
-use messages::delete::delete_events;
-use messages::taken_back::delete_overlay;
 use store::callbacks;
 use store::erased::Erasure;
 use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase, Overwrite};

@@ -20,8 +20,8 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, json, quoted};
 use base::row;
-use log::find::find_seqs;
-use messages::tree::path::{Branches, PathSegment, is_on_path};
+use conversation::log::find::find_seqs;
+use conversation::messages::tree::path::{Branches, PathSegment, is_on_path};
 
 /// The most characters of a query. Each form of it is looked for in each text.
 pub const MAX_QUERY_CHARS: usize = 200;

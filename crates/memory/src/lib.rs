@@ -63,7 +63,7 @@ use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::outbound::Outbound;
-use log::sessions::session_exists;
+use conversation::log::sessions::session_exists;
 use store::callbacks::NewCallbacks;
 use store::clearing::PageClearing;
 use store::limits::HolderLimits;

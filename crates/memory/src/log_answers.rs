@@ -16,10 +16,10 @@ use base::ids::Id;
 use base::json::{self, RawValue};
 use base::part::{PartOfCall, kind_of_tool};
 use base::{row, sql};
-use log::row::get_event_text;
-use log::tool::{CALL_ID_PATH, RenderedTool, ShownCall};
-use messages::erased_results::calls_in;
-use messages::tree::path::Branches;
+use conversation::log::row::get_event_text;
+use conversation::log::tool::{CALL_ID_PATH, RenderedTool, ShownCall};
+use conversation::messages::erased_results::calls_in;
+use conversation::messages::tree::path::Branches;
 
 /// The text that stands in the place of a document.
 pub const ERASED: &str = "[This document was erased.]";

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::call_ids::CallIds;
 use super::{AnswerPart, FinishReason, TokenUsage};
 use base::json;
-use log::note::MAX_KEPT_BYTES;
+use conversation::log::note::MAX_KEPT_BYTES;
 
 /// The most calls of one answer. A model that makes more is stuck.
 pub const MAX_CALLS: usize = 128;

@@ -74,7 +74,7 @@ pub struct CallerFields {
 }
 
 /// The data of a message that was written in a provider's shape, as
-/// [`Kept`](log::note::Kept): the message, or its blocks, as the caller wrote them.
+/// [`Kept`](conversation::log::note::Kept): the message, or its blocks, as the caller wrote them.
 #[derive(Deserialize)]
 struct Given<'a> {
     #[serde(borrow)]

@@ -127,7 +127,7 @@ pub enum AnswerPart {
         arguments: String,
     },
     /// The data that the provider wants back with this step, as a JSON object: see
-    /// [`Kept`](log::note::Kept). Comes at most once, after the calls.
+    /// [`Kept`](conversation::log::note::Kept). Comes at most once, after the calls.
     Kept(String),
     Usage(TokenUsage),
     /// An event of the provider, or its whole answer, as it came: before the parts that it

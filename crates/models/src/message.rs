@@ -8,10 +8,10 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, list, optional_list};
 use base::part::{field, kind};
-use log::MAX_CALLS;
-use log::event::{MessageText, NewEvent};
-use log::note::Kept;
-use log::tool::ToolCall;
+use conversation::log::MAX_CALLS;
+use conversation::log::event::{MessageText, NewEvent};
+use conversation::log::note::Kept;
+use conversation::log::tool::ToolCall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

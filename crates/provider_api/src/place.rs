@@ -10,8 +10,8 @@ use base::ids::Id;
 use chat::request::path_digest::PathDigest;
 use chat::run::agent::{Agent, CHAT_RULE};
 use chat::run::api_writer::ApiPlace;
-use log::sessions::session_exists;
-use log::tip::get_tip;
+use conversation::log::sessions::session_exists;
+use conversation::log::tip::get_tip;
 use store::path_digests::{PathEnd, find_longest};
 
 pub struct HistoryPlace {

@@ -32,7 +32,7 @@ const MAX_FIELDS_BYTES: usize = 256 << 10;
 
 /// The most bytes of a message that is kept as its caller wrote it, less what is around it in the
 /// note.
-const MAX_GIVEN_BYTES: usize = log::note::MAX_KEPT_BYTES - 1_024;
+const MAX_GIVEN_BYTES: usize = conversation::log::note::MAX_KEPT_BYTES - 1_024;
 
 /// One message of a history, or a part of one.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use base::ids::Id;
 use base::json;
 use chat::stream::answer_events::AnswerEvent;
 use chat::turn::report::find_report;
-use log::event_facts::find_ends_turn;
-use log::row::get_event_row;
-use log::tool::CheckedTool;
+use conversation::log::event_facts::find_ends_turn;
+use conversation::log::row::get_event_row;
+use conversation::log::tool::CheckedTool;
 use models::{AnswerPart, FinishReason, TokenUsage};
 
 /// The most events of one turn that are read: 64 calls of 16 requests, each with a result.

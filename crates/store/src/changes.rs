@@ -106,7 +106,7 @@ fn find_newest(db: &dyn Database, session_id: &Id) -> Result<Option<(i64, i64, i
     find(db, sql, &[session_id.as_str().into()])
 }
 
-/// The cursors right before an append's own cursor that stay free: `messages/feed.rs` uses
+/// The cursors right before an append's own cursor that stay free: `conversation/messages/feed.rs` uses
 /// them to report the message that the append joins, or the two that it parts.
 pub const CURSORS_BEFORE_APPEND: i64 = 2;
 

@@ -1,7 +1,7 @@
 //! Turns that no event tells of: those that failed, and those that ended without a word. A
 //! session keeps a few of each, so that neither its failures nor another session push a
 //! record out that somebody may still read. The record of any other turn is in the event
-//! that ended it (`log/turn_ends.rs`), and costs no row.
+//! that ended it (`conversation/log/turn_ends.rs`), and costs no row.
 //!
 //! An agent has no bound of its own: it keeps as many rows as its sessions do, and they go
 //! with their sessions. A bound over all sessions would let one of them delete the records

@@ -16,7 +16,7 @@ use context::compaction::act::{
 use context::compaction::auto::{CompactionTracker, after_append};
 use context::compaction::configure::load_settings;
 use context::compaction::fixed::load_fixed;
-use log::tip::get_tip;
+use conversation::log::tip::get_tip;
 use memory::Memory;
 use models::TokenUsage;
 

@@ -13,7 +13,7 @@ use context::working_context::budget::{Budget, WindowSteps};
 use context::working_context::build::{ContextWindow, build_working_context};
 use context::working_context::fitting::build_fitting;
 use context::working_context::plain::PlainContext;
-use messages::tree::leaf::find_leaf;
+use conversation::messages::tree::leaf::find_leaf;
 use store::calibration::Calibration;
 
 const GAMES: u64 = 40;

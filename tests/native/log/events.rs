@@ -4,8 +4,8 @@ use crate::{Alice, ids};
 use api::dispatch::dispatch;
 use base::database::{Database, SqlValue};
 use base::testing::{Failing, wait_for};
-use log::event::Event;
-use log::slices::MAX_EVENT_BYTES;
+use conversation::log::event::Event;
+use conversation::log::slices::MAX_EVENT_BYTES;
 
 fn user(text: &str) -> Value {
     json!({"action": "user_message", "content": text})

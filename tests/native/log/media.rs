@@ -115,7 +115,7 @@ fn media_is_read_back_as_it_was_written_to_the_byte() {
     let kept = alice.count("SELECT octet_length(message) FROM cf_agents_events");
     assert!(kept < 400, "{kept}");
     let id = base::ids::Id::parse("s".to_owned()).unwrap();
-    let row = log::row::get_event_row(&alice.db, &id, 1).unwrap();
+    let row = conversation::log::row::get_event_row(&alice.db, &id, 1).unwrap();
     assert_eq!(
         row.message.unwrap(),
         format!(r#""role":"assistant","parts":{parts}"#)

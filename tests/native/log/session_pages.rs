@@ -7,7 +7,7 @@ use crate::{Alice, ids};
 use base::columns::load;
 use base::database::Database;
 use base::testing::Dice;
-use log::sessions::ACTIVE_AT;
+use conversation::log::sessions::ACTIVE_AT;
 use store::activity::{IS_SETTLED, WINDOW};
 
 const GAMES: u64 = 40;

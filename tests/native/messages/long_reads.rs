@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 use base::budget::MAX_ANSWER_BYTES;
-use messages::view::MAX_RUN_EVENTS;
+use conversation::messages::view::MAX_RUN_EVENTS;
 
 const MIB: usize = 1 << 20;
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::Alice;
 use base::columns::find_value;
 use base::testing::Dice;
-use log::boundary::STARTS_MESSAGE;
+use conversation::log::boundary::STARTS_MESSAGE;
 
 const GAMES: u64 = 60;
 

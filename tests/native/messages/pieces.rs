@@ -9,9 +9,9 @@ pub use crate::shared::pieces::{append, ids};
 use base::database::{Database as _, Delete};
 use base::error::Result;
 use base::ids::Id;
-use messages::history::{MessagePage, WalkStart, load_newest, load_page, walk_page};
-use messages::page::{HistoryCursor, PageAsk, PageForm};
-use messages::tree::leaf::resolve_leaf;
+use conversation::messages::history::{MessagePage, WalkStart, load_newest, load_page, walk_page};
+use conversation::messages::page::{HistoryCursor, PageAsk, PageForm};
+use conversation::messages::tree::leaf::resolve_leaf;
 use store::text_tables::EVENTS;
 
 const GAMES: u64 = 24;

@@ -1,7 +1,7 @@
 //! What a generated client has to know beside the types: which bodies are needed, of which fields
 //! there is exactly one, and the shapes of messages. The other rules are in `rules.rs`.
 
-use log::message_text::MAX_PARTS;
+use conversation::log::message_text::MAX_PARTS;
 use serde_json::{Map, Value, json};
 
 use super::rules::{TOOL_NAME, readable, rules};

@@ -11,10 +11,10 @@ use access::{Effect, Needs};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{JsonObject, list, nullable};
-use log::MAX_EVENTS;
-use log::append::{AppendOutcome, AppendedEvent, Parent};
-use messages::append::append_messages;
-use messages::parse::MessageSource;
+use conversation::log::MAX_EVENTS;
+use conversation::log::append::{AppendOutcome, AppendedEvent, Parent};
+use conversation::messages::append::append_messages;
+use conversation::messages::parse::MessageSource;
 
 /// Appends messages, all of them or none, each after the one before it.
 ///

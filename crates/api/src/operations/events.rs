@@ -12,18 +12,18 @@ use base::action::Action;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{Count, Limit, MAX_NAMES, list, nullable, optional_list};
+use conversation::log::MAX_EVENTS;
+use conversation::log::append::AppendOutcome;
+use conversation::log::append::{Parent, append_news};
+use conversation::log::event::Event;
+use conversation::log::event::NewEvent;
+use conversation::log::load::{EventQuery, load_events};
+use conversation::log::note::Note;
+use conversation::log::sessions::session_exists;
+use conversation::messages::delete::delete_events;
+use conversation::messages::parse::without_reserved;
 use lifecycle::purge::purge_events;
 use lifecycle::receipt::Receipt;
-use log::MAX_EVENTS;
-use log::append::AppendOutcome;
-use log::append::{Parent, append_news};
-use log::event::Event;
-use log::event::NewEvent;
-use log::load::{EventQuery, load_events};
-use log::note::Note;
-use log::sessions::session_exists;
-use messages::delete::delete_events;
-use messages::parse::without_reserved;
 use store::config::load_config;
 
 /// Appends events to a session's log, all of them or none, in the order given.

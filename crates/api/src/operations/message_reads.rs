@@ -14,13 +14,15 @@ use base::json::JsonObject;
 use base::json::Limit;
 use chat::run::watchers::load_shown;
 use context::for_model::load_page_for_model;
-use log::sessions::session_exists;
-use messages::history::{DEFAULT_MAX_BYTES, WalkStart, count_messages, load_newest, load_page};
-use messages::page::{HistoryCursor, PageAsk, PageForm};
-use messages::read::{find_message, load_branches, message_at_leaf};
-use messages::tree::leaf::resolve_leaf;
-use messages::tree::path::load_segments;
-use messages::view::Message;
+use conversation::log::sessions::session_exists;
+use conversation::messages::history::{
+    DEFAULT_MAX_BYTES, WalkStart, count_messages, load_newest, load_page,
+};
+use conversation::messages::page::{HistoryCursor, PageAsk, PageForm};
+use conversation::messages::read::{find_message, load_branches, message_at_leaf};
+use conversation::messages::tree::leaf::resolve_leaf;
+use conversation::messages::tree::path::load_segments;
+use conversation::messages::view::Message;
 use store::config::{KeepMedia, load_config};
 
 /// The longest page that a caller may ask for, in bytes.

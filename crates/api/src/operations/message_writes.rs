@@ -15,18 +15,18 @@ use base::error::Result;
 use base::ids::Id;
 use base::json::{JsonObject, list, nullable};
 use chat::request::check_said;
+use conversation::log::MAX_EVENTS;
+use conversation::log::append::Parent;
+use conversation::log::find::find_action;
+use conversation::log::note::Note;
+use conversation::messages::append::append_message;
+use conversation::messages::change::update_message;
+use conversation::messages::delete::delete_messages;
+use conversation::messages::parse::{MessageSource, NewMessage, parse_message};
+use conversation::messages::view::Message;
 use lifecycle::clear::clear_messages;
 use lifecycle::purge::purge_messages;
 use lifecycle::receipt::Receipt;
-use log::MAX_EVENTS;
-use log::append::Parent;
-use log::find::find_action;
-use log::note::Note;
-use messages::append::append_message;
-use messages::change::update_message;
-use messages::delete::delete_messages;
-use messages::parse::{MessageSource, NewMessage, parse_message};
-use messages::view::Message;
 use store::config::load_config;
 
 #[derive(Deserialize, JsonSchema)]

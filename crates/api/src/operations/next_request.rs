@@ -17,7 +17,7 @@ use context::compaction::fixed::tools_tokens;
 use context::tools::load_tools;
 use context::working_context::build::ContextWindow;
 use context::working_context::fitting::build_fitting;
-use log::tip::Leaf;
+use conversation::log::tip::Leaf;
 use memory::BlockScope;
 use memory::frozen::{find_frozen, find_reminder};
 use memory::prompt::{PromptFormat, render};

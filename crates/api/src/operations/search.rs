@@ -11,7 +11,7 @@ use base::error::{Code, Error, Result};
 use base::filter::Filter;
 use base::ids::Id;
 use base::json::{Count, Limit, MAX_NAMES, optional_list};
-use log::sessions::session_exists;
+use conversation::log::sessions::session_exists;
 use recall::VectorReport;
 use recall::events::search;
 use recall::questions::one_or_several;

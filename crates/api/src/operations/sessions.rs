@@ -11,15 +11,15 @@ use base::filter::Filter;
 use base::ids::Id;
 use base::json::{Count, JsonObject, Limit, nullable};
 use base::tags::Tags;
-use lifecycle::delete::delete_session;
-use lifecycle::purge::purge_session;
-use lifecycle::receipt::Receipt;
-use log::session_pages::{SessionCursor, WantedSessions, list_sessions};
-use log::sessions::Session;
-use log::sessions::{
+use conversation::log::session_pages::{SessionCursor, WantedSessions, list_sessions};
+use conversation::log::sessions::Session;
+use conversation::log::sessions::{
     MAX_NAME_CHARS, NewSession, SessionChange, add_usage, create_session, find_session,
     update_session,
 };
+use lifecycle::delete::delete_session;
+use lifecycle::purge::purge_session;
+use lifecycle::receipt::Receipt;
 use store::retention::{Retention, SessionRetentionChange};
 use store::usage::UsageIncrease;
 

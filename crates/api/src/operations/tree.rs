@@ -10,10 +10,10 @@ use base::error::Result;
 use base::ids::Id;
 use base::json::{Count, JsonObject, Limit};
 use base::tags::Tags;
+use conversation::log::sessions::Session;
+use conversation::messages::feed::load_page;
+use conversation::messages::tree::leaf::set_leaf;
 use lifecycle::fork::{Fork, fork_session};
-use log::sessions::Session;
-use messages::feed::load_page;
-use messages::tree::leaf::set_leaf;
 
 /// Forks a session: the new session has a copy of the path up to `atId`, with the same ids
 /// and times.

@@ -11,7 +11,7 @@ use base::json::Limit;
 use chat::record::failures::{load_failed_of_all, load_failed_of_one};
 use chat::record::page::{find_turn, load_of_all, load_of_one};
 use chat::record::show::{ShownTurn, TurnName};
-use log::sessions::session_exists;
+use conversation::log::sessions::session_exists;
 
 /// Lists completed turns, newest first: of a session, or of the whole agent.
 ///

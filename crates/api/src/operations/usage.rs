@@ -8,8 +8,8 @@ use access::{Effect, Needs};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{Count, Limit, MAX_INTEGER};
-use log::ended_turns::{EventPlace, load_ended_turns};
-use log::sessions::session_exists;
+use conversation::log::ended_turns::{EventPlace, load_ended_turns};
+use conversation::log::sessions::session_exists;
 use store::last_turns::load_days;
 use store::usage_days::{DAY_MS, DayUsage, add, load_agents_days, load_kept};
 

@@ -7,9 +7,9 @@ use crate::operation::{Agent, Operation, Reply, RunAtOnce};
 use access::{Effect, Needs};
 use base::error::{Code, Error, Result};
 use base::ids::Id;
+use conversation::log::sessions::session_exists;
 use lifecycle::verify::Verified;
 use lifecycle::verify::verify;
-use log::sessions::session_exists;
 
 /// Checks whether the agent's stored data is consistent, and lists what is wrong: events,
 /// branches, summaries, media, the word index, memory, its versions and its counts.

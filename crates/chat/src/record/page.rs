@@ -14,7 +14,7 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, MAX_INTEGER};
 use base::packed::{pack, unpack};
-use log::turn_ends::{NextTurn, TurnWalk, find_turn_end};
+use conversation::log::turn_ends::{NextTurn, TurnWalk, find_turn_end};
 use store::activity::{SessionPlace, load_places};
 use store::kept_turns::{KeptTurn, load_of_session};
 

@@ -8,7 +8,7 @@ use super::{AskedBy, CompactionRecord, RecordedFailure, StepRecord, TurnFinish};
 use base::ids::{Id, MAX_ID_CHARS};
 use base::json;
 use base::trace::header::render_hex;
-use log::turn_ends::TurnEnd;
+use conversation::log::turn_ends::TurnEnd;
 use store::kept_turns::KeptTurn;
 use store::spending::{TurnSpending, TurnUsage};
 

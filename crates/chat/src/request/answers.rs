@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use base::ids::Id;
 use base::json::{self, RawValue, list};
 use base::part::{Part, ToolState};
-use log::message_text::MAX_PARTS;
+use conversation::log::message_text::MAX_PARTS;
 
 /// The text that a model reads if the user declined a call without a reason.
 pub const DECLINED: &str = "The user declined this call.";

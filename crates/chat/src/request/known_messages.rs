@@ -11,9 +11,11 @@ use base::action::Action;
 use base::database::Database;
 use base::error::{Error, Result};
 use base::ids::Id;
-use log::find::find_seqs;
-use log::tip::get_tip;
-use messages::run::{RunEvent, find_newest_end, get_run_event, load_parted, load_run_around};
+use conversation::log::find::find_seqs;
+use conversation::log::tip::get_tip;
+use conversation::messages::run::{
+    RunEvent, find_newest_end, get_run_event, load_parted, load_run_around,
+};
 
 /// Messages of a request that are looked up at once, newest first. A client sends all
 /// messages that it shows. Messages before a stored message are history.

@@ -26,7 +26,7 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject, RawValue, list, optional_list};
 use base::part::{Part, PartKind};
-use log::slices::MAX_EVENT_BYTES;
+use conversation::log::slices::MAX_EVENT_BYTES;
 use models::ToolDefinition;
 use store::config::{MAX_INSTRUCTIONS, check_instructions};
 use store::when_busy::WhenBusy;

@@ -13,9 +13,9 @@ use base::database::Database;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
-use log::row::get_event_text;
-use log::tool::{CheckedTool, ToolCall};
-use messages::run::RunEvent;
+use conversation::log::row::get_event_text;
+use conversation::log::tool::{CheckedTool, ToolCall};
+use conversation::messages::run::RunEvent;
 
 /// The events of a message that turns of this session wrote. `copied_seq` is that of
 /// the newest event that came with a file or a fork.

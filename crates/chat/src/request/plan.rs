@@ -12,7 +12,7 @@ use crate::request::{ChatRequest, ClientMessage, Trigger};
 use base::action::Role;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
-use log::MAX_EVENTS;
+use conversation::log::MAX_EVENTS;
 
 /// A stored message that the request names, or the newest of the current path.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use base::ids::Id;
 use base::json::{self, JsonObject};
 use base::trace::StoredTrace;
 use base::{row, sql};
-use log::slices::cut;
+use conversation::log::slices::cut;
 use models::ToolDefinition;
 use store::last_turns::load_without_turn;
 use store::limits::HolderLimits;

@@ -14,10 +14,10 @@ use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
 use base::json;
-use log::append::{Parent, append};
-use log::event::NewEvent;
-use log::note::{Approval, Note, get_note};
-use messages::change::change_note;
+use conversation::log::append::{Parent, append};
+use conversation::log::event::NewEvent;
+use conversation::log::note::{Approval, Note, get_note};
+use conversation::messages::change::change_note;
 
 /// The session whose calls are answered.
 pub struct AnswerLog<'a> {

@@ -13,7 +13,7 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
 use base::{row, sql};
-use log::slices::cut;
+use conversation::log::slices::cut;
 use store::last_turns::load_without_turn;
 use store::text_tables::EARLY_ANSWERS;
 

@@ -12,7 +12,7 @@ use base::database::{Database, atomically};
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json;
-use log::append::{AppendOutcome, Parent, append};
+use conversation::log::append::{AppendOutcome, Parent, append};
 use memory::Memory;
 use store::config::load_config;
 use store::kept_turns::{self, KeptFor, KeptTurn};

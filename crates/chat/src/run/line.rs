@@ -19,7 +19,7 @@ use access::permit;
 use base::database::{Database, atomically};
 use base::error::{Error, Result};
 use base::ids::Id;
-use log::sessions::session_exists;
+use conversation::log::sessions::session_exists;
 use store::config::{Config, load_config};
 use store::meter::Meter;
 use store::when_busy::WhenBusy;

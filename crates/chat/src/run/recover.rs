@@ -16,8 +16,8 @@ use base::action::Action;
 use base::database::atomically;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
-use log::append::{Parent, append};
-use log::event::NewEvent;
+use conversation::log::append::{Parent, append};
+use conversation::log::event::NewEvent;
 use store::last_turns::{end_open_turn, find_open_turn};
 use store::spending::TurnSpending;
 

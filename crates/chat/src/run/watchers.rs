@@ -6,9 +6,9 @@ use crate::run::show_pace::News;
 use base::database::{Database, SqlText};
 use base::error::{Code, Result};
 use base::ids::Id;
-use messages::history::{DEFAULT_MAX_BYTES, load_newest};
-use messages::page::{PageAsk, PageForm};
-use messages::read::find_message;
+use conversation::messages::history::{DEFAULT_MAX_BYTES, load_newest};
+use conversation::messages::page::{PageAsk, PageForm};
+use conversation::messages::read::find_message;
 
 /// The most messages that `get-messages` answers.
 const MAX_SHOWN_MESSAGES: usize = 1000;

@@ -9,9 +9,9 @@ use base::action::{Action, Role};
 use base::ids::Id;
 use base::json::{self, JsonObject};
 use context::tools::untrusted::origin_of_result;
-use log::event::NewEvent;
-use log::note::{Approval, Note};
-use log::tool::ToolCall;
+use conversation::log::event::NewEvent;
+use conversation::log::note::{Approval, Note};
+use conversation::log::tool::ToolCall;
 use memory::origin::Origin;
 use models::message::ContextMessage;
 

@@ -17,10 +17,10 @@ use crate::turn::Turn;
 use base::database::Database;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
-use log::event_facts::load_parents;
-use log::find::find_seqs;
-use log::tip::get_tip;
-use messages::run::get_run_event;
+use conversation::log::event_facts::load_parents;
+use conversation::log::find::find_seqs;
+use conversation::log::tip::get_tip;
+use conversation::messages::run::get_run_event;
 
 /// Rows that one statement reads. They hold two numbers each.
 const PAGE: i64 = 512;

@@ -13,7 +13,7 @@ use base::database::Database;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json::{self, RawValue, json};
-use log::event_facts::find_ends_turn;
+use conversation::log::event_facts::find_ends_turn;
 use store::config::Config;
 use store::spending::TurnSpending;
 

@@ -16,8 +16,8 @@ use crate::compaction::settings::OwnSettings;
 use base::database::Database;
 use base::error::{Code, Result};
 use base::ids::Id;
-use log::sessions::LastCompactionError;
-use log::tip::get_tip;
+use conversation::log::sessions::LastCompactionError;
+use conversation::log::tip::get_tip;
 use store::changes::LogState;
 
 /// How many sessions' measures the tracker remembers.

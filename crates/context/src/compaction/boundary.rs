@@ -8,7 +8,7 @@
 use std::ops;
 
 use super::settings::CompactionSettings;
-use messages::tree::overlays::EventRange;
+use conversation::messages::tree::overlays::EventRange;
 
 /// The facts about a message of a path, or about an overlay on the path, that the
 /// decision needs.

@@ -4,14 +4,14 @@ use base::database::{Database, SqlText, atomically};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
-use log::tip::get_tip;
-use messages::delete::tell_boundaries;
-use messages::run::{get_run_event, load_run_around};
-use messages::taken_back::record_overlay;
-use messages::tree::leaf::get_seq;
-use messages::tree::overlay_writes::{self, NewOverlay};
-use messages::tree::overlays::{self, EventRange, MAX_SUMMARY_BYTES};
-use messages::tree::path::lies_on_path;
+use conversation::log::tip::get_tip;
+use conversation::messages::delete::tell_boundaries;
+use conversation::messages::run::{get_run_event, load_run_around};
+use conversation::messages::taken_back::record_overlay;
+use conversation::messages::tree::leaf::get_seq;
+use conversation::messages::tree::overlay_writes::{self, NewOverlay};
+use conversation::messages::tree::overlays::{self, EventRange, MAX_SUMMARY_BYTES};
+use conversation::messages::tree::path::lies_on_path;
 
 /// Hides the events from `from_id` to `to_id` behind a summary. If an edge lies inside a
 /// run of assistant and tool events, it moves to the edge of the run, so that no call is

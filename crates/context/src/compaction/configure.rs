@@ -7,7 +7,7 @@ use base::database::{Database, atomically};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
-use log::tip::StoredSettings;
+use conversation::log::tip::StoredSettings;
 use store::stored::{COMPACTION as KEY, find_stored, write_stored};
 
 pub fn load_agents(db: &dyn Database) -> Result<OwnSettings> {

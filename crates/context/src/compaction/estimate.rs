@@ -14,11 +14,11 @@ use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
 use base::tokens;
-use log::row::EventRow;
-use log::tip::get_tip;
-use messages::history::{PathItem, WalkStart, walk_items};
-use messages::tree::overlays::EventRange;
-use messages::tree::path::WalkStep;
+use conversation::log::row::EventRow;
+use conversation::log::tip::get_tip;
+use conversation::messages::history::{PathItem, WalkStart, walk_items};
+use conversation::messages::tree::overlays::EventRange;
+use conversation::messages::tree::path::WalkStep;
 use models::message::ContextMessage;
 use store::calibration::Calibration;
 

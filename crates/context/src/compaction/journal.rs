@@ -13,7 +13,7 @@ use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json::{self};
-use log::sessions::LastCompactionError;
+use conversation::log::sessions::LastCompactionError;
 use store::calibration::Calibration;
 use store::learned_windows::LearnedWindow;
 

@@ -7,7 +7,7 @@
 use base::action::Role;
 use base::error::{Code, Error, Result};
 use base::quoted::{Untrusted, contained, ends_line, quote};
-use messages::tree::overlays::MAX_SUMMARY_BYTES;
+use conversation::messages::tree::overlays::MAX_SUMMARY_BYTES;
 use models::SUMMARY_REQUEST;
 use models::message::ContextMessage;
 

@@ -9,12 +9,12 @@ use super::is_ours;
 use crate::working_context::build::WorkingContext;
 use base::action::Role;
 use base::error::Result;
+use conversation::log::spoken::{find_copied_seq, load_users_texts};
+use conversation::messages::tree::overlays::covers_results;
 use learning::evidence::is_borne_out_whole;
 use learning::naming::is_supported;
-use log::spoken::{find_copied_seq, load_users_texts};
 use memory::origin::Origin;
 use memory::writer::MemoryWriter;
-use messages::tree::overlays::covers_results;
 use models::message::ContextMessage;
 
 /// A text that a model writes, with the names that it gives it.

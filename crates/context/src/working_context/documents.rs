@@ -10,7 +10,7 @@ use super::window::PlacedMessage;
 use base::action::Role;
 use base::json;
 use base::quoted::{Untrusted, quote, without_rules};
-use log::tool::ToolCall;
+use conversation::log::tool::ToolCall;
 use memory::skills::loaded::LoadedSkill;
 use models::message::ContextMessage;
 

@@ -11,10 +11,10 @@ use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
 use base::tokens;
+use conversation::messages::history::{PathItem, WalkStart, walk_items};
+use conversation::messages::tree::overlays::{Overlay, Overlays};
+use conversation::messages::tree::path::{PathSegment, WalkStep, is_on_path, load_segments};
 use memory::skills::loaded::{LoadedSkill, load_context_documents};
-use messages::history::{PathItem, WalkStart, walk_items};
-use messages::tree::overlays::{Overlay, Overlays};
-use messages::tree::path::{PathSegment, WalkStep, is_on_path, load_segments};
 use models::call_ids::tell_apart;
 use models::message::ContextMessage;
 

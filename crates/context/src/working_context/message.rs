@@ -8,9 +8,9 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject};
 use base::part::{PartKind, ToolState, field};
-use log::row::EventRow;
-use log::tool::{CheckedTool, ToolCall};
-use messages::tree::overlays::Overlay;
+use conversation::log::row::EventRow;
+use conversation::log::tool::{CheckedTool, ToolCall};
+use conversation::messages::tree::overlays::Overlay;
 use models::file::files_of_parts;
 
 /// The context messages of one row. A message of the AI SDK may become several context

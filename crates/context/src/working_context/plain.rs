@@ -22,8 +22,8 @@ use base::ids::Id;
 use base::json;
 use base::part::{field, kind};
 use base::row;
-use log::row::ROW_BYTES;
-use log::tip::{IS_NEWEST_LEAF, Leaf};
+use conversation::log::row::ROW_BYTES;
+use conversation::log::tip::{IS_NEWEST_LEAF, Leaf};
 use memory::skills::loaded::HAS_LOADED;
 
 /// A plain event has at most this many bytes: no such text is ever shortened.

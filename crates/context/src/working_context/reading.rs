@@ -11,10 +11,10 @@ use super::truncate::{KEPT_MESSAGES, line_of, shorten_message};
 use super::window::{PlacedMessage, close_pairs};
 use base::action::Role;
 use base::error::Result;
+use conversation::messages::history::PathItem;
+use conversation::messages::tree::overlays::{EventRange, Overlay};
+use conversation::messages::tree::path::PathSegment;
 use memory::skills::loaded::LoadedSkill;
-use messages::history::PathItem;
-use messages::tree::overlays::{EventRange, Overlay};
-use messages::tree::path::PathSegment;
 use models::message::ContextMessage;
 
 /// Files of older messages are sent while the window has room, but not more than this:

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use base::action::Role;
-use log::tool::ToolCall;
+use conversation::log::tool::ToolCall;
 use models::message::ContextMessage;
 
 /// Replaces a result that was never written because the turn was cut off between the

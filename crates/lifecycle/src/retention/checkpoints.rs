@@ -26,10 +26,10 @@ use base::host::Host;
 use base::ids::Id;
 use base::json::{self, Tree};
 use base::row;
-use log::find::find_seqs;
-use log::row::{ROW_BYTES, get_event_text};
-use log::sessions::session_exists;
-use messages::tree::children::load_children;
+use conversation::log::find::find_seqs;
+use conversation::log::row::{ROW_BYTES, get_event_text};
+use conversation::log::sessions::session_exists;
+use conversation::messages::tree::children::load_children;
 use store::erasing::ErasingDatabase;
 use store::retention_progress::RunPlace;
 

@@ -11,7 +11,7 @@ use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::row;
-use log::sessions::ACTIVE_AT;
+use conversation::log::sessions::ACTIVE_AT;
 use store::erasing::ErasingDatabase;
 use store::retention::{Retention, RetentionRules, read_retention};
 

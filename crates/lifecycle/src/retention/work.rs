@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use base::ids::Id;
-use messages::tree::path::surviving;
+use conversation::messages::tree::path::surviving;
 use store::retention_progress::RetentionCounts;
 
 /// The most rows that a step deletes, beside those of the last session or item. An event

@@ -20,12 +20,12 @@ use base::database::{Database, Row, SqlValue, find_row};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, Count, RawValue, ReadError};
-use log::find::find_seqs;
-use log::note::Note;
-use log::row::ShortRow;
-use log::tool::StoredTool;
-use messages::tree::overlays;
-use messages::tree::path::PathRow;
+use conversation::log::find::find_seqs;
+use conversation::log::note::Note;
+use conversation::log::row::ShortRow;
+use conversation::log::tool::StoredTool;
+use conversation::messages::tree::overlays;
+use conversation::messages::tree::path::PathRow;
 use store::changes::load_stored;
 
 /// Room for a line's ids, times and field names, beside its bodies.

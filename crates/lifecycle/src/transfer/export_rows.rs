@@ -11,7 +11,7 @@ use base::tags::Tags;
 use base::{row, sql};
 use context::compaction::journal::read_journal;
 use context::compaction::settings::OwnSettings;
-use log::sessions::ACTIVE_AT;
+use conversation::log::sessions::ACTIVE_AT;
 use store::last_turns::{
     JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
 };

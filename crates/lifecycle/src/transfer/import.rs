@@ -21,7 +21,7 @@ use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
-use log::sessions::session_exists;
+use conversation::log::sessions::session_exists;
 use store::config::load_config;
 
 /// The outcome of an import.

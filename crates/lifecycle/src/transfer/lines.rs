@@ -21,9 +21,9 @@ use base::json::{self, Count, JsonObject, MAX_INTEGER, RawValue, bounded, nullab
 use base::numbers::{MAX_FILE_COST, MAX_FILE_SEQ, MAX_FILE_TIME_MS};
 use base::tags::Tags;
 use context::compaction::settings::OwnSettings;
-use log::event::{check_belongs, missing};
-use log::note::Note;
-use log::tool::{StoredTool, ToolCall};
+use conversation::log::event::{check_belongs, missing};
+use conversation::log::note::Note;
+use conversation::log::tool::{StoredTool, ToolCall};
 use store::retention::{Retention, SessionRetentionChange};
 
 pub const FORMAT: i64 = 1;

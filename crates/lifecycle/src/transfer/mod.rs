@@ -17,7 +17,7 @@ mod writing;
 
 use base::database::Database;
 use base::error::Result;
-use log::slices::MAX_EVENT_BYTES;
+use conversation::log::slices::MAX_EVENT_BYTES;
 
 /// The longest line: the longest message, plus space for the fields around it. Escaped
 /// characters in a text counted towards the same limit when the text was written.

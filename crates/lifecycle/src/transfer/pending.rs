@@ -5,11 +5,11 @@ use access::Authority;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject, Tree};
-use log::event::{MessageText, NewEvent};
-use log::media::StrippedText;
-use log::note::Note;
-use log::write::RowDraft;
-use messages::parse::{MessageSource, parse_message, without_reserved};
+use conversation::log::event::{MessageText, NewEvent};
+use conversation::log::media::StrippedText;
+use conversation::log::note::Note;
+use conversation::log::write::RowDraft;
+use conversation::messages::parse::{MessageSource, parse_message, without_reserved};
 
 /// How a sender's lines are read.
 pub struct LineRules<'a> {

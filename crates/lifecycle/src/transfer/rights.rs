@@ -12,7 +12,7 @@ use base::action::Action;
 use base::database::Database;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
-use messages::parse::MessageSource;
+use conversation::messages::parse::MessageSource;
 use store::tables::find_readers;
 
 /// The sender of a file, and the session that the file becomes.

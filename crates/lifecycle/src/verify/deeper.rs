@@ -11,7 +11,7 @@ use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::row;
-use messages::tree::path::lies_on_path;
+use conversation::messages::tree::path::lies_on_path;
 
 const MEDIA: &str = "cf_agents_media";
 const OVERLAYS: &str = "cf_agents_compactions";

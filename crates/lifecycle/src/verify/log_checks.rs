@@ -3,7 +3,7 @@
 use super::check::{Check, OF_AGENT, OF_SESSION, RowRule, RowsOwner};
 use super::deeper::{check_media, check_paths};
 use super::finding::FindingCode as Code;
-use log::boundary;
+use conversation::log::boundary;
 
 /// A summary's path is found by all branches of its session, so a page has few summaries.
 const FEW_ROWS: i64 = 20;

@@ -6,7 +6,7 @@ use super::{cut, quote};
 use crate::message::ContextMessage;
 use base::action::Role;
 use base::json;
-use log::tool::ToolCall;
+use conversation::log::tool::ToolCall;
 
 /// Characters of a document, or of a search's results, that are repeated.
 const MAX_OUTPUT_CHARS: usize = 1_500;

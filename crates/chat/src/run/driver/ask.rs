@@ -21,7 +21,7 @@ use context::tools::untrusted::find_untrusted;
 use context::working_context::budget::Budget;
 use context::working_context::build::{ContextWindow, WorkingContext, message_tokens};
 use context::working_context::fitting::build_fitting;
-use log::slices::MAX_EVENT_BYTES;
+use conversation::log::slices::MAX_EVENT_BYTES;
 use memory::BlockScope;
 use memory::frozen::{find_reminder, freeze, refresh};
 use models::call::open;

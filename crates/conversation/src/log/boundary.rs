@@ -23,7 +23,7 @@ use base::error::Result;
 use base::ids::Id;
 use base::json;
 
-use crate::event::is_run_member;
+use crate::log::event::is_run_member;
 
 macro_rules! splits_run {
     () => {

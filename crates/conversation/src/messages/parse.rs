@@ -7,14 +7,14 @@ use std::fmt;
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::log::event::MessageText;
+use crate::log::message_text::{MAX_PARTS, text_of_new_parts};
+use crate::log::note::Note;
 use base::action::{Action, Role};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject, MAX_INTEGER, RawValue, check_values};
 use base::part;
-use log::event::MessageText;
-use log::message_text::{MAX_PARTS, text_of_new_parts};
-use log::note::Note;
 
 /// The sender of a message. A `client` can't set the fields that only a server may set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -1,11 +1,11 @@
 //! The leaf: the end of the branch that a session reads and appends to by default.
 
+use crate::log::find::find_seqs;
+use crate::log::tip::{Leaf, LogTip, get_tip};
 use base::database::{Database, SqlValue, atomically};
 use base::error::{Code, Error, Result};
 use base::host::Host;
 use base::ids::Id;
-use log::find::find_seqs;
-use log::tip::{Leaf, LogTip, get_tip};
 use store::activity;
 
 pub fn message_not_found(field: &str, id: &Id) -> Error {

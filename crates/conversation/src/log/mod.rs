@@ -15,7 +15,6 @@ pub mod ended_turns;
 pub mod event;
 pub mod event_facts;
 pub mod find;
-pub mod json_schema;
 pub mod load;
 pub mod media;
 pub mod message_text;

@@ -2,15 +2,15 @@
 
 use super::run::{find_run, find_run_event, load_run_around, load_run_from};
 use super::view::{Message, MessageGatherer};
-use crate::tree::children::load_children;
-use crate::tree::leaf::message_not_found;
-use crate::tree::path::{WalkStep, walk_path};
+use crate::log::find::find_seqs;
+use crate::log::row::{EventRow, ShortRow, get_event_row};
+use crate::messages::tree::children::load_children;
+use crate::messages::tree::leaf::message_not_found;
+use crate::messages::tree::path::{WalkStep, walk_path};
 use base::budget::MAX_ANSWER_BYTES;
 use base::database::{Database, Row};
 use base::error::{Error, Result};
 use base::ids::Id;
-use log::find::find_seqs;
-use log::row::{EventRow, ShortRow, get_event_row};
 
 /// The message with this id. An event inside a run has no message of its own.
 pub fn find_message(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Message>> {

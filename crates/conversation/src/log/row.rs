@@ -2,11 +2,11 @@
 //!
 //! Long bodies are in slices and inline media in rows of their own. Loading puts both back.
 
-use crate::event::IS_RUN_MEMBER;
-use crate::media;
-use crate::note::Note;
-use crate::slices::load_slices;
-use crate::tool::RenderedTool;
+use crate::log::event::IS_RUN_MEMBER;
+use crate::log::media;
+use crate::log::note::Note;
+use crate::log::slices::load_slices;
+use crate::log::tool::RenderedTool;
 use base::action::{Action, StoredAction};
 use base::columns::{FromRow, find};
 use base::database::{Database, Row};

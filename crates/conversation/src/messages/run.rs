@@ -5,19 +5,19 @@
 use serde_json::Value as Json;
 
 use super::view::MAX_RUN_EVENTS;
-use crate::tree::children::{load_child_links, load_children};
+use crate::log::event::IS_RUN_MEMBER;
+use crate::log::find::find_seqs;
+use crate::log::note::Note;
+use crate::log::row::ROW_BYTES;
+use crate::log::row::get_event_text;
+use crate::log::tool::CALL_ID_PATH;
+use crate::messages::tree::children::{load_child_links, load_children};
 use base::action::{Action, StoredAction};
 use base::budget::MAX_ANSWER_BYTES;
 use base::columns::{FromRow, find, load};
 use base::database::{Database, Row};
 use base::error::{Error, Result};
 use base::ids::Id;
-use log::event::IS_RUN_MEMBER;
-use log::find::find_seqs;
-use log::note::Note;
-use log::row::ROW_BYTES;
-use log::row::get_event_text;
-use log::tool::CALL_ID_PATH;
 
 /// Rows that one statement reads at most.
 const BATCH: i64 = 64;

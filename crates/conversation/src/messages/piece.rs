@@ -11,9 +11,11 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::page::{HistoryCursor, PageAsk, tail_sql};
-use crate::read::read_path_row;
-use crate::tree::path::WalkStep;
+use crate::log::row::{EventRow, INLINE_BYTES, ShortRow};
+use crate::log::tip::IS_NEWEST_LEAF;
+use crate::messages::page::{HistoryCursor, PageAsk, tail_sql};
+use crate::messages::read::read_path_row;
+use crate::messages::tree::path::WalkStep;
 use base::action::{Action, Role};
 use base::columns::FromRow;
 use base::database::{Database, MAX_VALUE_BYTES, Row, SqlText};
@@ -21,8 +23,6 @@ use base::error::{Error, Result, StorageFailure};
 use base::ids::Id;
 use base::json::{self, RawValue};
 use base::rows::parse_row;
-use log::row::{EventRow, INLINE_BYTES, ShortRow};
-use log::tip::IS_NEWEST_LEAF;
 
 /// Events of a first piece, at most.
 const FIRST_EVENTS: usize = 64;
@@ -42,7 +42,7 @@ const USUAL: [&str; 4] = [
     r#"}],"createdAt":"#,
 ];
 
-/// The message of an event `e` if the event is plain, as `messages::view` makes it.
+/// The message of an event `e` if the event is plain, as `crate::messages::view` makes it.
 /// Otherwise an array: the columns of [`ShortRow`]. ?4: bytes of a plain event, at most.
 /// The actions are compared one by one: an `IN` reads a row of a table that SQLite makes.
 static SHOWN: LazyLock<String> = LazyLock::new(|| {

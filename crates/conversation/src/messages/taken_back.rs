@@ -9,13 +9,13 @@ use super::runs::{RunCache, RunPosition};
 use super::tree::overlay_writes;
 use super::tree::overlays::{EventRange, MAX_OVERLAYS};
 use super::tree::path::{Branches, PathSegment, is_on_path};
+use crate::log::tip::get_tip;
 use base::columns::{FromRow, load};
 use base::database::{Database, Delete, Row, SqlValue, atomically, find_row};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
-use log::tip::get_tip;
 use store::changes::{self, ChangeType};
 use store::text_tables::CALLBACKS;
 

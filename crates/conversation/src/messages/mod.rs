@@ -9,7 +9,6 @@ pub mod delete;
 pub mod erased_results;
 pub mod feed;
 pub mod history;
-pub mod json_schema;
 pub mod page;
 pub mod parse;
 mod piece;

@@ -1,13 +1,13 @@
 //! The children of an event: the next row, if it is a child, and the children in the
 //! branch index.
 
+use crate::log::event::IS_RUN_MEMBER;
+use crate::log::row::EventLink;
 use base::columns::{load, load_values};
 use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
-use log::event::IS_RUN_MEMBER;
-use log::row::EventLink;
 
 /// The children's `seq`, oldest first. `parent_seq` 0: the roots.
 pub fn load_children(db: &dyn Database, session_id: &Id, parent_seq: i64) -> Result<Vec<i64>> {

@@ -5,17 +5,17 @@
 //! system. Neighbouring assistant and tool events form one message: their calls become
 //! `tool-<name>` parts, and the results go into these parts.
 
-use log::row::EventRow;
-use log::tool::RenderedTool;
+use crate::log::row::EventRow;
+use crate::log::tool::RenderedTool;
 use serde::Serialize;
 
-use crate::tree::overlays::Overlay;
+use crate::log::note::Note;
+use crate::messages::tree::overlays::Overlay;
 use base::action::{Action, Role};
 use base::budget::MAX_ANSWER_BYTES;
 use base::error::{Error, Result};
 use base::json::{self, JsonObject};
 use base::part::{NewPart, NewToolPart, PartApproval, PartCall, PartResult};
-use log::note::Note;
 
 /// Events of one message, at most. A longer run is split, and so is a run of more bytes
 /// than an answer holds. Reading a message is therefore bounded.

@@ -8,16 +8,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::run::find_run;
 use super::runs::{RunCache, RunPosition};
-use crate::tree::children::load_child_links;
-use crate::tree::delete::{DeletionOutcome, ReparentedEvent, delete_seqs};
-use crate::tree::path::surviving;
+use crate::log::boundary::ChangedBoundary;
+use crate::log::find::find_seqs;
+use crate::log::tip::get_tip;
+use crate::messages::tree::children::load_child_links;
+use crate::messages::tree::delete::{DeletionOutcome, ReparentedEvent, delete_seqs};
+use crate::messages::tree::path::surviving;
 use base::database::{Database, atomically};
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
-use log::boundary::ChangedBoundary;
-use log::find::find_seqs;
-use log::tip::get_tip;
 use store::changes::{self, ChangeType};
 
 /// Deletes those of `ids` that the session has; returns how many.

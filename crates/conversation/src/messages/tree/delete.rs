@@ -1,22 +1,22 @@
 //! Deleting events without breaking the tree. A deleted event's children join its
 //! nearest surviving ancestor. The deleted event's `seq` is never given again.
 
-use crate::tree::path::surviving;
+use crate::messages::tree::path::surviving;
 use base::json;
 use std::collections::HashMap;
 
 use super::overlay_writes::splice;
+use crate::log::boundary;
+use crate::log::media;
+use crate::log::row::EventLink;
+use crate::log::sessions::find_stamp;
+use crate::log::slices::delete_slices;
+use crate::log::tip::LogTip;
 use base::columns::{FromRow, load};
 use base::database::{Database, Delete, Row, SqlValue};
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
-use log::boundary;
-use log::media;
-use log::row::EventLink;
-use log::sessions::find_stamp;
-use log::slices::delete_slices;
-use log::tip::LogTip;
 use search::index;
 use store::last_turns;
 use store::text_tables::EVENTS;

@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 
 use super::view::MAX_RUN_EVENTS;
-use crate::tree::path::{WalkStep, walk_path};
+use crate::log::row::EventLink;
+use crate::messages::tree::path::{WalkStep, walk_path};
 use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
-use log::row::EventLink;
 
 /// An event's position relative to runs.
 #[derive(Clone, Debug, PartialEq)]

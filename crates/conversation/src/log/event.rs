@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::MAX_CALLS;
-use crate::note::Note;
-use crate::tool::{StoredTool, ToolCall, ToolFields};
+use crate::log::MAX_CALLS;
+use crate::log::note::Note;
+use crate::log::tool::{StoredTool, ToolCall, ToolFields};
 use base::action::Action;
 use base::columns::FromRow;
 use base::database::Row;

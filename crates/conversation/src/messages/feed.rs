@@ -11,14 +11,14 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::runs::{RunCache, RunPosition};
-use crate::tree::children::load_oldest_links;
+use crate::log::row::EventLink;
+use crate::messages::tree::children::load_oldest_links;
 use base::columns::load;
 use base::database::Database;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
 use base::numbers::CURSORS_A_SEQ;
-use log::row::EventLink;
 use store::changes::{ChangeType, FeedChange, find_life, find_position, load_recorded};
 
 /// About how many rows a page reads to find where runs begin. After that many rows,

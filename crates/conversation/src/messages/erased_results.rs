@@ -3,16 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::log::media;
+use crate::log::rewrite::rewrite_bodies;
+use crate::log::row::{EventRow, get_event_row};
+use crate::log::write::RowDraft;
 use base::action::StoredAction;
 use base::database::Database;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, RawValue};
 use base::part::{Part, PartOfCall};
-use log::media;
-use log::rewrite::rewrite_bodies;
-use log::row::{EventRow, get_event_row};
-use log::write::RowDraft;
 use serde::Deserialize;
 use store::erasing::{ErasingDatabase, Overwrite};
 use store::text_tables::EVENTS;

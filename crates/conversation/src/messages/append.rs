@@ -3,16 +3,16 @@
 
 use super::parse::NewMessage;
 use super::view::{Message, MessageGatherer};
+use crate::log::append::{AppendOutcome, FindDue, Parent, append_news};
+use crate::log::event::NewEvent;
+use crate::log::row::EventRow;
+use crate::log::row::get_event_row;
+use crate::log::tip::StoredSettings;
 use base::database::Database;
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json::Count;
-use log::append::{AppendOutcome, FindDue, Parent, append_news};
-use log::event::NewEvent;
-use log::row::EventRow;
-use log::row::get_event_row;
-use log::tip::StoredSettings;
 
 /// Whether the message was written, and the message as it now is.
 pub struct UpsertOutcome {

@@ -6,15 +6,15 @@ use super::page::{HistoryCursor, PageAsk, PageForm};
 use super::piece::{NewestPiece, Piece, PieceEvent};
 use super::read::read_path_row;
 use super::view::{Message, MessageGatherer};
-use crate::tree::overlays::{Overlay, Overlays, find_covering};
-use crate::tree::path::{PathSegment, WalkStep, walk_path};
+use crate::log::event::IS_RUN_MEMBER;
+use crate::log::row::{EventRow, ShortRow};
+use crate::log::tip::{LogTip, get_tip};
+use crate::messages::tree::overlays::{Overlay, Overlays, find_covering};
+use crate::messages::tree::path::{PathSegment, WalkStep, walk_path};
 use base::columns::find_value;
 use base::database::{Database, SqlText, SqlValue};
 use base::error::Result;
 use base::ids::Id;
-use log::event::IS_RUN_MEMBER;
-use log::row::{EventRow, ShortRow};
-use log::tip::{LogTip, get_tip};
 
 /// Bytes of a page if the request has no other limit.
 pub const DEFAULT_MAX_BYTES: i64 = 4 << 20;
