@@ -94,6 +94,23 @@ test("a_page_of_history_costs_the_same_at_any_length_with_branches_and_without",
   assert.ok(pages[1_000].branches <= 20, JSON.stringify(pages));
 });
 
+test("an_edited_message_below_an_answer_costs_the_same_however_many_there_are", async () => {
+  const agent = await agentOf(10);
+  const agents = () => ({ action: "agent_message", content: "yes" });
+  const { body } = await cost(agent, "appendEvents", { events: [user(), agents()] });
+  const parentId = body.events[1].id;
+  await cost(agent, "appendEvents", { parentId, events: [agents()] });
+  const reads = [];
+  for (let round = 0; round < 200; round += 1) {
+    const { read, written } = await cost(agent, "appendEvents", { parentId, events: [user()] });
+    // The first one splits the run as well.
+    assert.equal(written, round === 0 ? 3 : 2);
+    reads.push(read);
+  }
+  assert.ok(Math.max(...reads) <= 16, `${Math.max(...reads)} rows read`);
+  assert.ok(reads[199] <= reads[1], `${reads}`);
+});
+
 test("messages_cost_what_events_cost", async () => {
   const agent = await agentOf(1_000);
   const message = (id, text) => ({ ...(id && { id }), role: "user", parts: [{ type: "text", text }] });

@@ -224,9 +224,10 @@ pub(crate) fn find_splitting(
     Ok(found.into_iter().collect())
 }
 
-/// As [`SETTLE`], where a new event began a branch below ?2. Of many children only a few can
-/// change: the two oldest, and the two oldest that are in a run, because a third child splits
-/// nothing anew. ?3: the events that were written together.
+/// As [`SETTLE`], where a new event began a branch below ?2. Of many children only two can change,
+/// because a third child splits nothing anew: the oldest, and the oldest tool result, which only
+/// another event of a run splits (?4: whether one is new). ?3: the events that were written
+/// together.
 const SETTLE_BESIDE: &str = concat!(settling!(
     "SELECT min(next.seq)
            FROM cf_agents_events AS next
@@ -240,19 +241,20 @@ const SETTLE_BESIDE: &str = concat!(settling!(
                     AND child.parent_seq = +?2
                     AND child.is_branch = 1
                   ORDER BY child.seq
-                  LIMIT 2)
+                  LIMIT 1)
          UNION ALL
          SELECT *
            FROM (SELECT child.seq
                    FROM cf_agents_events AS child INDEXED BY cf_agents_events_by_parent
-                  WHERE child.session_id = +?1
+                  WHERE +?4 = 1
+                    AND child.session_id = +?1
                     AND child.parent_seq = +?2
                     AND child.is_branch = 1
-                    AND ",
-    is_run_member!("child"),
+                    AND child.action = ",
+    result_action!(),
     "
                   ORDER BY child.seq
-                  LIMIT 2)
+                  LIMIT 1)
          UNION ALL
          SELECT value
            FROM json_each(?3)"
@@ -269,12 +271,13 @@ const IN_RUN: &str = concat!(
 );
 
 /// Settles the children of an event below which branches began with `seqs`. The feed's readers
-/// find out by the new events (`messages/feed.rs`).
+/// find out by the new events (`messages/feed.rs`). `has_run_member`: one of them is in a run.
 pub(crate) fn settle_beside(
     db: &dyn Database,
     session_id: &Id,
     parent_seq: i64,
     seqs: &[i64],
+    has_run_member: bool,
 ) -> Result<()> {
     // Nothing is split below an event of no run, such as a user's message.
     let params = [session_id.as_str().into(), parent_seq.into()];
@@ -287,6 +290,7 @@ pub(crate) fn settle_beside(
         session_id.as_str().into(),
         parent_seq.into(),
         SqlValue::Text(json::encode(&seqs)?),
+        u32::from(has_run_member).into(),
     ];
     db.run(SETTLE_BESIDE, &params)
 }

@@ -341,8 +341,14 @@ pub fn write_rows(
                     media::write(db, session_id, row.seq, row.payloads)?;
                 }
             }
-            for (parent_seq, seqs) in &branches {
-                boundary::settle_beside(db, session_id, *parent_seq, seqs)?;
+            for (parent_seq, branch) in &branches {
+                boundary::settle_beside(
+                    db,
+                    session_id,
+                    *parent_seq,
+                    &branch.seqs,
+                    branch.has_run_member,
+                )?;
             }
             if let (Some(place), Some(first)) = (place, rows.first())
                 && place.admit(db, first.columns.seq)?
@@ -358,13 +364,22 @@ pub fn write_rows(
     }
 }
 
+/// New branches below one event.
+#[derive(Default)]
+struct NewBranches {
+    seqs: Vec<i64>,
+    has_run_member: bool,
+}
+
 /// The events of these that begin branches, by their parents. Roots are left out: they split
 /// nothing.
-fn branches(rows: &[NewRow<'_>]) -> BTreeMap<i64, Vec<i64>> {
-    let mut branches: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+fn branches(rows: &[NewRow<'_>]) -> BTreeMap<i64, NewBranches> {
+    let mut branches: BTreeMap<i64, NewBranches> = BTreeMap::new();
     for NewRow { columns: row, .. } in rows {
         if row.is_branch == 1 && row.parent_seq != 0 {
-            branches.entry(row.parent_seq).or_default().push(row.seq);
+            let branch = branches.entry(row.parent_seq).or_default();
+            branch.seqs.push(row.seq);
+            branch.has_run_member |= row.message.is_none() && row.action.is_agents();
         }
     }
     branches
