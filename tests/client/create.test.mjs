@@ -115,6 +115,16 @@ test("the_class_passes_its_tests_is_checked_and_shows_a_page_also_with_a_model_o
     } finally {
       await server.stop();
     }
+    // A misspelled field or kind of a block is the compiler's to refuse.
+    const written = await readFile(join(place, "src/index.ts"), "utf8");
+    for (const [right, wrong] of [
+      ["maxTokens:", "maxToken:"],
+      ['kind: "writable"', 'kind: "writeable"'],
+    ]) {
+      await edit(place, "src/index.ts", (text) => text.replace(right, wrong));
+      await assert.rejects(npmRun(place, "check"), ({ stdout }) => /src\/index\.ts\(\d+,\d+\): error TS/.test(stdout));
+      await writeFile(join(place, "src/index.ts"), written);
+    }
     await edit(place, "wrangler.toml", (text) => text.replace('"review": "auto"', '"review": "never"'));
     await assert.rejects(npmRun(place, "check"), ({ stderr }) =>
       /AGENT_DEFAULTS in wrangler\.toml: `learn/.test(stderr),

@@ -88,6 +88,12 @@ async function servingModel(t) {
 
 test("its_types_hold_and_it_is_deployed_dry", async () => {
   assert.match(await npmRun(project.folder, "check"), /env\.SESSION_AGENT \(Assistant\)/);
+  // Git is shown nothing that the check wrote.
+  const git = async (...args) => (await promisify(execFile)("git", args, { cwd: project.folder })).stdout;
+  await git("init", "--quiet");
+  const written = (await git("ls-files", "--others", "--exclude-standard")).split("\n");
+  assert.ok(written.includes("src/worker.ts"));
+  assert.deepEqual(written.filter((name) => /^dist\/|tsbuildinfo$/.test(name)), []);
 });
 
 test("its_own_tests_pass", async () => {

@@ -24,7 +24,7 @@ use base::json::{self, json};
 use base::tokens;
 use command::Command;
 
-const INTRODUCTION: &str = "I am Session Agent's built-in demo: a few fixed rules, not a language model. To use a real model, set `MODEL` to `workers-ai:<model>`, `openai:<model>` or `anthropic:<model>`.";
+const INTRODUCTION: &str = "I am Session Agent's built-in demo: a few fixed rules, not a language model. To use a real model, set `MODEL` to `workers-ai:<model>`, `openai:<model>` or `anthropic:<model>`. In a class of your own, return a model from `model()`.";
 
 const RULES: &str =
     "Try `remember …`, `what do you remember`, `search …`, `load <key>`, or `call <tool> {json}`.";

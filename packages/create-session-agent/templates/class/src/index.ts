@@ -1,7 +1,7 @@
 // An agent of your own: its model, its tools, its memory and its login. README.md says how to try it.
 
 import { tool } from "ai";
-import { routeSessionAgent, SessionAgent } from "session-agent/worker";
+import { type Grant, type OwnBlock, routeSessionAgent, SessionAgent } from "session-agent/worker";
 import { z } from "zod";
 
 interface Env {
@@ -29,18 +29,18 @@ export class Assistant extends SessionAgent<Env> {
   }
 
   /** The blocks of every prompt. The model writes `memory`. */
-  blocks() {
+  blocks(): OwnBlock[] {
     return [
-      { label: "soul", kind: "readonly" as const, provider: { get: async () => "You are a helpful assistant." } },
+      { label: "soul", kind: "readonly", provider: { get: async () => "You are a helpful assistant." } },
       {
         label: "memory",
-        kind: "writable" as const,
+        kind: "writable",
         description: "What matters in every conversation",
         maxTokens: 1100,
         // After a change, other conversations see the new text in their next turn.
-        whenChanged: "remind" as const,
+        whenChanged: "remind",
       },
-      { label: "facts", kind: "searchable" as const, description: "Learned facts about the user" },
+      { label: "facts", kind: "searchable", description: "Learned facts about the user" },
     ];
   }
 
@@ -49,13 +49,13 @@ export class Assistant extends SessionAgent<Env> {
    * conversation may write the agent's memory (`agentMemory`), and facts learned from it are stored at once. If
    * several people share an agent, leave `agentMemory` out.
    */
-  async authorize(request: Request) {
+  async authorize(request: Request): Promise<Grant | null | undefined> {
     const user = await userOf(request);
     // If nobody is logged in, the default rules apply: a token gives access, as for the console, and with
     // `npm run dev` everybody on this machine has access.
     if (user === null) return undefined;
     if (user !== this.ctx.id.name) return null;
-    return { preset: "chat" as const, sessionId: "chat", allow: { agentMemory: true } };
+    return { preset: "chat", sessionId: "chat", allow: { agentMemory: true } };
   }
 
   /** Your own method, which your other Workers can call. Operations called inside the class have all rights. */

@@ -2,7 +2,7 @@
 // The page itself is static files, which the platform serves.
 
 import { tool } from "ai";
-import { routeSessionAgent, SessionAgent } from "session-agent/worker";
+import { type OwnBlock, routeSessionAgent, SessionAgent } from "session-agent/worker";
 import { z } from "zod";
 
 interface Env {
@@ -53,18 +53,18 @@ export class Assistant extends SessionAgent<Env> {
   }
 
   /** The blocks of every prompt. The model writes `memory`. */
-  blocks() {
+  blocks(): OwnBlock[] {
     return [
-      { label: "soul", kind: "readonly" as const, provider: { get: async () => "You are a helpful assistant." } },
+      { label: "soul", kind: "readonly", provider: { get: async () => "You are a helpful assistant." } },
       {
         label: "memory",
-        kind: "writable" as const,
+        kind: "writable",
         description: "What matters in every conversation",
         maxTokens: 1100,
         // After a change, other conversations see the new text in their next turn.
-        whenChanged: "remind" as const,
+        whenChanged: "remind",
       },
-      { label: "facts", kind: "searchable" as const, description: "Learned facts about the user" },
+      { label: "facts", kind: "searchable", description: "Learned facts about the user" },
     ];
   }
 }
