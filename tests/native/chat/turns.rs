@@ -716,6 +716,36 @@ fn tools_are_registered_by_who_may_and_only_where_they_may_be() {
 }
 
 #[test]
+fn another_text_under_a_stored_id_is_refused_and_the_same_text_is_answered_again() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said("Hi."));
+    alice.says("hi");
+    let other = json!({"id": "u-hi", "role": "user", "parts": [{"type": "text", "text": "Where is my parcel?"}]});
+    let answer = alice.shown()[1].clone();
+    for body in [
+        json!({"id": "s", "message": other}),
+        json!({"id": "s", "messages": [other]}),
+        json!({"id": "s", "message": other, "whenBusy": "queue"}),
+    ] {
+        let error = alice.begin(&body).err().unwrap();
+        assert_eq!(error.code.name(), "already_exists", "{body}");
+        assert_eq!(error.details()["id"], "u-hi");
+        assert!(error.message.contains("`messageId`"), "{}", error.message);
+    }
+    assert_eq!(alice.outbound.calls.borrow().len(), 1);
+    // An older message of the page's may read otherwise, and an edit names its message.
+    alice.outbound.answer(said("In Rome."));
+    alice.chat(json!({"id": "s", "messages": [other, answer, user("where")]}));
+    alice.outbound.answer(said("On its way."));
+    alice.chat(json!({"id": "s", "messageId": "u-hi", "messages": [other]}));
+    assert_eq!(alice.shown()[1]["parts"][0]["text"], "On its way.");
+    // The same text is a retry.
+    alice.outbound.answer(said("Arrived."));
+    alice.chat(json!({"id": "s", "message": other}));
+    assert_eq!(alice.shown()[1]["parts"][0]["text"], "Arrived.");
+}
+
+#[test]
 fn an_edited_message_stays_the_users() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hi."));

@@ -97,7 +97,10 @@ fn texts() -> Vec<(&'static str, Value)> {
     let mut rules = vec![
         ("Label", json!({"pattern": LABEL})),
         ("Tag", json!({"pattern": line})),
-        ("addCompaction.summary", json!({"minLength": 1})),
+        (
+            "addCompaction.summary",
+            json!({"minLength": 1, "pattern": r"\S"}),
+        ),
         (
             "findMentions.query",
             json!({"minLength": 3, "maxLength": 200}),

@@ -9,11 +9,11 @@ use crate::limits::EVENTS_BODY_BYTES;
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
 use access::{Caller, Effect, Needs, permit_voice};
 use base::action::Role;
-use base::database::Database;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject, RawValue, optional_list};
 use chat::request::client_tools::{MAX_CLIENT_TOOLS, parse_client_tools};
+use chat::request::known_messages::check_repeated;
 use chat::request::waiting::find_of_message;
 use chat::request::{ChatRequest, ClientMessage, Trigger, parse_message};
 use chat::run::running_turns::{AwaitedTurn, Begun, RunningTurn};
@@ -25,7 +25,6 @@ use chat::turn::store::find_turn;
 use conversation::log::find::find_seqs;
 use conversation::log::note::get_note;
 use conversation::log::sessions::session_exists;
-use conversation::messages::parse::{MessageSource, parse_message as parse_new_message};
 use conversation::messages::read::find_message_around;
 use store::config::{MAX_INSTRUCTIONS, check_instructions};
 use store::spending::TurnUsage;
@@ -219,7 +218,8 @@ fn find_earlier(
         )
         .with("id", message_id.as_str()));
     };
-    check_text(db, session_id, message_id, message)?;
+    let hint = "To repeat a call, send the same text. Send a new message with another id.";
+    check_repeated(db, session_id, message, hint)?;
     if agent.turns.find(session_id).is_none()
         && find_turn(db, session_id)?.is_some_and(|turn| turn.message_id == answer_id)
         && let Some(work) = take_up(agent, session_id)?
@@ -237,31 +237,6 @@ fn find_earlier(
     };
     let report = find_report(db, session_id, *seq)?;
     Ok(Some(Asked::Over { answer_id, report }))
-}
-
-/// Refuses another message under the id of one that was answered: its caller would take the old
-/// answer for the new message's.
-fn check_text(
-    db: &dyn Database,
-    session_id: &Id,
-    message_id: &Id,
-    message: &ClientMessage,
-) -> Result<()> {
-    let text_of = |message: &JsonObject| {
-        parse_new_message(message, MessageSource::Server, &[]).map(|message| message.content)
-    };
-    let Some(stored) = find_message_around(db, session_id, message_id)? else {
-        return Ok(());
-    };
-    if text_of(&json::parse(stored.json.as_bytes())?)? == text_of(&message.text)? {
-        return Ok(());
-    }
-    Err(Error::new(
-        Code::AlreadyExists,
-        "This session already has a message with this id and a different text. To repeat a call, \
-         send the same text. Send a new message with another id.",
-    )
-    .with("id", message_id.as_str()))
 }
 
 /// The answer of a turn that is over. A turn that failed is an error.

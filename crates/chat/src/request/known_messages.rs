@@ -5,14 +5,17 @@ use std::collections::HashSet;
 
 use crate::request::open_calls::open_calls;
 use crate::request::plan::NamedMessage;
-use crate::request::{ChatRequest, Trigger};
+use crate::request::{ChatRequest, ClientMessage, Trigger};
 use access::ModelReach;
 use base::action::Action;
 use base::database::Database;
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::ids::Id;
+use base::json::{self, JsonObject};
 use conversation::log::find::find_seqs;
 use conversation::log::tip::get_tip;
+use conversation::messages::parse::{MessageSource, parse_message};
+use conversation::messages::read::find_message_around;
 use conversation::messages::run::{
     RunEvent, find_newest_end, get_run_event, load_parted, load_run_around,
 };
@@ -45,6 +48,33 @@ impl KnownMessage {
         }
         Ok(reach)
     }
+}
+
+/// Refuses another message under the id of a stored one: its sender would take an answer to the
+/// stored text for one to the new text. `hint` says what to do instead.
+pub fn check_repeated(
+    db: &dyn Database,
+    session_id: &Id,
+    message: &ClientMessage,
+    hint: &str,
+) -> Result<()> {
+    let text_of = |message: &JsonObject| {
+        parse_message(message, MessageSource::Server, &[]).map(|message| message.content)
+    };
+    let Some(id) = &message.id else {
+        return Ok(());
+    };
+    let Some(stored) = find_message_around(db, session_id, id)? else {
+        return Ok(());
+    };
+    if text_of(&json::parse(stored.json.as_bytes())?)? == text_of(&message.text)? {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::AlreadyExists,
+        format!("This session already has a message with this id and a different text. {hint}"),
+    )
+    .with("id", id.as_str()))
 }
 
 /// The newest stored messages that the request names. The last of the list is the newest

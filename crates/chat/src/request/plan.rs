@@ -172,6 +172,24 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Req
     Ok(planned)
 }
 
+/// The user's message that was sent again to be answered, under an id that the log has.
+pub fn find_repeated<'a>(
+    stored: &[NamedMessage],
+    request: &'a ChatRequest,
+    planned: &RequestPlan<'_>,
+) -> Option<&'a ClientMessage> {
+    let is_new = !planned.new_user_messages.is_empty() || planned.edited.is_some();
+    if is_new || !matches!(request.trigger, Trigger::Submit { .. }) {
+        return None;
+    }
+    let last = request.messages.last()?;
+    let id = last.id.as_ref()?.as_str();
+    let is_stored = stored
+        .iter()
+        .any(|stored| stored.is_users && stored.id == id);
+    (is_stored && last.role == Some(Role::User)).then_some(last)
+}
+
 /// A page that changed to this session may still show the one before, and send it along. An
 /// exchange that this log does not have is not this session's: of such a list, the newest message
 /// alone is new.

@@ -5,9 +5,12 @@
 use crate::record::{AskedBy, TurnRecord};
 use crate::request::answers::CallAnswer;
 use crate::request::known_messages::{
-    KnownMessage, find_answers_end, find_last_id, find_leaf_id, load_known, load_newest,
+    KnownMessage, check_repeated, find_answers_end, find_last_id, find_leaf_id, load_known,
+    load_newest,
 };
-use crate::request::plan::{Answered, NamedMessage, RequestPlan, TurnPosition, find_asking, plan};
+use crate::request::plan::{
+    Answered, NamedMessage, RequestPlan, TurnPosition, find_asking, find_repeated, plan,
+};
 use crate::request::{ChatRequest, ClientMessage};
 use crate::run::agent::Agent;
 use crate::run::answer_log::AnswerLog;
@@ -32,6 +35,9 @@ use conversation::messages::run::get_run_event;
 use models::{TokenUsage, ToolDefinition};
 use store::config::{Config, DeployedConfig, load_config};
 use store::meter::Meter;
+
+const REPEATED_HINT: &str = "Send a new message with another id. To edit the stored message, pass its \
+     id as `messageId`, too.";
 
 pub struct WrittenRequest {
     /// `None`: calls still wait for the client, so the model can't go on.
@@ -107,6 +113,9 @@ impl RequestWriter<'_> {
             let stored: Vec<NamedMessage> =
                 known.iter().map(|known| known.stored.clone()).collect();
             let planned = plan(&stored, request)?;
+            if let Some(message) = find_repeated(&stored, request, &planned) {
+                check_repeated(self.db, self.session_id, message, REPEATED_HINT)?;
+            }
             let options = TurnOptions {
                 turn_id,
                 model: request.model.as_ref().map(Id::as_str),

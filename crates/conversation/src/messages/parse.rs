@@ -103,7 +103,8 @@ pub fn parse_message(
             .ok_or_else(|| wrong("role", "must be one of `user`, `assistant`, `system`"))?,
     };
     let created_at = find("createdAt")?.and_then(whole_number);
-    let content = match (find("parts")?, find("content")?) {
+    let parts = find("parts")?;
+    let content = match (parts, find("content")?) {
         (Some(parts), _) => text_of(parts)?,
         // Older messages have `content` instead of `parts`.
         (None, Some(content)) => json::decode(content).unwrap_or_default(),
@@ -131,6 +132,9 @@ pub fn parse_message(
             _ => kept.push_str(value.get()),
         }
     }
+    if parts.is_none() {
+        push_parts(&mut kept, &content);
+    }
     Ok(NewMessage {
         id,
         action,
@@ -142,6 +146,17 @@ pub fn parse_message(
         },
         note: None,
     })
+}
+
+/// Writes the parts of a message that was sent without them: every reader expects `parts`.
+fn push_parts(out: &mut String, content: &str) {
+    out.push_str(r#","parts":["#);
+    if !content.is_empty() {
+        out.push_str(r#"{"type":"text","text":"#);
+        json::push_quoted(out, content);
+        out.push('}');
+    }
+    out.push(']');
 }
 
 fn wrong(name: &str, how: &str) -> Error {
@@ -273,6 +288,23 @@ mod tests {
             message.text.fields,
             r#""role":"user","parts":[{"type":"text","text":"a\nb"},{"type":"file","n":1.0},{"type":"text","text":"c"}],"x":12345678901234567890"#
         );
+    }
+
+    #[test]
+    fn a_message_with_content_alone_gets_parts() {
+        for (content, text, parts) in [
+            (r#""a\nb""#, "a\nb", r#"[{"type":"text","text":"a\nb"}]"#),
+            (r#""""#, "", "[]"),
+            (r#"[{"type":"text","text":"a"}]"#, "", "[]"),
+        ] {
+            let sent = format!(r#"{{"role":"assistant","content":{content},"x":1}}"#);
+            let message = parse(&sent, MessageSource::Server).unwrap();
+            assert_eq!(message.content, text);
+            assert_eq!(
+                message.text.fields,
+                format!(r#""role":"assistant","content":{content},"x":1,"parts":{parts}"#)
+            );
+        }
     }
 
     #[test]
