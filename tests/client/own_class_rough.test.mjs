@@ -69,10 +69,14 @@ test("a_counter_may_ask_its_own_object", async () => {
 
 test("what_is_no_tool_or_block_is_left_out_and_said", async () => {
   assert.deepEqual(await tools("PARTLY"), ["clock"]);
-  assert.deepEqual(await labels("PARTLY"), ["soul"]);
+  assert.deepEqual(await labels("PARTLY"), ["soul", "notes"]);
   await logged(/`blocks`: number 1 is left out/);
   await logged(/AGENT_DEFAULTS and the class: tools\[1\]\.name: `name` is the name of a memory tool/);
   await logged(/AGENT_DEFAULTS and the class: tools\[2\]\.name: `name` must have/);
+});
+
+test("a_block_with_a_label_alone_is_writable", async () => {
+  assert.equal((await ask("PARTLY", "getBlock", { label: "notes" })).kind, "writable");
 });
 
 test("no_other_model_answers_for_one_that_can_not_be_had", async () => {

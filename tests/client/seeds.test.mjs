@@ -162,6 +162,11 @@ test("documents_of_a_bucket_and_of_a_database_are_listed_loaded_and_written", as
   );
 });
 
+test("a_session_that_is_compacted_may_have_documents_elsewhere", async () => {
+  const { history } = await documented("compactingSkills", "converse");
+  assert.equal(history.length, 1);
+});
+
 test("a_turn_of_the_ai_sdk_has_the_memorys_tools_and_its_prompt", async () => {
   const loads = await documented("skills", "turn", 'use load_context {"label":"skills","key":"plain"}');
   assert.deepEqual(loads.results, ["Plain."]);

@@ -25,7 +25,7 @@ export interface BlockProvider {
 /** A block as `defineBlock` takes it, with its home. */
 export interface OwnBlock {
   label: string;
-  /** Left out: of a block with a provider, what the provider's functions say. */
+  /** Left out: what the provider's functions say; without a provider, `writable`. A block with a `source` needs it. */
   kind?: BlockKind;
   description?: string;
   maxTokens?: number;
@@ -74,8 +74,8 @@ export class OwnBlocks {
 
   /** One block as `defineBlock` takes it. From now on its provider is asked. */
   add({ provider, ...block }: OwnBlock, service: string): object {
-    // The core says that a block without a kind has none.
-    if (provider === undefined || provider === null) return block;
+    if (provider === undefined || provider === null)
+      return block.kind === undefined && block.source === undefined ? { ...block, kind: "writable" } : block;
     provider.init?.(block.label);
     const kind = block.kind ?? kindOf(provider);
     if (isOwn(provider)) return { ...block, kind };

@@ -168,7 +168,7 @@ export class Session extends Opening {
   async appendMessage(message: SessionMessage, parentId?: string | null): Promise<AppendedMessage> {
     const input = { message, ...(parentId != null && { parentId }) };
     const appended = await this.#made(() => this.#call("appendMessage", input));
-    const tokens = this.#tellIdle();
+    const tokens = await this.#tellIdle();
     if (this.#compacts && this.#threshold !== undefined && tokens > this.#threshold) {
       // The message is stored. What fails after it is told to the pages and in the log.
       await this.compact().catch((error) => console.error("session-agent: a compaction failed", error));
@@ -178,19 +178,19 @@ export class Session extends Opening {
 
   async updateMessage(message: SessionMessage): Promise<UiMessage | null> {
     const updated = await this.#call("updateMessage", { message });
-    this.#tellIdle();
+    await this.#tellIdle();
     return updated;
   }
 
   async deleteMessages(messageIds: string[]): Promise<{ deleted: number }> {
     const deleted = await this.#call("deleteMessages", { messageIds });
-    this.#tellIdle();
+    await this.#tellIdle();
     return deleted;
   }
 
   async clearMessages(): Promise<{ deleted: number }> {
     const deleted = await this.#call("clearMessages", {});
-    this.#tellIdle();
+    await this.#tellIdle();
     return deleted;
   }
 
@@ -227,10 +227,10 @@ export class Session extends Opening {
   async compact(): Promise<CompactResult | null> {
     if (this.#compacts === undefined)
       throw new TypeError("`compact` requires a function: set it with `onCompaction` first.");
-    this.#tell("compacting");
+    await this.#tell("compacting");
     this.#inside.hooked.tellStatus(this.#id, "compacting");
     try {
-      const tokensBefore = this.#tokens();
+      const tokensBefore = await this.#tokens();
       const result = await this.#compacts(this.getHistory());
       if (result == null) return null;
       // The next summary stands for what the earlier one stood for, too.
@@ -239,13 +239,13 @@ export class Session extends Opening {
       const fromMessageId = older?.fromId ?? result.fromMessageId;
       await this.addCompaction(result.summary, fromMessageId, result.toMessageId);
       await this.refreshSystemPrompt();
-      this.#tell("idle", { compacted: { tokensBefore } });
+      await this.#tell("idle", { compacted: { tokensBefore } });
       return { ...result, fromMessageId };
     } catch (error) {
       this.#send({ type: CF_AGENT_SESSION_ERROR, error: String((error as Error)?.message ?? error) });
       throw error;
     } finally {
-      this.#tellIdle();
+      await this.#tellIdle();
       this.#inside.hooked.tellStatus(this.#id, "idle");
     }
   }
@@ -391,21 +391,30 @@ export class Session extends Opening {
     await Promise.all(this.#defining.splice(0));
   }
 
-  #tokens(): number {
-    return this.#read("estimateTokens", {}, { messages: 0 }).messages;
+  /** Waits: the estimate renders the prompt, for which a provider may be asked. */
+  async #tokens(): Promise<number> {
+    try {
+      return (await this.#call("estimateTokens", {})).messages;
+    } catch (error) {
+      if (isNoSession(error)) return 0;
+      throw error;
+    }
   }
 
-  #tellIdle(): number {
+  async #tellIdle(): Promise<number> {
     const isOpen = this.#sockets().length > 0;
     if (!isOpen && this.#threshold === undefined) return 0;
-    const tokenEstimate = this.#tokens();
-    if (isOpen) this.#tell("idle", { tokenEstimate });
+    const tokenEstimate = await this.#tokens();
+    if (isOpen) await this.#tell("idle", { tokenEstimate });
     return tokenEstimate;
   }
 
-  #tell(phase: "idle" | "compacting", more: { tokenEstimate?: number; compacted?: object } = {}): void {
+  async #tell(
+    phase: "idle" | "compacting",
+    more: { tokenEstimate?: number; compacted?: object } = {},
+  ): Promise<void> {
     if (this.#sockets().length === 0) return;
-    const { tokenEstimate = this.#tokens(), ...other } = more;
+    const { tokenEstimate = await this.#tokens(), ...other } = more;
     this.#send({ type: CF_AGENT_SESSION, phase, tokenEstimate, tokenThreshold: this.#threshold ?? null, ...other });
   }
 

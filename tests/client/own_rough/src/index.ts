@@ -73,7 +73,12 @@ export class Partly extends SessionAgent<Env> {
     return { clock, set_context: clock, "no name!": clock };
   }
   blocks() {
-    return [null as never, {} as never, { label: "soul", kind: "readonly" as const, provider: { get: () => "Here." } }];
+    return [
+      null as never,
+      {} as never,
+      { label: "soul", kind: "readonly" as const, provider: { get: () => "Here." } },
+      { label: "notes", maxTokens: 500 },
+    ];
   }
 }
 

@@ -50,6 +50,8 @@ export class Documented extends SessionAgent<Env> {
         return memory.skills.call(this, env);
       case "database":
         return Session.create(this).withContext("skills", { provider: new DatabaseSkillProvider(env.DB) });
+      case "compactingSkills":
+        return memory.skills.call(this, env).onCompaction(createCompactFunction({ summarize: async () => "All." })).compactAfter(100_000);
       case "compacting":
         return turns.compacting.call(this);
       default:
@@ -179,8 +181,6 @@ export class Documented extends SessionAgent<Env> {
     return { appended: this.indexed, count: (await this.loadEvents("overridden", { limit: 1 })).length, told };
   }
 }
-
-export const unused = createCompactFunction;
 
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
