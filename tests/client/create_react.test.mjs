@@ -93,7 +93,10 @@ test("its_types_hold_and_it_is_deployed_dry", async () => {
   await git("init", "--quiet");
   const written = (await git("ls-files", "--others", "--exclude-standard")).split("\n");
   assert.ok(written.includes("src/worker.ts"));
-  assert.deepEqual(written.filter((name) => /^dist\/|tsbuildinfo$/.test(name)), []);
+  assert.deepEqual(
+    written.filter((name) => /^dist\/|tsbuildinfo$/.test(name)),
+    [],
+  );
 });
 
 test("its_own_tests_pass", async () => {

@@ -409,10 +409,7 @@ export class Session extends Opening {
     return tokenEstimate;
   }
 
-  async #tell(
-    phase: "idle" | "compacting",
-    more: { tokenEstimate?: number; compacted?: object } = {},
-  ): Promise<void> {
+  async #tell(phase: "idle" | "compacting", more: { tokenEstimate?: number; compacted?: object } = {}): Promise<void> {
     if (this.#sockets().length === 0) return;
     const { tokenEstimate = await this.#tokens(), ...other } = more;
     this.#send({ type: CF_AGENT_SESSION, phase, tokenEstimate, tokenThreshold: this.#threshold ?? null, ...other });

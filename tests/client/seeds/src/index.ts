@@ -51,7 +51,10 @@ export class Documented extends SessionAgent<Env> {
       case "database":
         return Session.create(this).withContext("skills", { provider: new DatabaseSkillProvider(env.DB) });
       case "compactingSkills":
-        return memory.skills.call(this, env).onCompaction(createCompactFunction({ summarize: async () => "All." })).compactAfter(100_000);
+        return memory.skills
+          .call(this, env)
+          .onCompaction(createCompactFunction({ summarize: async () => "All." }))
+          .compactAfter(100_000);
       case "compacting":
         return turns.compacting.call(this);
       default:
