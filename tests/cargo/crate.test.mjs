@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
-import { ROOT } from "../../scripts/places.mjs";
+import { OPENAPI, ROOT } from "../../scripts/places.mjs";
 
 const runFile = promisify(execFile);
 
@@ -42,10 +42,15 @@ const { files, said } = await unpack();
 test("the_archive_has_what_a_crate_needs_and_no_more", async () => {
   const sources = (of) =>
     readdir(of, { recursive: true }).then((names) => names.filter((name) => /\.\w+$/.test(name)).sort());
-  assert.deepEqual(await sources(join(files, "src")), await sources(join(ROOT, "crates/client/src")));
-  const others = (await readdir(files)).filter((name) => name !== "src" && !name.startsWith("."));
-  assert.deepEqual(others.sort(), ["Cargo.lock", "Cargo.toml", "Cargo.toml.orig", "LICENSE", "README.md"]);
-  assert.equal(await readFile(join(files, "LICENSE"), "utf8"), await readFile(join(ROOT, "LICENSE"), "utf8"));
+  const folders = ["build", "src"];
+  for (const name of folders)
+    assert.deepEqual(await sources(join(files, name)), await sources(join(ROOT, "crates/client", name)), name);
+  const others = (await readdir(files)).filter((name) => !folders.includes(name) && !name.startsWith("."));
+  const copies = { LICENSE: join(ROOT, "LICENSE"), "openapi.json": OPENAPI };
+  const own = ["Cargo.lock", "Cargo.toml", "Cargo.toml.orig", "README.md"];
+  assert.deepEqual(others.sort(), [...own, ...Object.keys(copies)].sort());
+  for (const [name, of] of Object.entries(copies))
+    assert.equal(await readFile(join(files, name), "utf8"), await readFile(of, "utf8"), name);
 });
 
 test("the_manifest_says_what_a_registry_asks_for", async () => {
@@ -56,11 +61,13 @@ test("the_manifest_says_what_a_registry_asks_for", async () => {
   assert.doesNotMatch(manifest, /^publish = |workspace = true|path = "\.\./m);
   const dependencies = [...manifest.matchAll(/^\[dependencies\.([\w-]+)\]$/gm)].map(([, name]) => name);
   assert.deepEqual(dependencies.sort(), ["serde", "serde_json", "worker"]);
+  const ofTheBuild = [...manifest.matchAll(/^\[build-dependencies\.([\w-]+)\]$/gm)].map(([, name]) => name);
+  assert.deepEqual(ofTheBuild.sort(), ["serde", "serde_json"]);
   const { version } = JSON.parse(await readFile(join(ROOT, "packages/session-agent/package.json"), "utf8"));
   assert.match(manifest, new RegExp(`^version = "${version}"$`, "m"));
-  // The repository has no public address yet, and the tests of the examples read the API's
-  // document, which is not in the archive. Cargo says so, and nothing else.
-  const expected = /no documentation, homepage or repository|ignoring test `examples`/;
+  // The repository has no public address yet, and the archive has no tests. Cargo says so, and
+  // nothing else.
+  const expected = /no documentation, homepage or repository|ignoring test `(examples|generator)`/;
   const warnings = said.match(/^warning: .*/gm) ?? [];
   assert.deepEqual(
     warnings.filter((line) => !expected.test(line)),
