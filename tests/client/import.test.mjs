@@ -385,17 +385,28 @@ test("what_mem0_and_langchain_have_besides_is_kept_or_named", async () => {
       user_id: "ann",
       metadata: { where: "chat" },
       categories: ["food", "x".repeat(101)],
+      created_at: "2026-01-01T00:00:00Z",
+      updated_at: "2026-01-02T00:00:00Z",
+      expiration_date: "2099-01-01",
+      immutable: true,
+      hash: "h",
     },
     { id: "n", memory: "Likes rain.", metadata: { long: "x".repeat(4096) } },
   ]);
   assert.deepEqual(skipped, [
+    { id: "m", reason: "It is imported without `immutable`." },
     { id: "m", reason: "It is imported without 1 of its categories: an entry has at most 32 short tags." },
     { id: "n", reason: "It is imported without its metadata, which has more than 4 KiB." },
   ]);
   const entries = Object.fromEntries((await Array.fromAsync(agent.entries({ label: "facts" }))).map((e) => [e.key, e]));
-  assert.deepEqual(entries.m.metadata, { user_id: "ann", where: "chat" });
+  assert.deepEqual(entries.m.metadata, { user_id: "ann", created_at: "2026-01-01T00:00:00Z", where: "chat" });
+  assert.deepEqual([entries.m.validFrom, entries.m.validUntil], [Date.UTC(2026, 0, 2), Date.UTC(2099, 0, 1)]);
   assert.deepEqual(entries.m.tags, ["food"]);
   assert.equal(entries.n.content, "Likes rain.");
+  const edges = [{ uuid: "z", fact: "Lives in Oslo.", group_id: "g", fact_embedding: [1] }];
+  assert.deepEqual((await importZepFacts(agent, edges)).skipped, [
+    { id: "z", reason: "It is imported without `group_id`." },
+  ]);
 
   const stored = [
     {

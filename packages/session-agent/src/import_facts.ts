@@ -10,17 +10,33 @@ export interface FactsPlan {
   skipped: Array<{ id: string | null; reason: string }>;
 }
 
+/** Fields that are imported, or follow from the text. */
+const OF_MEM0 = [
+  ...["id", "memory", "data", "metadata", "categories", "created_at", "createdAt", "updated_at", "updatedAt"],
+  ...["expiration_date", "hash", "score"],
+];
+const OF_ZEP = [
+  ...["uuid", "uuid_", "fact", "attributes", "valid_at", "validAt", "invalid_at", "invalidAt", "created_at"],
+  ...["createdAt", "expired_at", "expiredAt", "fact_embedding"],
+];
+
 /** Memories of mem0: what `getAll` gives, or its list. Each is an entry under its own id. */
 export function entriesOfMem0(memories: unknown): FactsPlan {
   return factsOf(memories, "results", "importMem0", (memory, leave) => {
     const text = memory.memory ?? memory.data?.memory;
     if (typeof text !== "string") return undefined;
     const whose = ["user_id", "agent_id", "app_id", "run_id", "actor_id", "role"];
+    const created = memory.created_at ?? memory.createdAt;
+    const updated = memory.updated_at ?? memory.updatedAt;
+    const until = timeOf(memory.expiration_date);
+    const older = updated != null && created != null && created !== updated ? { created_at: created } : {};
+    nameOthers(memory, [...whose, ...OF_MEM0], leave);
     return {
       key: memory.id,
       content: text,
-      ...from(memory.updated_at ?? memory.created_at ?? memory.updatedAt ?? memory.createdAt),
-      ...metadataOf({ ...fieldsOf(memory, whose), ...(isObject(memory.metadata) && memory.metadata) }, leave),
+      ...from(updated ?? created),
+      ...(until !== undefined && { validUntil: until }),
+      ...metadataOf({ ...fieldsOf(memory, whose), ...older, ...(isObject(memory.metadata) && memory.metadata) }, leave),
       ...tagsOf(memory.categories, leave),
     };
   });
@@ -32,6 +48,7 @@ export function entriesOfZep(facts: unknown): FactsPlan {
     if (typeof fact.fact !== "string") return undefined;
     const until = timeOf(fact.invalid_at ?? fact.invalidAt ?? fact.expired_at ?? fact.expiredAt);
     const about = ["name", "source_node_uuid", "target_node_uuid", "episodes", "rating", "score"];
+    nameOthers(fact, [...about, ...OF_ZEP], leave);
     return {
       key: fact.uuid ?? fact.uuid_,
       content: fact.fact,
@@ -52,6 +69,12 @@ type Leave = (reason: string) => void;
 
 function fieldsOf(thing: Thing, names: readonly string[]): Thing {
   return Object.fromEntries(names.flatMap((name) => (thing[name] == null ? [] : [[name, thing[name]]])));
+}
+
+/** Names the fields that nothing here takes. */
+function nameOthers(thing: Thing, taken: readonly string[], leave: Leave): void {
+  const others = Object.keys(thing).filter((name) => thing[name] != null && !taken.includes(name));
+  if (others.length > 0) leave(`It is imported without ${others.map((name) => `\`${name}\``).join(", ")}.`);
 }
 
 function metadataOf(metadata: Thing, leave: Leave): { metadata?: Thing } {
