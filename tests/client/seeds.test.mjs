@@ -297,3 +297,13 @@ test("labelled_texts_are_read_and_written_at_once", async () => {
   assert.match(refused[1], /no block `none`/);
   assert.match(refused[2], /budget is 5000/);
 });
+
+test("labelled_texts_live_in_a_provider_of_ones_own", async () => {
+  const { labels, text, refused, cleared } = await ok("CONTEXTUAL", "labelled", "over");
+  // As they are defined, whatever was written first.
+  assert.deepEqual(labels, ["soul", "todos", "preferences", "notes"]);
+  assert.match(text, /label="soul" readonly="true">\nYou are helpful\.[^]*label="notes" description="Notes">\nNew\./);
+  assert.deepEqual(refused, ["Block `soul` is readonly.", refused[1]]);
+  assert.match(refused[1], /its budget is 20/);
+  assert.deepEqual(cleared, ["soul", "todos", "preferences"]);
+});

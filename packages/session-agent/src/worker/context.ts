@@ -93,8 +93,13 @@ export class Context {
 
   getBlocks(): Record<string, ContextBlock> {
     const found = Object.values(this.#store.getBlocks());
-    const missing = this.#predefined.filter(({ label }) => !found.some((block) => block.label === label));
-    return Object.fromEntries([...missing.map(defaultOf), ...found].map((block) => [block.label, this.#whole(block)]));
+    const isDefined = ({ label }: StoredBlock) => this.#predefined.some((block) => block.label === label);
+    // In the order of the definitions, so that the prompt's order does not depend on what was written.
+    const defined = this.#predefined.map(
+      (block) => found.find(({ label }) => label === block.label) ?? defaultOf(block),
+    );
+    const others = found.filter((block) => !isDefined(block));
+    return Object.fromEntries([...defined, ...others].map((block) => [block.label, this.#whole(block)]));
   }
 
   getBlock(label: string): ContextBlock | null {

@@ -1,8 +1,35 @@
 // pr-1005, "Context memory".
 
 import { streamText } from "ai";
-import { AgentContextProvider, Context, SessionAgent } from "session-agent/worker";
+import {
+  AgentContextProvider,
+  type BlockMetadata,
+  type BlockStore as ContextProvider,
+  Context,
+  SessionAgent,
+  type StoredBlock,
+} from "session-agent/worker";
 import { type Env, otherTools, workersai } from "../env";
+
+/** Block 7: the five methods, over a map. */
+class InMemory implements ContextProvider {
+  blocks = new Map<string, StoredBlock>();
+  getBlocks(): Record<string, StoredBlock> {
+    return Object.fromEntries(this.blocks);
+  }
+  getBlock(label: string): StoredBlock | null {
+    return this.blocks.get(label) ?? null;
+  }
+  setBlock(label: string, content: string, metadata?: BlockMetadata): void {
+    this.blocks.set(label, { ...this.blocks.get(label), ...metadata, label, content });
+  }
+  deleteBlock(label: string): void {
+    this.blocks.delete(label);
+  }
+  clearBlocks(): void {
+    this.blocks.clear();
+  }
+}
 
 export class Contextual extends SessionAgent<Env> {
   /** Block 1. */
@@ -55,5 +82,32 @@ export class Contextual extends SessionAgent<Env> {
       }
     });
     return { labels: Object.keys(all), soul, before, written, edited, cleared, refused };
+  }
+
+  /** The same over a provider of one's own. */
+  over() {
+    const context = new Context(new InMemory(), {
+      blocks: [
+        { label: "soul", defaultContent: "You are helpful.", readonly: true },
+        { label: "todos", maxTokens: 20 },
+        { label: "preferences" },
+      ],
+    });
+    context.setBlock("preferences", "Dark mode.");
+    context.setBlock("notes", "New.", { description: "Notes" });
+    context.setBlock("todos", "- Buy milk");
+    const [labels, text] = [Object.keys(context.getBlocks()), context.toString()];
+    const refused = [
+      () => context.setBlock("soul", "Evil."),
+      () => context.appendToBlock("todos", "word ".repeat(40)),
+    ].map((work) => {
+      try {
+        return work();
+      } catch (error) {
+        return (error as Error).message;
+      }
+    });
+    context.clearBlocks();
+    return { labels, text, refused, cleared: Object.keys(context.getBlocks()) };
   }
 }
