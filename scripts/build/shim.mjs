@@ -17,6 +17,7 @@ import { OPERATIONS } from "../../build/stage/operations.js";
 import { isCounting } from "../../packages/session-agent/src/worker/counter.ts";
 import { rightsText } from "../../packages/session-agent/src/rights.ts";
 import { challenge, concernsIssuer, describe, rightsOfToken } from "../../packages/session-agent/src/worker/oauth.ts";
+import { opensStream, streamOf } from "../../packages/session-agent/src/worker/mcp_stream.ts";
 import { problemOfDate } from "../../packages/session-agent/src/worker/fitting.ts";
 import { isPlain, readGiven, sayRight } from "../../packages/session-agent/src/worker/positional.ts";
 
@@ -176,6 +177,11 @@ class Arrivals {
 
 class Entrypoint extends WorkerEntrypoint {
   fetch(request) {
+    if (opensStream(request)) return streamOf(request, async (asked) => await this.#fetch(asked));
+    return this.#fetch(request);
+  }
+
+  #fetch(request) {
     if (concernsIssuer(request, this.env)) return this.#fetchForIssuer(request);
     return enter(() => rust.fetch(request, this.env, this.ctx, false));
   }

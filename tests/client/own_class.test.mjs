@@ -23,6 +23,7 @@ const TYPED = [
   "docs/testing.md",
   "docs/memory.md",
   "docs/chat.md",
+  "docs/mcp.md",
 ];
 
 /** A provider's package that the tests don't install. */

@@ -1,5 +1,6 @@
 // The tools that the conformance suites call, behind a service binding. They answer in the
-// protocol's own shape, or in plain text where that is all that is asked.
+// protocol's own shape, or in plain text where that is all that is asked. The resources and prompts
+// are those of own_class.mjs.
 
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const SILENCE = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
@@ -150,7 +151,9 @@ export default {
     const { name, inputResponses, requestState } = await request.json();
     if (name in TOLD) return tell(TOLD[name]);
     if (name in ROUNDS) {
-      const next = requestState === undefined ? 0 : Number(requestState) + (inputResponses === undefined ? 0 : 1);
+      const round = Number(requestState ?? 0);
+      const isAnswered = Object.keys(ROUNDS[name][round]).some((question) => inputResponses?.[question]);
+      const next = isAnswered ? round + 1 : round;
       const inputRequests = ROUNDS[name][next];
       return inputRequests === undefined
         ? new Response("state-ok " + JSON.stringify(inputResponses))

@@ -12,7 +12,7 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -25,6 +25,7 @@ import { decode, encode } from "./workers/wire.mjs";
 globalThis.WebSocket = answers.heldSockets(globalThis.WebSocket);
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const PACKAGE = join(ROOT, "packages/session-agent");
 const WORKER = "session-agent";
 const CLASS = "SessionAgent";
 const DIRECTORY = "AgentDirectory";
@@ -42,6 +43,8 @@ const DAY_MS = 86_400_000;
  * - `defaults`: what `agent-defaults.json` holds. By default there is no such file.
  * - `date`: the Worker's compatibility date. Default: that of wrangler.toml.
  * - `inspect`: `false` runs the build unchanged, without `sql`, `incarnation` and `abort`.
+ * - `own`: the text of a module with a class that extends `SessionAgent`, and exports it under that
+ *   name. It imports the npm package's Worker as `session-agent/worker`. There is no `sql`.
  * - `workers`: other Workers beside it, by name: `{ provider: "export default { … }" }`, or
  *   `{ provider: { contents, env } }` with bindings of its own.
  *   Each is bound to the Worker under its name in capitals. They find the Worker as
@@ -293,7 +296,8 @@ export const registryAt = (folder) =>
 async function describeWorkers({
   vars = { AUTH: "open" },
   secrets = {},
-  inspect = true,
+  own,
+  inspect = own === undefined,
   workers = {},
   ai,
   site = false,
@@ -325,8 +329,9 @@ async function describeWorkers({
   return [
     worker(
       WORKER,
-      inspect ? "inspected_object.mjs" : "index.js",
+      own !== undefined ? "own.mjs" : inspect ? "inspected_object.mjs" : "index.js",
       {
+        ...(own !== undefined && (await ownClass(own))),
         "index.js": { type: "esm", contents: await built("index.js", "utf8") },
         "agent-defaults.js": {
           type: "esm",
@@ -357,6 +362,23 @@ async function describeWorkers({
       return worker(name, "main.mjs", { "main.mjs": { type: "esm", contents } }, { ...ways, ...env });
     }),
   ];
+}
+
+/** A module with a class of its own, and the npm package as it is installed. */
+async function ownClass(contents) {
+  const files = await readdir(join(PACKAGE, "dist"));
+  const client = files.filter((file) => file.endsWith(".js")).map((file) => `dist/${file}`);
+  const modules = ["worker/index.js", "worker/agent-defaults.js", ...client].map(async (file) => [
+    file,
+    { type: "esm", contents: await readFile(join(PACKAGE, file), "utf8") },
+  ]);
+  const wasm = new Uint8Array(await readFile(join(PACKAGE, "worker/index_bg.wasm")));
+  const imported = contents.replaceAll('"session-agent/worker"', '"./worker/index.js"');
+  return {
+    ...Object.fromEntries(await Promise.all(modules)),
+    "worker/index_bg.wasm": { type: "wasm", contents: wasm },
+    "own.mjs": { type: "esm", contents: imported },
+  };
 }
 
 async function built(file, encoding) {

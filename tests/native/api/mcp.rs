@@ -15,25 +15,30 @@ use api::mcp::{Clients, McpAnswer, McpHeaders, McpRequest, Outbox, answer};
 use base::ids::Id;
 use base::testing::{Said, wait_for};
 
-const NEWEST: &str = "2026-07-28";
+pub const NEWEST: &str = "2026-07-28";
 
 /// Sends a request as it is.
 pub fn send(alice: &Alice, request: &Value) -> u16 {
     post(alice, None, json_headers(), &request.to_string()).status
 }
 
-fn ask(alice: &Alice, method: &str, params: &Value) -> Value {
+pub fn ask(alice: &Alice, method: &str, params: &Value) -> Value {
     ask_in(alice, None, method, params)
 }
 
-fn result(alice: &Alice, method: &str, params: Value) -> Value {
+pub fn result(alice: &Alice, method: &str, params: Value) -> Value {
     let said = ask(alice, method, &params);
     assert!(said["error"].is_null(), "{method} {params}: {said}");
     said["result"].clone()
 }
 
 /// A request of the newest revision, with the headers that it wants.
-fn ask_newest(alice: &Alice, method: &str, mut params: Value, name: Option<&str>) -> (u16, Value) {
+pub fn ask_newest(
+    alice: &Alice,
+    method: &str,
+    mut params: Value,
+    name: Option<&str>,
+) -> (u16, Value) {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": NEWEST,
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -48,13 +53,13 @@ fn ask_newest(alice: &Alice, method: &str, mut params: Value, name: Option<&str>
     read(post(alice, None, headers, &body.to_string()))
 }
 
-fn names(list: &Value, field: &str) -> Vec<String> {
+pub fn names(list: &Value, field: &str) -> Vec<String> {
     let name = |item: &Value| item[field].as_str().unwrap().to_owned();
     list.as_array().unwrap().iter().map(name).collect()
 }
 
 /// An agent with a block of each kind, a document, tools and a session.
-fn furnished() -> Alice {
+pub fn furnished() -> Alice {
     let alice = Alice::with_model();
     alice.ok("createSession", json!({"id": "s"}));
     alice.ok("createSession", json!({"id": "t"}));
@@ -86,7 +91,12 @@ fn furnished() -> Alice {
     alice
 }
 
-fn scoped(mut alice: Alice, session: Option<&str>, operations: &[&str], tools: &[&str]) -> Alice {
+pub fn scoped(
+    mut alice: Alice,
+    session: Option<&str>,
+    operations: &[&str],
+    tools: &[&str],
+) -> Alice {
     let id = |text: &str| Id::parse(text.to_owned()).unwrap();
     alice.caller = Caller::Scoped(TokenScope {
         session_id: session.map(id),
@@ -108,8 +118,13 @@ fn a_client_shakes_hands_and_finds_everything() {
     let told = result(&alice, "initialize", hello);
     assert_eq!(told["protocolVersion"], "2025-11-25");
     assert_eq!(told["serverInfo"]["name"], "session-agent");
-    let all =
-        json!({"tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}});
+    let all = json!({
+        "tools": {},
+        "resources": {"subscribe": true},
+        "prompts": {},
+        "completions": {},
+        "logging": {},
+    });
     assert_eq!(told["capabilities"], all);
     let done = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     let accepted = post(&alice, None, json_headers(), done);
@@ -780,15 +795,15 @@ fn a_sessions_token_sees_its_session_and_writes_its_blocks_alone() {
 
 /// A client, the object's memory of it, and the messages that go before an answer.
 #[derive(Default)]
-struct Client {
+pub struct Client {
     clients: Clients,
     outbox: RefCell<Rc<Outbox>>,
-    session: Option<String>,
+    pub session: Option<String>,
 }
 
 impl Client {
     /// A client that has shaken hands with these capabilities.
-    fn with(alice: &Alice, capabilities: &Value) -> Self {
+    pub fn with(alice: &Alice, capabilities: &Value) -> Self {
         let mut client = Self::default();
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities});
         let answer = wait_for(client.send(alice, "initialize", &hello));
@@ -797,7 +812,7 @@ impl Client {
         client
     }
 
-    async fn send(&self, alice: &Alice, method: &str, params: &Value) -> McpAnswer {
+    pub async fn send(&self, alice: &Alice, method: &str, params: &Value) -> McpAnswer {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         self.post(alice, &message).await
     }
@@ -1341,6 +1356,29 @@ fn a_tool_asks_for_input_and_goes_on_with_the_answers() {
     assert_eq!(sent(1)["requestState"], "mine");
     assert_ne!(calls[0].headers, calls[1].headers);
     drop(calls);
+
+    // A client that knows the questions may answer them with its first call.
+    let mut at_once = call.clone();
+    at_once["inputResponses"] = json!({"name": {"action": "accept"}, "wrong": 7});
+    alice.outbound.answer(Ok(Said::text(200, "Hello.")));
+    let (_, told) = ask_user(&alice, at_once.clone(), json!({}));
+    assert_eq!(told["result"]["content"][0]["text"], "Hello.");
+    let sent = |call: &base::outbound::OutboundRequest| serde_json::from_str::<Value>(&call.body);
+    let last = sent(alice.outbound.calls.borrow().last().unwrap()).unwrap();
+    assert_eq!(
+        last["inputResponses"],
+        json!({"name": {"action": "accept"}})
+    );
+    assert!(last.get("requestState").is_none());
+    let many = (0..9).map(|n| (n.to_string(), json!({"action": "accept"})));
+    let long = json!({"name": {"action": "accept", "content": "x".repeat(65 << 10)}});
+    for answers in [Value::Object(many.collect()), long, json!([]), json!(null)] {
+        at_once["inputResponses"] = answers;
+        alice.outbound.answer(Ok(Said::text(200, "Hello.")));
+        ask_user(&alice, at_once.clone(), json!({}));
+        let last = sent(alice.outbound.calls.borrow().last().unwrap()).unwrap();
+        assert!(last.get("inputResponses").is_none(), "{last}");
+    }
 
     alice.outbound.answer(asks(json!({"thought": thought})));
     let (status, told) = ask_user(&alice, call.clone(), json!({"elicitation": {}}));

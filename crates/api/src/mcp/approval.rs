@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::clients::{Clients, caller_text};
+use super::exchange::{Asked, MAX_QUESTION_BYTES, MAX_QUESTIONS};
 use super::message::{Request, RpcError};
 use super::scope::Scope;
 use crate::operation::Agent;
@@ -133,11 +134,16 @@ impl CallRound {
         agent: &Agent<'_>,
         clients: &Clients,
         request: &Request,
-        binding: &str,
+        asked: &Asked<'_>,
     ) -> Result<Self, RpcError> {
         let Some(state) = request.find_text("requestState")? else {
-            return Ok(Self::first(agent.host));
+            let mut round = Self::first(agent.host);
+            if asked.takes_unasked {
+                round.take_unasked(request.input_responses());
+            }
+            return Ok(round);
         };
+        let binding = &asked.binding;
         let invalid = || {
             let message = "`requestState` is not of this call, or has expired. Call the tool again \
                            without it.";
@@ -185,6 +191,18 @@ impl CallRound {
             }
         }
         self.answers = (!answers.is_empty()).then_some(Value::Object(answers));
+    }
+
+    /// Takes answers that come before any question, from a client that knows what will be asked.
+    /// Too many are none, and so are those that are too long.
+    fn take_unasked(&mut self, given: &Value) {
+        let Value::Object(answers) = given else {
+            return;
+        };
+        if answers.len() <= MAX_QUESTIONS && json::text(given).len() <= MAX_QUESTION_BYTES {
+            self.asked = answers.keys().cloned().collect();
+            self.take(given);
+        }
     }
 
     /// The tool's answers.

@@ -1,9 +1,10 @@
 //! What an object remembers of its clients while it is in memory: the log level that each
-//! asked for, and the questions that wait for a client's answer. After an eviction, a client
-//! gets logs of the usual level, and a question is asked again with the next call.
+//! asked for, the resources that it follows, and the questions that wait for a client's answer.
+//! After an eviction, a client gets logs of the usual level, a question is asked again with the
+//! next call, and an open stream brings back which resources it follows.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 use super::level::Level;
 use super::outbox::Outbox;
+use super::subscriptions::MAX_RESOURCES;
 use crate::operation::Agent;
 use base::host::Host;
 use base::ids::Id;
@@ -27,6 +29,15 @@ const MAX_QUESTIONS: usize = 32;
 /// How long a question waits for a person.
 const ANSWER_MS: i64 = 5 * 60_000;
 
+/// The clients whose subscriptions are remembered. Each takes up to 64 KiB.
+const MAX_SUBSCRIBERS: usize = 64;
+
+/// The streams that are open at the same time. Each asks the object again and again.
+const MAX_STREAMS: usize = 32;
+
+/// A stream that has not asked for so long is closed: it asks twice a minute at least.
+const STREAM_MS: i64 = 90_000;
+
 /// How often a waiting stream is kept alive: proxies close a stream that is silent for long.
 const KEEP_ALIVE_MS: i64 = 15_000;
 
@@ -34,9 +45,22 @@ const KEEP_ALIVE_MS: i64 = 15_000;
 #[derive(Default)]
 pub struct Clients {
     levels: RefCell<VecDeque<(String, Level)>>,
+    subscribers: RefCell<VecDeque<(String, Subscriber)>>,
+    streams: RefCell<BTreeMap<String, i64>>,
     questions: RefCell<Vec<Weak<Question>>>,
     /// Signs states where the Worker has no secret.
     key: OnceCell<[u8; 32]>,
+}
+
+/// The addresses of resources that are followed, each with the mark that was seen last.
+pub type Subscribed = BTreeMap<String, Option<String>>;
+
+/// What a client with a handshake follows.
+#[derive(Default)]
+struct Subscriber {
+    follows: Subscribed,
+    /// What it does not follow any more. A stream may not have learned of it.
+    left: BTreeSet<String>,
 }
 
 /// A question that a client was asked on the stream of one of its requests.
@@ -78,6 +102,70 @@ impl Clients {
             .iter()
             .find(|(other, _)| other == session)
             .map(|(_, level)| *level)
+    }
+
+    /// Notes that a client follows a resource. `false`: it follows too many.
+    pub fn subscribe(&self, key: &str, address: &str, mark: String) -> bool {
+        self.with_subscriber(key, |subscriber| {
+            let is_known = subscriber.follows.contains_key(address);
+            if !is_known && subscriber.follows.len() >= MAX_RESOURCES {
+                return false;
+            }
+            subscriber.left.remove(address);
+            let follows = &mut subscriber.follows;
+            follows.entry(address.to_owned()).or_insert(Some(mark));
+            true
+        })
+    }
+
+    pub fn unsubscribe(&self, key: &str, address: &str) {
+        self.with_subscriber(key, |subscriber| {
+            subscriber.follows.remove(address);
+            if subscriber.left.len() < MAX_RESOURCES {
+                subscriber.left.insert(address.to_owned());
+            }
+        });
+    }
+
+    /// Adds to a stream's state what its client has subscribed to, and takes out what it has left.
+    /// What the stream knows is remembered for the next stream.
+    pub fn join(&self, key: &str, known: &mut Subscribed) {
+        self.with_subscriber(key, |subscriber| {
+            known.retain(|address, _| !subscriber.left.contains(address));
+            for (address, mark) in &subscriber.follows {
+                if !known.contains_key(address) && known.len() < MAX_RESOURCES {
+                    known.insert(address.clone(), mark.clone());
+                }
+            }
+            subscriber.follows.clone_from(known);
+        });
+    }
+
+    fn with_subscriber<T>(&self, key: &str, act: impl FnOnce(&mut Subscriber) -> T) -> T {
+        let mut subscribers = self.subscribers.borrow_mut();
+        let place = subscribers.iter().position(|(other, _)| other == key);
+        let found = place.and_then(|place| subscribers.remove(place));
+        let (key, mut subscriber) = found.unwrap_or((key.to_owned(), Subscriber::default()));
+        let outcome = act(&mut subscriber);
+        if subscribers.len() >= MAX_SUBSCRIBERS {
+            subscribers.pop_front();
+        }
+        let is_of_use = !subscriber.follows.is_empty() || !subscriber.left.is_empty();
+        if is_of_use {
+            subscribers.push_back((key, subscriber));
+        }
+        outcome
+    }
+
+    /// Notes that a stream has asked. `false`: too many others are open.
+    pub fn note_stream(&self, stream: &str, now_ms: i64) -> bool {
+        let mut streams = self.streams.borrow_mut();
+        streams.retain(|_, asked_ms| now_ms - *asked_ms < STREAM_MS);
+        if !streams.contains_key(stream) && streams.len() >= MAX_STREAMS {
+            return false;
+        }
+        streams.insert(stream.to_owned(), now_ms);
+        true
     }
 
     /// The key of this object's life.

@@ -1,9 +1,11 @@
 //! Completions of arguments: a prompt's format, the labels of blocks and the keys of
-//! documents. They name what `resources/list` names to the same caller.
+//! documents. They name what `resources/list` names to the same caller. A class that extends this
+//! one completes the arguments of what it offers itself.
 
 use serde_json::Value;
 
 use super::message::{Request, RpcError};
+use super::offered;
 use super::outcome::Outcome;
 use super::prompts;
 use super::resources;
@@ -30,13 +32,20 @@ pub async fn complete(scope: &Scope<'_>, request: &Request) -> Result<Outcome, R
     let all = match of["type"].as_str() {
         Some("ref/prompt") => {
             scope.permit_one(PROMPTS)?;
-            prompts::values_of(&field("ref.name", &of["name"])?, &argument_name)
+            let name = field("ref.name", &of["name"])?;
+            match prompts::values_of(&name, &argument_name) {
+                Some(values) => values,
+                None => offered::complete(scope, of, &argument_name, &begun, context).await?,
+            }
         }
         Some("ref/resource") => {
             scope.permit_one(RESOURCES)?;
             let template = field("ref.uri", &of["uri"])?;
             let label = context.pointer("/arguments/label").and_then(Value::as_str);
-            resources::values_of(scope, &template, &argument_name, label).await?
+            match resources::values_of(scope, &template, &argument_name, label).await? {
+                Some(values) => values,
+                None => offered::complete(scope, of, &argument_name, &begun, context).await?,
+            }
         }
         _ => {
             let message = "`ref.type` must be `ref/prompt` or `ref/resource`.";

@@ -48,7 +48,7 @@ fn find_own(output: &str) -> Option<Value> {
 }
 
 /// Whether this is one of the protocol's kinds of content, with all that it must have.
-fn is_content(item: &Value) -> bool {
+pub fn is_content(item: &Value) -> bool {
     let has = |value: &Value, names: &[&str]| names.iter().all(|name| value[name].is_string());
     match item["type"].as_str() {
         Some("text") => has(item, &["text"]),

@@ -34,8 +34,8 @@ const MISSING_CAPABILITY: i64 = -32_021;
 const MAX_ROUNDS: u32 = 8;
 
 /// The questions of one round, and their bytes with the tool's state.
-const MAX_QUESTIONS: usize = 8;
-const MAX_QUESTION_BYTES: usize = 64 << 10;
+pub const MAX_QUESTIONS: usize = 8;
+pub const MAX_QUESTION_BYTES: usize = 64 << 10;
 
 /// The notifications of one call that are passed on, and the bytes of each.
 const MAX_NOTIFICATIONS: u32 = 1_000;
@@ -91,52 +91,84 @@ impl Exchange<'_> {
         tool: &RegisteredTool,
         arguments: &JsonObject,
     ) -> Result<Outcome, RpcError> {
+        let name = tool.definition.name.as_str();
+        let asked = Asked {
+            name,
+            binding: approval::binding(scope, tool, arguments),
+            // The answer to an approval must be to a question of ours. A server of tools keeps a
+            // state of its own.
+            takes_unasked: !tool.needs_approval && tool.of_server.is_none(),
+        };
+        let can = self.capabilities(request);
+        let notifier = Notifier::new(self, request, name);
+        let notify = |method: &str, params: &Value| notifier.pass_on(method, params);
+        let memory = scope.agent.memory();
+        let ended = self
+            .converse(scope, request, &asked, async |round: &mut CallRound| {
+                match round.needs_approval(tool) {
+                    Some(approval::Answer::Declined) => {
+                        let told = format!("The user did not approve the call of `{name}`.");
+                        return Outcome::new(&content::of_text(&told, true)).map(Step::Done);
+                    }
+                    Some(approval::Answer::Missing) => {
+                        return Ok(Step::Asks(approval::question(tool, arguments)));
+                    }
+                    None => {}
+                }
+                let exchange = ToolExchange {
+                    responses: round.responses(),
+                    state: round.state.as_deref(),
+                    notify: Some(&notify),
+                    can_elicit: can.can_be_asked(),
+                    round: round.number(),
+                };
+                let key = round.call_key();
+                let state = tool
+                    .call_with(&memory, scope.session_id(), arguments, &key, &exchange)
+                    .await;
+                match asks_for_input(&state) {
+                    false => Outcome::new(&content::of_state(state)).map(Step::Done),
+                    true => read_tools_questions(tool, &state).map(Step::Asks),
+                }
+            })
+            .await?;
+        match ended {
+            Ended::With(outcome) => Ok(outcome),
+            Ended::Without(told) => Outcome::new(&content::of_text(&told, true)),
+        }
+    }
+
+    /// Takes a request's steps until one of them is done. The client answers the questions of the
+    /// others.
+    pub async fn converse(
+        &self,
+        scope: &Scope<'_>,
+        request: &Request,
+        asked: &Asked<'_>,
+        mut take_step: impl AsyncFnMut(&mut CallRound) -> Result<Step, RpcError>,
+    ) -> Result<Ended, RpcError> {
         let agent = scope.agent;
         let can = self.capabilities(request);
-        let binding = approval::binding(scope, tool, arguments);
         let mut round = match self.revision {
-            Revision::Stateless => CallRound::read(agent, self.clients, request, &binding)?,
+            Revision::Stateless => CallRound::read(agent, self.clients, request, asked)?,
             Revision::Handshake => CallRound::first(agent.host),
         };
-        let notifier = Notifier::new(self, request, &tool.definition.name);
-        let notify = |method: &str, params: &Value| notifier.pass_on(method, params);
         for _ in 0..MAX_ROUNDS {
-            let questions = match round.needs_approval(tool) {
-                Some(approval::Answer::Declined) => {
-                    let name = &tool.definition.name;
-                    let told = format!("The user did not approve the call of `{name}`.");
-                    return Outcome::new(&content::of_text(&told, true));
-                }
-                Some(approval::Answer::Missing) => approval::question(tool, arguments),
-                None => {
-                    let exchange = ToolExchange {
-                        responses: round.responses(),
-                        state: round.state.as_deref(),
-                        notify: Some(&notify),
-                        can_elicit: can.can_be_asked(),
-                        round: round.number(),
-                    };
-                    let (memory, key) = (agent.memory(), round.call_key());
-                    let state = tool
-                        .call_with(&memory, scope.session_id(), arguments, &key, &exchange)
-                        .await;
-                    match asks_for_input(&state) {
-                        false => return Outcome::new(&content::of_state(state)),
-                        true => read_questions(tool, &state)?,
-                    }
-                }
+            let questions = match take_step(&mut round).await? {
+                Step::Done(outcome) => return Ok(Ended::With(outcome)),
+                Step::Asks(questions) => questions.only_for(&can)?,
             };
-            let questions = questions.only_for(&can)?;
             match self.outbox.filter(|_| self.revision == Revision::Handshake) {
                 None => {
                     let next = round.next(questions.requests.keys().cloned(), questions.state);
-                    return Ok(Outcome {
+                    let state = next.seal(agent, self.clients, &asked.binding)?;
+                    return Ok(Ended::With(Outcome {
                         is_question: true,
                         ..Outcome::new(&json!({
                             "inputRequests": questions.requests,
-                            "requestState": next.seal(agent, self.clients, &binding)?,
+                            "requestState": state,
                         }))?
-                    });
+                    }));
                 }
                 Some(outbox) => {
                     let mut answers = Map::new();
@@ -146,7 +178,7 @@ impl Exchange<'_> {
                         let answer = self.clients.ask(agent, outbox, method, params).await;
                         let Some(answer) = answer else {
                             let told = "The client did not answer in time.";
-                            return Outcome::new(&content::of_text(told, true));
+                            return Ok(Ended::Without(told.to_owned()));
                         };
                         answers.insert(name.clone(), answer);
                     }
@@ -155,12 +187,32 @@ impl Exchange<'_> {
                 }
             }
         }
-        let told = format!(
+        Ok(Ended::Without(format!(
             "`{}` failed: it asked for input more than {MAX_ROUNDS} times.",
-            tool.definition.name
-        );
-        Outcome::new(&content::of_text(&told, true))
+            asked.name
+        )))
     }
+}
+
+/// What a request asks for, and whether it may bring answers to questions that it was not asked.
+pub struct Asked<'a> {
+    pub name: &'a str,
+    /// The text that the state of its questions is bound to.
+    pub binding: String,
+    pub takes_unasked: bool,
+}
+
+/// A step of a request: its end, or questions to the client.
+pub enum Step {
+    Done(Outcome),
+    Asks(Questions),
+}
+
+/// The end of a request that may have asked.
+pub enum Ended {
+    With(Outcome),
+    /// The client did not answer, or was asked too often.
+    Without(String),
 }
 
 impl Questions {
@@ -179,22 +231,45 @@ impl Questions {
             status: Some(400),
             ..RpcError::new(
                 MISSING_CAPABILITY,
-                "The tool asks for input that this client can't give.",
+                "The server asks for input that this client can't give.",
             )
         })
     }
 }
 
 /// The questions in a tool's answer.
-fn read_questions(tool: &RegisteredTool, state: &CallState) -> Result<Questions, RpcError> {
+fn read_tools_questions(tool: &RegisteredTool, state: &CallState) -> Result<Questions, RpcError> {
     let name = &tool.definition.name;
-    let wrong = |what: &str| {
-        let told = format!("`{name}` asked for input in a way that can't be passed on: {what}.");
-        Err(RpcError::new(super::message::INTERNAL_ERROR, told))
-    };
     let CallState::Done { output, .. } = state else {
-        return wrong("no questions");
+        return Err(wrong_questions(name, "no questions"));
     };
+    let mut questions = read_questions(name, output)?;
+    let Some(of_server) = &tool.of_server else {
+        return Ok(questions);
+    };
+    for asked in questions.requests.values_mut() {
+        // A server is a stranger: it can ask for a form, and the user reads who asks.
+        if asked["method"] != "elicitation/create" || asked["params"]["mode"] == "url" {
+            let what = "a server can only ask for a form";
+            return Err(wrong_questions(name, what));
+        }
+        let message = asked["params"]["message"].as_str().unwrap_or_default();
+        let message = format!("The server `{}` asks: {message}", of_server.server);
+        if let Some(fields) = asked["params"].as_object_mut() {
+            fields.insert("message".to_owned(), message.into());
+        }
+    }
+    Ok(questions)
+}
+
+fn wrong_questions(name: &str, what: &str) -> RpcError {
+    let told = format!("`{name}` asked for input in a way that can't be passed on: {what}.");
+    RpcError::new(super::message::INTERNAL_ERROR, told)
+}
+
+/// The questions in an answer that asks for input. `name`: whose answer it is.
+pub fn read_questions(name: &str, output: &str) -> Result<Questions, RpcError> {
+    let wrong = |what: &str| Err(wrong_questions(name, what));
     if output.len() > MAX_QUESTION_BYTES {
         return wrong("it is longer than 64 KiB");
     }
@@ -211,27 +286,13 @@ fn read_questions(tool: &RegisteredTool, state: &CallState) -> Result<Questions,
     for (key, asked) in asked {
         let method = asked.get("method").and_then(Value::as_str);
         let method = method.unwrap_or_default();
-        let mut params = match asked.get("params") {
+        let params = match asked.get("params") {
             None | Some(Value::Null) => json!({}),
             Some(params @ Value::Object(_)) => params.clone(),
             Some(_) => return wrong("an unknown question"),
         };
         if !is_question(method) {
             return wrong("an unknown question");
-        }
-        if let Some(of_server) = &tool.of_server {
-            // A server is a stranger: it can ask for a form, and the user reads who asks.
-            if method != "elicitation/create"
-                || params.get("mode").is_some_and(|mode| mode == "url")
-            {
-                return wrong("a server can only ask for a form");
-            }
-            let message = params.get("message").and_then(Value::as_str);
-            let message = message.unwrap_or_default();
-            let message = format!("The server `{}` asks: {message}", of_server.server);
-            if let Some(fields) = params.as_object_mut() {
-                fields.insert("message".to_owned(), message.into());
-            }
         }
         requests.insert(key, json!({"method": method, "params": params}));
     }

@@ -48,6 +48,9 @@ struct Params {
     context: Tree,
     input_responses: Tree,
     request_state: Tree,
+    stream: Tree,
+    resources: Tree,
+    notifications: Tree,
     /// Kept as text, as the tool gets it.
     arguments: Option<Box<RawValue>>,
     #[serde(rename = "_meta")]
@@ -166,6 +169,17 @@ impl Request {
             ..
         } = &self.params;
         (&reference.0, &argument.0, &context.0)
+    }
+
+    /// A stream's name, its state, and what its client wants to be told of.
+    pub fn polled(&self) -> (&Value, &Value, &Value) {
+        let Params {
+            stream,
+            resources,
+            notifications,
+            ..
+        } = &self.params;
+        (&stream.0, &resources.0, &notifications.0)
     }
 
     /// The client's answers to the questions of an earlier result.

@@ -7,8 +7,9 @@
 //!
 //! [`message`] knows JSON-RPC, [`revision`] the revisions of the protocol and their
 //! headers. [`tools`], [`resources`], [`prompts`] and [`completion`] serve the methods.
-//! [`exchange`] is what a client and a tool say to each other during a call, and
-//! [`approval`] the state of a call that waits for the client.
+//! [`offered`] asks a class that extends this one for what it offers beside. [`exchange`] is what a client and a tool say to each other during a call, and
+//! [`approval`] the state of a call that waits for the client. [`subscriptions`] says what has
+//! changed to the Worker that holds a stream.
 
 mod approval;
 mod capabilities;
@@ -18,6 +19,7 @@ mod content;
 mod exchange;
 mod level;
 mod message;
+mod offered;
 mod outbox;
 mod outcome;
 mod page;
@@ -25,6 +27,7 @@ mod prompts;
 mod resources;
 mod revision;
 mod scope;
+mod subscriptions;
 mod tools;
 mod uri;
 
@@ -193,10 +196,17 @@ async fn serve(
         (_, "tools/list") => tools::list(&scope, exchange, request).await,
         (_, "tools/call") => tools::call(&scope, exchange, request).await,
         (_, "resources/list") => resources::list(&scope, request).await,
-        (_, "resources/templates/list") => resources::list_templates(&scope, request),
-        (_, "resources/read") => resources::read(&scope, revision, request).await,
-        (_, "prompts/list") => prompts::list(&scope, request),
-        (_, "prompts/get") => prompts::get(&scope, request).await,
+        (_, "resources/templates/list") => resources::list_templates(&scope, request).await,
+        (_, "resources/read") => resources::read(&scope, exchange, request).await,
+        (Revision::Handshake, "resources/subscribe") => {
+            subscriptions::change(&scope, exchange, request, true).await
+        }
+        (Revision::Handshake, "resources/unsubscribe") => {
+            subscriptions::change(&scope, exchange, request, false).await
+        }
+        (_, subscriptions::POLL) => subscriptions::poll(&scope, exchange, request).await,
+        (_, "prompts/list") => prompts::list(&scope, request).await,
+        (_, "prompts/get") => prompts::get(&scope, exchange, request).await,
         (_, "completion/complete") => completion::complete(&scope, request).await,
         _ => Err(method_not_found(method)),
     }

@@ -1,10 +1,13 @@
-//! The one prompt: the memory as a system prompt.
+//! Prompts: the memory as a system prompt, and those of a class that extends this one.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::exchange::Exchange;
 use super::message::{Request, RpcError};
+use super::offered::{self, OfferedArgument, OfferedPrompt};
 use super::outcome::Outcome;
+use super::page::{Listed, cut};
 use super::scope::{PROMPTS, Scope, unknown};
 use base::action::Role;
 use base::json::{self, json};
@@ -23,31 +26,67 @@ struct Rendered {
     prompt: String,
 }
 
-pub fn list(scope: &Scope<'_>, _: &Request) -> Result<Outcome, RpcError> {
-    scope.permit_one(PROMPTS)?;
-    Outcome::list(&json!({"prompts": [{
-        "name": NAME,
-        "description": DESCRIPTION,
-        "arguments": [{
-            "name": "format",
-            "description": "`text` (the default) or `xml`.",
-            "required": false,
-        }],
-    }]}))
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Prompts {
+    prompts: Vec<OfferedPrompt>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
-/// The values of a prompt's argument. A prompt that is not there has none.
-pub fn values_of(name: &str, argument: &str) -> Vec<String> {
-    match (name, argument) {
-        (NAME, "format") => FORMATS.map(str::to_owned).to_vec(),
-        _ => Vec::new(),
+impl Listed for OfferedPrompt {
+    fn place(&self) -> &str {
+        &self.name
+    }
+
+    fn bytes(&self) -> usize {
+        json::encode(self).map_or(0, |text| text.len())
     }
 }
 
-pub async fn get(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
+pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
     scope.permit_one(PROMPTS)?;
-    if request.text("name")? != NAME {
-        return Err(unknown("prompt"));
+    let system = OfferedPrompt {
+        name: NAME.to_owned(),
+        title: None,
+        description: Some(DESCRIPTION.to_owned()),
+        arguments: vec![OfferedArgument {
+            name: "format".to_owned(),
+            title: None,
+            description: Some("`text` (the default) or `xml`.".to_owned()),
+            required: false,
+        }],
+    };
+    let mut prompts = vec![system];
+    let offered = offered::list_prompts(scope).await?;
+    prompts.extend(offered.into_iter().filter(|prompt| prompt.name != NAME));
+    let page = cut(prompts, request)?;
+    Outcome::list(&Prompts {
+        prompts: page.items,
+        next_cursor: page.next_cursor,
+    })
+}
+
+/// The values of a prompt's argument. A prompt that is not there has none.
+/// `None`: the class may have such a prompt.
+pub fn values_of(name: &str, argument: &str) -> Option<Vec<String>> {
+    match (name, argument) {
+        (NAME, "format") => Some(FORMATS.map(str::to_owned).to_vec()),
+        (NAME, _) => Some(Vec::new()),
+        _ => None,
+    }
+}
+
+pub async fn get(
+    scope: &Scope<'_>,
+    exchange: &Exchange<'_>,
+    request: &Request,
+) -> Result<Outcome, RpcError> {
+    scope.permit_one(PROMPTS)?;
+    let name = request.text("name")?;
+    if name != NAME {
+        let offered = offered::get(scope, exchange, request, name).await?;
+        return offered.ok_or_else(|| unknown("prompt"));
     }
     let given: PromptArguments = json::decode(request.arguments()?.as_str())
         .map_err(|_| RpcError::params("format", "`format` must be `text` or `xml`."))?;

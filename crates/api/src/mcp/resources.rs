@@ -1,9 +1,12 @@
-//! Resources: the blocks of memory, and the documents of loadable blocks.
+//! Resources: the blocks of memory, the documents of loadable blocks, and those of a class that
+//! extends this one.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::exchange::Exchange;
 use super::message::{Request, RpcError};
+use super::offered::{self, OfferedResource, OfferedTemplate};
 use super::outcome::Outcome;
 use super::page::{Listed, cut};
 use super::revision::Revision;
@@ -11,7 +14,7 @@ use super::scope::{RESOURCES, Scope};
 use super::uri::{self, Address};
 use base::error::{Code, Error};
 use base::ids::Id;
-use base::json::{Tree, json};
+use base::json::{self, Tree, json};
 use base::quoted::{Untrusted, quote};
 use context::tools::recalled::shown_document;
 use memory::homes::PATIENCE_MS;
@@ -38,33 +41,38 @@ const SKILL_TEMPLATE: &str = "memory://skill/{label}/{key}";
 const TEXT: &str = "text/plain";
 const MARKDOWN: &str = "text/markdown";
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Resource {
-    uri: String,
-    name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    mime_type: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    size: Option<i64>,
-}
-
-impl Listed for Resource {
+impl Listed for OfferedResource {
     fn place(&self) -> &str {
         &self.uri
     }
 
     fn bytes(&self) -> usize {
-        let description = self.description.as_ref().map_or(0, String::len);
-        self.uri.len() + self.name.len() + description
+        json::encode(self).map_or(0, |text| text.len())
     }
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Resources {
-    resources: Vec<Resource>,
+    resources: Vec<OfferedResource>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+impl Listed for OfferedTemplate {
+    fn place(&self) -> &str {
+        &self.uri_template
+    }
+
+    fn bytes(&self) -> usize {
+        json::encode(self).map_or(0, |text| text.len())
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Templates {
+    resource_templates: Vec<OfferedTemplate>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
@@ -96,11 +104,12 @@ pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
     let mut resources = Vec::new();
     for (place, block) in &blocks {
         if scope.permit_one_in(BLOCKS, *place).is_ok() {
-            resources.push(Resource {
+            resources.push(OfferedResource {
                 uri: uri::of_block(&block.label),
                 name: block.label.as_str().to_owned(),
+                title: None,
                 description: described(block),
-                mime_type: TEXT,
+                mime_type: Some(TEXT.to_owned()),
                 size: None,
             });
         }
@@ -117,6 +126,8 @@ pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
             resources.extend(documents_of(scope, place, &block.label).await?);
         }
     }
+    let (offered, _) = offered::list_resources(scope).await?;
+    resources.extend(offered);
     let page = cut(resources, request)?;
     Outcome::list(&Resources {
         resources: page.items,
@@ -163,7 +174,7 @@ async fn documents_of(
     scope: &Scope<'_>,
     place: Option<&Id>,
     label: &Label,
-) -> Result<Vec<Resource>, Error> {
+) -> Result<Vec<OfferedResource>, Error> {
     let mut documents = Vec::new();
     let mut cursor: Option<String> = None;
     loop {
@@ -176,12 +187,13 @@ async fn documents_of(
             Err(_) => return Ok(Vec::new()),
         };
         documents.extend(page.skills.into_iter().map(|skill| {
-            Resource {
+            OfferedResource {
                 uri: uri::of_skill(label, &skill.key),
                 name: skill.key,
+                title: None,
                 description: (skill.description.as_deref())
                     .map(|description| quote(Untrusted::DocumentDescription, description)),
-                mime_type: MARKDOWN,
+                mime_type: Some(MARKDOWN.to_owned()),
                 size: skill.bytes,
             }
         }));
@@ -193,81 +205,108 @@ async fn documents_of(
 }
 
 /// The values of a variable of a template, as [`list`] names them. `label`: the block whose
-/// documents are asked for.
+/// documents are asked for. `None`: the template is not one of these.
 pub async fn values_of(
     scope: &Scope<'_>,
     template: &str,
     variable: &str,
     label: Option<&str>,
-) -> Result<Vec<String>, RpcError> {
+) -> Result<Option<Vec<String>>, RpcError> {
     let is_document = match template {
         BLOCK_TEMPLATE => false,
         SKILL_TEMPLATE => true,
-        _ => return Ok(Vec::new()),
+        _ => return Ok(None),
     };
     let may_list = |place| scope.permit_one_in(if is_document { LISTS } else { BLOCKS }, place);
     let mut blocks = load_blocks(scope).await?;
     blocks.retain(|(place, block)| {
         may_list(*place).is_ok() && (!is_document || block.kind == BlockKind::Loadable)
     });
-    match (variable, label) {
-        ("label", _) => Ok(blocks
+    let values = match (variable, label) {
+        ("label", _) => blocks
             .into_iter()
             .map(|(_, block)| block.label.as_str().to_owned())
-            .collect()),
+            .collect(),
         ("key", Some(label)) if is_document => {
             let of = blocks
                 .into_iter()
                 .find(|(_, block)| block.label.as_str() == label);
-            let Some((place, block)) = of else {
-                return Ok(Vec::new());
-            };
-            let documents = documents_of(scope, place, &block.label).await?;
-            Ok(documents.into_iter().map(|found| found.name).collect())
+            match of {
+                Some((place, block)) => {
+                    let documents = documents_of(scope, place, &block.label).await?;
+                    documents.into_iter().map(|found| found.name).collect()
+                }
+                None => Vec::new(),
+            }
         }
-        _ => Ok(Vec::new()),
-    }
+        _ => Vec::new(),
+    };
+    Ok(Some(values))
 }
 
-pub fn list_templates(scope: &Scope<'_>, _: &Request) -> Result<Outcome, RpcError> {
+pub async fn list_templates(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
     scope.permit_one(RESOURCES)?;
+    let template =
+        |address: &str, name: &str, description: &str, mime_type: &str| OfferedTemplate {
+            uri_template: address.to_owned(),
+            name: name.to_owned(),
+            title: None,
+            description: Some(description.to_owned()),
+            mime_type: Some(mime_type.to_owned()),
+        };
     let mut templates = Vec::new();
     if scope.permit_one(BLOCKS).is_ok() {
-        templates.push(json!({
-            "uriTemplate": BLOCK_TEMPLATE,
-            "name": "block",
-            "description": "A block of memory, by its label.",
-            "mimeType": TEXT,
-        }));
+        let description = "A block of memory, by its label.";
+        templates.push(template(BLOCK_TEMPLATE, "block", description, TEXT));
     }
     if scope.may("loadSkill") {
-        templates.push(json!({
-            "uriTemplate": SKILL_TEMPLATE,
-            "name": "skill",
-            "description": "A document of a loadable block, by the block's label and its key.",
-            "mimeType": MARKDOWN,
-        }));
+        let description = "A document of a loadable block, by the block's label and its key.";
+        templates.push(template(SKILL_TEMPLATE, "skill", description, MARKDOWN));
     }
-    Outcome::list(&json!({"resourceTemplates": templates}))
+    let (_, offered) = offered::list_resources(scope).await?;
+    templates.extend(offered);
+    let page = cut(templates, request)?;
+    Outcome::list(&Templates {
+        resource_templates: page.items,
+        next_cursor: page.next_cursor,
+    })
 }
 
 pub async fn read(
     scope: &Scope<'_>,
-    revision: Revision,
+    exchange: &Exchange<'_>,
     request: &Request,
 ) -> Result<Outcome, RpcError> {
     scope.permit_one(RESOURCES)?;
     let asked = request.text("uri")?;
-    let found = match Address::parse(asked)? {
-        Some(Address::Block(label)) => find_block(scope, &label).await?,
-        Some(Address::Skill { label, key }) => find_skill(scope, &label, &key).await?,
-        None => None,
+    if let Some((text, mime_type)) = find(scope, asked).await? {
+        let contents: Value = json!([{"uri": asked, "mimeType": mime_type, "text": text}]);
+        return Outcome::list(&json!({"contents": contents}));
+    }
+    let Some(offered) = offered::read(scope, exchange, request, asked).await? else {
+        return Err(not_found(exchange.revision, asked));
     };
-    let Some((text, mime_type)) = found else {
-        return Err(not_found(revision, asked));
-    };
-    let contents: Value = json!([{"uri": asked, "mimeType": mime_type, "text": text}]);
-    Outcome::list(&json!({"contents": contents}))
+    Ok(Outcome {
+        is_list: !offered.is_question,
+        ..offered
+    })
+}
+
+/// A text that changes with the resource of this address. `Ok(None)`: there is none.
+pub async fn find_mark(scope: &Scope<'_>, address: &str) -> Result<Option<String>, RpcError> {
+    match find(scope, address).await? {
+        Some((text, _)) => Ok(Some(offered::mark_of(&text))),
+        None => offered::find_mark(scope, address).await,
+    }
+}
+
+/// One of the agent's own resources.
+async fn find(scope: &Scope<'_>, address: &str) -> Result<Found, RpcError> {
+    match Address::parse(address)? {
+        Some(Address::Block(label)) => find_block(scope, &label).await,
+        Some(Address::Skill { label, key }) => find_skill(scope, &label, &key).await,
+        None => Ok(None),
+    }
 }
 
 type Found = Option<(String, &'static str)>;
@@ -325,7 +364,7 @@ fn or_none<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
     }
 }
 
-fn not_found(revision: Revision, asked: &str) -> RpcError {
+pub fn not_found(revision: Revision, asked: &str) -> RpcError {
     let asked: String = asked.chars().take(1_000).collect();
     let mut error = RpcError::params(
         "uri",

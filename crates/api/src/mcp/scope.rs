@@ -89,16 +89,16 @@ impl<'a> Scope<'a> {
         let has_tools = self.permit_tools().is_ok();
         let has_resources = self.permit_one(RESOURCES).is_ok();
         let has_prompts = self.permit_one(PROMPTS).is_ok();
-        for (name, is_offered) in [
-            ("tools", has_tools),
-            ("resources", has_resources),
-            ("prompts", has_prompts),
-            ("completions", has_resources || has_prompts),
+        for (name, is_offered, how) in [
+            ("tools", has_tools, json!({})),
+            ("resources", has_resources, json!({"subscribe": true})),
+            ("prompts", has_prompts, json!({})),
+            ("completions", has_resources || has_prompts, json!({})),
             // The logs are those of registered tools.
-            ("logging", has_tools),
+            ("logging", has_tools, json!({})),
         ] {
             if is_offered {
-                offered.insert(name.to_owned(), json!({}));
+                offered.insert(name.to_owned(), how);
             }
         }
         Value::Object(offered)

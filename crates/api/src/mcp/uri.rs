@@ -5,6 +5,9 @@ use crate::route::decode;
 use base::error::{Error, Result};
 use memory::label::Label;
 
+/// The scheme of the agent's own resources.
+pub const MEMORY: &str = "memory:";
+
 pub const BLOCK: &str = "memory://block/";
 pub const SKILL: &str = "memory://skill/";
 

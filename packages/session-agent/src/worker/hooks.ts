@@ -7,6 +7,7 @@ import { OwnCounter } from "./counter.js";
 import { within } from "./deadline.js";
 import { problemOfModel } from "./fitting.js";
 import { type AskedModel, isLanguageModel, type LanguageModelLike, lateAnswer, OwnModel, promptIn } from "./model.js";
+import { OwnOffer, type OwnMcp } from "./mcp.js";
 import { type AskedTool, OwnToolbox, type OwnTools } from "./tools.js";
 
 /** The binding by which the core asks the class, as `OWN_CLASS` in base/outbound.rs. */
@@ -112,6 +113,8 @@ export interface Hooks {
   tools?(): Late<OwnTools>;
   /** Blocks of every session, with functions as their homes. */
   blocks?(): Late<InferredBlock[]>;
+  /** Resources and prompts for clients of the Model Context Protocol, beside the agent's own. */
+  mcp?(): Late<OwnMcp>;
   /** The summary of a part of a conversation. `prompt` says what is wanted, and holds the part. */
   summarize?(prompt: string): Late<string>;
   /** The tokens of a text. A promise is not waited for: its number counts from the next time on. */
@@ -153,6 +156,7 @@ export class HookedObject {
   #own = new OwnModel();
   #toolbox = new OwnToolbox();
   #blocks = new OwnBlocks();
+  #offer = new OwnOffer();
 
   /** `find` gives the class's object; `fileDefaults` is the text of the bundled `agent-defaults.json`. */
   constructor(find: () => Hooks, env: any, fileDefaults: string | undefined) {
@@ -188,6 +192,7 @@ export class HookedObject {
       "model",
       "tools",
       "blocks",
+      "mcp",
       "summarize",
       "embed",
       "countTokens",
@@ -207,6 +212,7 @@ export class HookedObject {
       this.#listed("blocks", async () =>
         this.#blocks.define(((await this.#hooks.blocks?.()) ?? []) as OwnBlock[], SERVICE, tell),
       ),
+      this.#listed("mcp", async () => this.#offer.define((await this.#hooks.mcp?.()) ?? {}, tell)),
     ]);
     this.#model = model;
     if (isLanguageModel(model)) sayProblem(model);
@@ -312,6 +318,8 @@ export class HookedObject {
         return await this.#answer(asked, signal);
       case "embed":
         return await this.#vectors(asked);
+      case "mcp":
+        return await this.#offer.ask(asked, tell);
       case "approval":
         return await this.#toolbox.needsApproval(asked as AskedTool, callOf(init), tell);
       case "":

@@ -74,6 +74,21 @@ export {
   SessionManager,
   type SessionMessage,
 } from "./session.js";
+export {
+  type AnsweredMcp,
+  type AskedMcp,
+  type McpArgument,
+  type McpCompletion,
+  type McpContents,
+  type McpMessage,
+  type McpPrompt,
+  type McpQuestions,
+  type McpResource,
+  type OwnMcp,
+  prompt,
+  resource,
+  type VariablesOf,
+} from "./mcp.js";
 export type { OwnTools } from "./tools.js";
 
 /** The Worker in front of the objects, with every address. */

@@ -2,6 +2,7 @@
 // and a Worker may bind other objects beside its agents. So an address reaches only the namespaces
 // that the program names, and never the directory of agents.
 
+import { opensStream, streamOf } from "./mcp_stream.js";
 import { describe } from "./oauth.js";
 
 /** The addresses of every object begin so, whatever the class is called. */
@@ -51,7 +52,9 @@ export async function routeSessionAgent(
           Object.assign(url, { pathname: url.pathname.replace(`/agents/${kind}/`, () => `/agents/${ADDRESS}/`) }),
           request,
         );
-  return await namespace.get(namespace.idFromName(name)).fetch(asked);
+  const object = namespace.get(namespace.idFromName(name));
+  if (opensStream(asked)) return await streamOf(asked, (question) => object.fetch(question));
+  return await object.fetch(asked);
 }
 
 function namespaceOf(kind: string, env: any, { namespace, namespaces }: RouteOptions): any {

@@ -10,7 +10,8 @@ import { type InputSchema, schemaOf } from "./schema.js";
  * - `inputSchema`: a schema of the AI SDK, of Zod, of Valibot or another library with Standard
  *   JSON Schema, or JSON Schema itself.
  * - `execute(input, options)`: `options` has `toolCallId`, `abortSignal`, and also `agent` and
- *   `sessionId`. Its `messages` are empty.
+ *   `sessionId`. Its `messages` are empty. A call over the Model Context Protocol that answers the
+ *   tool's questions has `inputResponses`, and the tool's `requestState`.
  * - `needsApproval`: whether the user is asked before a call. A function gets the call's input
  *   and the same options, and says it of each call. A call whose input the schema refuses needs
  *   approval, and so does one whose function throws, takes longer than 10 seconds, or answers
@@ -42,6 +43,9 @@ export interface AskedTool {
   arguments: object;
   agent: string;
   sessionId?: string;
+  /** The answers of a client of the Model Context Protocol, and the tool's own state. */
+  inputResponses?: object;
+  requestState?: string;
 }
 
 interface Listed {
@@ -81,7 +85,7 @@ export class OwnToolbox {
 
   /** Runs a call. A failure is told to the model, and what the tool threw to the log. */
   async run(
-    { name, arguments: given, agent, sessionId }: AskedTool,
+    { name, arguments: given, agent, sessionId, inputResponses, requestState }: AskedTool,
     toolCallId: string | null,
     abortSignal: AbortSignal | undefined,
     tellOf: (what: string, error: unknown) => void,
@@ -96,7 +100,15 @@ export class OwnToolbox {
       return failed(error);
     }
     try {
-      const options = { toolCallId: toolCallId ?? crypto.randomUUID(), messages: [], abortSignal, agent, sessionId };
+      const options = {
+        toolCallId: toolCallId ?? crypto.randomUUID(),
+        messages: [],
+        abortSignal,
+        agent,
+        sessionId,
+        inputResponses,
+        requestState,
+      };
       const output = await lastOf(await listed.tool.execute!(input, options));
       return answerOf(await this.#shown(listed.tool, options.toolCallId, input, output));
     } catch (error) {

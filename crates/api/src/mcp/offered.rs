@@ -1,0 +1,431 @@
+//! Resources and prompts of a class that extends this one, by its method `mcp`. The class is
+//! asked as a service is; no other caller reaches it. All that it answers is checked for its
+//! shape and its size, and what its functions throw stays in the Worker's log.
+//!
+//! They belong to the agent: a caller needs the rights of `getBlock` or of `renderPrompt` on the
+//! whole agent. A token for one session sees none of them.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::approval::CallRound;
+use super::clients::caller_text;
+use super::content::is_content;
+use super::exchange::{Asked, Ended, Exchange, Step, read_questions};
+use super::message::{INTERNAL_ERROR, Request, RpcError};
+use super::outcome::Outcome;
+use super::scope::Scope;
+use super::uri::MEMORY;
+use base::action::Role;
+use base::hash::hash_names;
+use base::ids::Id;
+use base::json::{self, json};
+use base::outbound::{
+    CallLimits, CallPurpose, Endpoint, OWN_CLASS, OutboundRequest, send_and_read,
+};
+use chat::tools::exchange::INPUT_REQUIRED;
+
+/// The path by which the class is asked.
+const PATH: &str = "mcp";
+
+/// The operations whose rights the resources and the prompts need.
+const RESOURCE_RIGHT: &str = "getBlock";
+const PROMPT_RIGHT: &str = "renderPrompt";
+
+/// The longest answer of the class, and the time for it. A list comes from memory.
+const MAX_LIST_BYTES: usize = 1 << 20;
+const MAX_ANSWER_BYTES: usize = 4 << 20;
+const LIST_MS: i64 = 10_000;
+const ANSWER_MS: i64 = 30_000;
+
+/// The most items of a list, contents of a resource, and messages of a prompt.
+const MAX_ITEMS: usize = 500;
+const MAX_CONTENTS: usize = 100;
+
+/// The longest address.
+pub const MAX_URI_BYTES: usize = 1_000;
+
+const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
+
+/// What the class offers.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct Offered {
+    pub resources: Vec<OfferedResource>,
+    pub templates: Vec<OfferedTemplate>,
+    pub prompts: Vec<OfferedPrompt>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OfferedResource {
+    pub uri: String,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<i64>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OfferedTemplate {
+    pub uri_template: String,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+}
+
+#[derive(Deserialize, Serialize)]
+pub struct OfferedPrompt {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<OfferedArgument>,
+}
+
+#[derive(Deserialize, Serialize)]
+pub struct OfferedArgument {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub required: bool,
+}
+
+/// The class's answer to a question.
+enum Told {
+    /// The body as text.
+    Text(String),
+    /// There is no such resource, or prompt.
+    Nothing,
+    /// An argument is missing or of another kind.
+    BadArgument(String),
+    Failed,
+}
+
+fn may_use(scope: &Scope<'_>, operation: &str) -> bool {
+    scope.agent.outbound.is_bound(OWN_CLASS) && scope.permit_one_in(&[operation], None).is_ok()
+}
+
+/// The resources that the caller may read, and the templates.
+pub async fn list_resources(
+    scope: &Scope<'_>,
+) -> Result<(Vec<OfferedResource>, Vec<OfferedTemplate>), RpcError> {
+    if !may_use(scope, RESOURCE_RIGHT) {
+        return Ok(Default::default());
+    }
+    let Offered {
+        resources,
+        templates,
+        ..
+    } = list(scope).await?;
+    Ok((resources, templates))
+}
+
+pub async fn list_prompts(scope: &Scope<'_>) -> Result<Vec<OfferedPrompt>, RpcError> {
+    if !may_use(scope, PROMPT_RIGHT) {
+        return Ok(Vec::new());
+    }
+    Ok(list(scope).await?.prompts)
+}
+
+async fn list(scope: &Scope<'_>) -> Result<Offered, RpcError> {
+    let told = ask(scope, json!({"ask": "list"}), MAX_LIST_BYTES, LIST_MS).await;
+    let text = match told {
+        Told::Nothing => return Ok(Offered::default()),
+        Told::Text(text) => text,
+        Told::BadArgument(_) | Told::Failed => return Err(failed("list what it offers")),
+    };
+    let offered: Offered = read_as(&text, "the lists of `mcp`")?;
+    let items = offered.resources.len() + offered.templates.len() + offered.prompts.len();
+    if items > MAX_ITEMS {
+        return Err(malformed("the lists of `mcp`", "they are too long"));
+    }
+    Ok(offered)
+}
+
+/// Reads a resource. `None`: the class has none of this address for this caller.
+pub async fn read(
+    scope: &Scope<'_>,
+    exchange: &Exchange<'_>,
+    request: &Request,
+    uri: &str,
+) -> Result<Option<Outcome>, RpcError> {
+    if !may_use(scope, RESOURCE_RIGHT) || uri.starts_with(MEMORY) || uri.len() > MAX_URI_BYTES {
+        return Ok(None);
+    }
+    let what = json!({"ask": "read", "uri": uri});
+    let shape = |text: &str| read_contents(text, uri);
+    converse(scope, exchange, request, (uri, what), &shape).await
+}
+
+/// Gets a prompt. `None`: the class has none of this name for this caller.
+pub async fn get(
+    scope: &Scope<'_>,
+    exchange: &Exchange<'_>,
+    request: &Request,
+    name: &str,
+) -> Result<Option<Outcome>, RpcError> {
+    if !may_use(scope, PROMPT_RIGHT) {
+        return Ok(None);
+    }
+    let given = json::decode_tree(request.arguments()?.as_str()).unwrap_or_default();
+    let is_text = |fields: &Map<String, Value>| fields.values().all(Value::is_string);
+    if !given.as_object().is_some_and(is_text) {
+        let message = "The arguments of a prompt must be strings.";
+        return Err(RpcError::params("arguments", message));
+    }
+    let what = json!({"ask": "prompt", "name": name, "arguments": given});
+    let shape = |text: &str| read_messages(text, name);
+    converse(scope, exchange, request, (name, what), &shape).await
+}
+
+/// Asks the class until it has what the request asks for. Its questions are the client's to
+/// answer.
+async fn converse(
+    scope: &Scope<'_>,
+    exchange: &Exchange<'_>,
+    request: &Request,
+    (name, what): (&str, Value),
+    shape: &dyn Fn(&str) -> Result<Value, RpcError>,
+) -> Result<Option<Outcome>, RpcError> {
+    let session = scope.session_id().map_or("", Id::as_str);
+    let caller = caller_text(scope.agent);
+    let asked = Asked {
+        name,
+        binding: json::text(&json!([scope.agent.name, caller, session, "mcp", what])),
+        takes_unasked: true,
+    };
+    let mut is_there = true;
+    let step = async |round: &mut CallRound| {
+        let mut what = what.clone();
+        if let Some(fields) = what.as_object_mut() {
+            if let Some(answers) = round.responses() {
+                fields.insert("inputResponses".to_owned(), answers.clone());
+            }
+            if let Some(state) = &round.state {
+                fields.insert("requestState".to_owned(), state.as_str().into());
+            }
+        }
+        let text = match ask(scope, what, MAX_ANSWER_BYTES, ANSWER_MS).await {
+            Told::Text(text) => text,
+            Told::Nothing => {
+                is_there = false;
+                return Outcome::new(&json!({})).map(Step::Done);
+            }
+            Told::BadArgument(argument) => {
+                let argument: String = argument.chars().take(100).collect();
+                let message = format!("The argument `{argument}` is missing or not valid.");
+                return Err(RpcError::params("arguments", message));
+            }
+            Told::Failed => return Err(failed(&format!("give `{name}`"))),
+        };
+        if asks_for_input(&text) {
+            return read_questions(name, &text).map(Step::Asks);
+        }
+        Outcome::new(&shape(&text)?).map(Step::Done)
+    };
+    match exchange.converse(scope, request, &asked, step).await? {
+        Ended::With(outcome) => Ok(is_there.then_some(outcome)),
+        Ended::Without(told) => Err(RpcError::new(INTERNAL_ERROR, told)),
+    }
+}
+
+fn asks_for_input(text: &str) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Typed {
+        result_type: String,
+    }
+    text.contains(INPUT_REQUIRED)
+        && json::decode::<Typed>(text).is_ok_and(|typed| typed.result_type == INPUT_REQUIRED)
+}
+
+/// The values of an argument of a prompt, or of a variable of a template.
+pub async fn complete(
+    scope: &Scope<'_>,
+    of: &Value,
+    argument: &str,
+    begun: &str,
+    context: &Value,
+) -> Result<Vec<String>, RpcError> {
+    let right = match of["type"].as_str() {
+        Some("ref/prompt") => PROMPT_RIGHT,
+        _ => RESOURCE_RIGHT,
+    };
+    if !may_use(scope, right) {
+        return Ok(Vec::new());
+    }
+    let others = context.get("arguments").filter(|others| others.is_object());
+    let what = json!({
+        "ask": "complete",
+        "of": of.get("name").or_else(|| of.get("uri")),
+        "isPrompt": right == PROMPT_RIGHT,
+        "argument": argument,
+        "value": begun,
+        "arguments": others.cloned().unwrap_or_else(|| json!({})),
+    });
+    match ask(scope, what, MAX_LIST_BYTES, LIST_MS).await {
+        Told::Text(text) => read_as(&text, "the completions"),
+        Told::Nothing | Told::BadArgument(_) => Ok(Vec::new()),
+        Told::Failed => Err(failed("complete the argument")),
+    }
+}
+
+/// A text that changes with a resource. `Ok(None)`: there is no such resource.
+pub async fn find_mark(scope: &Scope<'_>, uri: &str) -> Result<Option<String>, RpcError> {
+    if !may_use(scope, RESOURCE_RIGHT) || uri.len() > MAX_URI_BYTES {
+        return Ok(None);
+    }
+    let what = json!({"ask": "version", "uri": uri});
+    match ask(scope, what, MAX_ANSWER_BYTES, ANSWER_MS).await {
+        Told::Text(text) => Ok(Some(mark_of(&text))),
+        Told::Nothing => Ok(None),
+        Told::BadArgument(_) | Told::Failed => Err(failed(&format!("give `{uri}`"))),
+    }
+}
+
+/// A short text that is another one for another text.
+pub fn mark_of(text: &str) -> String {
+    format!("{:016x}", hash_names(&[text]))
+}
+
+async fn ask(scope: &Scope<'_>, mut what: Value, max_bytes: usize, ms: i64) -> Told {
+    if let Some(fields) = what.as_object_mut() {
+        fields.insert("agent".to_owned(), scope.agent.name.into());
+        if let Some(id) = scope.session_id() {
+            fields.insert("sessionId".to_owned(), id.as_str().into());
+        }
+    }
+    let call = OutboundRequest {
+        purpose: CallPurpose::Tool,
+        place: Endpoint::Service {
+            binding: OWN_CLASS.to_owned(),
+            path: PATH.to_owned(),
+        },
+        headers: Vec::new(),
+        body: json::text(&what),
+        limits: CallLimits {
+            wait_ms: ms,
+            silence_ms: ms,
+            mute_ms: None,
+            total_ms: ms,
+            max_bytes,
+        },
+    };
+    let Ok(answer) = send_and_read(scope.agent.outbound, call).await else {
+        return Told::Failed;
+    };
+    let Ok(text) = String::from_utf8(answer.body) else {
+        return Told::Failed;
+    };
+    match answer.status {
+        200 => Told::Text(text),
+        404 => Told::Nothing,
+        400 => Told::BadArgument(text),
+        _ => Told::Failed,
+    }
+}
+
+/// The contents of a resource.
+fn read_contents(text: &str, uri: &str) -> Result<Value, RpcError> {
+    let wrong = |why: &str| Err(malformed(&format!("`{uri}`"), why));
+    let told: Value = read_tree(text, uri)?;
+    let Some(contents) = told["contents"].as_array() else {
+        return wrong("it has no list `contents`");
+    };
+    if contents.len() > MAX_CONTENTS {
+        return wrong("it has too many `contents`");
+    }
+    let mut shown = Vec::with_capacity(contents.len());
+    for content in contents {
+        let Some(address) = content["uri"].as_str() else {
+            return wrong("a content has no `uri`");
+        };
+        let mut item = json!({"uri": address});
+        let (name, value) = match (content["text"].as_str(), content["blob"].as_str()) {
+            (Some(text), None) => ("text", text),
+            (None, Some(blob)) if is_base64(blob) => ("blob", blob),
+            _ => return wrong("a content needs `text`, or `blob` in base64"),
+        };
+        if let Some(fields) = item.as_object_mut() {
+            if let Some(kind) = content["mimeType"].as_str() {
+                fields.insert("mimeType".to_owned(), kind.into());
+            }
+            fields.insert(name.to_owned(), value.into());
+        }
+        shown.push(item);
+    }
+    Ok(json!({"contents": shown}))
+}
+
+/// The messages of a prompt.
+fn read_messages(text: &str, name: &str) -> Result<Value, RpcError> {
+    let wrong = |why: &str| Err(malformed(&format!("`{name}`"), why));
+    let told: Value = read_tree(text, name)?;
+    let Some(messages) = told["messages"].as_array() else {
+        return wrong("it has no list `messages`");
+    };
+    if messages.len() > MAX_CONTENTS {
+        return wrong("it has too many `messages`");
+    }
+    let roles = [Role::User.name(), Role::Assistant.name()];
+    let mut shown = Vec::with_capacity(messages.len());
+    for message in messages {
+        let role = message["role"].as_str().unwrap_or_default();
+        if !roles.contains(&role) {
+            return wrong("the `role` of a message must be `user` or `assistant`");
+        }
+        if !is_content(&message["content"]) {
+            return wrong("the `content` of a message is none of the protocol's");
+        }
+        shown.push(json!({"role": role, "content": message["content"]}));
+    }
+    let mut answer = json!({"messages": shown});
+    let description = told["description"].as_str();
+    let description = description.filter(|text| text.len() <= MAX_DESCRIPTION_BYTES);
+    if let (Some(description), Some(fields)) = (description, answer.as_object_mut()) {
+        fields.insert("description".to_owned(), description.into());
+    }
+    Ok(answer)
+}
+
+fn is_base64(text: &str) -> bool {
+    let body = text.trim_end_matches('=');
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    text.len().is_multiple_of(4) && text.len() - body.len() <= 2 && body.bytes().all(is_digit)
+}
+
+fn read_tree(text: &str, what: &str) -> Result<Value, RpcError> {
+    json::decode_tree(text).map_err(|_| malformed(&format!("`{what}`"), "it is not JSON"))
+}
+
+fn read_as<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, RpcError> {
+    json::decode(text).map_err(|_| malformed(what, "the shape is another one"))
+}
+
+/// The class's own mistake, which says nothing of what it threw.
+fn failed(what: &str) -> RpcError {
+    let told = format!("The agent's class could not {what}. The Worker's log says why.");
+    RpcError::new(INTERNAL_ERROR, told)
+}
+
+fn malformed(what: &str, why: &str) -> RpcError {
+    let told = format!("The agent's class gave {what} in a form that can't be passed on: {why}.");
+    RpcError::new(INTERNAL_ERROR, told)
+}

@@ -1,0 +1,212 @@
+// The streams of the Model Context Protocol that tell a client of changed resources: a GET of the
+// revisions with a handshake, and `subscriptions/listen` of the newest. The Worker in front holds
+// them, and asks the object at a bounded pace what has changed. So an object sleeps while its
+// clients listen: a stream that the object held would keep it in memory, and time there is paid for.
+//
+// A stream has no memory but its state: each resource with a mark of its content. The object says
+// what the state is. A client with a handshake carries it in the ids of events, so a stream that
+// is resumed tells of what changed meanwhile.
+
+const ADDRESS = /^\/agents\/[^/]+\/[^/]+\/mcp$/;
+const LISTEN = "subscriptions/listen";
+const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
+
+/** As `POLL` in crates/api/src/mcp/subscriptions.rs. */
+const POLL = "session-agent/poll";
+
+/** The pause before the first question; each pause without news is twice as long, up to the longest. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 30_000;
+
+/** The most questions of one stream. After the last, the client opens another: an hour or two, if little changes. */
+const MAX_POLLS = 240;
+
+/** How long a client should wait before it opens another stream. */
+const RETRY_MS = 2_000;
+
+/** The longest request to listen, and the longest id of an event. */
+const MAX_LISTEN_BYTES = 128 << 10;
+const MAX_ID_CHARS = 4_096;
+
+/** Since this revision, an event without data is no message. */
+const PRIMED_SINCE = "2025-11-25";
+
+type Marks = { [address: string]: string };
+
+/** A stream as its client sees it. */
+interface Listener {
+  /** The question as the client's own request: its id, its `_meta`, what it wants to be told of. */
+  id: unknown;
+  params: { [field: string]: unknown };
+  /** Texts for the stream: its beginning, a change, and its end. */
+  begins(marks: Marks): string;
+  tells(address: string, marks: Marks): string;
+  ends(): string;
+}
+
+/** Whether a request opens such a stream. */
+export function opensStream(request: Request): boolean {
+  // Most requests are none of the protocol's, and are let through at once.
+  const { url } = request;
+  if (!url.includes("/mcp")) return false;
+  const { method, headers } = request;
+  const isAsking =
+    (method === "GET" && (headers.get("accept") ?? "").toLowerCase().includes("text/event-stream")) ||
+    (method === "POST" && headers.get("mcp-method")?.trim() === LISTEN);
+  return isAsking && ADDRESS.test(new URL(url).pathname);
+}
+
+/**
+ * Answers a request that opens a stream. `ask` sends a request to the object, which checks each of
+ * them as any other. The first refusal is the answer.
+ */
+export async function streamOf(request: Request, ask: (asked: Request) => Promise<Response>): Promise<Response> {
+  const listener = request.method === "GET" ? ofSession(request) : await ofListen(request);
+  if (listener === null) return await ask(request);
+  const stream = crypto.randomUUID();
+  let marks: Marks | undefined;
+  const poll = async () => {
+    const params = { ...listener.params, stream, ...(marks && { resources: marks }) };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: listener.id, method: POLL, params });
+    return await ask(new Request(request.url, { method: "POST", headers: headersOf(request), body }));
+  };
+  const first = await poll();
+  const answer: any = await read(first);
+  if (answer?.result === undefined) return refusal(request, first, answer);
+  marks = answer.result.resources as Marks;
+  const encoder = new TextEncoder();
+  let polls = 0;
+  let pauseMs = FIRST_PAUSE_MS;
+  let wake = () => {};
+  let isOver = false;
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        controller.enqueue(encoder.encode(listener.begins(marks!)));
+      },
+      async pull(controller) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, pauseMs);
+          wake = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+        });
+        if (isOver) return;
+        const told: any = await poll().then(read, () => null);
+        if (isOver) return;
+        polls += 1;
+        if (told?.result === undefined || polls >= MAX_POLLS) {
+          controller.enqueue(encoder.encode(listener.ends()));
+          controller.close();
+          return;
+        }
+        marks = told.result.resources as Marks;
+        const changed: string[] = told.result.changed;
+        pauseMs = changed.length > 0 ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+        // A comment shows a client that went away, and keeps proxies from closing the stream.
+        const text = changed.map((address) => listener.tells(address, marks!)).join("") || ": waiting\n\n";
+        controller.enqueue(encoder.encode(text));
+      },
+      cancel() {
+        isOver = true;
+        wake();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  const headers = new Headers(first.headers);
+  headers.delete("content-length");
+  headers.set("content-type", "text/event-stream");
+  headers.set("cache-control", "no-cache");
+  // Without this header nginx would buffer the events.
+  headers.set("x-accel-buffering", "no");
+  return new Response(body, { headers });
+}
+
+/** The stream of a client with a handshake. */
+function ofSession(request: Request): Listener {
+  const isPrimed = (request.headers.get("mcp-protocol-version") ?? "") >= PRIMED_SINCE;
+  const known = marksIn(request.headers.get("last-event-id") ?? "");
+  return {
+    id: 0,
+    params: known === null ? {} : { resources: known },
+    begins: (marks) => `retry: ${RETRY_MS}\n${isPrimed ? `${idOf(marks)}data: \n\n` : "\n"}`,
+    tells: (uri, marks) => `${idOf(marks)}${event(notification("notifications/resources/updated", { uri }))}`,
+    ends: () => "",
+  };
+}
+
+/** The stream of a client of the newest revision. `null`: the object says what is wrong. */
+async function ofListen(request: Request): Promise<Listener | null> {
+  if (Number(request.headers.get("content-length") ?? 0) > MAX_LISTEN_BYTES) return null;
+  const text = await request.clone().text();
+  let asked: any;
+  try {
+    asked = text.length <= MAX_LISTEN_BYTES ? JSON.parse(text) : null;
+  } catch {
+    return null;
+  }
+  const { id, method, params } = asked ?? {};
+  if (method !== LISTEN || (typeof id !== "string" && typeof id !== "number")) return null;
+  const { _meta, notifications } = params ?? {};
+  const tagged = { _meta: { [SUBSCRIPTION]: id } };
+  return {
+    id,
+    params: { _meta, notifications },
+    begins: (marks) => {
+      const resourceSubscriptions = Object.keys(marks);
+      const honored = resourceSubscriptions.length > 0 ? { resourceSubscriptions } : {};
+      const params = { ...tagged, notifications: honored };
+      return event(notification("notifications/subscriptions/acknowledged", params));
+    },
+    tells: (uri) => event(notification("notifications/resources/updated", { ...tagged, uri })),
+    ends: () => event({ jsonrpc: "2.0", id, result: { resultType: "complete", ...tagged } }),
+  };
+}
+
+const notification = (method: string, params: object): object => ({ jsonrpc: "2.0", method, params });
+
+const event = (message: object): string => `event: message\ndata: ${JSON.stringify(message)}\n\n`;
+
+/** The line with a stream's state. A state that is too long is not carried. */
+function idOf(marks: Marks): string {
+  const id = encodeURIComponent(JSON.stringify(marks));
+  return id.length <= MAX_ID_CHARS ? `id: ${id}\n` : "";
+}
+
+/** The state in an event's id. It comes from the client, and the object checks each part of it. */
+function marksIn(id: string): Marks | null {
+  try {
+    const marks = JSON.parse(decodeURIComponent(id));
+    return marks !== null && typeof marks === "object" && !Array.isArray(marks) ? marks : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The headers of a question, with all that says who asks. */
+function headersOf(request: Request): Headers {
+  const headers = new Headers(request.headers);
+  for (const name of ["content-length", "last-event-id", "mcp-name"]) headers.delete(name);
+  headers.set("content-type", "application/json");
+  headers.set("accept", "application/json");
+  if (request.method === "POST") headers.set("mcp-method", POLL);
+  return headers;
+}
+
+async function read(response: Response): Promise<unknown> {
+  try {
+    return await response.json();
+  } catch {
+    return null;
+  }
+}
+
+/** A refusal of the first question. An error of the protocol without a status has none for a GET. */
+function refusal(request: Request, { status, headers }: Response, body: unknown): Response {
+  const isGet = request.method === "GET";
+  const kept = new Headers(headers);
+  kept.delete("content-length");
+  return new Response(JSON.stringify(body), { status: isGet && status === 200 ? 400 : status, headers: kept });
+}

@@ -1,0 +1,319 @@
+//! Resources and prompts of a class that extends this one, over the Model Context Protocol.
+
+use serde_json::{Value, json};
+
+use super::mcp::{NEWEST, ask, ask_in, ask_newest, furnished, json_headers, names, post, read};
+use super::mcp::{result, scoped};
+use crate::Alice;
+use access::Policy;
+use api::mcp::McpHeaders;
+use base::outbound::{CallFailure, Endpoint, OWN_CLASS, OutboundRequest};
+use base::testing::Said;
+
+/// An agent whose class offers two resources, a template and prompts.
+pub fn with_class() -> Alice {
+    let mut alice = furnished();
+    alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
+    let bound = OWN_CLASS.to_owned();
+    alice.outbound.bindings.borrow_mut().push(bound);
+    alice.outbound.replies = Some(Box::new(|call| Some(reply(call))));
+    alice
+}
+
+fn reply(call: &OutboundRequest) -> Result<Said, CallFailure> {
+    let place = Endpoint::Service {
+        binding: OWN_CLASS.to_owned(),
+        path: "mcp".to_owned(),
+    };
+    assert_eq!(call.place, place);
+    let asked: Value = serde_json::from_str(&call.body).unwrap();
+    assert_eq!(asked["agent"], "alice");
+    let status = |status| Ok(Said::text(status, "secret of the class"));
+    let text = |uri: &str, text: &str| json!({"contents": [{"uri": uri, "text": text}]});
+    let told = match (
+        asked["ask"].as_str().unwrap(),
+        asked["uri"].as_str().or(asked["name"].as_str()),
+    ) {
+        ("list", _) => json!({
+            "resources": [
+                {"uri": "docs://readme", "name": "readme", "mimeType": "text/plain", "x": 1},
+                {"uri": "docs://logo", "name": "logo", "description": "The logo."},
+            ],
+            "templates": [{"uriTemplate": "tickets://{id}", "name": "ticket"}],
+            "prompts": [
+                {"name": "review", "arguments": [{"name": "code", "required": true}]},
+                {"name": "system", "description": "Not the agent's."},
+            ],
+        }),
+        ("read", Some("docs://readme")) => text("docs://readme", "# Hello"),
+        ("read", Some("docs://logo")) => json!({"contents": [
+            {"uri": "docs://logo", "mimeType": "image/png", "blob": "eHg=", "more": 1},
+        ]}),
+        ("read", Some("tickets://session")) => text(
+            "tickets://session",
+            asked["sessionId"].as_str().unwrap_or("-"),
+        ),
+        ("read", Some("tickets://text")) => return Ok(Said::text(200, "no json")),
+        ("read", Some("tickets://shape")) => json!({"contents": {}}),
+        ("read", Some("tickets://both")) => {
+            json!({"contents": [{"uri": "a:b", "text": "", "blob": ""}]})
+        }
+        ("read", Some("tickets://blob")) => json!({"contents": [{"uri": "a:b", "blob": "x\"y="}]}),
+        ("read", Some("tickets://nameless")) => json!({"contents": [{"text": ""}]}),
+        ("read", Some("tickets://many")) => {
+            json!({"contents": vec![json!({"uri": "a:b", "text": ""}); 101]})
+        }
+        ("read", Some("tickets://away")) => {
+            return Err(CallFailure::TooLarge { max_bytes: 9 });
+        }
+        ("read", Some("tickets://fails")) => return status(500),
+        ("prompt", Some("review")) => match asked["arguments"]["code"].as_str() {
+            None => return Ok(Said::text(400, "code")),
+            Some("role") => json!({"messages": [{"role": "system", "content": text("", "")}]}),
+            Some("content") => {
+                json!({"messages": [{"role": "user", "content": {"type": "script", "text": "x"}}]})
+            }
+            Some(code) => json!({"description": "A review.", "messages": [
+                {"role": "user", "content": {"type": "text", "text": code}, "more": 1},
+                {"role": "assistant", "content": {"type": "image", "data": "eA==", "mimeType": "image/png"}},
+            ]}),
+        },
+        ("prompt", Some("ask")) => match &asked["inputResponses"] {
+            Value::Null => json!({
+                "resultType": "input_required",
+                "inputRequests": {"who": {"method": "elicitation/create", "params": {"message": "Who?"}}},
+                "requestState": "mine",
+            }),
+            answers => {
+                let told = format!("{answers} {}", asked["requestState"]);
+                json!({"messages": [{"role": "user", "content": {"type": "text", "text": told}}]})
+            }
+        },
+        ("prompt", Some("fails")) => return status(500),
+        ("complete", _) => match (asked["of"].as_str().unwrap(), &asked["isPrompt"]) {
+            ("review", Value::Bool(true)) => json!(["beta", "alpha", "Alphabet"]),
+            ("tickets://{id}", Value::Bool(false)) => {
+                let other = asked["arguments"]["other"].as_str().unwrap_or("-");
+                json!(["1", "10", format!("1{other}")])
+            }
+            _ => return status(404),
+        },
+        _ => return status(404),
+    };
+    Said::json(&told)
+}
+
+fn read_it(alice: &Alice, uri: &str) -> Value {
+    ask(alice, "resources/read", &json!({"uri": uri}))
+}
+
+fn get(alice: &Alice, name: &str, arguments: Value) -> Value {
+    let params = json!({"name": name, "arguments": arguments});
+    ask(alice, "prompts/get", &params)
+}
+
+#[test]
+fn a_classs_resources_are_listed_and_read_beside_the_agents() {
+    let alice = with_class();
+    let list = result(&alice, "resources/list", json!({}));
+    let listed = names(&list["resources"], "uri");
+    assert!(listed.contains(&"memory://block/memory".to_owned()));
+    assert_eq!(listed[listed.len() - 2..], ["docs://readme", "docs://logo"]);
+    let readme = list["resources"].as_array().unwrap()[listed.len() - 2].clone();
+    assert_eq!(
+        readme,
+        json!({"uri": "docs://readme", "name": "readme", "mimeType": "text/plain"})
+    );
+    let templates = result(&alice, "resources/templates/list", json!({}));
+    let templates = names(&templates["resourceTemplates"], "uriTemplate");
+    assert_eq!(templates.last().unwrap(), "tickets://{id}");
+    assert_eq!(
+        read_it(&alice, "docs://readme")["result"]["contents"],
+        json!([{"uri": "docs://readme", "text": "# Hello"}])
+    );
+    assert_eq!(
+        read_it(&alice, "docs://logo")["result"]["contents"],
+        json!([{"uri": "docs://logo", "mimeType": "image/png", "blob": "eHg="}])
+    );
+    // The class is told which session the client means.
+    let params = json!({"uri": "tickets://session"});
+    for (session, told) in [(None, "-"), (Some("s"), "s")] {
+        let read = ask_in(&alice, session, "resources/read", &params);
+        assert_eq!(read["result"]["contents"][0]["text"], told);
+    }
+    // The agent's own addresses are never the class's.
+    alice.outbound.calls.borrow_mut().clear();
+    for uri in [
+        "memory://block/memory",
+        "memory://block/nothing",
+        "memory:x",
+    ] {
+        read_it(&alice, uri);
+    }
+    assert!(alice.outbound.calls.borrow().is_empty());
+}
+
+#[test]
+fn what_a_class_gives_is_checked_and_what_it_throws_stays_in_the_log() {
+    let alice = with_class();
+    for name in ["nothing", "docs:", ""] {
+        let error = read_it(&alice, name)["error"].clone();
+        assert_eq!(
+            (&error["code"], &error["data"]["uri"]),
+            (&json!(-32002), &json!(name))
+        );
+    }
+    for name in [
+        "text", "shape", "both", "blob", "nameless", "many", "away", "fails",
+    ] {
+        let told = read_it(&alice, &format!("tickets://{name}"));
+        assert_eq!(told["error"]["code"], -32603, "{told}");
+        let message = told["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with("The agent's class "), "{message}");
+        assert!(!told.to_string().contains("secret"), "{told}");
+    }
+    assert_eq!(
+        read_it(&alice, "tickets://fails")["error"]["message"],
+        "The agent's class could not give `tickets://fails`. The Worker's log says why."
+    );
+    for (name, arguments, code) in [
+        ("review", json!({"code": "role"}), -32603),
+        ("review", json!({"code": "content"}), -32603),
+        ("fails", json!({}), -32603),
+        ("nobody", json!({}), -32602),
+        ("review", json!({"code": 1}), -32602),
+        ("review", json!({}), -32602),
+    ] {
+        let told = get(&alice, name, arguments);
+        assert_eq!(told["error"]["code"], code, "{told}");
+        assert!(!told.to_string().contains("secret"), "{told}");
+    }
+    assert_eq!(
+        get(&alice, "review", json!({}))["error"]["message"],
+        "The argument `code` is missing or not valid."
+    );
+}
+
+#[test]
+fn a_classs_prompts_are_listed_completed_and_got() {
+    let alice = with_class();
+    let list = result(&alice, "prompts/list", json!({}));
+    assert_eq!(names(&list["prompts"], "name"), ["system", "review"]);
+    assert_eq!(
+        list["prompts"][1]["arguments"],
+        json!([{"name": "code", "required": true}])
+    );
+    let said = get(&alice, "review", json!({"code": "1 + 1"}))["result"].clone();
+    assert_eq!(
+        said,
+        json!({"description": "A review.", "messages": [
+            {"role": "user", "content": {"type": "text", "text": "1 + 1"}},
+            {"role": "assistant", "content": {"type": "image", "data": "eA==", "mimeType": "image/png"}},
+        ]})
+    );
+    let complete = |of: Value, name: &str, value: &str| {
+        let argument = json!({"name": name, "value": value});
+        let context = json!({"arguments": {"other": "x"}});
+        let params = json!({"ref": of, "argument": argument, "context": context});
+        result(&alice, "completion/complete", params)["completion"]["values"].clone()
+    };
+    let review = json!({"type": "ref/prompt", "name": "review"});
+    assert_eq!(complete(review, "code", "al"), json!(["Alphabet", "alpha"]));
+    let ticket = json!({"type": "ref/resource", "uri": "tickets://{id}"});
+    assert_eq!(complete(ticket, "id", "1"), json!(["1", "10", "1x"]));
+    let unknown = json!({"type": "ref/prompt", "name": "nobody"});
+    assert_eq!(complete(unknown, "code", ""), json!([]));
+}
+
+#[test]
+fn a_prompt_may_ask_for_input() {
+    let alice = with_class();
+    let headers = McpHeaders {
+        version: Some(NEWEST),
+        method: Some("prompts/get"),
+        name: Some("ask"),
+        ..json_headers()
+    };
+    let get = |more: Value, can: Value| {
+        let mut params = json!({"name": "ask", "_meta": {
+            "io.modelcontextprotocol/protocolVersion": NEWEST,
+            "io.modelcontextprotocol/clientCapabilities": can,
+        }});
+        for (name, value) in more.as_object().unwrap() {
+            params[name] = value.clone();
+        }
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": params});
+        read(post(&alice, None, headers, &body.to_string()))
+    };
+    let can = json!({"elicitation": {}});
+    let (status, told) = get(json!({}), can.clone());
+    let told = &told["result"];
+    assert_eq!(
+        (
+            status,
+            &told["resultType"],
+            &told["inputRequests"]["who"]["method"]
+        ),
+        (200, &json!("input_required"), &json!("elicitation/create"))
+    );
+    let state = told["requestState"].as_str().unwrap();
+    let who = json!({"who": {"action": "accept"}});
+    let more = json!({"requestState": state, "inputResponses": who});
+    let (_, told) = get(more, can.clone());
+    assert_eq!(
+        told["result"]["messages"][0]["content"]["text"],
+        r#"{"who":{"action":"accept"}} "mine""#
+    );
+    // The state counts for these arguments alone.
+    let more = json!({"requestState": state, "arguments": {"a": "b"}});
+    assert_eq!(get(more, can.clone()).1["error"]["code"], -32602);
+    let (_, told) = get(json!({"inputResponses": who}), can);
+    assert_eq!(
+        told["result"]["messages"][0]["content"]["text"],
+        r#"{"who":{"action":"accept"}} null"#
+    );
+    let (status, told) = get(json!({}), json!({}));
+    assert_eq!((status, &told["error"]["code"]), (400, &json!(-32021)));
+}
+
+#[test]
+fn a_token_needs_the_right_to_the_whole_agents_memory() {
+    let uri = json!({"uri": "docs://readme"});
+    let alice = scoped(with_class(), None, &["getBlock"], &[]);
+    assert_eq!(read_it(&alice, "docs://readme")["error"], Value::Null);
+    assert!(get(&alice, "review", json!({"code": "x"}))["error"].is_object());
+    let alice = scoped(with_class(), None, &["renderPrompt"], &[]);
+    assert!(get(&alice, "review", json!({"code": "x"}))["error"].is_null());
+    assert!(read_it(&alice, "docs://readme")["error"].is_object());
+    let all = ["getBlock", "listSkills", "loadSkill", "renderPrompt"];
+    let alice = scoped(with_class(), Some("s"), &all, &[]);
+    alice.outbound.calls.borrow_mut().clear();
+    let list = result(&alice, "resources/list", json!({}));
+    assert!(!names(&list["resources"], "uri").contains(&"docs://readme".to_owned()));
+    assert_eq!(
+        names(
+            &result(&alice, "prompts/list", json!({}))["prompts"],
+            "name"
+        ),
+        ["system"]
+    );
+    assert_eq!(ask(&alice, "resources/read", &uri)["error"]["code"], -32002);
+    assert!(get(&alice, "review", json!({"code": "x"}))["error"].is_object());
+    assert!(alice.outbound.calls.borrow().is_empty());
+}
+
+#[test]
+fn an_agent_without_a_class_asks_nobody() {
+    let alice = furnished();
+    result(&alice, "resources/list", json!({}));
+    result(&alice, "prompts/list", json!({}));
+    assert_eq!(read_it(&alice, "docs://readme")["error"]["code"], -32002);
+    let (status, _) = ask_newest(&alice, "resources/list", json!({}), None);
+    assert_eq!(status, 200);
+    assert!(alice.outbound.calls.borrow().is_empty());
+    // A class without the method `mcp` offers nothing.
+    let mut alice = with_class();
+    alice.outbound.replies = Some(Box::new(|_| Some(Ok(Said::text(404, "")))));
+    let list = result(&alice, "prompts/list", json!({}));
+    assert_eq!(names(&list["prompts"], "name"), ["system"]);
+}

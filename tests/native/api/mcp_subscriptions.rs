@@ -1,0 +1,202 @@
+//! Subscriptions to resources: what the Worker that holds a stream is told.
+
+use serde_json::{Value, json};
+
+use super::mcp::{Client, ask, ask_newest, furnished, scoped};
+use super::mcp_offered::with_class;
+use crate::Alice;
+use base::testing::{Said, wait_for};
+
+const MEMORY: &str = "memory://block/memory";
+
+fn send(client: &Client, alice: &Alice, method: &str, params: Value) -> Value {
+    let answer = wait_for(client.send(alice, method, &params));
+    serde_json::from_str(&answer.body.into_string()).unwrap()
+}
+
+fn poll(client: &Client, alice: &Alice, resources: Value) -> Value {
+    let params = json!({"stream": "a", "resources": resources});
+    let told = send(client, alice, "session-agent/poll", params);
+    assert!(told["error"].is_null(), "{told}");
+    told["result"].clone()
+}
+
+fn write(alice: &Alice, content: &str) {
+    alice.ok("setBlock", json!({"label": "memory", "content": content}));
+}
+
+#[test]
+fn a_client_with_a_handshake_follows_a_resource_until_it_leaves() {
+    let alice = furnished();
+    let client = Client::with(&alice, &json!({}));
+    let uri = json!({"uri": MEMORY});
+    let told = send(&client, &alice, "resources/subscribe", uri.clone());
+    assert_eq!(told["result"], json!({}));
+    // A change between the subscription and the first poll counts, too.
+    write(&alice, "Likes coffee.");
+    let told = poll(&client, &alice, json!({}));
+    assert_eq!(told["changed"], json!([MEMORY]));
+    let state = told["resources"].clone();
+    let told = poll(&client, &alice, state.clone());
+    assert_eq!((&told["changed"], &told["resources"]), (&json!([]), &state));
+    // Another life of the object learns from the stream.
+    let next = Client {
+        session: client.session.clone(),
+        ..Client::default()
+    };
+    write(&alice, "Likes tea.");
+    let told = poll(&next, &alice, state.clone());
+    assert_eq!(told["changed"], json!([MEMORY]));
+    // Another stream of the session begins where this one was.
+    let told = poll(&next, &alice, json!({}));
+    assert_eq!(told["resources"].as_object().unwrap().len(), 1);
+    assert_eq!(
+        send(&next, &alice, "resources/unsubscribe", uri)["result"],
+        json!({})
+    );
+    for known in [state, json!({})] {
+        let told = poll(&next, &alice, known);
+        assert_eq!(told, json!({"resources": {}, "changed": []}));
+    }
+    // A block that goes is a change; one that comes back is another.
+    send(&next, &alice, "resources/subscribe", json!({"uri": MEMORY}));
+    let mut state = poll(&next, &alice, json!({}))["resources"].clone();
+    alice.ok("deleteBlock", json!({"label": "memory"}));
+    for _ in 0..2 {
+        let told = poll(&next, &alice, state);
+        assert_eq!(told["changed"], json!([MEMORY]));
+        state = told["resources"].clone();
+        alice.ok(
+            "defineBlock",
+            json!({"label": "memory", "kind": "writable"}),
+        );
+    }
+}
+
+#[test]
+fn a_subscription_is_of_a_resource_that_the_caller_may_read() {
+    let alice = furnished();
+    let without = ask(&alice, "resources/subscribe", &json!({"uri": MEMORY}));
+    assert_eq!(without["error"]["code"], -32600);
+    let client = Client::with(&alice, &json!({}));
+    let subscribe = |alice: &Alice, uri: &str| {
+        send(&client, alice, "resources/subscribe", json!({"uri": uri}))["error"]["code"].clone()
+    };
+    for (uri, code) in [
+        ("memory://block/nothing", json!(-32002)),
+        ("memory://block/%zz", json!(-32602)),
+        ("docs://readme", json!(-32002)),
+        (&format!("a:{}", "x".repeat(999)), json!(-32602)),
+        ("memory://skill/skills/a%2Fb%20c.md", Value::Null),
+    ] {
+        assert_eq!(subscribe(&alice, uri), code, "{uri}");
+    }
+    for n in 0..31 {
+        let label = format!("b{n}");
+        alice.ok("defineBlock", json!({"label": label, "kind": "writable"}));
+        assert_eq!(
+            subscribe(&alice, &format!("memory://block/{label}")),
+            Value::Null
+        );
+    }
+    assert_eq!(subscribe(&alice, MEMORY), -32602);
+    // A client with other rights has other subscriptions.
+    let alice = scoped(alice, None, &["getBlock"], &[]);
+    assert_eq!(poll(&client, &alice, json!({}))["resources"], json!({}));
+    let alice = scoped(alice, None, &["search"], &[]);
+    let params = json!({"stream": "a", "resources": {MEMORY: "x"}});
+    let told = send(&client, &alice, "session-agent/poll", params);
+    assert_eq!(told["error"]["data"]["code"], "forbidden");
+}
+
+#[test]
+fn a_client_of_the_newest_revision_names_what_it_follows() {
+    let alice = furnished();
+    let poll = |notifications: Value, resources: Value| {
+        let params = json!({"stream": "a", "notifications": notifications, "resources": resources});
+        ask_newest(&alice, "session-agent/poll", params, None)
+    };
+    let filter = json!({"toolsListChanged": true, "resourceSubscriptions": [MEMORY, "no address"]});
+    let (_, told) = poll(filter.clone(), Value::Null);
+    let state = told["result"]["resources"].clone();
+    assert_eq!(state.as_object().unwrap().len(), 1);
+    assert_eq!(told["result"]["changed"], json!([]));
+    write(&alice, "Likes coffee.");
+    let (_, told) = poll(filter, state);
+    assert_eq!(told["result"]["changed"], json!([MEMORY]));
+    let many = json!({"resourceSubscriptions": vec![MEMORY; 33]});
+    for filter in [
+        many,
+        json!({"resourceSubscriptions": MEMORY}),
+        json!({"resourceSubscriptions": [7]}),
+        json!({"resourceSubscriptions": ["x".repeat(1_001)]}),
+    ] {
+        let (status, told) = poll(filter, Value::Null);
+        assert_eq!((status, &told["error"]["code"]), (400, &json!(-32602)));
+    }
+    // The older methods are gone there.
+    let params = json!({"uri": MEMORY});
+    assert_eq!(
+        ask_newest(&alice, "resources/subscribe", params, None).0,
+        404
+    );
+}
+
+#[test]
+fn a_state_from_elsewhere_is_read_with_the_callers_rights_and_bounded() {
+    let alice = furnished();
+    let client = Client::with(&alice, &json!({}));
+    let mut state = json!({"a": 1, "memory://block/%zz": "x", "nothing": "x"});
+    assert_eq!(poll(&client, &alice, state.clone())["resources"], json!({}));
+    for n in 0..40 {
+        state[format!("docs://{n}")] = json!("x");
+    }
+    let told = poll(&client, &alice, state);
+    assert_eq!(told["resources"].as_object().unwrap().len(), 32);
+    for params in [json!({}), json!({"stream": "x".repeat(65)})] {
+        let told = send(&client, &alice, "session-agent/poll", params);
+        assert_eq!(told["error"]["code"], -32602);
+    }
+    let open = |stream: usize| {
+        let params = json!({"stream": stream.to_string()});
+        send(&client, &alice, "session-agent/poll", params)["error"]["data"]["code"].clone()
+    };
+    // One of 32 is open already.
+    for stream in 0..31 {
+        assert_eq!(open(stream), Value::Null);
+    }
+    assert_eq!((open(31), open(30)), (json!("rate_limited"), Value::Null));
+    alice.host.advance(90_000);
+    assert_eq!(open(31), Value::Null);
+}
+
+#[test]
+fn a_class_says_that_its_resource_has_changed() {
+    let mut alice = with_class();
+    let client = Client::with(&alice, &json!({}));
+    let answers = |alice: &mut Alice, version: &'static str| {
+        alice.outbound.replies = Some(Box::new(move |call| {
+            let asked: Value = serde_json::from_str(&call.body).unwrap();
+            assert_eq!(asked["ask"], "version");
+            Some(match version {
+                "fails" => Ok(Said::text(500, "")),
+                _ => Said::json(&json!({"version": version})),
+            })
+        }));
+    };
+    answers(&mut alice, "1");
+    let uri = json!({"uri": "docs://readme"});
+    send(&client, &alice, "resources/subscribe", uri);
+    let mut state = json!({});
+    // A function that fails changes nothing.
+    for (told, changed) in [("1", false), ("fails", false), ("2", true), ("2", false)] {
+        answers(&mut alice, told);
+        let said = poll(&client, &alice, state);
+        assert_eq!(
+            said["changed"] == json!(["docs://readme"]),
+            changed,
+            "{told}"
+        );
+        state = said["resources"].clone();
+    }
+}
