@@ -31,6 +31,8 @@ const MAX_ID_CHARS = 4_096;
 /** Since this revision, an event without data is no message. */
 const PRIMED_SINCE = "2025-11-25";
 
+const COMMENT = ": waiting\n\n";
+
 type Marks = { [address: string]: string };
 
 /** A stream as its client sees it. */
@@ -41,6 +43,8 @@ interface Listener {
   /** Texts for the stream: its beginning, a change, and its end. */
   begins(marks: Marks): string;
   tells(address: string, marks: Marks): string;
+  /** Nothing has changed. Shows a client that went away, and keeps proxies from closing the stream. */
+  waits(marks: Marks): string;
   ends(): string;
 }
 
@@ -104,8 +108,7 @@ export async function streamOf(request: Request, ask: (asked: Request) => Promis
         marks = told.result.resources as Marks;
         const changed: string[] = told.result.changed;
         pauseMs = changed.length > 0 ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
-        // A comment shows a client that went away, and keeps proxies from closing the stream.
-        const text = changed.map((address) => listener.tells(address, marks!)).join("") || ": waiting\n\n";
+        const text = changed.map((address) => listener.tells(address, marks!)).join("") || listener.waits(marks);
         controller.enqueue(encoder.encode(text));
       },
       cancel() {
@@ -128,11 +131,19 @@ export async function streamOf(request: Request, ask: (asked: Request) => Promis
 function ofSession(request: Request): Listener {
   const isPrimed = (request.headers.get("mcp-protocol-version") ?? "") >= PRIMED_SINCE;
   const known = marksIn(request.headers.get("last-event-id") ?? "");
+  let followed = "";
+  /** An event without data, which gives the client the stream's state. */
+  const primes = (marks: Marks): string => {
+    followed = addressesOf(marks);
+    return isPrimed ? `${idOf(marks)}data: \n\n` : COMMENT;
+  };
   return {
     id: 0,
     params: known === null ? {} : { resources: known },
-    begins: (marks) => `retry: ${RETRY_MS}\n${isPrimed ? `${idOf(marks)}data: \n\n` : "\n"}`,
+    begins: (marks) => `retry: ${RETRY_MS}\n${primes(marks)}`,
     tells: (uri, marks) => `${idOf(marks)}${event(notification("notifications/resources/updated", { uri }))}`,
+    // The client has subscribed to something, or left it.
+    waits: (marks) => (addressesOf(marks) === followed ? COMMENT : primes(marks)),
     ends: () => "",
   };
 }
@@ -161,6 +172,7 @@ async function ofListen(request: Request): Promise<Listener | null> {
       return event(notification("notifications/subscriptions/acknowledged", params));
     },
     tells: (uri) => event(notification("notifications/resources/updated", { ...tagged, uri })),
+    waits: () => COMMENT,
     ends: () => event({ jsonrpc: "2.0", id, result: { resultType: "complete", ...tagged } }),
   };
 }
@@ -168,6 +180,8 @@ async function ofListen(request: Request): Promise<Listener | null> {
 const notification = (method: string, params: object): object => ({ jsonrpc: "2.0", method, params });
 
 const event = (message: object): string => `event: message\ndata: ${JSON.stringify(message)}\n\n`;
+
+const addressesOf = (marks: Marks): string => JSON.stringify(Object.keys(marks));
 
 /** The line with a stream's state. A state that is too long is not carried. */
 function idOf(marks: Marks): string {
