@@ -296,7 +296,7 @@ test("a_stream_goes_on_where_it_was_broken_off", async () => {
   const broken = events(await follow(agent, session));
   const { id, data } = (await broken.next()).value;
   assert.ok(id.length > 0);
-  assert.equal(data, undefined);
+  assert.equal(data, "");
   await broken.return();
   await write(agent, "Likes tea.");
   await server.evict(agent);

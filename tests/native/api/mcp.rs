@@ -798,7 +798,7 @@ fn a_sessions_token_sees_its_session_and_writes_its_blocks_alone() {
 pub struct Client {
     clients: Clients,
     outbox: RefCell<Rc<Outbox>>,
-    pub session: Option<String>,
+    session: Option<String>,
 }
 
 impl Client {
@@ -810,6 +810,14 @@ impl Client {
         client.session = answer.session;
         assert!(client.session.is_some());
         client
+    }
+
+    /// The same client, and an object that has forgotten it.
+    pub fn after_eviction(&self) -> Self {
+        Self {
+            session: self.session.clone(),
+            ..Self::default()
+        }
     }
 
     pub async fn send(&self, alice: &Alice, method: &str, params: &Value) -> McpAnswer {

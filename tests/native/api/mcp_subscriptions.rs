@@ -40,10 +40,7 @@ fn a_client_with_a_handshake_follows_a_resource_until_it_leaves() {
     let told = poll(&client, &alice, state.clone());
     assert_eq!((&told["changed"], &told["resources"]), (&json!([]), &state));
     // Another life of the object learns from the stream.
-    let next = Client {
-        session: client.session.clone(),
-        ..Client::default()
-    };
+    let next = client.after_eviction();
     write(&alice, "Likes tea.");
     let told = poll(&next, &alice, state.clone());
     assert_eq!(told["changed"], json!([MEMORY]));
@@ -61,7 +58,7 @@ fn a_client_with_a_handshake_follows_a_resource_until_it_leaves() {
     // A block that goes is a change; one that comes back is another.
     send(&next, &alice, "resources/subscribe", json!({"uri": MEMORY}));
     let mut state = poll(&next, &alice, json!({}))["resources"].clone();
-    alice.ok("deleteBlock", json!({"label": "memory"}));
+    alice.ok("removeBlock", json!({"label": "memory"}));
     for _ in 0..2 {
         let told = poll(&next, &alice, state);
         assert_eq!(told["changed"], json!([MEMORY]));

@@ -248,15 +248,17 @@ fn read_tools_questions(tool: &RegisteredTool, state: &CallState) -> Result<Ques
         return Ok(questions);
     };
     for asked in questions.requests.values_mut() {
+        let told: &Value = asked;
         // A server is a stranger: it can ask for a form, and the user reads who asks.
-        if asked["method"] != "elicitation/create" || asked["params"]["mode"] == "url" {
+        if told["method"] != "elicitation/create" || told["params"]["mode"] == "url" {
             let what = "a server can only ask for a form";
             return Err(wrong_questions(name, what));
         }
-        let message = asked["params"]["message"].as_str().unwrap_or_default();
+        let message = told["params"]["message"].as_str().unwrap_or_default();
         let message = format!("The server `{}` asks: {message}", of_server.server);
-        if let Some(fields) = asked["params"].as_object_mut() {
-            fields.insert("message".to_owned(), message.into());
+        let params = asked.get_mut("params").and_then(Value::as_object_mut);
+        if let Some(params) = params {
+            params.insert("message".to_owned(), message.into());
         }
     }
     Ok(questions)

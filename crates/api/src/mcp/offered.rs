@@ -345,7 +345,7 @@ async fn ask(scope: &Scope<'_>, mut what: Value, max_bytes: usize, ms: i64) -> T
 /// The contents of a resource.
 fn read_contents(text: &str, uri: &str) -> Result<Value, RpcError> {
     let wrong = |why: &str| Err(malformed(&format!("`{uri}`"), why));
-    let told: Value = read_tree(text, uri)?;
+    let told = &read_tree(text, uri)?;
     let Some(contents) = told["contents"].as_array() else {
         return wrong("it has no list `contents`");
     };
@@ -377,7 +377,7 @@ fn read_contents(text: &str, uri: &str) -> Result<Value, RpcError> {
 /// The messages of a prompt.
 fn read_messages(text: &str, name: &str) -> Result<Value, RpcError> {
     let wrong = |why: &str| Err(malformed(&format!("`{name}`"), why));
-    let told: Value = read_tree(text, name)?;
+    let told = &read_tree(text, name)?;
     let Some(messages) = told["messages"].as_array() else {
         return wrong("it has no list `messages`");
     };

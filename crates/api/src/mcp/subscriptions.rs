@@ -62,9 +62,8 @@ pub async fn change(
         exchange.clients.unsubscribe(&key, asked);
         return Outcome::new(&json!({}));
     }
-    let mark = match resources::find_mark(scope, asked).await? {
-        Some(mark) => mark,
-        None => return Err(resources::not_found(exchange.revision, asked)),
+    let Some(mark) = resources::find_mark(scope, asked).await? else {
+        return Err(resources::not_found(exchange.revision, asked));
     };
     if exchange.clients.subscribe(&key, asked, mark) {
         return Outcome::new(&json!({}));

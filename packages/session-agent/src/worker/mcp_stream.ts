@@ -78,6 +78,8 @@ export async function streamOf(request: Request, ask: (asked: Request) => Promis
   const answer: any = await read(first);
   if (answer?.result === undefined) return refusal(request, first, answer);
   marks = answer.result.resources as Marks;
+  // What has changed since the state that a client brought.
+  const missed: string[] = answer.result.changed;
   const encoder = new TextEncoder();
   let polls = 0;
   let pauseMs = FIRST_PAUSE_MS;
@@ -86,7 +88,8 @@ export async function streamOf(request: Request, ask: (asked: Request) => Promis
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        controller.enqueue(encoder.encode(listener.begins(marks!)));
+        const told = missed.map((address) => listener.tells(address, marks!));
+        controller.enqueue(encoder.encode(listener.begins(marks!) + told.join("")));
       },
       async pull(controller) {
         await new Promise<void>((resolve) => {
