@@ -24,6 +24,13 @@ export default class extends worker {
 const echo = (name, uriTemplate, more = {}) =>
   resource({ name, uriTemplate, read: (variables) => JSON.stringify(variables), ...more });
 export class SessionAgent extends Base {
+  tools() {
+    const asks = { who: { method: "elicitation/create", params: { message: "Who?" } } };
+    const execute = (_, { inputResponses, requestState }) => inputResponses === undefined
+      ? { resultType: "input_required", inputRequests: asks, requestState: "mine" }
+      : JSON.stringify({ inputResponses, requestState });
+    return { greet: { description: "Greets", inputSchema: { type: "object", properties: {} }, execute } };
+  }
   mcp() {
     return {
       resources: [
@@ -278,6 +285,38 @@ test("a_client_of_the_newest_revision_listens", async () => {
   assert.equal(many.status, 400);
   const { id, error } = await many.json();
   assert.deepEqual([id, error.code], ["l1", -32602]);
+});
+
+test("a_tool_of_the_class_asks_the_user_of_its_client", async () => {
+  const who = { action: "accept", content: { name: "Ann" } };
+  const ask = async (more) => {
+    const capabilities = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
+    const answer = await open("asks", {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        "mcp-protocol-version": NEWEST,
+        "mcp-method": "tools/call",
+        "mcp-name": "greet",
+      },
+      body: JSON.stringify({
+        jsonrpc: "2.0",
+        id: 1,
+        method: "tools/call",
+        params: { name: "greet", _meta: { ...meta._meta, ...capabilities }, ...more },
+      }),
+    });
+    return (await answer.json()).result;
+  };
+  const { resultType, inputRequests, requestState } = await ask({});
+  assert.deepEqual([resultType, Object.keys(inputRequests)], ["input_required", ["who"]]);
+  for (const [more, state] of [
+    [{ requestState }, "mine"],
+    [{}, undefined],
+  ]) {
+    const { content } = await ask({ inputResponses: { who }, ...more });
+    assert.deepEqual(JSON.parse(content[0].text), { inputResponses: { who }, ...(state && { requestState: state }) });
+  }
 });
 
 test("a_stream_goes_on_where_it_was_broken_off", async () => {

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::clients::{Clients, caller_text};
-use super::exchange::{Asked, MAX_QUESTION_BYTES, MAX_QUESTIONS};
 use super::message::{Request, RpcError};
 use super::scope::Scope;
 use crate::operation::Agent;
@@ -31,6 +30,18 @@ const MAX_STATE_BYTES: usize = 128 << 10;
 
 /// The characters of the arguments that the user is shown.
 const MAX_SHOWN_CHARS: usize = 2_000;
+
+/// The questions of one round, and their bytes with the tool's state.
+pub const MAX_QUESTIONS: usize = 8;
+pub const MAX_QUESTION_BYTES: usize = 64 << 10;
+
+/// What a request asks for, and whether it may bring answers to questions that it was not asked.
+pub struct Asked<'a> {
+    pub name: &'a str,
+    /// The text that the state of its questions is bound to.
+    pub binding: String,
+    pub takes_unasked: bool,
+}
 
 /// The questions of a tool, or ours.
 pub struct Questions {

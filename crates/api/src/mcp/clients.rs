@@ -13,7 +13,6 @@ use serde_json::Value;
 
 use super::level::Level;
 use super::outbox::Outbox;
-use super::subscriptions::MAX_RESOURCES;
 use crate::operation::Agent;
 use base::host::Host;
 use base::ids::Id;
@@ -28,6 +27,9 @@ const MAX_QUESTIONS: usize = 32;
 
 /// How long a question waits for a person.
 const ANSWER_MS: i64 = 5 * 60_000;
+
+/// The most resources of one stream, or of one session.
+pub const MAX_RESOURCES: usize = 32;
 
 /// The clients whose subscriptions are remembered. Each takes up to 64 KiB.
 const MAX_SUBSCRIBERS: usize = 64;

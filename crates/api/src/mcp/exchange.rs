@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use serde_json::{Map, Value};
 
-use super::approval::{self, CallRound, Questions};
+use super::approval::{self, Asked, CallRound, MAX_QUESTION_BYTES, MAX_QUESTIONS, Questions};
 use super::capabilities::{Capabilities, is_question, needed_by};
 use super::clients::Clients;
 use super::content;
@@ -32,10 +32,6 @@ const MISSING_CAPABILITY: i64 = -32_021;
 
 /// The rounds of questions in one call over a stream.
 const MAX_ROUNDS: u32 = 8;
-
-/// The questions of one round, and their bytes with the tool's state.
-pub const MAX_QUESTIONS: usize = 8;
-pub const MAX_QUESTION_BYTES: usize = 64 << 10;
 
 /// The notifications of one call that are passed on, and the bytes of each.
 const MAX_NOTIFICATIONS: u32 = 1_000;
@@ -192,14 +188,6 @@ impl Exchange<'_> {
             asked.name
         )))
     }
-}
-
-/// What a request asks for, and whether it may bring answers to questions that it was not asked.
-pub struct Asked<'a> {
-    pub name: &'a str,
-    /// The text that the state of its questions is bound to.
-    pub binding: String,
-    pub takes_unasked: bool,
 }
 
 /// A step of a request: its end, or questions to the client.

@@ -9,10 +9,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::approval::CallRound;
+use super::approval::{Asked, CallRound};
 use super::clients::caller_text;
 use super::content::is_content;
-use super::exchange::{Asked, Ended, Exchange, Step, read_questions};
+use super::exchange::{Ended, Exchange, Step, read_questions};
 use super::message::{INTERNAL_ERROR, Request, RpcError};
 use super::outcome::Outcome;
 use super::scope::Scope;

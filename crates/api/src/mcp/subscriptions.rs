@@ -9,7 +9,7 @@
 
 use serde_json::{Map, Value};
 
-use super::clients::{Subscribed, caller_text};
+use super::clients::{MAX_RESOURCES, Subscribed, caller_text};
 use super::exchange::Exchange;
 use super::message::{Request, RpcError};
 use super::offered::MAX_URI_BYTES;
@@ -23,9 +23,6 @@ use base::json::{self, json};
 
 /// The method by which the Worker in front asks. No client needs it.
 pub const POLL: &str = "session-agent/poll";
-
-/// The most resources of one stream, or of one session.
-pub const MAX_RESOURCES: usize = 32;
 
 /// The longest name of a stream.
 const MAX_STREAM_BYTES: usize = 64;
