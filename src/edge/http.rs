@@ -168,6 +168,12 @@ pub fn log(error: &Error) {
     console_error!("{}: {cause}", error.code.name());
 }
 
+/// The description of the Worker as a client of OAuth.
+pub fn answer_client(description: &str) -> ResponseResult {
+    let headers = [("cache-control", "max-age=300")];
+    respond(200, &description.into(), None, &headers)
+}
+
 pub fn respond(
     status: u16,
     body: &JsValue,

@@ -35,7 +35,7 @@ use base::outbound::Archive;
 use base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, CallPurpose, ClassNotice, Clock, Endpoint,
     LINE, LeavingCall, ListedObject, LocalBoxFuture, OWN_CLASS, ObjectListing, Outbound,
-    OutboundRequest, OutboundResponse, PutCondition, WriteLocks, in_time, may_leave,
+    OutboundRequest, OutboundResponse, PutCondition, RequestForm, WriteLocks, in_time, may_leave,
 };
 use base::owner::Owner;
 use base::settings::Setting;
@@ -157,6 +157,7 @@ impl Bindings {
     async fn fetch(
         &self,
         call: &OutboundRequest,
+        form: RequestForm,
         traced: Option<&Trace>,
         signal: JsValue,
     ) -> Result<JsValue, CallFailure> {
@@ -179,7 +180,15 @@ impl Bindings {
                 (object, format!("https://directory/{part}"))
             }
         };
-        let headers = object(&[("content-type", "application/json".into())])?;
+        let (http_method, content_type) = match form {
+            RequestForm::Json => ("POST", Some("application/json")),
+            RequestForm::Form => ("POST", Some("application/x-www-form-urlencoded")),
+            RequestForm::Get => ("GET", None),
+        };
+        let headers = Object::new();
+        if let Some(content_type) = content_type {
+            set(&headers, "content-type", &content_type.into())?;
+        }
         for (name, value) in trace::headers_of(traced) {
             set(&headers, name, &value.into())?;
         }
@@ -187,13 +196,16 @@ impl Bindings {
             set(&headers, name, &value.into())?;
         }
         let init = object(&[
-            ("method", "POST".into()),
+            ("method", http_method.into()),
             ("headers", headers.into()),
-            ("body", call.body.as_str().into()),
             // An allowed address must not redirect to an address that isn't allowed.
             ("redirect", "manual".into()),
             ("signal", signal),
         ])?;
+        // A GET has no body, not even an empty one.
+        if form != RequestForm::Get {
+            set(&init, "body", &call.body.as_str().into())?;
+        }
         let response = method(&target, "fetch", &[url.into(), init.into()])?;
         settle(response).await.map_err(failed)
     }
@@ -246,8 +258,9 @@ impl Outbound for Bindings {
         }
     }
 
-    fn send<'a>(
+    fn send_as<'a>(
         &'a self,
+        form: RequestForm,
         call: OutboundRequest,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         Box::pin(async move {
@@ -264,7 +277,7 @@ impl Outbound for Bindings {
             let under_way = InFlightCall::new()?;
             let traced = trace::begin_call(&Runtime);
             let left_at = Runtime.now_ms();
-            let fetching = self.fetch(&call, traced.as_ref(), under_way.signal());
+            let fetching = self.fetch(&call, form, traced.as_ref(), under_way.signal());
             let fetched = within(&clock, fetching).await;
             drop(slot);
             if traced.is_some() {
@@ -283,6 +296,7 @@ impl Outbound for Bindings {
                 content_type: bare.to_owned(),
                 retry_after: header("retry-after").and_then(|seconds| seconds.parse().ok()),
                 session: header("mcp-session-id"),
+                challenge: header("www-authenticate"),
                 body: match response.body() {
                     Some(stream) => {
                         let limits = call.limits;
@@ -328,6 +342,7 @@ impl Outbound for Bindings {
                 content_type: content_type.to_owned(),
                 retry_after: None,
                 session: None,
+                challenge: None,
                 body,
             };
             let ran = within(&clock, run).await;

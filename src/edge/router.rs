@@ -19,6 +19,7 @@ use super::request_log::{RequestLog, RequestNote, trace_of_refused};
 use super::rpc::{self, RpcCall};
 use super::{cors, env, health, http, identify, policy, tasks};
 use access::{self, Caller, CorsPolicy, Policy, TokenScope};
+use api::authorization::describe_client;
 use api::door::admit;
 use api::route::{self, Route};
 use base::budget::Reservation;
@@ -273,6 +274,15 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: boo
     if route == Route::Health {
         note.answered("", 200, None);
         return RoutedAnswer::Here(health::answer());
+    }
+    if route == Route::OAuthClient {
+        return match describe_client(&Bindings::new(env)) {
+            Some(description) => {
+                note.answered("", 200, None);
+                RoutedAnswer::Here(http::answer_client(&description))
+            }
+            None => refused(&note, None, None, &route::nothing_here()),
+        };
     }
     let caller = match identify(policy, &route, &request) {
         Ok(caller) => caller,

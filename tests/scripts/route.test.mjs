@@ -100,3 +100,28 @@ test("what_is_no_namespace_is_nobody", async () => {
   ])
     assert.equal(await routeSessionAgent(new Request(`https://agent.example${path}`), env), null, path);
 });
+
+test("a_browser_that_comes_back_reaches_the_agent_that_its_state_names", async () => {
+  const { env, asked } = bindings(NAMES);
+  const state = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const back = (query, options) =>
+    routeSessionAgent(new Request(`https://agent.example/oauth/callback?${query}`), env, options);
+  const named = `code=x&state=${state(["añn/1", "wiki", "n"])}`;
+  await back(named);
+  await back(named, { namespaces: { MyAgent: env.MyAgent } });
+  await back(named, { namespace: env.ROOMS });
+  await routeSessionAgent(new Request("https://agent.example/oauth/client.json"), env);
+  assert.deepEqual(asked, [
+    "SESSION_AGENT/añn/1 /oauth/callback",
+    "MyAgent/añn/1 /oauth/callback",
+    "ROOMS/añn/1 /oauth/callback",
+    "SESSION_AGENT/oauth /oauth/client.json",
+  ]);
+  asked.length = 0;
+  for (const query of ["", "state=x", "state=W10", `state=${state([7])}`, `state=${state(null)}`])
+    assert.equal(await back(query), null, query);
+  // The state names no class.
+  assert.equal(await back(named, { namespaces: { MyAgent: env.MyAgent, ROOMS: env.ROOMS } }), null);
+  assert.equal(await back(named, { namespace: env.DIRECTORY }), null);
+  assert.deepEqual(asked, []);
+});

@@ -160,6 +160,7 @@ const NAMED_BY = {
   cf_agents_skill_listings: ["memory"],
   cf_agents_skills: ["memory", "lifecycle"],
   cf_agents_slices: ["conversation", "lifecycle", "search"],
+  cf_agents_tool_authorizations: ["chat"],
   cf_agents_tools: ["chat"],
   cf_agents_usage_calls: ["store"],
   cf_agents_usage_days: ["store"],

@@ -1,8 +1,12 @@
 // An agent as a client of the Model Context Protocol, in the scenarios of the pinned conformance
-// suites that are about a client of tools. Not among them: those in which a client signs in, those of a
-// stream that ends early and continues with another request, and those that a client passes only if it
-// asks in the newest revision first (`request-metadata`, `http-standard-headers`). An agent begins with
-// `initialize`, which servers of both revisions understand.
+// suites that are about a client of tools. Not among them:
+//
+// - `elicitation-sep1034-client-defaults`: a server of an older revision asks during the call, and an
+//   agent answers no requests of servers;
+// - `auth/2025-03-26-oauth-endpoint-fallback`: endpoints that no metadata name are not guessed;
+// - `auth/client-credentials-*`, `auth/enterprise-managed-authorization`, `auth/dpop*` and
+//   `auth/wif-jwt-bearer`: extensions that an agent doesn't have;
+// - `sep-2640-*`: skills of servers, likewise.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -16,15 +20,47 @@ const FOLDER = fileURLToPath(new URL("../conformance", import.meta.url));
 const results = await mkdtemp(join(tmpdir(), "session-agent-client-conformance-"));
 after(() => rm(results, { recursive: true, force: true }));
 
+const SIGN_IN = [
+  "metadata-default",
+  "metadata-var1",
+  "metadata-var2",
+  "metadata-var3",
+  "basic-cimd",
+  "scope-from-www-authenticate",
+  "scope-from-scopes-supported",
+  "scope-omitted-when-undefined",
+  "scope-step-up",
+  "scope-retry-limit",
+  "token-endpoint-auth-basic",
+  "token-endpoint-auth-post",
+  "token-endpoint-auth-none",
+  "pre-registration",
+].map((name) => `auth/${name}`);
+
 const REVISIONS = {
-  "2025-11-25": ["initialize", "tools_call", "json-schema-2020-12-preservation"],
+  "2025-03-26": ["auth/2025-03-26-oauth-metadata-backcompat"],
+  "2025-11-25": ["initialize", "tools_call", "sse-retry", "json-schema-2020-12-preservation", ...SIGN_IN],
   "2026-07-28": [
     "tools_call",
+    "request-metadata",
+    "http-standard-headers",
     "http-custom-headers",
     "http-invalid-tool-headers",
     "sep-2322-client-request-state",
     "json-schema-ref-no-deref",
     "json-schema-2020-12-preservation",
+    ...SIGN_IN,
+    "auth/resource-mismatch",
+    "auth/offline-access-scope",
+    "auth/offline-access-not-supported",
+    "auth/authorization-server-migration",
+    "auth/iss-supported",
+    "auth/iss-not-advertised",
+    "auth/iss-supported-missing",
+    "auth/iss-wrong-issuer",
+    "auth/iss-unexpected",
+    "auth/iss-normalized",
+    "auth/metadata-issuer-mismatch",
   ],
 };
 

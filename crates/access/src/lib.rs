@@ -12,6 +12,7 @@ mod policy;
 mod reach;
 mod rules;
 mod scope;
+mod seal;
 mod token;
 
 pub use cors::{CorsPolicy, RequestOrigin};
@@ -23,7 +24,8 @@ pub use rules::{
     permit_directory, permit_purge, permit_voice,
 };
 pub use scope::{Allow, Caller, TokenScope};
-pub use token::{Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Secret};
+pub use seal::SealingKey;
+pub use token::{Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, MIN_SECRET_CHARS, Secret};
 
 #[cfg(test)]
 mod tests {

@@ -55,7 +55,7 @@ impl Secret {
         if text.chars().count() < MIN_SECRET_CHARS {
             return None;
         }
-        let key_for = |purpose: &str| mac(text.as_bytes(), purpose).finalize().into_bytes().into();
+        let key_for = |purpose: &str| derive_key(&text, purpose);
         Some(Self {
             signing_key: key_for("session-agent token signing key 2"),
             callback_key: key_for("session-agent callback signing key 1"),
@@ -137,6 +137,14 @@ impl Secret {
 pub fn is_token(text: &str) -> bool {
     text.strip_prefix(PREFIX)
         .is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// The key of this purpose.
+pub(super) fn derive_key(secret: &str, purpose: &str) -> [u8; 32] {
+    mac(secret.as_bytes(), purpose)
+        .finalize()
+        .into_bytes()
+        .into()
 }
 
 #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]

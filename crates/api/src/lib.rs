@@ -12,6 +12,7 @@
 
 #[cfg(feature = "testing")]
 pub mod answers;
+pub mod authorization;
 pub mod chat;
 pub mod defaults;
 pub mod dispatch;

@@ -99,6 +99,8 @@ fn draw(host: &dyn Host) -> f64 {
 pub fn name_of(route: &Route) -> &'static str {
     match route {
         Route::Health => "health",
+        Route::OAuthClient => "oauthClient",
+        Route::OAuthReturn { .. } => "oauthReturn",
         Route::Agents { .. } => "listAgents",
         Route::Rpc { operation, .. } => OPERATIONS
             .iter()

@@ -3,6 +3,9 @@
 
 use base::error::{Code, Error, ErrorKind, Result};
 use base::ids::Id;
+use chat::tools::mcp::oauth::begin::State;
+use chat::tools::mcp::oauth::finish::Return;
+use chat::tools::mcp::oauth::settings::{CALLBACK_PATH, CLIENT_PATH};
 use directory::MAX_PAGE;
 use directory::list::MAX_NAME_CHARS as MAX_AGENT_CHARS;
 use provider_api::calls::{ApiCall, ApiFamily};
@@ -18,6 +21,14 @@ const AGENTS: &str = "/agents/session-agent/";
 #[derive(Clone, Debug, PartialEq)]
 pub enum Route {
     Health,
+    /// Describes the Worker as a client of OAuth.
+    OAuthClient,
+    /// A person's browser comes back from an authorization server.
+    OAuthReturn {
+        /// Of the state.
+        agent: String,
+        returned: Return,
+    },
     /// Lists the agents of the directory.
     Agents {
         /// `?prefix=`; left out: all agents.
@@ -113,8 +124,9 @@ impl Route {
             | Route::Resume { agent, .. }
             | Route::Mcp { agent, .. }
             | Route::Provider { agent, .. }
-            | Route::Socket { agent, .. } => Some(agent),
-            Route::Health | Route::Agents { .. } => None,
+            | Route::Socket { agent, .. }
+            | Route::OAuthReturn { agent, .. } => Some(agent),
+            Route::Health | Route::OAuthClient | Route::Agents { .. } => None,
         }
     }
 }
@@ -130,6 +142,8 @@ pub fn parse(method: &str, url: &str) -> Result<Route> {
             "This address is a static file of the Worker. Objects don't serve files: send the \
              request to the Worker.",
         )),
+        CLIENT_PATH => allow(method, &["GET", "HEAD"], Route::OAuthClient),
+        CALLBACK_PATH => allow(method, &["GET"], parse_return(url)?),
         "/agents/session-agent" => allow(method, &["GET", "HEAD"], parse_list(url)?),
         _ => match path.strip_prefix(AGENTS) {
             Some(rest) => parse_agent(method, rest, url),
@@ -154,6 +168,28 @@ fn parse_list(url: &str) -> Result<Route> {
         prefix: find_parameter(url, "prefix")?.unwrap_or_default(),
         limit,
         cursor: find_parameter(url, "cursor")?.unwrap_or_default(),
+    })
+}
+
+/// Parses the address to which an authorization server sends a browser back.
+fn parse_return(url: &str) -> Result<Route> {
+    let find = |name| find_parameter(url, name);
+    let state = find("state")?.as_deref().and_then(State::read);
+    let state = state.ok_or_else(|| {
+        Error::invalid(
+            "state",
+            "`state` is missing, or is not one of this Worker's.",
+        )
+    })?;
+    Ok(Route::OAuthReturn {
+        agent: check_agent_name(state.agent)?,
+        returned: Return {
+            server: state.server,
+            nonce: state.nonce,
+            code: find("code")?,
+            issuer: find("iss")?,
+            error: find("error")?,
+        },
     })
 }
 

@@ -101,6 +101,8 @@ fn name_of(route: &Route) -> &str {
     match route {
         Route::Rpc { operation, .. } => operation,
         Route::Health => "health",
+        Route::OAuthClient => "oauth client",
+        Route::OAuthReturn { .. } => "oauth return",
         Route::Agents { .. } => "list agents",
         Route::Messages { .. } => "get-messages",
         Route::Export { .. } | Route::ExportAgent { .. } => "export",

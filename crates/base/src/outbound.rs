@@ -160,12 +160,23 @@ pub enum Endpoint {
     Directory { part: String },
 }
 
-/// A POST of JSON.
+/// The method of a request, and the type of its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestForm {
+    /// A POST of JSON.
+    Json,
+    /// A POST of a form, as OAuth's token endpoints take it.
+    Form,
+    /// A GET. The body is empty.
+    Get,
+}
+
+/// A request to an [`Endpoint`]: see [`Outbound::send`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutboundRequest {
     pub purpose: CallPurpose,
     pub place: Endpoint,
-    /// The headers besides `content-type`, which is JSON.
+    /// The headers besides `content-type`, which the request's form sets.
     pub headers: Vec<(String, String)>,
     pub body: String,
     pub limits: CallLimits,
@@ -245,6 +256,8 @@ pub struct OutboundResponse<'a> {
     pub retry_after: Option<i64>,
     /// From `mcp-session-id`: the session that a server of MCP has begun.
     pub session: Option<String>,
+    /// From `www-authenticate`: what a server wants of a caller that it refuses.
+    pub challenge: Option<String>,
     pub body: Box<dyn ByteChunks + 'a>,
 }
 
@@ -436,9 +449,19 @@ pub trait Outbound {
         None
     }
 
-    /// Sends a call. Dropping the future ends the call, as the module's doc says.
+    /// Sends a call as a POST of JSON. Dropping the future ends the call, as the module's doc
+    /// says.
     fn send<'a>(
         &'a self,
+        call: OutboundRequest,
+    ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
+        self.send_as(RequestForm::Json, call)
+    }
+
+    /// As [`Outbound::send`], with another method or another type of body.
+    fn send_as<'a>(
+        &'a self,
+        form: RequestForm,
         call: OutboundRequest,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>>;
 

@@ -61,6 +61,8 @@ settings! {
     EmbeddingModel = "EMBEDDING_MODEL": Variable;
     ToolOrigins = "TOOL_ORIGINS": Variable;
     ToolSecrets = "TOOL_SECRETS": Variable;
+    PublicUrl = "PUBLIC_URL": Variable;
+    ToolTokenKey = "TOOL_TOKEN_KEY": Secret;
     RequestLog = "REQUEST_LOG": Variable;
     Metrics = "METRICS": Binding;
     OtelEndpoint = "OTEL_EXPORTER_OTLP_ENDPOINT": Variable;

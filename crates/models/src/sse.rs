@@ -13,6 +13,9 @@ pub const MAX_LINE_BYTES: usize = 1 << 20;
 /// The most bytes of one event's `data` lines together.
 pub const MAX_EVENT_BYTES: usize = 2 << 20;
 
+/// The most bytes of an event's id. A longer one is ignored.
+const MAX_ID_BYTES: usize = 1_000;
+
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 #[derive(Debug, PartialEq)]
@@ -35,9 +38,23 @@ pub struct Parser {
     has_begun: bool,
     name: String,
     data: Option<String>,
+    /// The id that the present event names.
+    id: Option<String>,
+    last_id: Option<String>,
+    retry_ms: Option<i64>,
 }
 
 impl Parser {
+    /// The id of the last whole event that had one: a client that reconnects names it.
+    pub fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+
+    /// How long the stream wants a client to wait before it reconnects.
+    pub fn retry_ms(&self) -> Option<i64> {
+        self.retry_ms
+    }
+
     /// The events that these bytes complete.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, TooLong> {
         let mut events = Vec::new();
@@ -47,7 +64,11 @@ impl Parser {
                 b'\n' if after_cr => {}
                 b'\n' | b'\r' => {
                     self.after_cr = *byte == b'\r';
+                    let is_whole = self.line.is_empty();
                     events.extend(self.end_line()?);
+                    if is_whole && self.id.is_some() {
+                        self.last_id = self.id.take();
+                    }
                 }
                 _ if self.line.len() >= MAX_LINE_BYTES => return Err(TooLong),
                 _ => self.line.push(*byte),
@@ -78,8 +99,13 @@ impl Parser {
         match field {
             "data" => self.add_data(value)?,
             "event" => value.clone_into(&mut self.name),
-            // Comments keep a connection alive; `id` and `retry` are for clients that
-            // reconnect, which this one doesn't.
+            "id" if value.len() <= MAX_ID_BYTES && !value.contains('\0') => {
+                self.id = Some(value.to_owned());
+            }
+            "retry" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
+                self.retry_ms = value.parse().ok().or(self.retry_ms);
+            }
+            // Comments keep a connection alive.
             _ => {}
         }
         Ok(None)
@@ -109,6 +135,28 @@ impl Parser {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_id_of_the_last_whole_event_is_known_and_the_pause_before_a_client_reconnects() {
+        let mut parser = Parser::default();
+        assert_eq!((parser.last_id(), parser.retry_ms()), (None, None));
+        // An event may have an id and no data, and one that is cut off does not count.
+        parser
+            .push(b"id: a\nretry: 500\n\ndata: x\n\nid: b")
+            .unwrap();
+        assert_eq!(
+            (parser.last_id(), parser.retry_ms()),
+            (Some("a"), Some(500))
+        );
+        parser.push(b"\nretry: soon\n\r\n").unwrap();
+        assert_eq!(
+            (parser.last_id(), parser.retry_ms()),
+            (Some("b"), Some(500))
+        );
+        let long = format!("id: {}\n\n", "x".repeat(MAX_ID_BYTES + 1));
+        parser.push(long.as_bytes()).unwrap();
+        assert_eq!(parser.last_id(), Some("b"));
+    }
 
     fn parse(chunks: &[&[u8]]) -> Vec<(String, String)> {
         let mut parser = Parser::default();

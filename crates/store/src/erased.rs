@@ -89,6 +89,9 @@ pub struct Erased {
     /// default text were. They stay.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub descriptions: i64,
+    /// Authorizations to use servers of tools, with their tokens.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub authorizations: i64,
 }
 
 impl Erased {
@@ -134,6 +137,7 @@ impl Erased {
         self.callbacks += other.callbacks;
         self.proposals += other.proposals;
         self.descriptions += other.descriptions;
+        self.authorizations += other.authorizations;
     }
 }
 

@@ -35,6 +35,11 @@ pub const TABLES: &[SessionTable] = &[
         InAgentFile::Lines("tool"),
     ),
     of_the_agent(
+        "cf_agents_tool_authorizations",
+        "encrypted tokens",
+        InAgentFile::Nothing("tokens are for this deployment, and are never shown"),
+    ),
+    of_the_agent(
         "cf_agents_usage_days",
         "numbers",
         InAgentFile::Lines("usage"),

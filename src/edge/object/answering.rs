@@ -14,6 +14,7 @@ use crate::edge::storage::Sqlite;
 use crate::edge::text::Sent;
 use crate::edge::{health, http, mcp, stream};
 use access::Caller;
+use api::authorization::{PAGE_HEADERS, answer_return, describe_client};
 use api::chat::BegunTurn;
 use api::chat::begin_chat;
 use api::chat::resume_chat;
@@ -224,6 +225,9 @@ impl Object {
         let Some(agent) = route.agent() else {
             return match route {
                 Route::Health => Ok(ObjectAnswer::Response(health::answer())),
+                Route::OAuthClient => describe_client(&self.outbound)
+                    .map(|client| ObjectAnswer::Response(http::answer_client(&client)))
+                    .ok_or_else(route::nothing_here),
                 // Only the Worker in front lists agents.
                 _ => Err(route::nothing_here()),
             };
@@ -371,7 +375,23 @@ impl Object {
                 self.clear_left(db).await;
                 return answer.map(ObjectAnswer::Mcp);
             }
-            Route::Health | Route::Agents { .. } | Route::Socket { .. } => {
+            Route::OAuthReturn { returned, .. } => {
+                // A future of its own: as a part of this function's it makes every request larger.
+                let answer: LocalBoxFuture<'_, _> = Box::pin(answer_return(&agent, &returned));
+                let page = answer.await;
+                if let Some(failure) = &page.failure {
+                    http::log(failure);
+                }
+                let body = Sent::of(SqlText::from(page.html));
+                return Ok(ObjectAnswer::Response(http::answer(
+                    page.status,
+                    &body,
+                    &db.statements,
+                    reservation,
+                    &PAGE_HEADERS,
+                )));
+            }
+            Route::Health | Route::OAuthClient | Route::Agents { .. } | Route::Socket { .. } => {
                 return Err(Error::storage(
                     "a request that has an answer was taken for an operation",
                 ));

@@ -10,7 +10,7 @@ use crate::Alice;
 use access::{Allow, Caller, TokenScope};
 use api::chat::begin_chat;
 use base::database::Database as _;
-use base::outbound::{CallFailure, Endpoint, OutboundRequest};
+use base::outbound::{CallFailure, Endpoint, OutboundRequest, RequestForm};
 use base::testing::{Said, cut_off};
 use chat::run::cycle::run;
 use chat::tools::mcp::server::REFRESH_EVERY_MS;
@@ -1030,4 +1030,124 @@ fn a_damaged_row_of_a_server_says_so() {
         .unwrap();
     assert_eq!(alice.refused("listTools", json!({})), "corrupt_row");
     alice.ok("removeTool", json!({"name": "gh"}));
+}
+
+/// A stream that ends after these events, each with an id.
+fn cut_after(ids: &[&str], retry_ms: i64, last: Option<CallFailure>) -> Answer {
+    let events = ids
+        .iter()
+        .map(|id| format!("id: {id}\nretry: {retry_ms}\ndata: \n\n"));
+    let mut said = Said::stream(&events.collect::<String>());
+    said.chunks.extend(last.map(Err));
+    Ok(said)
+}
+
+#[test]
+fn a_stream_that_breaks_is_resumed_after_the_servers_pause_and_nothing_is_called_twice() {
+    let alice = Alice::with_server(&json!([tool("a")]), &off());
+    let lost = || CallFailure::Unreachable {
+        cause: String::new(),
+    };
+    let answer = json!({"jsonrpc": "2.0", "id": 1, "result": text("At last.")});
+    let before = alice.outbound.calls.borrow().len() + 1;
+    let read = alice.uses(vec![
+        cut_after(&["e-1", "e-2"], 700, None),
+        cut_after(&[], 0, Some(lost())),
+        Err(lost()),
+        cut_after(&["e-3"], 900, Some(lost())),
+        events(&[answer]),
+    ]);
+    assert_eq!(read, "At last.");
+    let forms = alice.outbound.forms.borrow();
+    let calls = alice.outbound.calls.borrow();
+    let told: Vec<_> = (before..before + 5)
+        .map(|at| (forms[at], header(&calls[at], "last-event-id")))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (RequestForm::Json, None),
+            (RequestForm::Get, Some("e-2")),
+            (RequestForm::Get, Some("e-2")),
+            (RequestForm::Get, Some("e-2")),
+            (RequestForm::Get, Some("e-3")),
+        ]
+    );
+    assert_eq!(
+        header(&calls[before + 1], "accept"),
+        Some("text/event-stream")
+    );
+    assert_eq!(calls[before + 1].body, "");
+    let slept = alice.outbound.slept.borrow();
+    let pauses: Vec<i64> = slept.iter().copied().filter(|ms| *ms < 10_000).collect();
+    assert_eq!(pauses, [700, 700, 700, 900]);
+}
+
+#[test]
+fn a_stream_is_resumed_a_few_times_and_only_if_the_server_keeps_it() {
+    let alice = Alice::with_server(&json!([tool("a")]), &off());
+    let ended = "Error: `gh_a` returned no result: it ended its answer without a result.";
+    let cut = || cut_after(&["e"], 1, None);
+    // The server keeps no streams, or has forgotten its session. The tool is not called again.
+    for status in [405, 404] {
+        let read = alice.uses(vec![cut(), Ok(Said::text(status, ""))]);
+        assert_eq!(read, ended);
+    }
+    assert_eq!(alice.uses((0..6).map(|_| cut()).collect()), ended);
+    // Without an id there is nothing to resume, nor after another failure.
+    assert_eq!(alice.uses(vec![cut_after(&[""], 1, None)]), ended);
+    let late = CallFailure::TookTooLong { total_ms: 300_000 };
+    let read = alice.uses(vec![cut_after(&["e"], 1, Some(late))]);
+    assert!(read.contains("took longer than 300 s"), "{read}");
+}
+
+#[test]
+fn a_server_is_asked_first_whether_it_supports_the_newest_revision() {
+    let refused = |data: Value| {
+        let refused = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": "Unsupported", "data": data}});
+        Ok(Said {
+            status: 400,
+            ..Said::json(&refused).ok().unwrap()
+        })
+    };
+    let listed = |id| result(id, json!({"tools": [tool("a")]}));
+    let newest = |answer: Answer| {
+        let alice = Alice::with_model();
+        alice.outbound.hears_discovery.set(true);
+        alice.answers([answer, listed(2)]);
+        let defined = alice.ok("defineTool", json!({"name": "gh", "mcp": URL}));
+        assert_eq!(defined["revision"], "2026-07-28");
+        let (first, body) = alice.sent_call(0);
+        assert_eq!(body["method"], "server/discover");
+        assert_eq!(header(&first, "mcp-method"), Some("server/discover"));
+        assert_eq!(header(&first, "mcp-protocol-version"), Some("2026-07-28"));
+        let meta = &body["params"]["_meta"];
+        assert_eq!(
+            meta["io.modelcontextprotocol/protocolVersion"],
+            "2026-07-28"
+        );
+        assert_eq!(alice.sent_call(1).1["method"], "tools/list");
+    };
+    newest(result(
+        1,
+        json!({"supportedVersions": ["2026-07-28"], "capabilities": {}}),
+    ));
+    newest(refused(json!({"supported": ["2026-07-28"]})));
+    for older in [
+        Ok(Said::text(404, "")),
+        Ok(Said::text(500, "")),
+        result(1, json!({})),
+        result(1, json!({"supportedVersions": ["2025-11-25"]})),
+        refused(json!({"supported": ["2025-11-25"]})),
+        Ok(Said::text(200, "<html>")),
+    ] {
+        let alice = Alice::with_model();
+        alice.outbound.hears_discovery.set(true);
+        alice.answers([older, begun(), Ok(Said::text(202, "")), listed(2)]);
+        let defined = alice.ok("defineTool", json!({"name": "gh", "mcp": URL}));
+        assert_eq!(defined["revision"], "2025-11-25");
+        let (hello, body) = alice.sent_call(1);
+        assert_eq!(body["method"], "initialize");
+        assert_eq!(header(&hello, "mcp-protocol-version"), None);
+    }
 }

@@ -17,6 +17,7 @@ pub mod listeners;
 mod long_outputs;
 pub mod mcp;
 mod meanwhile;
+mod oauth;
 mod own_class;
 mod records;
 mod resuming;

@@ -16,7 +16,7 @@ use api::table::RULES;
 use base::error::Error;
 use base::outbound::{
     BucketObject, CallFailure, CallLimits, Endpoint, LocalBoxFuture, ObjectListing, Outbound,
-    OutboundRequest, OutboundResponse, PutCondition, WriteLocks,
+    OutboundRequest, OutboundResponse, PutCondition, RequestForm, WriteLocks,
 };
 use base::settings::Setting;
 use base::testing::recovery::ToldRecovery;
@@ -173,8 +173,9 @@ impl Outbound for Town {
         self.script.is_bound(binding)
     }
 
-    fn send<'a>(
+    fn send_as<'a>(
         &'a self,
+        _form: RequestForm,
         call: OutboundRequest,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         self.calls.borrow_mut().push(call.clone());

@@ -301,7 +301,7 @@ fn choices() -> Vec<(&'static str, Value)> {
             json!({"allOf": [{"anyOf": [
                 {
                     "required": ["description"],
-                    "properties": {"mcp": absent, "description": given}
+                    "properties": {"mcp": absent, "oauth": absent, "description": given}
                 },
                 {
                     "required": ["mcp"],

@@ -15,6 +15,7 @@ use chat::address::tool_address::{MAX_TIMEOUT_MS, MAX_TOOL_OUTPUT_BYTES, ToolAdd
 use chat::address::tool_headers::ToolHeaders;
 use chat::request::client_tools::check_name;
 use chat::tools::mcp::ServerSource;
+use chat::tools::mcp::oauth::settings::OAuthClient;
 use chat::tools::mcp::refresh::define_server;
 use chat::tools::mcp::server::{ServerState, ToolServer};
 use chat::tools::registered::RegisteredTool;
@@ -52,6 +53,9 @@ pub struct DefineTool {
     /// An MCP server: its URL, or `{service, path}` of a service binding. The server's
     /// tools are fetched immediately.
     mcp: Option<ServerSource>,
+    /// The client that you registered at an MCP server's authorization server, if the server
+    /// requires an authorization.
+    oauth: Option<OAuthClient>,
     /// Whether the user must approve each call. Default: `false`, and `true` for a server.
     needs_approval: Option<bool>,
     /// Headers of each call. The value `secret:NAME` or `Bearer secret:NAME` is replaced
@@ -86,10 +90,13 @@ impl RunWaiting for DefineTool {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         if self.mcp.is_some() {
             let memory = agent.memory();
-            let (server, tools) =
+            let defined =
                 define_server(&memory, &agent.deployed.tools, self.into_server()?).await?;
-            let tools = tools.into_iter().map(RegisteredTool::show).collect();
-            return Reply::json(&DefinedTool::Server(server.show(Some(tools))));
+            let tools = defined.tools.into_iter().map(RegisteredTool::show);
+            return Reply::json(&DefinedTool::Server(ShownServer {
+                authorization_url: defined.authorization_url,
+                ..defined.server.show(Some(tools.collect()))
+            }));
         }
         let tool = self.into_tool(agent.outbound)?;
         define_tool(agent.db, agent.host, &agent.deployed.tools, &tool)?;
@@ -119,6 +126,12 @@ impl DefineTool {
                 "mcp",
                 "A server's tools must be fetched, so it can't be deployed. Define it with \
                  `defineTool`.",
+            ));
+        }
+        if self.oauth.is_some() {
+            return Err(Error::invalid(
+                "oauth",
+                "`oauth` is only for a server of tools: set `mcp`.",
             ));
         }
         let too_long = |field: &str, max: usize, actual: usize| {
@@ -187,6 +200,8 @@ impl DefineTool {
             let message = format!("A server describes its own tools: omit `{field}`.");
             return Err(Error::invalid(field, message));
         }
+        let oauth = self.oauth.unwrap_or_default();
+        oauth.check()?;
         let source = self.mcp.ok_or_else(one_place)?;
         let at = source.into_address()?;
         let path = match &at {
@@ -206,6 +221,7 @@ impl DefineTool {
             asked_at: 0,
             state: ServerState {
                 path,
+                oauth,
                 ..ServerState::default()
             },
         })

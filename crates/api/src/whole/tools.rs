@@ -79,6 +79,9 @@ fn of_server(server: ToolServer) -> ToolLine {
         asked_at: Some(FileTime::of(server.asked_at)),
         server: Some(ServerState {
             link: server.state.link.without_session(),
+            // A file contains no secrets and no names of them, and its agent has no tokens.
+            oauth: server.state.oauth.without_secret(),
+            needs_authorization: None,
             ..server.state
         }),
     }
@@ -115,6 +118,8 @@ pub fn plain_tool(line: ToolLine) -> Result<ToolLine> {
 pub fn into_server(line: ToolLine, headers: ToolHeaders) -> Result<ToolServer> {
     check_name("name", &line.name)?;
     let state = line.server.unwrap_or_default();
+    let oauth = state.oauth.clone().without_secret();
+    oauth.check()?;
     let at = match (line.service, line.url) {
         (Some(binding), None) => ToolAddress::Service {
             binding,
@@ -141,6 +146,8 @@ pub fn into_server(line: ToolLine, headers: ToolHeaders) -> Result<ToolServer> {
         asked_at: line.asked_at.map_or(0, |at| at.0),
         state: ServerState {
             link: state.link.without_session(),
+            oauth,
+            needs_authorization: None,
             ..state
         },
     })

@@ -14,7 +14,7 @@ use crate::outbound::Archive;
 use crate::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, Clock, Endpoint, ListedObject,
     LocalBoxFuture, ObjectListing, Outbound, OutboundRequest, OutboundResponse, PutCondition,
-    WriteLocks,
+    RequestForm, WriteLocks,
 };
 use crate::settings::Setting;
 use crate::testing::FixedHost;
@@ -76,6 +76,13 @@ pub struct Script {
     pub retry_after: RefCell<Option<i64>>,
     /// The session of a server of MCP, which each answer names.
     pub session: RefCell<Option<String>>,
+    /// What an answer with the status 401 or 403 wants of the caller.
+    pub challenge: RefCell<Option<String>>,
+    /// The form of every call, in the order of `calls`.
+    pub forms: RefCell<Vec<RequestForm>>,
+    /// A server of MCP is first asked whether it speaks the newest revision. Unless a test
+    /// answers this question itself, the server doesn't know it, and nobody notes it.
+    pub hears_discovery: std::cell::Cell<bool>,
     /// The pauses that the caller made.
     pub slept: RefCell<Vec<i64>>,
     /// A pause does not end.
@@ -204,6 +211,10 @@ impl Script {
             content_type: said.content_type.to_owned(),
             retry_after: *self.retry_after.borrow(),
             session: self.session.borrow().clone(),
+            challenge: match said.status {
+                401 | 403 => self.challenge.borrow().clone(),
+                _ => None,
+            },
             body: Box::new(Rest {
                 chunks: said.chunks.into(),
                 stays_open: self.stays_open.get() && self.answers.borrow().is_empty(),
@@ -228,6 +239,7 @@ impl Script {
             },
             retry_after: None,
             session: None,
+            challenge: None,
             body: Box::new(TrickledBody {
                 trickle,
                 clock: Clock::start(limits, 0),
@@ -266,8 +278,9 @@ impl Outbound for Script {
         self.bindings.borrow().iter().any(|bound| bound == binding)
     }
 
-    fn send<'a>(
+    fn send_as<'a>(
         &'a self,
+        form: RequestForm,
         call: OutboundRequest,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         if let Endpoint::Directory { .. } = call.place {
@@ -277,6 +290,10 @@ impl Outbound for Script {
                 "more": false,
             });
             return Box::pin(async move { self.respond(Said::json(&page), call.limits) });
+        }
+        if !self.hears_discovery.get() && call.body.contains(r#""method":"server/discover""#) {
+            let unknown = Ok(Said::text(404, ""));
+            return Box::pin(async move { self.respond(unknown, call.limits) });
         }
         if let Some(replies) = &self.replies {
             return match replies(&call) {
@@ -291,6 +308,7 @@ impl Outbound for Script {
         call.headers
             .extend(traced.map(|(name, value)| (name.to_owned(), value)));
         self.calls.borrow_mut().push(call);
+        self.forms.borrow_mut().push(form);
         if let Some(answer) = self.trickled(limits) {
             return Box::pin(async { Ok(answer) });
         }

@@ -1,6 +1,6 @@
 //! The address of a registered tool, and the headers that are sent beside a call's
 //! arguments.
 
-mod origin;
+pub mod origin;
 pub mod tool_address;
 pub mod tool_headers;

@@ -40,6 +40,14 @@ pub enum ToolAddress {
 }
 
 impl ToolAddress {
+    /// `None`: a service has no URL.
+    pub fn url(&self) -> Option<&str> {
+        match self {
+            Self::Url(url) => Some(url),
+            Self::Service { .. } => None,
+        }
+    }
+
     pub fn to_endpoint(&self) -> Endpoint {
         match self {
             ToolAddress::Service { binding, path } => Endpoint::Service {

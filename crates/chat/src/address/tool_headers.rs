@@ -37,6 +37,8 @@ const SECRET_PREFIX: &str = "secret:";
 
 const FIELD: &str = "headers";
 
+const AUTHORIZATION: &str = "authorization";
+
 /// Headers that belong to the connection, to the agent's own protocol or to the
 /// network. A tool's definition can't set them.
 const RESERVED: &[&str] = &[
@@ -168,6 +170,20 @@ impl ToolHeaders {
 }
 
 impl ResolvedHeaders {
+    /// The headers with a person's token, in place of another one.
+    pub fn with_token(mut self, token: &str) -> Self {
+        self.headers.retain(|(name, _)| name != AUTHORIZATION);
+        let value = format!("Bearer {token}");
+        self.headers.push((AUTHORIZATION.to_owned(), value));
+        self.secrets.push(token.to_owned());
+        self
+    }
+
+    /// Whether the operator gave the tool a credential of its own.
+    pub fn has_credential(&self) -> bool {
+        self.headers.iter().any(|(name, _)| name == AUTHORIZATION)
+    }
+
     /// Takes the call's secrets out of the tool's answer.
     pub fn strip(&self, text: String) -> String {
         strip_all(&self.secrets, &text).unwrap_or(text)
@@ -248,7 +264,7 @@ fn check_value(name: &str, value: &str) -> Result<()> {
             "The value of the header `{name}` must name its secret as `secret:NAME`."
         ))),
         Some(_) => Ok(()),
-        None if name == "authorization" => Err(refused(
+        None if name == AUTHORIZATION => Err(refused(
             "`authorization` must be `secret:NAME` or `Bearer secret:NAME`. Store the credential as a secret of the Worker, and assign it to an origin in `TOOL_SECRETS`.",
         )),
         None => Ok(()),
@@ -261,7 +277,7 @@ fn is_secret_name(name: &str) -> bool {
 }
 
 /// The value of a secret that may go to this address.
-fn find_secret(outbound: &dyn Outbound, name: &str, url: Option<&str>) -> Result<String> {
+pub fn find_secret(outbound: &dyn Outbound, name: &str, url: Option<&str>) -> Result<String> {
     if is_own_setting(name) || !is_secret_name(name) {
         return Err(own(name));
     }

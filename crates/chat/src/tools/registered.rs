@@ -164,14 +164,13 @@ impl RegisteredTool {
         let headers = vec![(IDEMPOTENCY_HEADER.to_owned(), key.to_owned())];
         match &self.of_server {
             Some(tool) => {
-                let place = self.at.to_endpoint();
                 let limits = self.limits.of_call();
                 let name = &self.definition.name;
                 call_server_tool(
                     memory,
                     (name, tool),
                     arguments,
-                    (place, limits),
+                    (&self.at, limits),
                     (resolved, headers),
                     exchange,
                 )

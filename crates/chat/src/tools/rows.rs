@@ -3,6 +3,7 @@
 
 use crate::address::tool_address::{ToolAddress, ToolLimits};
 use crate::address::tool_headers::ToolHeaders;
+use crate::tools::mcp::oauth::stored::delete_authorization;
 use crate::tools::mcp::server::{MAX_SERVERS, ServerState, ToolServer};
 use crate::tools::registered::{DeployedTools, MAX_TOOLS, RegisteredTool};
 use base::columns::load;
@@ -228,6 +229,7 @@ pub fn define_tool(
         let name = &tool.definition.name;
         let agent = load_agent_tools(db, deployed)?;
         check_owner(&agent, name)?;
+        delete_authorization(db, name)?;
         // A server that the tool replaces goes with its tools.
         let others = agent.tools.iter().filter(|other| match &other.of_server {
             Some(of_server) => of_server.server != *name,
@@ -334,6 +336,7 @@ pub fn remove_tool(db: &dyn Database, deployed: &DeployedTools, name: &str) -> R
             "DELETE FROM cf_agents_tools WHERE name = ?1 RETURNING name",
             &[name.into()],
         )?;
+        delete_authorization(db, name)?;
         let deployed_tools = &deployed.0;
         let is_deployed = |name: &str| {
             deployed_tools

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::address::tool_address::ToolAddress;
 use crate::tools::mcp::ServerSource;
 use crate::tools::mcp::listing::LeftOutTool;
+use crate::tools::mcp::oauth::settings::OAuthClient;
 use crate::tools::mcp::server::ToolServer;
 use crate::tools::registered::RegisteredTool;
 #[cfg(feature = "testing")]
@@ -111,6 +112,17 @@ pub struct ShownServer {
     /// of the previous list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// The client that you registered for the server. Its secret is shown by its name.
+    #[serde(skip_serializing_if = "OAuthClient::is_empty")]
+    pub oauth: OAuthClient,
+    /// Whether a person must authorize the agent before it can use the server, or some of its
+    /// tools: `defineTool` with the same definition returns the address to open.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub needs_authorization: bool,
+    /// The address that a person has to open, in the answer of `defineTool`. It is valid for ten
+    /// minutes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authorization_url: Option<String>,
     /// The server's tools, in the answer of `defineTool`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ShownTool>>,
@@ -142,6 +154,7 @@ impl ShownServer {
     pub fn conceal(&mut self) {
         conceal_headers(&mut self.headers);
         self.mcp.conceal();
+        self.oauth = OAuthClient::default();
     }
 }
 
@@ -158,6 +171,9 @@ impl ToolServer {
             revision: self.state.link.revision,
             asked_at: self.asked_at,
             problem: self.state.problem,
+            oauth: self.state.oauth,
+            needs_authorization: self.state.needs_authorization.is_some(),
+            authorization_url: None,
             tools,
             left_out: self.state.left_out,
         }

@@ -8,6 +8,10 @@ import { describe } from "./oauth.js";
 /** The addresses of every object begin so, whatever the class is called. */
 const ADDRESS = "session-agent";
 
+/** Where a browser comes back from an authorization server, and where the client is described. */
+const CALLBACK = "/oauth/callback";
+const CLIENT = "/oauth/client.json";
+
 /** The binding of agents, and that of their directory. */
 const AGENTS = "SESSION_AGENT";
 const DIRECTORY = "DIRECTORY";
@@ -26,6 +30,7 @@ export interface RouteOptions {
  * Answers a request to `/agents/{class}/{agent}/…`, or gives `null` for another. `{class}` is
  * `session-agent` for `env.SESSION_AGENT`, or of `options.namespaces` the name of a binding as the
  * Agents SDK writes it: `my-agent` for `MyAgent` or `MY_AGENT`. The object itself checks who asks.
+ * Requests to `/oauth/callback` and `/oauth/client.json` go to the agents' namespace, if there is one.
  */
 export async function routeSessionAgent(
   request: Request,
@@ -35,6 +40,7 @@ export async function routeSessionAgent(
   const description = describe(request, env);
   if (description !== null) return description;
   const url = new URL(request.url);
+  if (url.pathname === CALLBACK || url.pathname === CLIENT) return await routeOAuth(request, url, env, options);
   const [, first, kind, agent] = url.pathname.split("/");
   if (first !== "agents" || !kind || !agent) return null;
   const namespace = namespaceOf(kind, env, options);
@@ -55,6 +61,33 @@ export async function routeSessionAgent(
   const object = namespace.get(namespace.idFromName(name));
   if (opensStream(asked)) return await streamOf(asked, (question) => object.fetch(question));
   return await object.fetch(asked);
+}
+
+/**
+ * A browser that comes back from an authorization server is for the agent that its state names. The
+ * description of the client is the same in every object.
+ */
+async function routeOAuth(request: Request, url: URL, env: any, options: RouteOptions): Promise<Response | null> {
+  const agent = url.pathname === CLIENT ? "oauth" : agentOfState(url.searchParams.get("state"));
+  const namespaces = Object.values(options.namespaces ?? {});
+  // The state names no class.
+  const namespace = options.namespace ?? (options.namespaces === undefined ? env?.[AGENTS] : namespaces[0]);
+  if (agent === null || namespaces.length > 1) return null;
+  if (typeof namespace?.idFromName !== "function" || namespace === env?.[DIRECTORY]) return null;
+  return await namespace.get(namespace.idFromName(agent)).fetch(request);
+}
+
+/** The agent of a state, as `State` in chat/tools/mcp/oauth/begin.rs writes it. The agent checks it. */
+function agentOfState(state: string | null): string | null {
+  try {
+    const bytes = Uint8Array.from(atob((state ?? "").replaceAll("-", "+").replaceAll("_", "/")), (letter) =>
+      letter.charCodeAt(0),
+    );
+    const [agent] = JSON.parse(new TextDecoder().decode(bytes));
+    return typeof agent === "string" && agent !== "" ? agent : null;
+  } catch {
+    return null;
+  }
 }
 
 function namespaceOf(kind: string, env: any, { namespace, namespaces }: RouteOptions): any {

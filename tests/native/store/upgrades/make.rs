@@ -195,6 +195,10 @@ fn define_server(alice: &Alice) {
         json!({"name": "wiki", "mcp": "https://tools.example/mcp", "needsApproval": false}),
     );
     *alice.outbound.session.borrow_mut() = None;
+    // Without the key, the row is opened by nobody.
+    let sql = "INSERT INTO cf_agents_tool_authorizations (server, sealed, updated_at)
+               VALUES ('wiki', '1.c2VhbGVk', 1)";
+    alice.db.run(sql, &[]).unwrap();
 }
 
 fn define_blocks(alice: &Alice) {

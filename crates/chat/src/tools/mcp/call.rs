@@ -1,13 +1,16 @@
 //! A call of a server's tool.
 
+use crate::address::tool_address::ToolAddress;
 use crate::address::tool_headers::ResolvedHeaders;
 use crate::tools::exchange::{INPUT_REQUIRED, ToolExchange, asks_for_input};
 use crate::tools::mcp::client::{ServerClient, encode_header};
+use crate::tools::mcp::failure::ServerFailure;
+use crate::tools::mcp::oauth::access::{AuthorizedServer, may_be_authorized, with_token};
 use crate::tools::mcp::result::read_result;
-use crate::tools::mcp::server::{ServerTool, store_link};
+use crate::tools::mcp::server::{ServerTool, note_needed_authorization, store_link};
 use crate::turn::CallState;
 use base::json::{self, JsonObject};
-use base::outbound::{CallLimits, Endpoint};
+use base::outbound::CallLimits;
 use memory::Memory;
 use serde_json::Value;
 
@@ -46,7 +49,7 @@ pub async fn call_server_tool(
     memory: &Memory<'_>,
     (name, tool): (&str, &ServerTool),
     arguments: &JsonObject,
-    (place, limits): (Endpoint, CallLimits),
+    (at, limits): (&ToolAddress, CallLimits),
     (resolved, mut headers): (ResolvedHeaders, Vec<(String, String)>),
     exchange: &ToolExchange<'_>,
 ) -> CallState {
@@ -63,7 +66,7 @@ pub async fn call_server_tool(
     }
     let mut client = ServerClient {
         outbound: memory.outbound,
-        place,
+        place: at.to_endpoint(),
         headers: resolved,
         limits,
         link: tool.link.clone(),
@@ -71,7 +74,15 @@ pub async fn call_server_tool(
         last_id: i64::from(exchange.round) * IDS_PER_ROUND,
         can_elicit: exchange.can_elicit,
     };
-    let outcome = client.call(&tool.name, arguments, &headers, exchange).await;
+    let takes_token = may_be_authorized(memory.outbound, at, &client.headers);
+    let server = AuthorizedServer {
+        name: &tool.server,
+        at,
+    };
+    let outcome = with_token(memory, server, &mut client, async |client| {
+        client.call(&tool.name, arguments, &headers, exchange).await
+    })
+    .await;
     if client.link != tool.link {
         // A session that is not kept is begun anew by the next call.
         let _ = store_link(memory.db, tool, &client.link);
@@ -87,6 +98,15 @@ pub async fn call_server_tool(
                 Some(question) => question,
                 None => read_result(name, &result, &client.headers),
             }
+        }
+        Err(ServerFailure::Unauthorized(challenge)) if takes_token => {
+            // Without this note, `listTools` shows it once the list is asked for again.
+            let _ = note_needed_authorization(memory.db, tool, challenge);
+            CallState::failed(format!(
+                "`{name}` was not called: its server requires an authorization that a person has \
+                 to give first. Tell the user that `{}` must be authorized.",
+                tool.server
+            ))
         }
         Err(failure) => {
             let reason = client.headers.strip(failure.reason());

@@ -1,9 +1,9 @@
 //! One conversation with a server: streamable HTTP, each message a POST.
 //!
-//! The handshake comes first, since nearly every server knows one. A server that refuses
-//! the handshake is asked without one, in the newest revision. If a server gives a
-//! session, each request names it; a session that the server has forgotten is begun anew
-//! once.
+//! A server is first asked in the newest revision what it supports. A server that doesn't
+//! support it is met with a handshake. A server that refuses the handshake is asked without
+//! one, in the newest revision. If a server gives a session, each request names it; a session
+//! that the server has forgotten is begun anew once.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,17 +13,17 @@ use serde_json::{Map, Value};
 use crate::address::tool_headers::ResolvedHeaders;
 use crate::tools::exchange::ToolExchange;
 use crate::tools::mcp::failure::ServerFailure;
+use crate::tools::mcp::oauth::challenge::Challenge;
 use crate::tools::mcp::revision::{
     CAPABILITIES, CLIENT_INFO, ENCODED, NEWEST, NEWEST_HANDSHAKE, OLDER_HANDSHAKES, VERSION,
 };
 use crate::tools::mcp::wire::{ServerMessage, read_message};
 use base::json::{self, JsonObject, RawValue, json};
 use base::outbound::{
-    ByteChunks, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, OutboundResponse,
+    CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, OutboundResponse, RequestForm,
     read_all,
 };
 use base::trace;
-use models::sse;
 
 /// The most pages of one list, and the most tools on them.
 const MAX_PAGES: usize = 32;
@@ -35,12 +35,8 @@ const MAX_CURSOR_BYTES: usize = 4 << 10;
 /// The longest id of a session, in bytes.
 const MAX_SESSION_BYTES: usize = 512;
 
-/// The most requests of a server that are answered while it answers one of ours. It gets
-/// no answer to others.
-const MAX_REFUSALS: usize = 8;
-
 /// Limits of the answer to a server's own request, and of a notification.
-const NOTE_LIMITS: CallLimits = CallLimits {
+pub(super) const NOTE_LIMITS: CallLimits = CallLimits {
     wait_ms: 2_000,
     silence_ms: 5_000,
     mute_ms: None,
@@ -48,7 +44,7 @@ const NOTE_LIMITS: CallLimits = CallLimits {
     max_bytes: 64 << 10,
 };
 
-const METHOD_NOT_FOUND: i64 = -32_601;
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
 /// The revision and the session in which a server is spoken to, as its row keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -65,6 +61,13 @@ impl ServerLink {
         Self {
             session: None,
             ..self
+        }
+    }
+
+    fn newest() -> Self {
+        Self {
+            revision: NEWEST.to_owned(),
+            session: None,
         }
     }
 
@@ -118,17 +121,49 @@ impl<'a> ServerRequest<'a> {
 impl ServerClient<'_> {
     /// Meets the server, and reads its list of tools.
     pub async fn open(&mut self) -> Result<Vec<Box<RawValue>>, ServerFailure> {
+        if self.discover().await? {
+            return self.list().await;
+        }
         match self.begin().await {
             Ok(()) => self.list().await,
             Err(refused) if refused.may_be_of_revision() => {
-                self.link = ServerLink {
-                    revision: NEWEST.to_owned(),
-                    session: None,
-                };
+                self.link = ServerLink::newest();
                 self.list().await.map_err(|_| refused)
             }
             Err(failure) => Err(failure),
         }
+    }
+
+    /// Asks the server in the newest revision what it supports; `false`: not this revision.
+    async fn discover(&mut self) -> Result<bool, ServerFailure> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Discovered {
+            supported_versions: Vec<String>,
+        }
+        let names_newest = |revisions: &[String]| revisions.iter().any(|named| named == NEWEST);
+        let (before, last_id) = (self.link.clone(), self.last_id);
+        self.link = ServerLink::newest();
+        let outcome = self.ask(ServerRequest::new("server/discover", "{}")).await;
+        let is_newest = match outcome {
+            Ok(answered) => {
+                let read = json::decode::<Discovered>(answered.result.get());
+                read.is_ok_and(|found| names_newest(&found.supported_versions))
+            }
+            Err(ServerFailure::Refused(refusal)) => names_newest(&refusal.supported),
+            Err(failure @ (ServerFailure::NoAnswer(_) | ServerFailure::Unauthorized(_))) => {
+                self.link = before;
+                return Err(failure);
+            }
+            // Servers of older revisions fail in many ways when they don't know a method.
+            Err(_) => false,
+        };
+        if !is_newest {
+            self.link = ServerLink::default();
+            // The handshake begins a session, whose ids begin anew.
+            self.last_id = last_id;
+        }
+        Ok(is_newest)
     }
 
     /// Reads the list of tools. A server that no longer speaks as it did is met anew.
@@ -287,7 +322,7 @@ impl ServerClient<'_> {
         }
         let session = answer.session.take();
         let result = match answer.content_type.as_str() {
-            "text/event-stream" => self.read_events(answer.body.as_mut(), id).await?,
+            EVENT_STREAM => self.read_events(answer.body.as_mut(), id).await?,
             kind if kind == "application/json" || kind.ends_with("+json") => {
                 let bytes = read_all(answer.body.as_mut()).await?;
                 match read_message(&to_text(bytes)?, id)? {
@@ -305,61 +340,15 @@ impl ServerClient<'_> {
         Ok(HeardResult { result, session })
     }
 
-    /// Reads a stream up to the answer. The rest of the stream is not waited for.
-    async fn read_events(
-        &self,
-        body: &mut (dyn ByteChunks + '_),
-        id: i64,
-    ) -> Result<Box<RawValue>, ServerFailure> {
-        let mut parser = sse::Parser::default();
-        let mut refusals = 0;
-        let mut is_over = false;
-        while !is_over {
-            let events = match body.next().await? {
-                Some(bytes) => parser.push(&bytes),
-                None => {
-                    is_over = true;
-                    parser.end().map(|last| last.into_iter().collect())
-                }
-            };
-            let too_long = |_| ServerFailure::Nonsense("sent an event that is too long");
-            for event in events.map_err(too_long)? {
-                // An event without data only keeps the connection alive.
-                if event.data.trim().is_empty() {
-                    continue;
-                }
-                match read_message(&event.data, id)? {
-                    ServerMessage::Result(result) => return Ok(result),
-                    ServerMessage::Request { id, method } if refusals < MAX_REFUSALS => {
-                        refusals += 1;
-                        self.refuse(&id, &method).await;
-                    }
-                    ServerMessage::Request { .. } | ServerMessage::Notification => {}
-                }
-            }
-        }
-        Err(ServerFailure::Nonsense("ended its answer without a result"))
-    }
-
-    /// Answers a request of the server. A ping is answered. Every other request is
-    /// refused: a server gets no model, no files and no user.
-    async fn refuse(&self, id: &str, method: &str) {
-        let answer = match method {
-            "ping" => r#""result":{}"#.to_owned(),
-            _ => format!(
-                r#""error":{{"code":{METHOD_NOT_FOUND},"message":"This client accepts no requests."}}"#
-            ),
-        };
-        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#);
-        // A server that does not hear of the refusal waits, and the limits of our own
-        // request end the wait.
-        let _ = self.post(body, &[], NOTE_LIMITS).await;
-    }
-
     /// Reads the reason why the server refused a request.
     async fn read_refusal(&self, mut answer: OutboundResponse<'_>, id: i64) -> ServerFailure {
         let status = answer.status;
         let has_session = self.link.session.is_some();
+        let challenge = answer.challenge.as_deref().map(Challenge::read);
+        let challenge = challenge.unwrap_or_default();
+        if status == 401 || (status == 403 && challenge.wants_more_scope()) {
+            return ServerFailure::Unauthorized(challenge);
+        }
         if status == 404 && has_session {
             return ServerFailure::SessionLost;
         }
@@ -415,15 +404,30 @@ impl ServerClient<'_> {
         meta
     }
 
-    async fn post(
+    pub(super) async fn post(
         &self,
+        body: String,
+        headers: &[(String, String)],
+        limits: CallLimits,
+    ) -> Result<OutboundResponse<'_>, ServerFailure> {
+        self.send(RequestForm::Json, body, headers, limits).await
+    }
+
+    pub(super) async fn send(
+        &self,
+        form: RequestForm,
         body: String,
         headers: &[(String, String)],
         limits: CallLimits,
     ) -> Result<OutboundResponse<'_>, ServerFailure> {
         let mut all = vec![(
             "accept".to_owned(),
-            "application/json, text/event-stream".to_owned(),
+            match form {
+                RequestForm::Get => EVENT_STREAM.to_owned(),
+                RequestForm::Json | RequestForm::Form => {
+                    format!("application/json, {EVENT_STREAM}")
+                }
+            },
         )];
         if !self.link.revision.is_empty() {
             let revision = self.link.revision.clone();
@@ -440,7 +444,7 @@ impl ServerClient<'_> {
             body,
             limits,
         };
-        Ok(self.outbound.send(request).await?)
+        Ok(self.outbound.send_as(form, request).await?)
     }
 }
 

@@ -15,11 +15,13 @@ pub mod call;
 mod client;
 mod failure;
 pub mod listing;
+pub mod oauth;
 pub mod refresh;
 mod result;
 pub mod revision;
 pub mod server;
 mod source;
+mod stream;
 pub mod wire;
 
 pub use source::ServerSource;

@@ -10,6 +10,11 @@ use crate::address::tool_headers::ResolvedHeaders;
 use crate::tools::mcp::client::{ServerClient, ServerLink};
 use crate::tools::mcp::failure::ServerFailure;
 use crate::tools::mcp::listing::{ListingRoom, ServerListing};
+use crate::tools::mcp::oauth::access::{AuthorizedServer, find_url, may_be_authorized, with_token};
+use crate::tools::mcp::oauth::begin::begin;
+use crate::tools::mcp::oauth::challenge::Challenge;
+use crate::tools::mcp::oauth::settings::OAuthSettings;
+use crate::tools::mcp::oauth::stored::{delete_authorization, find_authorization};
 use crate::tools::mcp::server::{MAX_SERVERS, ToolServer, change_state};
 use crate::tools::registered::DeployedTools;
 use crate::tools::registered::{MAX_TOOLS, RegisteredTool};
@@ -38,29 +43,62 @@ const LIST_LIMITS: CallLimits = CallLimits {
 };
 
 /// A server's list, and the way to speak to the server from now on.
+#[derive(Default)]
 struct HeardList {
     listed: Vec<Box<RawValue>>,
     link: ServerLink,
     headers: ResolvedHeaders,
 }
 
+/// A server that was registered.
+pub struct DefinedServer {
+    /// The server without its tools.
+    pub server: ToolServer,
+    pub tools: Vec<RegisteredTool>,
+    /// The address that a person has to open before the server lists its tools.
+    pub authorization_url: Option<String>,
+}
+
 /// Meets a server, and registers it with its tools. Nothing is written before the server
-/// has listed its tools. Returns the server, and its tools apart.
+/// has listed its tools, or has said that a person must allow it first.
 pub async fn define_server(
     memory: &Memory<'_>,
     deployed: &DeployedTools,
     mut server: ToolServer,
-) -> Result<(ToolServer, Vec<RegisteredTool>)> {
+) -> Result<DefinedServer> {
     let headers = server
         .at
         .check_reach(memory.outbound, &server.headers, "mcp")?;
-    let listing = list_tools(memory, &server, headers, DEFINE_MS).await;
-    let heard = listing.map_err(|reason| {
-        Error::invalid(
-            "mcp",
-            format!("The server did not list its tools: {reason}."),
-        )
-    })?;
+    let takes_token = find_url(&server.at, &headers).is_some();
+    let has_key = || OAuthSettings::read(memory.outbound).is_ok();
+    let heard = match list_tools(memory, &server, headers, DEFINE_MS).await {
+        Ok(heard) => {
+            let wanted = find_wanted(memory, deployed, &server)?;
+            server.state.needs_authorization = wanted.filter(|_| takes_token);
+            heard
+        }
+        Err(NoList {
+            challenge: Some(challenge),
+            ..
+        }) if takes_token && has_key() => {
+            server.state.needs_authorization = Some(challenge);
+            HeardList::default()
+        }
+        Err(NoList { reason, challenge }) => {
+            let hint = match challenge.is_some() && takes_token {
+                true => " To have a person authorize it, set `PUBLIC_URL` and `TOOL_TOKEN_KEY`.",
+                false => "",
+            };
+            return Err(Error::invalid(
+                "mcp",
+                format!("The server did not list its tools: {reason}.{hint}"),
+            ));
+        }
+    };
+    let begun = match server.state.needs_authorization {
+        Some(_) => Some(begin(memory, &server).await?),
+        None => None,
+    };
     let now_ms = memory.host.now_ms();
     atomically(memory.db, || {
         let others = load_agent_tools(memory.db, deployed)?;
@@ -80,9 +118,60 @@ pub async fn define_server(
         server.state.tools = listing.tools;
         server.state.left_out = listing.left_out;
         write_row(memory.db, now_ms, RowToWrite::Server(&server))?;
+        match &begun {
+            Some(begun) => begun.store(memory, &server.name)?,
+            None => forget_other_authorization(memory, &server, takes_token)?,
+        }
         let tools = take_tools(&mut server);
-        Ok((server.clone(), tools))
+        Ok(DefinedServer {
+            server: server.clone(),
+            tools,
+            authorization_url: begun.as_ref().map(|begun| begun.url.clone()),
+        })
     })
+}
+
+/// What the server wanted a person to allow beyond its list of tools, when it was called.
+fn find_wanted(
+    memory: &Memory<'_>,
+    deployed: &DeployedTools,
+    server: &ToolServer,
+) -> Result<Option<Challenge>> {
+    let known = load_agent_tools(memory.db, deployed)?.servers;
+    let is_it = |known: &&ToolServer| known.name == server.name && known.at == server.at;
+    let wanted = known.iter().find(is_it);
+    let wanted = wanted.and_then(|known| known.state.needs_authorization.clone());
+    Ok(wanted.filter(Challenge::wants_more_scope))
+}
+
+/// Deletes an authorization that the server no longer uses: it was for another address, or the
+/// operator has given the server a credential.
+fn forget_other_authorization(
+    memory: &Memory<'_>,
+    server: &ToolServer,
+    takes_token: bool,
+) -> Result<()> {
+    let is_kept = match (server.at.url(), OAuthSettings::read(memory.outbound)) {
+        (Some(url), Ok(settings)) if takes_token => {
+            find_authorization(memory, &settings, &server.name, url)?.is_some()
+        }
+        _ => false,
+    };
+    match is_kept {
+        true => Ok(()),
+        false => delete_authorization(memory.db, &server.name),
+    }
+}
+
+/// Asks a server for its tools after a person has authorized it. If it has listed none before,
+/// its tools are those that the operator has defined.
+pub async fn list_after_authorization(
+    memory: &Memory<'_>,
+    deployed: &DeployedTools,
+    server: &ToolServer,
+) -> Result<()> {
+    let is_first = server.state.link == ServerLink::default();
+    refresh(memory, deployed, server, DEFINE_MS, is_first).await
 }
 
 /// Asks the servers whose lists are old for their lists.
@@ -91,17 +180,37 @@ pub async fn refresh_servers(
     deployed: &DeployedTools,
     stale: &[ToolServer],
 ) -> Result<()> {
-    let refreshed = join_all(stale.iter().map(|server| refresh(memory, deployed, server))).await;
+    let refreshing = stale
+        .iter()
+        .map(|server| refresh(memory, deployed, server, REFRESH_MS, false));
+    let refreshed = join_all(refreshing).await;
     refreshed.into_iter().collect()
 }
 
-async fn refresh(memory: &Memory<'_>, deployed: &DeployedTools, server: &ToolServer) -> Result<()> {
+/// `is_accepted`: the tools of this list need no further approval.
+async fn refresh(
+    memory: &Memory<'_>,
+    deployed: &DeployedTools,
+    server: &ToolServer,
+    most_ms: i64,
+    is_accepted: bool,
+) -> Result<()> {
     let heard = match server
         .at
         .check_reach(memory.outbound, &server.headers, "url")
     {
-        Ok(headers) => list_tools(memory, server, headers, REFRESH_MS).await,
-        Err(error) => Err(error.into_message().trim_end_matches('.').to_owned()),
+        Ok(headers) => {
+            let takes_token = may_be_authorized(memory.outbound, &server.at, &headers);
+            let listing = list_tools(memory, server, headers, most_ms).await;
+            listing.map_err(|failed| NoList {
+                challenge: failed.challenge.filter(|_| takes_token),
+                ..failed
+            })
+        }
+        Err(error) => Err(NoList {
+            reason: error.into_message().trim_end_matches('.').to_owned(),
+            challenge: None,
+        }),
     };
     let key = (server.name.as_str(), server.defined_at);
     let asked_at = Some(memory.host.now_ms());
@@ -114,8 +223,15 @@ async fn refresh(memory: &Memory<'_>, deployed: &DeployedTools, server: &ToolSer
                 state.left_out = listing.left_out;
                 state.link = heard.link;
                 state.problem = None;
+                let wanted = state.needs_authorization.take();
+                state.needs_authorization = wanted.filter(Challenge::wants_more_scope);
+                if is_accepted {
+                    let digests = state.tools.iter().map(|tool| tool.digest.clone());
+                    state.accepted = digests.collect();
+                }
             }
-            Err(reason) => {
+            Err(NoList { reason, challenge }) => {
+                state.needs_authorization = challenge.or(state.needs_authorization.take());
                 state.problem = Some(format!("The server did not list its tools: {reason}."));
             }
         }
@@ -123,13 +239,20 @@ async fn refresh(memory: &Memory<'_>, deployed: &DeployedTools, server: &ToolSer
     })
 }
 
-/// The server's list, or why there is none, as the end of a sentence.
+/// Why there is no list.
+struct NoList {
+    /// The end of a sentence.
+    reason: String,
+    /// What the server wants a person to allow.
+    challenge: Option<Challenge>,
+}
+
 async fn list_tools(
     memory: &Memory<'_>,
     server: &ToolServer,
     headers: ResolvedHeaders,
     most_ms: i64,
-) -> Result<HeardList, String> {
+) -> Result<HeardList, NoList> {
     let is_new = server.state.link == ServerLink::default();
     let mut client = ServerClient {
         outbound: memory.outbound,
@@ -140,12 +263,14 @@ async fn list_tools(
         last_id: 0,
         can_elicit: false,
     };
-    let work = async {
-        match is_new {
-            true => client.open().await,
-            false => client.list_again().await,
-        }
+    let place = AuthorizedServer {
+        name: &server.name,
+        at: &server.at,
     };
+    let work = with_token(memory, place, &mut client, async |client| match is_new {
+        true => client.open().await,
+        false => client.list_again().await,
+    });
     let outcome = in_time(memory.outbound.sleep(most_ms), work).await;
     match outcome {
         Some(Ok(listed)) => Ok(HeardList {
@@ -153,8 +278,17 @@ async fn list_tools(
             link: client.link,
             headers: client.headers,
         }),
-        Some(Err(failure)) => Err(say(&failure, &client.headers)),
-        None => Err(format!("it took longer than {} s", most_ms / 1_000)),
+        Some(Err(failure)) => Err(NoList {
+            reason: say(&failure, &client.headers),
+            challenge: match failure {
+                ServerFailure::Unauthorized(challenge) => Some(challenge),
+                _ => None,
+            },
+        }),
+        None => Err(NoList {
+            reason: format!("it took longer than {} s", most_ms / 1_000),
+            challenge: None,
+        }),
     }
 }
 

@@ -43,7 +43,8 @@ pub fn read_result(name: &str, result: &RawValue, sent: &ResolvedHeaders) -> Cal
     };
     if read.result_type != COMPLETE {
         return CallState::failed(format!(
-            "`{name}` failed: it requested input, which is not supported."
+            "`{name}` was not carried out: its server asks the user for input, and a chat turn has \
+             nobody to ask. Call the tool over the Model Context Protocol."
         ));
     }
     let said: Vec<String> = read
@@ -179,7 +180,10 @@ mod tests {
             ),
             (
                 json!({"resultType": "input_required", "inputRequests": {}}),
-                CallState::failed("`gh_a` failed: it requested input, which is not supported."),
+                CallState::failed(
+                    "`gh_a` was not carried out: its server asks the user for input, and a chat \
+                     turn has nobody to ask. Call the tool over the Model Context Protocol.",
+                ),
             ),
         ] {
             assert_eq!(read(&result), expected, "{result}");

@@ -9,6 +9,8 @@ use crate::address::tool_address::{ToolAddress, ToolLimits};
 use crate::address::tool_headers::ToolHeaders;
 use crate::tools::mcp::client::ServerLink;
 use crate::tools::mcp::listing::{LeftOutTool, ServerDefinition};
+use crate::tools::mcp::oauth::challenge::Challenge;
+use crate::tools::mcp::oauth::settings::OAuthClient;
 use base::columns::find_value;
 use base::database::{Database, atomically};
 use base::error::{Error, Result};
@@ -53,6 +55,12 @@ pub struct ServerState {
     /// Why the server gave no list when it was last asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// The client that the operator registered for the server.
+    #[serde(default, skip_serializing_if = "OAuthClient::is_empty")]
+    pub oauth: OAuthClient,
+    /// What the server wants a person to allow. `None`: nothing more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs_authorization: Option<Challenge>,
 }
 
 /// The part of its server that a registered tool keeps.
@@ -140,6 +148,18 @@ pub fn change_state(
 pub fn store_link(db: &dyn Database, tool: &ServerTool, link: &ServerLink) -> Result<()> {
     change_state(db, (&tool.server, tool.defined_at), None, |state| {
         state.link = link.clone();
+        Ok(())
+    })
+}
+
+/// Notes that the tool's server wants a person's authorization.
+pub fn note_needed_authorization(
+    db: &dyn Database,
+    tool: &ServerTool,
+    challenge: Challenge,
+) -> Result<()> {
+    change_state(db, (&tool.server, tool.defined_at), None, |state| {
+        state.needs_authorization = Some(challenge);
         Ok(())
     })
 }

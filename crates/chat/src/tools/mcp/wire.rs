@@ -1,10 +1,11 @@
 //! JSON-RPC as a server sends it: one message, read strictly.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::tools::mcp::failure::{ServerFailure, ServerRefusal};
 use crate::tools::mcp::listing::clean;
-use base::json::{self, RawValue, nullable};
+use base::json::{self, RawValue, Tree, nullable};
 
 /// The longest id of a request that is answered, in bytes.
 const MAX_ID_BYTES: usize = 1_000;
@@ -36,6 +37,18 @@ struct ServerEnvelope<'a> {
 #[derive(Deserialize)]
 struct ErrorBody {
     message: Option<String>,
+    #[serde(default)]
+    data: Tree,
+}
+
+/// The most revisions of a server that are read.
+const MAX_SUPPORTED: usize = 32;
+
+/// The revisions that an error names as supported.
+fn read_supported(data: &Value) -> Vec<String> {
+    let named = data["supported"].as_array().into_iter().flatten();
+    let named = named.filter_map(|revision| revision.as_str().map(str::to_owned));
+    named.take(MAX_SUPPORTED).collect()
 }
 
 /// Reads a message of the server that was asked the request `id`.
@@ -65,6 +78,7 @@ pub fn read_message(text: &str, id: i64) -> Result<ServerMessage, ServerFailure>
             Err(ServerFailure::Refused(ServerRefusal {
                 message: clean(message.trim(), MAX_MESSAGE_BYTES),
                 names_no_request: named.is_none(),
+                supported: read_supported(&error.data.0),
             }))
         }
         (Some(_), None) | (None, Some(_)) => nonsense("answered a different request"),

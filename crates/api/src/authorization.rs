@@ -1,0 +1,94 @@
+//! The Worker as a client of OAuth: the description of the client, and the page that a person
+//! sees after an authorization.
+
+use crate::operation::Agent;
+use base::error::Error;
+use base::json::{self, json};
+use base::outbound::Outbound;
+use chat::tools::mcp::oauth::finish::{Return, finish};
+use chat::tools::mcp::oauth::settings::{CLIENT_NAME, OAuthSettings};
+
+/// A page, and the error that it tells of.
+pub struct ReturnPage {
+    pub status: u16,
+    pub html: String,
+    pub failure: Option<Error>,
+}
+
+/// The headers of a page. It loads nothing, and its address, which has the code, goes nowhere.
+pub const PAGE_HEADERS: [(&str, &str); 4] = [
+    ("content-type", "text/html; charset=utf-8"),
+    ("cache-control", "no-store"),
+    (
+        "content-security-policy",
+        "default-src 'none'; frame-ancestors 'none'",
+    ),
+    ("referrer-policy", "no-referrer"),
+];
+
+/// Describes the client, for authorization servers that read such a document. `None`: the
+/// Worker's settings name no address that they could read.
+pub fn describe_client(outbound: &dyn Outbound) -> Option<String> {
+    let settings = OAuthSettings::read(outbound).ok()?;
+    Some(json::text(&json!({
+        "client_id": settings.client_document()?,
+        "client_name": CLIENT_NAME,
+        "redirect_uris": [settings.redirect_uri()],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+        "application_type": "web",
+    })))
+}
+
+/// Ends an authorization, and makes the page that the person sees.
+pub async fn answer_return(agent: &Agent<'_>, returned: &Return) -> ReturnPage {
+    let memory = agent.memory();
+    match finish(&memory, &agent.deployed.tools, returned).await {
+        Ok(()) => ReturnPage {
+            status: 200,
+            html: page(
+                "Authorized",
+                "The agent can use the server now. You can close this page.",
+            ),
+            failure: None,
+        },
+        Err(error) => ReturnPage {
+            status: error.code.status(),
+            html: page("Not authorized", &error.message),
+            failure: Some(error),
+        },
+    }
+}
+
+fn escape_html(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+fn page(title: &str, text: &str) -> String {
+    let text = escape_html(text);
+    format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><h1>{title}</h1><p>{text}</p></html>"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_escapes_what_others_said() {
+        let html = page("Not authorized", "<script>alert(\"1\")</script> & more");
+        assert!(html.contains("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; more"));
+    }
+}

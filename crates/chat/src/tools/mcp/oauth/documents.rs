@@ -1,0 +1,121 @@
+//! Requests to the servers of OAuth: documents, forms and a registration. Each answer is short
+//! and comes soon.
+
+use serde::de::DeserializeOwned;
+
+use crate::address::tool_address::check_url;
+use base::error::{Error, Result};
+use base::json;
+use base::outbound::{
+    CallFailure, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, RequestForm,
+    read_all,
+};
+
+const LIMITS: CallLimits = CallLimits {
+    wait_ms: 10_000,
+    silence_ms: 10_000,
+    mute_ms: None,
+    total_ms: 15_000,
+    max_bytes: 64 << 10,
+};
+
+/// An answer of an authorization server.
+pub struct Heard {
+    pub status: u16,
+    body: Vec<u8>,
+}
+
+impl Heard {
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    pub fn decode<T: DeserializeOwned>(&self) -> Option<T> {
+        json::decode_bytes(&self.body).ok()
+    }
+}
+
+/// Asks an address, which has to be allowed as that of a tool.
+pub async fn ask(
+    outbound: &dyn Outbound,
+    form: RequestForm,
+    url: &str,
+    mut headers: Vec<(String, String)>,
+    body: String,
+) -> Result<Heard> {
+    check_url(outbound, url, "mcp")?;
+    headers.push(("accept".to_owned(), "application/json".to_owned()));
+    let call = OutboundRequest {
+        purpose: CallPurpose::Tool,
+        place: Endpoint::Url(url.to_owned()),
+        headers,
+        body,
+        limits: LIMITS,
+    };
+    let asking = async {
+        let mut answer = outbound.send_as(form, call).await?;
+        let body = read_all(answer.body.as_mut()).await?;
+        Ok(Heard {
+            status: answer.status,
+            body,
+        })
+    };
+    asking.await.map_err(|failure: CallFailure| {
+        unusable(&format!(
+            "of the authorization server, {}",
+            failure.reason()
+        ))
+    })
+}
+
+/// A document; `None`: it is not there.
+pub async fn find_document<T: DeserializeOwned>(
+    outbound: &dyn Outbound,
+    url: &str,
+) -> Result<Option<T>> {
+    let heard = ask(outbound, RequestForm::Get, url, Vec::new(), String::new()).await?;
+    Ok(heard.is_success().then(|| heard.decode()).flatten())
+}
+
+/// `what`: the end of a sentence.
+pub fn unusable(what: &str) -> Error {
+    Error::invalid(
+        "mcp",
+        format!("The server requires an authorization that can't be obtained: {what}."),
+    )
+}
+
+/// A form as `application/x-www-form-urlencoded`, or the query of an address.
+pub fn encode_form(fields: &[(&str, &str)]) -> String {
+    let pairs = fields
+        .iter()
+        .map(|(name, value)| format!("{name}={}", encode(value)));
+    pairs.collect::<Vec<_>>().join("&")
+}
+
+/// A text in which all bytes but letters, digits and `-._~` are escaped.
+pub fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_escapes_its_values() {
+        assert_eq!(
+            encode_form(&[("a", "b c&d=é"), ("e", "-._~")]),
+            "a=b%20c%26d%3D%C3%A9&e=-._~"
+        );
+    }
+}

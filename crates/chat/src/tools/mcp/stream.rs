@@ -1,0 +1,145 @@
+//! The event stream that answers a request. A stream that breaks before its result is resumed,
+//! if its events have ids. The request itself is never sent twice for that.
+
+use crate::tools::mcp::client::{EVENT_STREAM, NOTE_LIMITS, ServerClient};
+use crate::tools::mcp::failure::ServerFailure;
+use crate::tools::mcp::wire::{ServerMessage, read_message};
+use base::json::RawValue;
+use base::outbound::{ByteChunks, RequestForm, in_time};
+use models::sse;
+
+/// The most requests of a server that are answered while it answers one of ours. It gets
+/// no answer to others.
+const MAX_REFUSALS: usize = 8;
+
+/// The most times that a stream is resumed.
+const MAX_RESUMES: usize = 5;
+
+/// The pause before a stream is resumed, if the server names none.
+const DEFAULT_RETRY_MS: i64 = 1_000;
+
+const METHOD_NOT_FOUND: i64 = -32_601;
+
+/// How far a stream was read.
+#[derive(Default)]
+struct StreamPlace {
+    /// The id of the last event. `None`: the stream can't be resumed.
+    last_id: Option<String>,
+    retry_ms: Option<i64>,
+    /// How many requests of the server were refused.
+    refusals: usize,
+}
+
+impl StreamPlace {
+    fn note(&mut self, parser: &sse::Parser) {
+        if let Some(last_id) = parser.last_id() {
+            // An empty id takes the one before back. A header can't hold any other text.
+            let is_id =
+                !last_id.is_empty() && last_id.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+            self.last_id = is_id.then(|| last_id.to_owned());
+        }
+        self.retry_ms = parser.retry_ms().or(self.retry_ms);
+    }
+}
+
+impl ServerClient<'_> {
+    /// Reads a stream up to the answer. A stream that breaks is resumed.
+    pub(super) async fn read_events(
+        &self,
+        body: &mut (dyn ByteChunks + '_),
+        id: i64,
+    ) -> Result<Box<RawValue>, ServerFailure> {
+        let mut place = StreamPlace::default();
+        let broken = match self.read_stream(body, id, &mut place).await {
+            Err(failure) if failure.breaks_stream() && place.last_id.is_some() => failure,
+            outcome => return outcome,
+        };
+        let resuming = self.resume(id, place);
+        let most_ms = self.limits.total_ms;
+        let resumed = in_time(self.outbound.sleep(most_ms), resuming).await;
+        resumed.flatten().unwrap_or(Err(broken))
+    }
+
+    /// Asks for the rest of a stream. `None`: the server has no rest.
+    async fn resume(
+        &self,
+        id: i64,
+        mut place: StreamPlace,
+    ) -> Option<Result<Box<RawValue>, ServerFailure>> {
+        for _ in 0..MAX_RESUMES {
+            self.outbound
+                .sleep(place.retry_ms.unwrap_or(DEFAULT_RETRY_MS))
+                .await;
+            let headers = [("last-event-id".to_owned(), place.last_id.clone()?)];
+            let answer = self.send(RequestForm::Get, String::new(), &headers, self.limits);
+            let mut answer = match answer.await {
+                Ok(answer) => answer,
+                Err(failure) if failure.breaks_stream() => continue,
+                Err(_) => return None,
+            };
+            if answer.status != 200 || answer.content_type != EVENT_STREAM {
+                return None;
+            }
+            match self.read_stream(answer.body.as_mut(), id, &mut place).await {
+                Err(failure) if failure.breaks_stream() => {}
+                outcome => return Some(outcome),
+            }
+        }
+        None
+    }
+
+    /// Reads a stream up to the answer. The rest of the stream is not waited for.
+    async fn read_stream(
+        &self,
+        body: &mut (dyn ByteChunks + '_),
+        id: i64,
+        place: &mut StreamPlace,
+    ) -> Result<Box<RawValue>, ServerFailure> {
+        let mut parser = sse::Parser::default();
+        let mut is_over = false;
+        while !is_over {
+            let events = match body.next().await? {
+                Some(bytes) => {
+                    let events = parser.push(&bytes);
+                    place.note(&parser);
+                    events
+                }
+                None => {
+                    is_over = true;
+                    parser.end().map(|last| last.into_iter().collect())
+                }
+            };
+            let too_long = |_| ServerFailure::Nonsense("sent an event that is too long");
+            for event in events.map_err(too_long)? {
+                // An event without data only keeps the connection alive.
+                if event.data.trim().is_empty() {
+                    continue;
+                }
+                match read_message(&event.data, id)? {
+                    ServerMessage::Result(result) => return Ok(result),
+                    ServerMessage::Request { id, method } if place.refusals < MAX_REFUSALS => {
+                        place.refusals += 1;
+                        self.refuse(&id, &method).await;
+                    }
+                    ServerMessage::Request { .. } | ServerMessage::Notification => {}
+                }
+            }
+        }
+        Err(ServerFailure::Ended)
+    }
+
+    /// Answers a request of the server. A ping is answered. Every other request is
+    /// refused: a server gets no model, no files and no user.
+    async fn refuse(&self, id: &str, method: &str) {
+        let answer = match method {
+            "ping" => r#""result":{}"#.to_owned(),
+            _ => format!(
+                r#""error":{{"code":{METHOD_NOT_FOUND},"message":"This client accepts no requests."}}"#
+            ),
+        };
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#);
+        // A server that does not hear of the refusal waits, and the limits of our own
+        // request end the wait.
+        let _ = self.post(body, &[], NOTE_LIMITS).await;
+    }
+}
