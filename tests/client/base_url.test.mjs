@@ -15,6 +15,9 @@ import { alike, all, plain, startCompared, WEATHER } from "./compared.mjs";
 
 const { provider, run, tokenOf, baseOf, compare } = await startCompared();
 
+/** With a provider that has no Responses. */
+const inChat = await startCompared(undefined, "chat-completions");
+
 const openais = { newest: OpenAI, "a year old": OldOpenAI };
 const anthropics = { newest: Anthropic, "a year old": OldAnthropic };
 
@@ -199,7 +202,7 @@ for (const [version, Client] of Object.entries(anthropics)) {
 }
 
 for (const [version, Client] of Object.entries(openais)) {
-  test(`openai_${version}_responses_are_the_providers`, async () => {
+  test(`openai_${version}_responses_are_the_providers_in_either_api`, async () => {
     const tools = [{ type: "function", ...WEATHER.function }];
     const format = { type: "json_schema", ...SCHEMA.json_schema };
     const requests = [
@@ -209,15 +212,19 @@ for (const [version, Client] of Object.entries(openais)) {
     ];
     for (const request of requests) {
       const asked = { model: "gpt-test", ...request };
-      const said = await compare(openai(Client), async (client) => {
-        const whole = await client.responses.create(asked);
-        const next = { ...asked, input: "And now?", previous_response_id: whole.id };
-        const streamed = await all(await client.responses.create({ ...asked, stream: true }));
-        const after = asked.store === false || asked.tools ? [] : await all(client.responses.stream(next));
-        return [whole, streamed, after].map(alike);
-      });
-      assert.equal(said[0].status, "completed");
+      for (const world of [compare, inChat.compare]) {
+        const said = await world(openai(Client), async (client) => {
+          const whole = await client.responses.create(asked);
+          const next = { ...asked, input: "And now?", previous_response_id: whole.id };
+          const streamed = await all(await client.responses.create({ ...asked, stream: true }));
+          const after = asked.store === false || asked.tools ? [] : await all(client.responses.stream(next));
+          return [whole, streamed, after].map(alike);
+        });
+        assert.equal(said[0].status, "completed");
+      }
     }
+    assert.match(provider.requests.at(-1).path, /\/responses$/);
+    assert.match(inChat.provider.requests.at(-1).path, /\/chat\/completions$/);
     const refused = await compare(openai(Client), async (client) => {
       const error = await client.responses.create({ model: "gpt-test", input: "refuse" }).catch((error) => error);
       return [error instanceof Client.BadRequestError, error.type];
@@ -241,7 +248,7 @@ for (const [version, Client] of Object.entries(openais)) {
     assert.equal(kinds.at(-1), "response.completed");
     const second = await stream.finalResponse();
     assert.equal(second.output[0].content[0].text, "Hello, dear friend.");
-    assert.equal(provider.requests.at(-1).body.messages.length, 3);
+    assert.equal(provider.requests.at(-1).body.input.length, 3);
 
     const tools = [{ type: "function", ...WEATHER.function }];
     const asked = await client.responses.create({ model: "gpt-test", input: "weather", tools });
@@ -267,7 +274,7 @@ for (const [version, Client] of Object.entries(openais)) {
     const named = { model: "gpt-test", input: "one" };
     await client.responses.create({ ...named, conversation: { id: "trip" } });
     await client.responses.create({ ...named, input: "two", conversation: { id: "trip" } });
-    assert.equal(provider.requests.at(-1).body.messages.length, 3);
+    assert.equal(provider.requests.at(-1).body.input.length, 3);
   });
 }
 
@@ -378,7 +385,10 @@ test("a_conversation_in_which_the_same_words_come_again_stays_one_conversation",
     const baseURL = `${baseOf(agent)}/openai/v1`;
     const client = new OpenAI({ baseURL, apiKey: await tokenOf(agent), defaultHeaders, maxRetries: 0 });
     for (const text of ["yes", "two", "yes", "yes"]) await send(client, text);
-    const sent = () => provider.requests.at(-1).body.messages.filter(({ role }) => role === "user");
+    const sent = () => {
+      const { messages, input } = provider.requests.at(-1).body;
+      return (messages ?? input).filter(({ role }) => role === "user");
+    };
     assert.deepEqual(
       sent().map(({ content }) => content),
       ["yes", "two", "yes", "yes"],

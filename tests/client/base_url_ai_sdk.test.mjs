@@ -115,21 +115,7 @@ for (const [name, make] of Object.entries(MODELS)) {
     assert.deepEqual(parsed[0], { answer: 42 });
   });
 
-  test(`ai_sdk_${name}_a_conversation_goes_on`, async () => {
-    const asked = { role: "user", content: "think" };
-    const said = await compare(make, async (model) => {
-      const first = await generateText({ ...settings, model, messages: [asked] });
-      const messages = [asked, ...first.response.messages, { role: "user", content: "both" }];
-      const { cities, tools } = weather();
-      const second = await generateText({ ...settings, model, messages, tools, stopWhen: stepCountIs(3) });
-      messages.push(...second.response.messages, { role: "user", content: "And now?" });
-      const third = await generateText({ ...settings, model, messages, tools });
-      return alike([cities, kept(first), kept(second), kept(third)]);
-    });
-    assert.equal(said[3].text, "Hello, dear friend.");
-  });
-
-  test(`ai_sdk_${name}_thoughts_images_and_settings_go_through`, async () => {
+  test(`ai_sdk_${name}_a_conversation_goes_on_with_thoughts_images_and_settings`, async () => {
     const image = { type: "image", image: PIXEL };
     const providerOptions = {
       anthropic: { thinking: { type: "enabled", budgetTokens: 1024 }, cacheControl: { type: "ephemeral" } },
@@ -138,15 +124,22 @@ for (const [name, make] of Object.entries(MODELS)) {
     };
     const said = await compare(make, async (model) => {
       const { cities, tools } = weather();
-      const shared = { ...settings, model, providerOptions, tools, stopWhen: stepCountIs(3), toolChoice: "auto" };
-      const messages = [{ role: "user", content: [{ type: "text", text: "ponder" }, image] }];
-      const first = await generateText({ ...shared, messages });
-      messages.push(...first.response.messages, { role: "user", content: "ponder again" });
-      const stream = streamText({ ...shared, messages });
-      return alike([cities, kept(first), await all(stream.fullStream)]);
+      const shared = { ...settings, model, tools, stopWhen: stepCountIs(3) };
+      const messages = [{ role: "user", content: "think" }];
+      const answers = [];
+      const go = async (content, more) => {
+        const answer = await generateText({ ...shared, ...more, messages });
+        messages.push(...answer.response.messages, { role: "user", content });
+        answers.push(kept(answer));
+      };
+      await go([{ type: "text", text: "ponder" }, image]);
+      await go("both", { providerOptions, toolChoice: "auto" });
+      await go("ponder again");
+      const stream = streamText({ ...shared, providerOptions, messages });
+      return alike([cities, answers, await all(stream.fullStream), await stream.text]);
     });
-    assert.equal(said[1].text, "It is sunny.");
-    assert.deepEqual(said[0], ["Rome", "Rome"]);
+    assert.equal(said[3], "It is sunny.");
+    assert.deepEqual(said[0], ["Rome", "Rome", "Oslo", "Rome"]);
     assert.ok(JSON.stringify(provider.requests.at(-1).body).includes(PIXEL));
   });
 

@@ -19,8 +19,11 @@ async function startAlone(settings) {
   return { server, stop: () => server.stop() };
 }
 
-/** `start(settings)` starts the built Worker in another way: `{ server, stop }`, and perhaps more. */
-export async function startCompared(start = startAlone) {
+/**
+ * `start(settings)` starts the built Worker in another way: `{ server, stop }`, and perhaps more.
+ * `openaiApi`: the API in which requests of Responses reach the provider.
+ */
+export async function startCompared(start = startAlone, openaiApi = "responses") {
   const provider = await startProvider();
   after(() => provider.stop());
   const { server, stop, ...more } = await start({
@@ -28,6 +31,7 @@ export async function startCompared(start = startAlone) {
       AUTH: "secret",
       MODEL: "openai:gpt-test",
       OPENAI_BASE_URL: provider.openai,
+      OPENAI_API: openaiApi,
       ANTHROPIC_BASE_URL: provider.openai,
       ALLOWED_ORIGINS: "https://app.example",
     },
@@ -96,7 +100,7 @@ export async function all(stream) {
 
 /** Ids that the agent or the client makes: each is replaced by its number in the order of appearance. */
 const MADE =
-  /\b(?:(?:resp|msg|fc)_[\w-]+|(?:call|toolu)_[abt]\d+|(?:call|aitxt|run|chatcmpl)-[\w-]{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b/g;
+  /\b(?:(?:resp|msg|fc|rs|ws|ctc)_[\w-]+|(?:call|toolu)_[abct]\d+|(?:call|aitxt|run|chatcmpl)-[\w-]{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b/g;
 
 /** Fields that differ from run to run. */
 const PASSING = ["headers", "performance", "url", "created", "created_at", "createdAt", "timestamp"];

@@ -31,8 +31,25 @@ const DEFAULTS = {
   user: null,
 };
 
+const RESULTS = ["function_call_output", "custom_tool_call_output"];
+
 /** The fields of a request that the answer doesn't repeat. */
 const ASKED = ["model", "input", "stream", "include", "stream_options", "conversation"];
+
+/** What a model finds when it searches. */
+const CITED = { type: "url_citation", url: "https://example.com/", title: "An example", start_index: 0, end_index: 8 };
+
+const SEARCH = { type: "web_search_call", status: "completed", action: { type: "search", query: "an example" } };
+
+const PREFIXES = {
+  message: "msg",
+  function_call: "fc",
+  custom_tool_call: "ctc",
+  reasoning: "rs",
+  web_search_call: "ws",
+};
+
+const FAILED = { code: "server_error", message: "Sorry." };
 
 let answers = 0;
 
@@ -41,18 +58,19 @@ export const responses = {
   problemOf: problemOfResponse,
   read({ input, tools = [], tool_choice, text: wanted }) {
     const last = typeof input === "string" ? { content: input } : input.at(-1);
-    const content = last.type === "function_call_output" ? last.output : last.content;
+    const isResult = RESULTS.includes(last.type);
+    const content = isResult ? last.output : last.content;
     const text = typeof content === "string" ? content : content.map(({ text }) => text ?? "").join("");
     return {
       text,
-      result: last.type === "function_call_output" ? text : undefined,
-      tools: tools.map(({ name }) => name),
+      result: isResult ? text : undefined,
+      tools: tools.map(({ name, type }) => name ?? type),
       forced: tool_choice?.name,
       wantsJson: wanted?.format?.type === "json_schema",
     };
   },
   countSaid: () => (answers += 1),
-  items({ text, calls, name: answer }) {
+  items({ thought, searches, custom, text, calls, name: answer }, { include = [] }) {
     const items = calls.map(({ id, name, input }) => ({
       type: "function_call",
       status: "completed",
@@ -60,24 +78,33 @@ export const responses = {
       name,
       arguments: JSON.stringify(input),
     }));
-    const content = [{ type: "output_text", annotations: [], logprobs: [], text }];
+    const annotations = searches ? [CITED] : [];
+    const content = [{ type: "output_text", annotations, logprobs: [], text }];
     if (text) items.unshift({ type: "message", status: "completed", role: "assistant", content });
-    const prefix = ({ type }) => (type === "message" ? "msg" : "fc");
-    return items.map((item, index) => ({ id: `${prefix(item)}_${answer}_${index}`, ...item }));
+    if (custom) items.push({ ...custom, type: "custom_tool_call", status: "completed", call_id: `call_c${answer}` });
+    if (searches) items.unshift(SEARCH);
+    if (thought) {
+      const summary = [{ type: "summary_text", text: thought }];
+      const sealed = include.includes("reasoning.encrypted_content");
+      items.unshift({ type: "reasoning", summary, ...(sealed ? { encrypted_content: `sealed ${thought}` } : {}) });
+    }
+    return items.map((item, index) => ({ id: `${PREFIXES[item.type]}_${answer}_${index}`, ...item }));
   },
   whole(said, body) {
     const echo = Object.fromEntries(Object.entries(body).filter(([field]) => !ASKED.includes(field)));
+    if (typeof body.conversation === "string") echo.conversation = { id: body.conversation };
+    else if (body.conversation) echo.conversation = body.conversation;
     return {
       id: `resp_${said.name}`,
       object: "response",
       created_at: 1_700_000_000,
-      status: "completed",
-      error: null,
+      status: said.fails ? "failed" : "completed",
+      error: said.fails ? FAILED : null,
       incomplete_details: null,
       model: body.model,
       ...DEFAULTS,
       ...echo,
-      output: responses.items(said),
+      output: said.fails ? [] : responses.items(said, body),
       usage: USAGE,
     };
   },
@@ -90,13 +117,12 @@ export const responses = {
     ];
     for (const [output_index, item] of whole.output.entries()) {
       const at = { item_id: item.id, output_index };
-      const isText = item.type === "message";
-      const empty = { ...item, status: "in_progress", ...(isText ? { content: [] } : { arguments: "" }) };
-      events.push({ type: "response.output_item.added", output_index, item: empty });
-      events.push(...(isText ? textEvents(at, item.content[0]) : callEvents(at, item)));
+      const { empty, events: inner } = PIECES[item.type](at, item);
+      events.push({ type: "response.output_item.added", output_index, item: { ...item, ...empty } });
+      events.push(...inner);
       events.push({ type: "response.output_item.done", output_index, item });
     }
-    events.push({ type: "response.completed", response: whole });
+    events.push({ type: `response.${whole.status}`, response: whole });
     return events.map((event, sequence_number) => {
       const data = JSON.stringify({ ...event, sequence_number });
       return `event: ${event.type}\ndata: ${data}\n\n`;
@@ -104,23 +130,63 @@ export const responses = {
   },
 };
 
+/** What each kind of item is at its beginning, and its events. */
+const PIECES = {
+  message: (at, { content: [part] }) => ({
+    empty: { status: "in_progress", content: [] },
+    events: textEvents(at, part),
+  }),
+  function_call: (at, { arguments: whole }) => ({
+    empty: { status: "in_progress", arguments: "" },
+    events: callEvents("response.function_call_arguments", "arguments", at, whole),
+  }),
+  custom_tool_call: (at, { input }) => ({
+    empty: { status: "in_progress", input: "" },
+    events: callEvents("response.custom_tool_call_input", "input", at, input),
+  }),
+  reasoning: (at, { summary: [part] }) => ({ empty: { summary: [] }, events: thoughtEvents(at, part) }),
+  web_search_call: (at) => ({
+    empty: { status: "in_progress" },
+    events: ["in_progress", "searching", "completed"].map((step) => ({
+      type: `response.web_search_call.${step}`,
+      ...at,
+    })),
+  }),
+};
+
 function textEvents(item, part) {
   const at = { ...item, content_index: 0 };
   return [
-    { type: "response.content_part.added", ...at, part: { ...part, text: "" } },
-    ...part.text.match(/\S+\s*/g).map((delta) => ({ type: "response.output_text.delta", ...at, delta, logprobs: [] })),
+    { type: "response.content_part.added", ...at, part: { ...part, text: "", annotations: [] } },
+    ...wordsOf(part.text).map((delta) => ({ type: "response.output_text.delta", ...at, delta, logprobs: [] })),
+    ...part.annotations.map((annotation, annotation_index) => ({
+      type: "response.output_text.annotation.added",
+      ...at,
+      annotation_index,
+      annotation,
+    })),
     { type: "response.output_text.done", ...at, text: part.text, logprobs: [] },
     { type: "response.content_part.done", ...at, part },
   ];
 }
 
-function callEvents(at, { arguments: whole }) {
+function thoughtEvents(item, part) {
+  const at = { ...item, summary_index: 0 };
+  const kind = "response.reasoning_summary";
   return [
-    ...[whole.slice(0, 5), whole.slice(5)].map((delta) => ({
-      type: "response.function_call_arguments.delta",
-      ...at,
-      delta,
-    })),
-    { type: "response.function_call_arguments.done", ...at, arguments: whole },
+    { type: `${kind}_part.added`, ...at, part: { ...part, text: "" } },
+    ...wordsOf(part.text).map((delta) => ({ type: `${kind}_text.delta`, ...at, delta })),
+    { type: `${kind}_text.done`, ...at, text: part.text },
+    { type: `${kind}_part.done`, ...at, part },
   ];
 }
+
+function callEvents(kind, field, at, whole) {
+  const pieces = [whole.slice(0, 5), whole.slice(5)];
+  return [
+    ...pieces.map((delta) => ({ type: `${kind}.delta`, ...at, delta })),
+    { type: `${kind}.done`, ...at, [field]: whole },
+  ];
+}
+
+const wordsOf = (text) => text.match(/\S+\s*/g);

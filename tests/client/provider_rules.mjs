@@ -23,10 +23,22 @@ export function problemOfCompletion({ messages }) {
 
 export function problemOfResponse({ input, previous_response_id, conversation }) {
   if (typeof input === "string" || previous_response_id || conversation) return undefined;
-  const called = new Set(input.filter(({ type }) => type === "function_call").map(({ call_id }) => call_id));
-  const lost = input.find(({ type, call_id }) => type === "function_call_output" && !called.has(call_id));
-  return lost && `The result ${lost.call_id} follows no call.`;
+  const calls = input.filter(({ type }) => type === "function_call" || type === "custom_tool_call");
+  const called = new Set(calls.map(({ call_id }) => call_id));
+  const lost = input.find(({ type, call_id }) => type?.endsWith("call_output") && !called.has(call_id));
+  if (lost) return `The result ${lost.call_id} follows no call.`;
+  const isThought = ({ type, id }) => type === "reasoning" || (type === "item_reference" && id.startsWith("rs_"));
+  const unthought = calls.find(
+    (call) => call.call_id.startsWith(`call_${AFTER_THOUGHT}`) && !input.slice(0, input.indexOf(call)).some(isThought),
+  );
+  if (unthought) return `The call ${unthought.call_id} was provided without its thought.`;
+  const changed = input.find(({ type, id }) => OWN_ITEMS.includes(type) && id && !OWN_ID.test(id));
+  return changed && `There is no item ${changed.id}.`;
 }
+
+/** Items that a provider knows by their ids, and these ids. */
+const OWN_ITEMS = ["reasoning", "web_search_call"];
+const OWN_ID = /^(?:rs|ws)_\d+_\d+$/;
 
 export function problemOfMessage(body) {
   const marks = JSON.stringify(body).match(/"cache_control":\{/g)?.length ?? 0;

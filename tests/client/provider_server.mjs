@@ -10,7 +10,8 @@
 //
 // The last message decides the answer: "weather" calls the tool `get_weather`, "both" calls it twice after
 // a text, "ponder" calls it after a thought and a text, a result is repeated, "remember …" calls
-// `set_context` if there is such a tool, "use … {…}" calls the named tool with these arguments, "think" adds
+// `set_context` if there is such a tool, "search" uses `web_search` and "patch" calls `apply_patch` if there
+// are such tools of Responses, "fail" fails in the middle in Responses, "use … {…}" calls the named tool with these arguments, "think" adds
 // a thought, "refuse" is refused, "wait" stops in the middle until `provider.open()`. A forced tool is
 // called. Anything else is greeted. What every provider refuses is in provider_rules.mjs.
 
@@ -99,6 +100,11 @@ function decide({ text, result, tools, forced, wantsJson }) {
   }
   const [, used, input] = /(?:^|\n)use (\S+) (\{.*\})/.exec(text) ?? [];
   if (used !== undefined) return { text: "", calls: [call(used, JSON.parse(input))] };
+  if (text.startsWith("fail")) return { fails: true, text: "", calls: [] };
+  if (text.startsWith("search") && tools.includes("web_search"))
+    return { thought: "I search.", searches: true, text: "It is an example.", calls: [] };
+  if (text.startsWith("patch") && tools.includes("apply_patch"))
+    return { text: "", custom: { name: "apply_patch", input: "*** Begin Patch" }, calls: [] };
   if (wantsJson) return { text: '{"answer":42}', calls: [] };
   const thought = text.startsWith("think") ? "They greet me." : undefined;
   return { thought, text: "Hello, dear friend.", calls: [], waits: text.startsWith("wait") };

@@ -66,7 +66,7 @@ def difference(direct: Any, ours: Any, path: str = "") -> tuple[str, Any, Any] |
 
 #: Ids that the agent, the provider or the client makes.
 MADE = re.compile(
-    r"\b(?:(?:resp|msg|fc|call|toolu)_(?!id\b)[\w-]+=*|(?:chatcmpl|run|lc_run)-[\w-]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+    r"\b(?:(?:resp|msg|fc|rs|ws|call|toolu)_(?!id\b)[\w-]+=*|(?:chatcmpl|run|lc_run)-[\w-]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 )
 
 #: Fields that differ from run to run.

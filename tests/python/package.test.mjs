@@ -96,7 +96,7 @@ const provider = await startProvider();
 after(() => provider.stop());
 const server = await startServer({
   inspect: false,
-  vars: { OPENAI_BASE_URL: provider.openai, ANTHROPIC_BASE_URL: provider.anthropic },
+  vars: { OPENAI_BASE_URL: provider.openai, OPENAI_API: "responses", ANTHROPIC_BASE_URL: provider.anthropic },
   secrets: { SESSION_AGENT_TOKEN: SECRET, OPENAI_API_KEY: "openai's key", ANTHROPIC_API_KEY: "anthropic's key" },
 });
 after(() => server.stop());

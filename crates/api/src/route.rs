@@ -285,6 +285,9 @@ fn parse_provider(
 ) -> Result<Route> {
     let rest = rest.strip_prefix("v1/").ok_or_else(nothing_here)?;
     let rest = decode("model", rest)?;
+    if let Some(missing) = ApiCall::find_missing(family, &rest) {
+        return Err(missing);
+    }
     let (call, takes) = ApiCall::find(method, family, &rest).ok_or_else(nothing_here)?;
     let route = Route::Provider {
         agent,

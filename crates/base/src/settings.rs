@@ -55,6 +55,7 @@ settings! {
     Directory = "DIRECTORY": Binding;
     Model = "MODEL": Variable;
     OpenAiBaseUrl = "OPENAI_BASE_URL": Variable;
+    OpenAiApi = "OPENAI_API": Variable;
     OpenAiApiKey = "OPENAI_API_KEY": Secret;
     AnthropicBaseUrl = "ANTHROPIC_BASE_URL": Variable;
     AnthropicApiKey = "ANTHROPIC_API_KEY": Secret;

@@ -116,7 +116,7 @@ pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
         ..body
     });
     match caller {
-        Some(caller) => caller.merge_into(&json),
+        Some(caller) => caller.merge_into(&json, &[]),
         None => json,
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::call_ids::CallIds;
-use super::caller_fields::ProviderApi;
+use super::caller_fields::{CallerFields, ProviderApi};
 use super::choice::{ModelChoice, ModelName, Provider, choose};
 use super::decode::Decoder;
 use super::http_error::to_error;
@@ -15,7 +15,7 @@ use super::send::{
     Backoff, LIMITS, ModelEndpoint, Remedy, WHOLE_LIMITS, anthropic_endpoint, attempt,
     openai_endpoint, overloaded, unanswered,
 };
-use super::{AnswerPart, ModelRequest, TokenUsage, demo, encode_request, openai, send};
+use super::{AnswerPart, ModelRequest, TokenUsage, demo, encode_request, openai, responses, send};
 use base::error::{Code, Error, Result};
 use base::outbound::{ByteChunks, Outbound, host_and_port};
 use base::settings::Setting;
@@ -49,6 +49,23 @@ pub fn choose_model(outbound: &dyn Outbound, agent_model: Option<&str>) -> Resul
     )
 }
 
+/// Whether OpenAI's models are asked in Responses by a caller who speaks it: at OpenAI's own
+/// address, or if the operator says so.
+pub fn has_responses(outbound: &dyn Outbound) -> Result<bool> {
+    match outbound.find_setting(Setting::OpenAiApi).as_deref() {
+        None | Some("") => Ok(openai::is_own_address(
+            outbound.find_setting(Setting::OpenAiBaseUrl).as_deref(),
+        )),
+        Some("responses") => Ok(true),
+        Some("chat-completions") => Ok(false),
+        Some(_) => Err(Error::new(
+            Code::NotConfigured,
+            "`OPENAI_API` must be `responses` or `chat-completions`.",
+        )
+        .with("binding", Setting::OpenAiApi.name())),
+    }
+}
+
 /// The host and the port of the server that serves a model, by the model's full name. `None`: the
 /// model is behind a binding, in this Worker, or not configured.
 pub fn find_server(outbound: &dyn Outbound, model: &str) -> Option<(String, i64)> {
@@ -77,7 +94,7 @@ pub async fn open<'a>(
     };
     let endpoint = match provider {
         Provider::WorkersAi => ModelEndpoint::Ai(model),
-        Provider::OpenAi => openai_endpoint(outbound, openai::CHAT_PATH)?,
+        Provider::OpenAi => openai_endpoint(outbound, openai_path(request))?,
         Provider::Anthropic => anthropic_endpoint(outbound, request.caller)?,
         Provider::Own => ModelEndpoint::Own(send::MODEL_PATH),
     };
@@ -101,11 +118,7 @@ pub async fn open<'a>(
                     rest: Some(UnreadAnswer {
                         provider,
                         body: answer.body,
-                        decoder: Decoder::new(
-                            provider,
-                            CallIds::after(request.messages, request.earlier_calls),
-                            caller.is_some(),
-                        ),
+                        decoder: decoder(provider, request, caller),
                     }),
                 };
                 if !stream.begin().await? {
@@ -119,6 +132,27 @@ pub async fn open<'a>(
             Err(refusal) => refusal,
         };
         backoff.wait(outbound, refusal).await?;
+    }
+}
+
+/// The path below OpenAI's address: that of the API in which the caller is answered.
+fn openai_path(request: &ModelRequest<'_>) -> &'static str {
+    match request.caller_of(ProviderApi::Responses) {
+        Some(_) => responses::PATH,
+        None => openai::CHAT_PATH,
+    }
+}
+
+/// `caller`: whose provider this is.
+fn decoder(
+    provider: Provider,
+    request: &ModelRequest<'_>,
+    caller: Option<&CallerFields>,
+) -> Decoder {
+    let ids = CallIds::after(request.messages, request.earlier_calls);
+    match caller.map(CallerFields::asked_in) {
+        Some(ProviderApi::Responses) => Decoder::of_responses(ids),
+        asked => Decoder::new(provider, ids, asked.is_some()),
     }
 }
 
@@ -164,9 +198,9 @@ impl<'a> ModelStream<'a> {
         }
     }
 
-    /// Whether the answer comes in this API.
-    pub fn is_in(&self, api: ProviderApi) -> bool {
-        api == api.asked_in() && self.provider == Some(api.provider())
+    /// Whether the answer comes in the API that this caller speaks.
+    pub fn is_in_api_of(&self, caller: &CallerFields) -> bool {
+        caller.api == caller.asked_in() && self.provider == Some(caller.api.provider())
     }
 
     /// The next part. `None` follows the last part, which is [`AnswerPart::Finish`] or

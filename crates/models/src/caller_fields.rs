@@ -21,8 +21,7 @@ pub enum ProviderApi {
     ChatCompletions,
     /// Anthropic's Messages.
     Messages,
-    /// OpenAI's Responses. No model is asked so: what a request says is said as Chat Completions
-    /// say it.
+    /// OpenAI's Responses. A server that has only Chat Completions is asked in them.
     Responses,
 }
 
@@ -34,26 +33,25 @@ impl ProviderApi {
             Self::Messages => Provider::Anthropic,
         }
     }
-
-    /// The API in which a model is asked.
-    pub fn asked_in(self) -> Self {
-        match self {
-            Self::ChatCompletions | Self::Responses => Self::ChatCompletions,
-            Self::Messages => Self::Messages,
-        }
-    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallerFields {
     pub api: ProviderApi,
+    /// With Responses: whether the model is asked in Responses, too, and not in Chat Completions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_responses: bool,
     /// Whether the caller wants its answer in events.
     pub is_streamed: bool,
     /// The fields that go through.
     pub fields: JsonObject,
     /// The caller's tools as it wrote them, by name.
     pub tools: BTreeMap<String, Box<RawValue>>,
+    /// In Responses: the caller's tools as it wrote them, in its order. The provider runs some of
+    /// them, which have no names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_list: Vec<Box<RawValue>>,
     /// The caller's system prompt in blocks. They stand for the last [`Self::system_texts`] texts of
     /// the system prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -91,6 +89,41 @@ pub fn find_given(parts: &JsonObject) -> Option<&RawValue> {
     json::decode::<Given<'_>>(parts.as_str())
         .ok()
         .map(|it| it.given)
+}
+
+/// The data of messages that Responses wrote: the item of a user or of a result, or the items of
+/// the assistant.
+#[derive(Deserialize)]
+struct KeptItem<'a> {
+    #[serde(borrow)]
+    item: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct KeptItems {
+    items: Vec<Box<RawValue>>,
+}
+
+/// The data under which an item of Responses is kept. `json` is a value.
+pub fn kept_as_item(json: &str) -> Option<JsonObject> {
+    json::decode(&format!(r#"{{"item":{json}}}"#)).ok()
+}
+
+/// The same for the items of an assistant's message. `json` is a list.
+pub fn kept_as_items(json: &str) -> Option<JsonObject> {
+    json::decode(&format!(r#"{{"items":{json}}}"#)).ok()
+}
+
+pub fn find_item(parts: &JsonObject) -> Option<&RawValue> {
+    json::decode::<KeptItem<'_>>(parts.as_str())
+        .ok()
+        .map(|it| it.item)
+}
+
+pub fn find_items(parts: &JsonObject) -> Option<Vec<Box<RawValue>>> {
+    json::decode::<KeptItems>(parts.as_str())
+        .ok()
+        .map(|it| it.items)
 }
 
 /// The most fields of an object that is read here.
@@ -143,9 +176,19 @@ const REPLACED: &[(&str, &[&str])] = &[
 ];
 
 impl CallerFields {
-    /// A request's body with the caller's fields in place of ours.
-    pub(crate) fn merge_into(&self, body: &str) -> String {
-        let given = fields_of(self.fields.as_str());
+    /// The API in which the model is asked, if its provider is the caller's.
+    pub fn asked_in(&self) -> ProviderApi {
+        match self.api {
+            ProviderApi::Responses if !self.in_responses => ProviderApi::ChatCompletions,
+            api => api,
+        }
+    }
+
+    /// A request's body with the caller's fields in place of ours. `ours`: fields of which ours
+    /// hold those of the caller.
+    pub(crate) fn merge_into(&self, body: &str, ours: &[&str]) -> String {
+        let mut given = fields_of(self.fields.as_str());
+        given.retain(|(name, _)| !ours.contains(&name.as_ref()));
         let is_given = |name: &str| given.iter().any(|(given, _)| given == name);
         let is_replaced = |name: &str| {
             is_given(name)

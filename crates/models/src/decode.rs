@@ -12,6 +12,7 @@ use super::call_ids::CallIds;
 use super::choice::Provider;
 use super::http_error::{ProviderError, find_problem};
 use super::mend::mend;
+use super::responses_reader::{self, ResponsesReader};
 use super::{AnswerPart, anthropic, openai, sse, workers_ai};
 
 /// The most bytes of an answer with its events: a long answer of 32,000 tokens at some
@@ -27,6 +28,8 @@ pub struct Decoder {
     tells_events: bool,
     /// The model that answers, as the provider names it.
     model: Option<String>,
+    /// With an answer of OpenAI's Responses.
+    responses: Option<ResponsesReader>,
 }
 
 /// The longest name of a model that is taken from an answer.
@@ -48,6 +51,16 @@ impl Decoder {
             too_long: None,
             tells_events,
             model: None,
+            responses: None,
+        }
+    }
+
+    /// Decodes an answer of OpenAI's Responses. Only a caller who speaks Responses is answered so, so
+    /// the events are parts.
+    pub fn of_responses(ids: CallIds) -> Self {
+        Self {
+            responses: Some(ResponsesReader::default()),
+            ..Self::new(Provider::OpenAi, ids, true)
         }
     }
 
@@ -150,7 +163,14 @@ impl Decoder {
     }
 
     fn take_value(&mut self, value: &Value) {
-        if let Some(problem) = find_problem(value) {
+        let problem = match self.responses {
+            Some(_) => responses_reader::find_problem(value),
+            None => find_problem(value),
+        };
+        if let Some(problem) = problem {
+            if self.responses.is_some() && problem.too_long.is_none() {
+                self.answer.add_event(json::text(value));
+            }
             let kind = problem.kind.as_ref();
             let named = kind.map(|kind| format!(" (`{kind}`)"));
             let named = named.unwrap_or_default();
@@ -166,11 +186,17 @@ impl Decoder {
             }
             return;
         }
-        if self.tells_events {
+        if let Some(reader) = &mut self.responses {
+            self.answer.add_event(reader.event(value));
+        } else if self.tells_events {
             self.answer.add_event(json::text(value));
         }
         if self.model.is_none() {
             self.model = find_model(value);
+        }
+        if let Some(reader) = &mut self.responses {
+            reader.read(value, &mut self.answer);
+            return;
         }
         match self.provider {
             Provider::WorkersAi => workers_ai::read(value, &mut self.answer),
@@ -192,9 +218,15 @@ impl Decoder {
 
 const DONE: &str = "[DONE]";
 
-/// The model that an event names: by itself, in its message or in the result of a binding.
+/// The model that an event names: by itself, in its message or response, or in the result of a
+/// binding.
 fn find_model(value: &Value) -> Option<String> {
-    let places = [Some(value), value.get("message"), value.get("result")];
+    let places = [
+        Some(value),
+        value.get("message"),
+        value.get("result"),
+        value.get("response"),
+    ];
     let named = places
         .into_iter()
         .flatten()

@@ -31,6 +31,9 @@ pub mod message;
 pub mod metered;
 mod openai;
 mod reasoning;
+mod responses;
+mod responses_input;
+mod responses_reader;
 mod send;
 pub mod sse;
 mod workers_ai;
@@ -82,7 +85,7 @@ pub struct ModelRequest<'a> {
 impl<'a> ModelRequest<'a> {
     /// The caller's fields, if they are in this provider's words.
     fn caller_of(&self, api: ProviderApi) -> Option<&'a CallerFields> {
-        self.caller.filter(|caller| caller.api.asked_in() == api)
+        self.caller.filter(|caller| caller.asked_in() == api)
     }
 
     /// The index of the newest user message.
@@ -211,7 +214,10 @@ pub fn encode_input(provider: Provider, request: &ModelRequest<'_>) -> String {
 pub fn encode_request(name: &ModelName, request: &ModelRequest<'_>, stream: bool) -> String {
     match name.served() {
         Some((Provider::WorkersAi, _)) => workers_ai::encode(request, stream),
-        Some((Provider::OpenAi, model)) => openai::encode(request, model, stream),
+        Some((Provider::OpenAi, model)) => match request.caller_of(ProviderApi::Responses) {
+            Some(caller) => responses::encode(request, model, caller),
+            None => openai::encode(request, model, stream),
+        },
         Some((Provider::Anthropic, model)) => anthropic::encode(request, model, stream),
         Some((Provider::Own, model)) => openai::encode_own(request, model, stream),
         None => encode_input(Provider::OpenAi, request),

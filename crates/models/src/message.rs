@@ -1,6 +1,6 @@
 //! A message as models take it.
 
-use crate::caller_fields::find_given;
+use crate::caller_fields::{find_given, find_item};
 use crate::file::{File, MAX_FILES, check_files};
 use crate::json_schema::JsonSchema;
 use base::action::{Action, Role};
@@ -73,7 +73,8 @@ impl ContextMessage {
 
     /// Forgets the form in which a caller wrote the message: its content was changed.
     pub fn forget_given(&mut self) {
-        let is_given = |kept: &Kept| find_given(&kept.parts).is_some();
+        let is_given =
+            |kept: &Kept| find_given(&kept.parts).is_some() || find_item(&kept.parts).is_some();
         if self.kept.as_deref().is_some_and(is_given) {
             self.kept = None;
         }

@@ -9,6 +9,7 @@ use super::chat_answer;
 use super::chat_messages::{ChatTool, CompletionDialect, SentMessage, messages, tools};
 use super::reasoning::{is_openai_plain, is_openai_reasoning, reads_pdfs};
 use super::{ModelRequest, to_json};
+use base::outbound::host_and_port;
 use store::model_settings::ReasoningEffort;
 
 const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -68,7 +69,7 @@ pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
         tools: tools(request.tools, caller),
     });
     match caller {
-        Some(caller) => caller.merge_into(&body),
+        Some(caller) => caller.merge_into(&body, &[]),
         None => body,
     }
 }
@@ -107,6 +108,12 @@ fn body<'a>(request: &ModelRequest<'a>) -> OpenAiRequest<'a> {
 pub fn endpoint(base_url: Option<&str>, path: &str) -> String {
     let base = base_url.unwrap_or(DEFAULT_BASE_URL).trim_end_matches('/');
     format!("{base}/{path}")
+}
+
+/// Whether requests go to OpenAI itself.
+pub fn is_own_address(base_url: Option<&str>) -> bool {
+    let own = host_and_port(DEFAULT_BASE_URL);
+    base_url.is_none_or(|base_url| host_and_port(base_url) == own)
 }
 
 /// A local server has no key, and refuses an empty one.

@@ -6,12 +6,12 @@
 //! the stream cuts off, which the standard would drop. Servers forget the last blank
 //! line, and the decoder decides whether an answer is whole.
 
-/// The most bytes of one line. The longest line that a provider sends is a tool call's
-/// arguments in one piece.
-pub const MAX_LINE_BYTES: usize = 1 << 20;
+/// The most bytes of one line. The longest line that a provider sends is an image that it made, in
+/// base64.
+pub const MAX_LINE_BYTES: usize = 4 << 20;
 
 /// The most bytes of one event's `data` lines together.
-pub const MAX_EVENT_BYTES: usize = 2 << 20;
+pub const MAX_EVENT_BYTES: usize = MAX_LINE_BYTES;
 
 /// The most bytes of an event's id. A longer one is ignored.
 const MAX_ID_BYTES: usize = 1_000;

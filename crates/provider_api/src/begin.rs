@@ -1,11 +1,13 @@
 //! Begins the turn of a request, or joins the turn that the same request began.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::calls::ApiHeaders;
 use crate::history::History;
 use crate::listener::{ApiListener, Head, Source};
 use crate::openai::referred_items::StoredItems;
+use crate::openai::responses_tools::is_function;
 use crate::place::{HistoryPlace, find_place, find_previous, named_session};
 use crate::request::{Item, ParsedRequest};
 use crate::stored_answer::find_stored;
@@ -22,7 +24,7 @@ use chat::run::running_turns::RunningTurn;
 use chat::run::take_up::take_up;
 use chat::run::work::TurnWork;
 use chat::turn::store::find_turn;
-use models::call::choose_model;
+use models::call::{choose_model, has_responses};
 use models::caller_fields::{CallerFields, ProviderApi, fields_of};
 use models::choice::{ModelName, Provider};
 use store::config::{Config, check_instructions, load_config};
@@ -63,7 +65,8 @@ pub fn begin(
         ProviderApi::Messages => anthropic::request::parse(body)?,
         ProviderApi::Responses => {
             let stored = StoredItems::new(agent);
-            let ask = openai::responses_request::parse(body, &stored)?;
+            let in_responses = |name: &str| asks_in_responses(agent, name);
+            let ask = openai::responses_request::parse(body, &stored, &in_responses)?;
             if let Some(conversation) = &ask.conversation {
                 // The address and the header go before it.
                 if address.is_none() && headers.session_id.is_none() {
@@ -86,6 +89,7 @@ pub fn begin(
         tools: parsed.given_tools.keys().cloned().collect(),
         created_s: agent.host.now_ms() / 1000,
         echo: asked.as_ref().map(|ask| ask.echo.clone()),
+        wants_encrypted: asked.as_ref().is_some_and(|ask| ask.wants_encrypted),
     };
     // A turn that was cut off goes on before it is joined.
     agent.starter.recover();
@@ -103,6 +107,7 @@ pub fn begin(
     let session_id = found.session_id.clone();
     let turn_id = Id::mint_turn(agent.host);
     let mut request = to_request(agent, api, headers, parsed, found, request)?;
+    request.api.caller.in_responses = asked.as_ref().is_some_and(|ask| ask.in_responses);
     let is_named = asked.is_some_and(|ask| ask.is_stored);
     request.api.response_id = is_named.then(|| format!("resp_{turn_id}"));
     let work = match start_api(agent, &session_id, request, turn_id.as_str()) {
@@ -222,6 +227,10 @@ fn to_request(
         check_translated(&parsed.fields, provider)?;
     }
     check_instructions(&parsed.system)?;
+    let runs_elsewhere = |tool: &Box<RawValue>| !is_function(tool);
+    if parsed.tool_list.iter().any(runs_elsewhere) && !agent.caller.may_bring_client_tools() {
+        return Err(access::needs_allowance("tools", "clientTools"));
+    }
     let asks_servers = fields_of(parsed.fields.as_str())
         .into_iter()
         .find(|(name, _)| SERVERS.contains(&name.as_ref()));
@@ -239,9 +248,15 @@ fn to_request(
         api: ApiTurn {
             caller: CallerFields {
                 api,
+                in_responses: false,
                 is_streamed: parsed.is_streamed,
                 fields: parsed.fields,
-                tools: parsed.given_tools,
+                tools: match parsed.tool_list.is_empty() {
+                    true => parsed.given_tools,
+                    // The list has them.
+                    false => BTreeMap::new(),
+                },
+                tool_list: parsed.tool_list,
                 system_texts: parsed.system.len(),
                 system: parsed.system_blocks,
                 cache_marks: parsed.cache_marks,
@@ -287,6 +302,16 @@ fn choose(
     let id = Id::parse(asked.to_string())
         .map_err(|reason| Error::invalid("model", format!("`model` {reason}.")))?;
     Ok((Some(id), provider))
+}
+
+/// Whether the model of this name is asked in Responses by a caller who speaks it.
+fn asks_in_responses(agent: &Agent<'_>, name: &str) -> Result<bool> {
+    let config = load_config(agent.db, &agent.deployed.memory.config)?;
+    let (_, provider) = choose(agent, &config, ProviderApi::Responses, name)?;
+    match provider {
+        Some(Provider::OpenAi) => has_responses(agent.outbound),
+        _ => Ok(false),
+    }
 }
 
 /// A model by the name that the API's clients know, or by the agent's.

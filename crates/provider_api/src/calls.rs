@@ -67,6 +67,25 @@ impl ApiCall {
         }
     }
 
+    /// What OpenAI has at an address where nothing is here, and what to do instead.
+    pub fn find_missing(family: &str, rest: &str) -> Option<Error> {
+        let below = rest.strip_prefix("responses/").unwrap_or_default();
+        let instead = match (family, below) {
+            ("openai", "compact") => "The agent compacts its sessions itself.",
+            ("openai", "input_tokens") => {
+                "The agent counts tokens itself: see `usage` of an answer."
+            }
+            ("openai", _) if below.ends_with("/cancel") => "Run the operation `cancelTurn`.",
+            ("openai", _) if below.ends_with("/input_items") => "Run the operation `getHistory`.",
+            ("openai", _) if rest == "conversations" || rest.starts_with("conversations/") => {
+                "Name a session in `conversation`: it is created on first use."
+            }
+            _ => return None,
+        };
+        let message = format!("`{rest}` is not supported. {instead}");
+        Some(Error::new(Code::UnknownOperation, message))
+    }
+
     /// The name of a request in the log and in traces.
     pub fn name(&self) -> &'static str {
         match self {
@@ -164,5 +183,34 @@ impl ApiHeaders {
             key: within("idempotency-key", MAX_KEY_BYTES)?,
             beta: within("anthropic-beta", MAX_BETA_BYTES)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_refused_by_its_name() {
+        for rest in [
+            "responses/compact",
+            "responses/input_tokens",
+            "responses/resp_a/cancel",
+            "responses/resp_a/input_items",
+            "conversations",
+            "conversations/conv_a/items",
+        ] {
+            let error = ApiCall::find_missing("openai", rest).unwrap();
+            assert!(error.message.contains(rest), "{}", error.message);
+            assert_eq!(error.code.status(), 404);
+        }
+        for (family, rest) in [
+            ("openai", "responses"),
+            ("openai", "responses/resp_a"),
+            ("openai", "models/m"),
+            ("anthropic", "conversations"),
+        ] {
+            assert!(ApiCall::find_missing(family, rest).is_none(), "{rest}");
+        }
     }
 }

@@ -83,7 +83,7 @@ impl<'a> History<'a> {
                     call_id,
                     text,
                     is_error,
-                    ..
+                    given,
                 } if others.is_empty() && open.iter().any(|id| id == call_id.as_str()) => {
                     open.retain(|id| id != call_id.as_str());
                     answers.push(ClientAnswer {
@@ -92,6 +92,7 @@ impl<'a> History<'a> {
                             false => ClientOutcome::Output(json::raw(json::quoted(text.as_str()))?),
                         },
                         tool_call_id: call_id,
+                        kept: self.kept_of(given),
                     });
                 }
                 item => others.push(item),
@@ -115,9 +116,9 @@ impl<'a> History<'a> {
         let mut claimed: Option<Claimed> = None;
         for item in items {
             match item {
-                Item::Assistant { text, calls } => {
+                Item::Assistant { text, calls, items } => {
                     self.close(&mut claimed, &mut events)?;
-                    claimed = Some(Claimed::new(text, calls));
+                    claimed = Some(Claimed::new(text, calls, items));
                 }
                 Item::Result {
                     call_id,
@@ -148,19 +149,25 @@ impl<'a> History<'a> {
 
     /// Writes what a client claims that the assistant said.
     fn close(&self, claimed: &mut Option<Claimed>, events: &mut Vec<NewEvent>) -> Result<()> {
-        if let Some(claimed) = claimed.take() {
+        if let Some(mut claimed) = claimed.take() {
             let untrusted = Some(Origin::Import.name().to_owned());
-            events.push(self.message(&claimed.into_message(), None, untrusted)?);
+            let items = claimed.items.take();
+            events.push(self.message(&claimed.into_message(), items, untrusted)?);
         }
         Ok(())
     }
 
+    /// What a caller wrote in its provider's shape is for all of the provider's models.
+    fn kept_of(&self, given: Option<JsonObject>) -> Option<Kept> {
+        given.map(|parts| Kept {
+            by: self.provider.name().to_owned(),
+            parts,
+        })
+    }
+
     fn note(&self, given: Option<JsonObject>, untrusted: Option<String>) -> Note {
         Note {
-            kept: given.map(|parts| Kept {
-                by: self.provider.name().to_owned(),
-                parts,
-            }),
+            kept: self.kept_of(given),
             untrusted,
             ..Note::of(self.agent.caller.asker().authority())
         }
@@ -209,14 +216,16 @@ impl<'a> History<'a> {
 struct Claimed {
     text: String,
     calls: Vec<ItemCall>,
+    items: Option<JsonObject>,
     results: HashMap<String, (String, bool)>,
 }
 
 impl Claimed {
-    fn new(text: String, calls: Vec<ItemCall>) -> Self {
+    fn new(text: String, calls: Vec<ItemCall>, items: Option<JsonObject>) -> Self {
         Self {
             text,
             calls,
+            items,
             results: HashMap::new(),
         }
     }

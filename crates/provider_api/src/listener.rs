@@ -31,6 +31,8 @@ pub struct Head {
     pub created_s: i64,
     /// The fields that an answer of `Responses` repeats.
     pub echo: Option<JsonObject>,
+    /// Whether such an answer has the encrypted form of thoughts.
+    pub wants_encrypted: bool,
 }
 
 pub enum Source {
@@ -55,6 +57,7 @@ impl AnswerWriter {
             tools,
             created_s,
             echo,
+            wants_encrypted,
         } = head;
         let tools = tools.into_iter();
         match api {
@@ -67,6 +70,7 @@ impl AnswerWriter {
                 (name.to_owned(), created_s, model),
                 tools,
                 echo.as_ref(),
+                wants_encrypted,
             ))),
             ProviderApi::Messages => Self::Messages(Box::new(MessagesAnswer::new(
                 (format!("msg_{name}"), model),
@@ -98,6 +102,14 @@ impl AnswerWriter {
             Self::Messages(answer) => answer.whole(),
             Self::Responses(answer) => answer.whole(),
         })
+    }
+
+    /// Whether the answer is that the provider has failed.
+    fn has_failed(&self) -> bool {
+        match self {
+            Self::Chat(_) | Self::Messages(_) => false,
+            Self::Responses(answer) => answer.has_failed(),
+        }
     }
 
     fn family(&self) -> ApiFamily {
@@ -177,8 +189,14 @@ impl ApiListener {
                 Some(event) => self.writer.take(event),
                 None => {
                     self.is_over = true;
-                    self.check().await?;
-                    self.writer.end()
+                    match self.check().await {
+                        // The provider's own event has said so.
+                        Err(_) if self.writer.has_failed() => Vec::new(),
+                        checked => {
+                            checked?;
+                            self.writer.end()
+                        }
+                    }
                 }
             };
             self.ready.extend(events);
@@ -196,7 +214,10 @@ impl ApiListener {
         while let Some(event) = self.next_event().await {
             self.writer.take(event);
         }
-        self.check().await?;
+        let checked = self.check().await;
+        if !self.writer.has_failed() {
+            checked?;
+        }
         Ok(self.writer.whole())
     }
 }

@@ -49,6 +49,8 @@ pub enum Item {
     Assistant {
         text: String,
         calls: Vec<ItemCall>,
+        /// The items of Responses that the message is, if its text and its calls don't say all.
+        items: Option<JsonObject>,
     },
     Result {
         call_id: Id,
@@ -70,7 +72,7 @@ impl Item {
     pub fn after(&self, path: &PathDigest) -> PathDigest {
         match self {
             Self::User { text, others, .. } => path.then(&PathMessage::User { text, others }),
-            Self::Assistant { text, calls } => {
+            Self::Assistant { text, calls, .. } => {
                 let calls: Vec<(&str, &str)> = calls
                     .iter()
                     .map(|call| (call.id.as_str(), call.name.as_str()))
@@ -104,6 +106,8 @@ pub struct ParsedRequest {
     pub items: Vec<Item>,
     pub tools: Vec<ToolDefinition>,
     pub given_tools: BTreeMap<String, Box<RawValue>>,
+    /// The caller's tools in its order, if the model is asked in Responses.
+    pub tool_list: Vec<Box<RawValue>>,
     /// Whether the caller leaves it to the model which tool it calls.
     pub is_choice_free: bool,
     /// The fields that go through.
@@ -301,20 +305,25 @@ pub fn text_part(text: &str) -> Value {
     json::json!({KIND: kind::TEXT, TEXT: text})
 }
 
-/// Reads the list `tools`. `read` gives a tool's definition, and the tool as the provider takes it.
-pub fn parse_tools(
-    tools: &RawValue,
-    read: impl Fn(&str, &RequestFields<'_>, &RawValue) -> Result<(ToolDefinition, Box<RawValue>)>,
-) -> Result<GivenTools> {
+/// The tools of the list `tools`.
+pub fn tools_of(tools: &RawValue) -> Result<Vec<&RawValue>> {
     if tools.get().len() > MAX_TOOLS_BYTES {
         let actual = tools.get().len();
         return Err(
             Error::payload_too_large("`tools`", MAX_TOOLS_BYTES, actual).with_field("tools")
         );
     }
+    values::<MAX_TOOLS>("tools", tools)
+}
+
+/// Reads the list `tools`. `read` gives a tool's definition, and the tool as the provider takes it.
+pub fn parse_tools(
+    tools: &RawValue,
+    read: impl Fn(&str, &RequestFields<'_>, &RawValue) -> Result<(ToolDefinition, Box<RawValue>)>,
+) -> Result<GivenTools> {
     let mut parsed = Vec::new();
     let mut given = BTreeMap::new();
-    for (index, tool) in values::<MAX_TOOLS>("tools", tools)?.into_iter().enumerate() {
+    for (index, tool) in tools_of(tools)?.into_iter().enumerate() {
         let field = format!("tools[{index}]");
         let fields = RequestFields::of(&field, tool.get())?;
         let (definition, as_given) = read(&field, &fields, tool)?;
@@ -373,11 +382,40 @@ pub fn count_marks(json: &str) -> usize {
     json.matches(r#""cache_control""#).count()
 }
 
+/// Refuses a history that ends with a user's message that says nothing. `field`: where the newest
+/// message of the user's is.
+pub fn check_asked(field: &str, items: &[Item]) -> Result<()> {
+    match items.last() {
+        Some(Item::User { text, others, .. }) if others.is_empty() && text.trim().is_empty() => {
+            Err(Error::invalid(
+                field,
+                format!("`{field}` is empty. Send a message with text, or a file."),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The data with which a message is kept as its caller wrote it, unless it is too long.
 pub fn keep_given(json: &str) -> Option<JsonObject> {
     match json.len() > MAX_GIVEN_BYTES {
         true => None,
         false => models::caller_fields::kept_as_given(json),
+    }
+}
+
+/// The same for an item of Responses, and for the items of an assistant's message.
+pub fn keep_item(json: &str) -> Option<JsonObject> {
+    match json.len() > MAX_GIVEN_BYTES {
+        true => None,
+        false => models::caller_fields::kept_as_item(json),
+    }
+}
+
+pub fn keep_items(json: &str) -> Option<JsonObject> {
+    match json.len() > MAX_GIVEN_BYTES {
+        true => None,
+        false => models::caller_fields::kept_as_items(json),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{assistant, called_whole, chat, headers, in_session, said_whole, tool, user};
+use super::{assistant, called_whole, chat, claude, headers, in_session, said_whole, tool, user};
 use crate::Alice;
 use base::testing::wait_for;
 use models::caller_fields::ProviderApi;
@@ -248,4 +248,49 @@ fn a_deleted_answer_leads_nowhere() {
     let history = json!([user("hi"), assistant("Hello!"), user("How are you?")]);
     let (other, _) = alice.complete(&headers(&[]), chat(history));
     assert_ne!(other, session);
+}
+
+#[test]
+fn a_users_message_that_says_nothing_is_refused_by_its_place() {
+    let alice = Alice::with_model();
+    let image = json!({"type": "image_url", "image_url": {"url": "https://e.com/a.png"}});
+    for (api, body, field) in [
+        (
+            ProviderApi::ChatCompletions,
+            chat(json!([user("")])),
+            "messages[0].content",
+        ),
+        (
+            ProviderApi::ChatCompletions,
+            chat(
+                json!([user("hi"), assistant("Hello!"), user(" \n"), {"role": "system", "content": "x"}]),
+            ),
+            "messages[2].content",
+        ),
+        (
+            ProviderApi::Messages,
+            claude(json!([{"role": "user", "content": [{"type": "text", "text": " "}]}])),
+            "messages[0].content",
+        ),
+        (
+            ProviderApi::Responses,
+            json!({"model": "m", "input": ""}),
+            "input",
+        ),
+        (
+            ProviderApi::Responses,
+            json!({"model": "m", "input": [user("hi"), user("")]}),
+            "input[1].content",
+        ),
+    ] {
+        let refused = alice.complete_with(api, &headers(&[]), &body).unwrap_err();
+        assert_eq!(refused.field.as_deref(), Some(field));
+        assert_eq!(refused.code.status(), 400);
+    }
+    assert_eq!(alice.session_count(), 0);
+    alice.outbound.answer(said_whole("A lake."));
+    alice.complete(
+        &headers(&[]),
+        chat(json!([{"role": "user", "content": [image]}])),
+    );
 }

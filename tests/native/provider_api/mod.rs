@@ -8,6 +8,7 @@ mod history;
 mod hostile;
 mod responses;
 mod responses_beside;
+mod responses_native;
 mod rights;
 
 use serde_json::{Value, json};

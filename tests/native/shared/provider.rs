@@ -108,6 +108,18 @@ impl Alice {
         alice
     }
 
+    /// With a model of this name, which is asked in Responses.
+    pub fn with_responses(model: &str) -> Self {
+        let alice = Self::with_model();
+        let settings = [
+            ("MODEL", format!("openai:{model}")),
+            ("OPENAI_API", "responses".to_owned()),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value));
+        alice.outbound.settings.borrow_mut().extend(settings);
+        alice
+    }
+
     pub fn session_count(&self) -> usize {
         let page = self.ok("listSessions", json!({}));
         page["sessions"].as_array().unwrap().len()

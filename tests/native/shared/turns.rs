@@ -21,6 +21,8 @@ impl Alice {
         let settings = [
             ("MODEL".to_owned(), "openai:m".to_owned()),
             ("OPENAI_API_KEY".to_owned(), "k".to_owned()),
+            // The most servers have: see `Alice::with_responses`.
+            ("OPENAI_API".to_owned(), "chat-completions".to_owned()),
             (
                 "TOOL_ORIGINS".to_owned(),
                 "https://tools.example".to_owned(),

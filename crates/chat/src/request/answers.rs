@@ -11,6 +11,7 @@ use base::ids::Id;
 use base::json::{self, RawValue, list};
 use base::part::{Part, ToolState};
 use conversation::log::message_text::MAX_PARTS;
+use conversation::log::note::Kept;
 
 /// The text that a model reads if the user declined a call without a reason.
 pub const DECLINED: &str = "The user declined this call.";
@@ -23,6 +24,9 @@ const FAILED: &str = "The client reported that the tool failed.";
 pub struct ClientAnswer {
     pub tool_call_id: Id,
     pub outcome: ClientOutcome,
+    /// The result as the caller wrote it in a provider's shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -106,6 +110,7 @@ fn answer_in(part: &RawValue) -> Option<CallAnswer> {
     Some(CallAnswer::Tool(ClientAnswer {
         tool_call_id,
         outcome,
+        kept: None,
     }))
 }
 
@@ -119,6 +124,7 @@ mod tests {
             CallAnswer::Tool(ClientAnswer {
                 tool_call_id,
                 outcome,
+                kept: None,
             }) => match outcome {
                 ClientOutcome::Output(value) => format!("{tool_call_id} output {}", value.get()),
                 ClientOutcome::Error(text) => format!("{tool_call_id} error {text}"),

@@ -59,6 +59,7 @@ impl AnswerLog<'_> {
             };
             let note = Note {
                 is_json,
+                kept: answer.answer.kept.clone(),
                 ..Note::default()
             };
             self.append_within(

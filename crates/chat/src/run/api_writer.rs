@@ -94,12 +94,9 @@ fn kept_bytes(request: &ApiRequest) -> usize {
     let texts = request.system_instructions.iter().map(String::len);
     let tools = request.client_tools.iter();
     let tools = tools.map(|tool| tool.description.len() + tool.parameters.get().len());
-    let given = request
-        .api
-        .caller
-        .tools
-        .values()
-        .map(|tool| tool.get().len());
+    let caller = &request.api.caller;
+    let given = caller.tools.values().chain(&caller.tool_list);
+    let given = given.map(|tool| tool.get().len());
     let system = request
         .api
         .caller

@@ -52,6 +52,8 @@ fn retell_step(writer: &mut ChunkWriter, step: &TurnStep) -> Vec<Chunk> {
 
 fn parts(step: &TurnStep) -> Vec<AnswerPart> {
     let mut parts = Vec::new();
+    let kept = step.kept.as_ref();
+    parts.extend(kept.map(|kept| AnswerPart::Kept(kept.parts.as_str().to_owned())));
     if !step.reasoning.is_empty() {
         parts.push(AnswerPart::Reasoning(step.reasoning.clone()));
     }

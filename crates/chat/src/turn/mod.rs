@@ -415,7 +415,7 @@ impl Turn {
     pub fn messages(&self) -> Vec<ContextMessage> {
         let mut messages = Vec::new();
         for step in &self.steps {
-            if !step.is_logged && (!step.text.is_empty() || !step.calls.is_empty()) {
+            if !step.is_logged && !step.says_nothing() {
                 let calls: Vec<ToolCall> = step.calls.iter().map(TurnCall::to_tool_call).collect();
                 messages.push(ContextMessage {
                     tool_calls: (!calls.is_empty()).then_some(calls),
@@ -475,8 +475,13 @@ impl TurnStep {
             .collect()
     }
 
+    /// Whether the step has nothing that a model takes.
+    fn says_nothing(&self) -> bool {
+        self.calls.is_empty() && self.text.is_empty() && self.kept.is_none()
+    }
+
     fn to_event(&self, untrusted: Option<Origin>) -> Option<NewEvent> {
-        if self.calls.is_empty() && self.text.is_empty() && self.reasoning.is_empty() {
+        if self.says_nothing() && self.reasoning.is_empty() {
             return None;
         }
         let mut note = Note {

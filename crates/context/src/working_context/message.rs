@@ -75,8 +75,16 @@ fn from_stored(row: &EventRow, fields: &str) -> Result<Vec<ContextMessage>> {
         unfolding.take(part);
     }
     let mut messages = unfolding.finish();
+    let note = row.note()?;
+    // The data is of the whole message.
+    let mut said = messages
+        .iter_mut()
+        .filter(|message| message.role == Role::Assistant);
+    if let (Some(only), None) = (said.next(), said.next()) {
+        only.kept = note.kept.map(Box::new);
+    }
     // A caller's history may claim that the assistant said it.
-    if let Some(untrusted) = row.note()?.untrusted {
+    if let Some(untrusted) = note.untrusted {
         let said = messages.iter_mut();
         let said = said.filter(|message| message.role == Role::Assistant);
         said.for_each(|message| message.untrusted = Some(untrusted.clone()));

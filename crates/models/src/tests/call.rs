@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::call::{CompletedCall, choose_model, complete, open};
+use crate::call::{CompletedCall, choose_model, complete, has_responses, open};
 use crate::choice::{ModelName, choose};
 use crate::message::ContextMessage;
 use crate::{AnswerPart, ModelRequest};
@@ -270,4 +270,36 @@ fn an_answer_is_completed_or_fails() {
     assert_eq!(call.model.as_deref(), Some("openai:gpt"));
     let error = wait_for(complete(&outbound, &choice, &request, &mut call)).unwrap_err();
     assert_eq!(error.code.name(), "model_failed");
+}
+
+#[test]
+fn openai_itself_is_asked_in_responses_and_others_if_the_operator_says_so() {
+    for (settings, expected) in [
+        (&[][..], Some(true)),
+        (
+            &[("OPENAI_BASE_URL", "https://api.openai.com/v1")],
+            Some(true),
+        ),
+        (
+            &[("OPENAI_BASE_URL", "https://api.openai.com.example/v1")],
+            Some(false),
+        ),
+        (
+            &[("OPENAI_BASE_URL", "http://localhost:11434/v1")],
+            Some(false),
+        ),
+        (
+            &[
+                ("OPENAI_BASE_URL", "http://localhost:1/v1"),
+                ("OPENAI_API", "responses"),
+            ],
+            Some(true),
+        ),
+        (&[("OPENAI_API", "chat-completions")], Some(false)),
+        (&[("OPENAI_API", "")], Some(true)),
+        (&[("OPENAI_API", "Responses")], None),
+    ] {
+        let outbound = script(settings, vec![]);
+        assert_eq!(has_responses(&outbound).ok(), expected, "{settings:?}");
+    }
 }

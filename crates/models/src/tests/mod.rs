@@ -5,6 +5,7 @@ mod call;
 mod encoded;
 mod quirks;
 mod recorded;
+mod responses;
 
 use super::AnswerPart;
 use super::call_ids::CallIds;

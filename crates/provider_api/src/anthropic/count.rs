@@ -55,7 +55,7 @@ fn of_request(parsed: &ParsedRequest) -> i64 {
         PER_ITEM
             + match item {
                 Item::User { text, .. } | Item::Result { text, .. } => tokens::estimate(text),
-                Item::Assistant { text, calls } => {
+                Item::Assistant { text, calls, .. } => {
                     let calls = calls
                         .iter()
                         .map(|call| tokens::estimate(call.arguments.as_str()));

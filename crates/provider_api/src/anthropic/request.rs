@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::openai::request::arguments_of;
 use crate::refusal::ERROR_CODE;
 use crate::request::{
-    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_given, count_marks,
-    file_part, flag_in, id_in, keep_given, object_of, parse_definition, parse_tools, text_in,
-    text_part, values,
+    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_asked, check_given,
+    count_marks, file_part, flag_in, id_in, keep_given, object_of, parse_definition, parse_tools,
+    text_in, text_part, values,
 };
 use base::action::Action;
 use base::error::{Code, Error, Result};
@@ -67,6 +67,7 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
         items,
         tools,
         given_tools,
+        tool_list: Vec::new(),
         is_choice_free,
         max_tokens: number("max_tokens").and_then(|text| json::decode(text).ok()),
         temperature: number("temperature").and_then(|text| json::decode(text).ok()),
@@ -164,6 +165,7 @@ fn with_instructions(
 /// The messages of the user and the assistant, and the instructions between them.
 fn parse_messages(messages: &RawValue) -> Result<(Vec<Item>, Vec<String>)> {
     let mut items = Vec::new();
+    let mut asked = String::new();
     let mut instructions = Vec::new();
     // They hold until the user's next message.
     let mut passing: Vec<String> = Vec::new();
@@ -180,7 +182,8 @@ fn parse_messages(messages: &RawValue) -> Result<(Vec<Item>, Vec<String>)> {
         match parts.text("role").as_str() {
             "user" => {
                 passing.clear();
-                parse_user(&format!("{field}.content"), content, &mut items)?;
+                asked = format!("{field}.content");
+                parse_user(&asked, content, &mut items)?;
             }
             "assistant" => items.push(parse_assistant(&format!("{field}.content"), content)?),
             "system" => {
@@ -199,6 +202,7 @@ fn parse_messages(messages: &RawValue) -> Result<(Vec<Item>, Vec<String>)> {
         }
     }
     instructions.append(&mut passing);
+    check_asked(&asked, &items)?;
     Ok((items, instructions))
 }
 
@@ -411,6 +415,7 @@ fn parse_assistant(field: &str, content: &RawValue) -> Result<Item> {
         return Ok(Item::Assistant {
             text: text_in(field, content)?,
             calls: Vec::new(),
+            items: None,
         });
     }
     let mut texts = Vec::new();
@@ -431,5 +436,6 @@ fn parse_assistant(field: &str, content: &RawValue) -> Result<Item> {
     Ok(Item::Assistant {
         text: texts.join("\n"),
         calls,
+        items: None,
     })
 }

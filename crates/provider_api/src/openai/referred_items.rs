@@ -74,7 +74,7 @@ impl<'a> StoredItems<'a> {
         let session_id = Id::parse(end.session_id).map_err(Error::storage)?;
         let stored = find_stored(self.agent.db, &session_id, end.seq)?;
         let head = (name.to_owned(), 0, String::new());
-        let mut answer = ResponsesAnswer::new(head, stored.tools.into_iter(), None);
+        let mut answer = ResponsesAnswer::new(head, stored.tools.into_iter(), None, true);
         for event in stored.events {
             answer.take(event);
         }
@@ -85,8 +85,9 @@ impl<'a> StoredItems<'a> {
     }
 }
 
-/// The name of the answer in an item's id: see `id_of_open` in [`ResponsesAnswer`].
+/// The name of the answer in an item's id, after the word that the id begins with: see `id_of_open` in
+/// [`ResponsesAnswer`].
 fn name_of_answer(id: &str) -> Option<&str> {
-    let rest = id.strip_prefix("msg_").or_else(|| id.strip_prefix("fc_"))?;
+    let (_, rest) = id.split_once('_')?;
     rest.rsplit_once('_').map(|(name, _)| name)
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::request::{
-    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_given, file_part,
-    flag_in, id_in, keep_given, parse_definition, parse_tools, text_in, text_part, values,
+    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_asked, check_given,
+    file_part, flag_in, id_in, keep_given, parse_definition, parse_tools, text_in, text_part,
+    values,
 };
 use base::error::{Error, Result};
 use base::json::{self, JsonObject, RawValue};
@@ -75,6 +76,7 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
         items,
         tools,
         given_tools,
+        tool_list: Vec::new(),
         is_choice_free,
         max_tokens: max_tokens.and_then(|text| json::decode(text).ok()),
         temperature: number("temperature").and_then(|text| json::decode(text).ok()),
@@ -109,12 +111,16 @@ pub fn check_is_function(field: &str, tool: &RequestFields<'_>) -> Result<()> {
 fn parse_messages(messages: &RawValue) -> Result<(Vec<String>, Vec<Item>)> {
     let mut system = Vec::new();
     let mut items = Vec::new();
+    let mut asked = String::new();
     let given = values::<MAX_ITEMS>("messages", messages)?;
     for (index, given) in given.into_iter().enumerate() {
         let message = ReadMessage::read(format!("messages[{index}]"), given)?;
         match message.fields.text("role").as_str() {
             "system" | "developer" => system.push(message.text()?),
-            "user" => items.push(message.into_user()?),
+            "user" => {
+                asked = format!("{}.content", message.field);
+                items.push(message.into_user()?);
+            }
             "assistant" => items.push(message.into_assistant()?),
             "tool" => items.push(message.into_result()?),
             _ => {
@@ -126,6 +132,7 @@ fn parse_messages(messages: &RawValue) -> Result<(Vec<String>, Vec<Item>)> {
             }
         }
     }
+    check_asked(&asked, &items)?;
     Ok((system, items))
 }
 
@@ -236,7 +243,11 @@ impl<'a> ReadMessage<'a> {
                 });
             }
         }
-        Ok(Item::Assistant { text, calls })
+        Ok(Item::Assistant {
+            text,
+            calls,
+            items: None,
+        })
     }
 
     fn into_result(self) -> Result<Item> {

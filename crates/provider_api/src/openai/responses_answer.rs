@@ -1,13 +1,16 @@
 //! Writes a turn's answer as Responses does: in events, or whole. Each text and each call of the
-//! client's tools is an item of the output.
+//! client's tools is an item of the output. If the provider speaks Responses, its own items and events
+//! go through: see `responses_native`.
 
 use serde_json::{Map, Value};
 
+use super::responses_native::{NativeAnswer, events_of, kind_of};
 use super::said_beside::SaidBeside;
 use crate::events::Calls;
 use crate::numbers::{object, set};
 use base::json::{self, JsonObject, json};
 use chat::stream::answer_events::AnswerEvent;
+use models::caller_fields::find_items;
 use models::{AnswerPart, FinishReason, TokenUsage};
 
 pub struct ResponsesAnswer {
@@ -18,12 +21,31 @@ pub struct ResponsesAnswer {
     output: Vec<Value>,
     /// What the open item is, if one is open. It is the next of the output.
     open: Option<OpenItem>,
+    native: NativeAnswer,
+    step: StepKind,
+    /// The places of items that came whole, and are told when their calls have their ids.
+    untold: Vec<usize>,
     usage: TokenUsage,
     beside: SaidBeside,
     finish: FinishReason,
     sequence: u64,
-    has_begun: bool,
+    /// The events that said how the answer begins.
+    begun: Vec<String>,
     out: Vec<String>,
+}
+
+/// The events by which an answer begins.
+const BEGINNINGS: [&str; 2] = ["response.created", "response.in_progress"];
+
+/// How the present request's answer is read.
+#[derive(Clone, Copy, PartialEq)]
+enum StepKind {
+    /// By its parts.
+    Parts,
+    /// By the provider's events.
+    Events,
+    /// By the items that were kept with it.
+    Items,
 }
 
 /// A text of the answer.
@@ -63,6 +85,7 @@ impl ResponsesAnswer {
         (name, created_s, model): (String, i64, String),
         tools: impl Iterator<Item = String>,
         echo: Option<&JsonObject>,
+        wants_encrypted: bool,
     ) -> Self {
         let mut head = object(json!({
             "background": false,
@@ -91,9 +114,13 @@ impl ResponsesAnswer {
             "user": null
         }));
         let echo = echo.and_then(|echo| json::decode_tree(echo.as_str()).ok());
-        head.extend(echo.map(object).unwrap_or_default());
+        let echo = echo.map(object).unwrap_or_default();
+        head.extend(echo.clone());
         Self {
             head,
+            native: NativeAnswer::new(name.clone(), echo, wants_encrypted),
+            step: StepKind::Parts,
+            untold: Vec::new(),
             name,
             calls: Calls::new(tools),
             output: Vec::new(),
@@ -102,7 +129,7 @@ impl ResponsesAnswer {
             beside: SaidBeside::default(),
             finish: FinishReason::Stop,
             sequence: 0,
-            has_begun: false,
+            begun: Vec::new(),
             out: Vec::new(),
         }
     }
@@ -110,10 +137,18 @@ impl ResponsesAnswer {
     /// Takes what the model said. Returns the events that are to be sent, as JSON.
     pub fn take(&mut self, event: AnswerEvent) -> Vec<String> {
         match event {
-            AnswerEvent::Step { .. } => {
-                self.begin();
+            AnswerEvent::Step { is_native } => {
+                self.settle();
                 self.close();
                 self.calls.begin_step();
+                self.native.begin_step();
+                self.step = match is_native {
+                    true => StepKind::Events,
+                    false => StepKind::Parts,
+                };
+                if !is_native {
+                    self.begin();
+                }
             }
             AnswerEvent::Part(part) => self.take_part(part),
         }
@@ -121,6 +156,129 @@ impl ResponsesAnswer {
     }
 
     fn take_part(&mut self, part: AnswerPart) {
+        match (self.step, part) {
+            (StepKind::Parts, AnswerPart::Kept(kept)) => self.take_kept(&kept),
+            (StepKind::Parts, part) => self.take_told(part),
+            (StepKind::Events, AnswerPart::Event(json)) => {
+                if let Ok(value) = json::decode_tree(&json) {
+                    self.take_native(value);
+                }
+            }
+            (_, AnswerPart::CallStart { index, id, name }) => {
+                if self.calls.begin(index, id.clone(), &name).is_some() {
+                    let events = self.native.name_call(&id, &mut self.output);
+                    self.push_all(events);
+                }
+            }
+            (_, AnswerPart::Usage(usage)) => self.usage = self.usage.plus(usage),
+            (_, AnswerPart::Finish(reason)) => {
+                self.settle();
+                self.finish = reason;
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the items of an answer that the log has.
+    fn take_kept(&mut self, kept: &str) {
+        let kept: Option<JsonObject> = json::decode(kept).ok();
+        let Some(items) = kept.as_ref().and_then(find_items) else {
+            return;
+        };
+        self.step = StepKind::Items;
+        let items = items.iter();
+        let items = items.filter_map(|item| json::decode_tree(item.get()).ok());
+        self.take_items(items.collect());
+    }
+
+    fn take_items(&mut self, items: Vec<Value>) {
+        let places = self.native.take_items(items, &mut self.output, &self.calls);
+        self.untold.extend(places);
+    }
+
+    /// Sends what waited for the ids of calls.
+    fn settle(&mut self) {
+        let events = self.native.flush();
+        self.push_all(events);
+        for place in std::mem::take(&mut self.untold) {
+            let item = self.output.get(place);
+            let events = item.map(|item| events_of(item, place)).unwrap_or_default();
+            self.push_all(events);
+        }
+    }
+
+    fn push_all(&mut self, events: Vec<Value>) {
+        for event in events {
+            let kind = kind_of(&event).to_owned();
+            self.push(&kind, event);
+        }
+    }
+
+    /// An event of a provider that speaks Responses, or its whole answer.
+    fn take_native(&mut self, mut value: Value) {
+        let kind = kind_of(&value).to_owned();
+        let response = value.get_mut("response").map(Value::take);
+        match (kind.as_str(), response) {
+            ("response.completed" | "response.incomplete", Some(response)) => {
+                self.native.take_response(&response, &self.calls);
+            }
+            ("response.failed", Some(response)) => {
+                self.native.fail();
+                self.native.take_response(&response, &self.calls);
+                self.settle();
+                if let Some(failed) = self.end_of_native() {
+                    self.push(&kind, json!({"response": failed}));
+                }
+            }
+            (_, Some(response)) => self.take_beginning(&kind, &response),
+            // The turn fails, and its error is told.
+            ("error", _) => {}
+            ("", None) => self.take_whole(&value),
+            (_, None) => {
+                let events = self.native.take_event(value, &mut self.output, &self.calls);
+                self.push_all(events);
+            }
+        }
+    }
+
+    /// Takes an event that says how an answer begins. Each is told once, whatever is asked later.
+    fn take_beginning(&mut self, kind: &str, response: &Value) {
+        if !self.begun.iter().any(|told| told == kind) {
+            self.begun.push(kind.to_owned());
+            let head = self.native.head(response, &self.calls);
+            self.push(kind, json!({"response": Value::Object(head)}));
+        }
+    }
+
+    fn take_whole(&mut self, response: &Value) {
+        let mut begun = response.clone();
+        set(&mut begun, "status", "in_progress".into());
+        set(&mut begun, "usage", Value::Null);
+        for kind in BEGINNINGS {
+            self.take_beginning(kind, &begun);
+        }
+        let output = response.get("output").and_then(Value::as_array);
+        self.take_items(output.cloned().unwrap_or_default());
+        self.native.take_response(response, &self.calls);
+        if response.get("error").is_some_and(|error| !error.is_null()) {
+            self.native.fail();
+        }
+    }
+
+    /// The whole answer as its provider ended it.
+    fn end_of_native(&mut self) -> Option<Value> {
+        let mut end = self.native.take_end()?;
+        let items = self.output.iter().filter(|item| !item.is_null());
+        set(&mut end, "output", items.cloned().collect());
+        Some(end)
+    }
+
+    /// Whether the answer is that the provider has failed.
+    pub fn has_failed(&self) -> bool {
+        self.native.has_failed()
+    }
+
+    fn take_told(&mut self, part: AnswerPart) {
         match part {
             AnswerPart::Text(text) => self.take_text(&text),
             AnswerPart::CallStart { index, id, name } => {
@@ -155,11 +313,11 @@ impl ResponsesAnswer {
     }
 
     fn begin(&mut self) {
-        if self.has_begun {
+        if !self.begun.is_empty() {
             return;
         }
-        self.has_begun = true;
-        for kind in ["response.created", "response.in_progress"] {
+        for kind in BEGINNINGS {
+            self.begun.push(kind.to_owned());
             let response = self.response("in_progress");
             self.push(kind, json!({"response": response}));
         }
@@ -178,7 +336,8 @@ impl ResponsesAnswer {
     fn response(&self, status: &str) -> Value {
         let mut response = self.head.clone();
         response.insert("status".to_owned(), status.into());
-        response.insert("output".to_owned(), Value::Array(self.output.clone()));
+        let items = self.output.iter().filter(|item| !item.is_null());
+        response.insert("output".to_owned(), items.cloned().collect());
         let usage = match status {
             "in_progress" => Value::Null,
             _ => json!({
@@ -376,6 +535,13 @@ impl ResponsesAnswer {
 
     /// The last events of a turn that is over.
     pub fn end(&mut self) -> Vec<String> {
+        self.settle();
+        if let Some(response) = self.end_of_native() {
+            let status = response.get("status").and_then(Value::as_str);
+            let kind = format!("response.{}", status.unwrap_or("completed"));
+            self.push(&kind, json!({"response": response}));
+            return std::mem::take(&mut self.out);
+        }
         self.begin();
         self.close();
         let status = self.status();
@@ -386,6 +552,10 @@ impl ResponsesAnswer {
 
     /// The whole answer.
     pub fn whole(&mut self) -> Value {
+        self.settle();
+        if let Some(response) = self.end_of_native() {
+            return response;
+        }
         self.close();
         self.response(self.status())
     }

@@ -6,8 +6,8 @@ use super::referred_items::StoredItems;
 use super::request::{IN_OWN_FORM, arguments_of};
 use crate::numbers::set;
 use crate::request::{
-    Item, ItemCall, MAX_ITEMS, MAX_PARTS, RequestFields, check_given, file_part, id_in, keep_given,
-    text_in, text_part, tree, values,
+    Item, ItemCall, MAX_ITEMS, MAX_PARTS, RequestFields, check_asked, check_given, file_part,
+    id_in, keep_given, text_in, text_part, tree, values,
 };
 use base::action::Role;
 use base::error::{Error, Result};
@@ -22,9 +22,12 @@ pub fn parse_input(
 ) -> Result<Vec<Item>> {
     if input.get().starts_with('"') {
         let said = SaidContent::of_text(text_in("input", input)?);
-        return Ok(vec![said.into_user()?]);
+        let items = vec![said.into_user()?];
+        check_asked("input", &items)?;
+        return Ok(items);
     }
     let mut items: Vec<Item> = Vec::new();
+    let mut asked = String::new();
     for (index, item) in values::<MAX_ITEMS>("input", input)?.into_iter().enumerate() {
         let field = format!("input[{index}]");
         let mut item = RequestFields::of(&field, item.get())?;
@@ -36,7 +39,12 @@ pub fn parse_input(
             item = RequestFields::of(&field, referred.get())?;
         }
         match item.text("type").as_str() {
-            "" | "message" => parse_message(&field, &item, system, &mut items)?,
+            "" | "message" => {
+                parse_message(&field, &item, system, &mut items)?;
+                if item.text("role") == Role::User.name() {
+                    asked = format!("{field}.content");
+                }
+            }
             "function_call" => {
                 let call = ItemCall {
                     id: id_in(&format!("{field}.call_id"), item.find("call_id"))?,
@@ -49,6 +57,7 @@ pub fn parse_input(
                     _ => items.push(Item::Assistant {
                         text: String::new(),
                         calls: vec![call],
+                        items: None,
                     }),
                 }
             }
@@ -68,6 +77,7 @@ pub fn parse_input(
             }
         }
     }
+    check_asked(&asked, &items)?;
     Ok(items)
 }
 
@@ -117,6 +127,7 @@ fn parse_message(
             Some(Item::Assistant {
                 text: so_far,
                 calls,
+                ..
             }) if calls.is_empty() => {
                 so_far.push('\n');
                 so_far.push_str(&said.text());
@@ -124,6 +135,7 @@ fn parse_message(
             _ => items.push(Item::Assistant {
                 text: said.text(),
                 calls: Vec::new(),
+                items: None,
             }),
         },
         _ => {

@@ -1,5 +1,6 @@
-//! Reads a request of OpenAI's Responses. What it asks of the model is said as Chat Completions
-//! say it, since every model of OpenAI's and every compatible server is asked so.
+//! Reads a request of OpenAI's Responses. If the model is asked in Responses, all fields go through.
+//! Otherwise what the request asks of the model is said as Chat Completions say it, which every
+//! compatible server has.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,8 @@ use serde_json::Value;
 use super::referred_items::StoredItems;
 use super::request::{ANY_OBJECT, check_is_function};
 use super::responses_input::parse_input;
+use super::responses_items::parse_items;
+use super::responses_tools::{ToolList, parse_tool_list};
 use crate::numbers::object;
 use crate::request::{
     ParsedRequest, RequestFields, flag_in, id_in, parse_definition, parse_tools, text_in, tree,
@@ -43,6 +46,12 @@ const SAME: &[(&str, &str)] = &[
     ("service_tier", "service_tier"),
 ];
 
+/// What can't be done here, and why not.
+const REFUSED: &[(&str, &str)] = &[(
+    "context_management",
+    "The agent compacts its sessions itself.",
+)];
+
 /// The most values of `include`: there are some ten.
 const MAX_INCLUDED: usize = 100;
 
@@ -61,6 +70,10 @@ pub struct BesideTurn {
     pub is_stored: bool,
     /// The fields that the answer repeats.
     pub echo: JsonObject,
+    /// Whether the model is asked in Responses.
+    pub in_responses: bool,
+    /// Whether the answer has the encrypted form of thoughts.
+    pub wants_encrypted: bool,
 }
 
 impl ResponsesAsk {
@@ -69,8 +82,13 @@ impl ResponsesAsk {
     }
 }
 
-/// `stored`: the items that the request may name by their ids.
-pub fn parse(body: &[u8], stored: &StoredItems<'_>) -> Result<ResponsesAsk> {
+/// `stored`: the items that the request may name by their ids. `asks_in_responses`: whether the model
+/// of this name is asked in Responses.
+pub fn parse(
+    body: &[u8],
+    stored: &StoredItems<'_>,
+    asks_in_responses: &dyn Fn(&str) -> Result<bool>,
+) -> Result<ResponsesAsk> {
     let body: JsonObject = json::parse(body)?;
     let mut fields = RequestFields::of("body", body.as_str())?;
     let model = fields.take_model()?;
@@ -94,14 +112,129 @@ pub fn parse(body: &[u8], stored: &StoredItems<'_>) -> Result<ResponsesAsk> {
         ));
     }
     let is_stored = fields
-        .take("store")
+        .find("store")
         .is_none_or(|store| store.get() != "false");
+    for (name, instead) in REFUSED {
+        if fields.take(name).is_some() {
+            let message = format!("`{name}` is not supported. {instead}");
+            return Err(Error::invalid(name, message));
+        }
+    }
     if flag_in("background", fields.take("background"))? {
         return Err(Error::invalid(
             "background",
             "`background` is not supported, and not needed: the answer is completed even if the client disconnects.",
         ));
     }
+    let instructions = fields.take("instructions");
+    let instructions = instructions
+        .map(|text| text_in("instructions", text))
+        .transpose()?;
+    let system: Vec<String> = instructions.iter().cloned().collect();
+    let mut echo = object(json!({
+        "instructions": instructions,
+        "previous_response_id": previous.as_ref().map(Id::as_str),
+        "store": is_stored
+    }));
+    if let Some(conversation) = &conversation {
+        let named = json!({"id": conversation.as_str()});
+        echo.insert("conversation".to_owned(), named);
+    }
+    let head = AskHead {
+        model,
+        is_streamed,
+        conversation,
+        previous,
+        is_stored,
+    };
+    match asks_in_responses(&head.model)? {
+        true => parse_as_given(fields, head, (system, echo), stored),
+        false => parse_in_chat(fields, head, (system, echo), stored),
+    }
+}
+
+/// What a request says in either way.
+struct AskHead {
+    model: String,
+    is_streamed: bool,
+    conversation: Option<Id>,
+    previous: Option<Id>,
+    is_stored: bool,
+}
+
+/// The instructions so far, and the fields that the answer repeats.
+type ReadSoFar = (Vec<String>, serde_json::Map<String, Value>);
+
+/// Reads the rest of a request whose model is asked in Responses: all of it goes through.
+fn parse_as_given(
+    mut fields: RequestFields<'_>,
+    head: AskHead,
+    (mut system, echo): ReadSoFar,
+    stored: &StoredItems<'_>,
+) -> Result<ResponsesAsk> {
+    let include = fields.find("include").map(|include| {
+        let wanted = values::<MAX_INCLUDED>("include", include)?.into_iter();
+        let wanted = wanted.enumerate();
+        wanted
+            .map(|(index, name)| text_in(&format!("include[{index}]"), name))
+            .collect::<Result<Vec<String>>>()
+    });
+    let include = include.transpose()?.unwrap_or_default();
+    let tools = match fields.take("tools") {
+        Some(tools) => parse_tool_list(tools)?,
+        None => ToolList::default(),
+    };
+    let choice = fields.find("tool_choice");
+    let number = |name: &str| fields.find(name).map(RawValue::get);
+    let max_tokens = number("max_output_tokens").and_then(|text| json::decode(text).ok());
+    let temperature = number("temperature").and_then(|text| json::decode(text).ok());
+    let input = fields
+        .take("input")
+        .ok_or_else(|| Error::invalid("input", "`input` is missing."))?;
+    let items = parse_items(input, &mut system, stored)?;
+    Ok(ResponsesAsk {
+        parsed: ParsedRequest {
+            model: head.model,
+            is_streamed: head.is_streamed,
+            wants_usage: true,
+            system,
+            system_blocks: Vec::new(),
+            cache_marks: 0,
+            items,
+            tools: tools.functions,
+            given_tools: tools.given,
+            tool_list: tools.list,
+            is_choice_free: choice.is_none_or(|choice| choice.get() == r#""auto""#),
+            fields: fields.into_object()?,
+            max_tokens,
+            temperature,
+        },
+        conversation: head.conversation,
+        beside: BesideTurn {
+            previous: head.previous,
+            is_stored: head.is_stored,
+            echo: decoded(&Value::Object(echo))?,
+            in_responses: true,
+            wants_encrypted: include.iter().any(|name| name == ENCRYPTED),
+        },
+    })
+}
+
+const ENCRYPTED: &str = "reasoning.encrypted_content";
+
+fn decoded(object: &Value) -> Result<JsonObject> {
+    let json = json::text(object);
+    json::decode(&json).map_err(|error| Error::storage(error.to_string()))
+}
+
+/// Reads the rest of a request whose model is asked in Chat Completions.
+fn parse_in_chat(
+    mut fields: RequestFields<'_>,
+    head: AskHead,
+    (mut system, mut echo): ReadSoFar,
+    stored: &StoredItems<'_>,
+) -> Result<ResponsesAsk> {
+    fields.take("store");
     let wants_logprobs = match fields.take("include") {
         Some(include) => parse_include(include)?,
         None => false,
@@ -109,16 +242,6 @@ pub fn parse(body: &[u8], stored: &StoredItems<'_>) -> Result<ResponsesAsk> {
     fields.take("stream_options");
     // What Codex reports about itself.
     fields.take("client_metadata");
-    let instructions = fields.take("instructions");
-    let instructions = instructions
-        .map(|text| text_in("instructions", text))
-        .transpose()?;
-    let mut system: Vec<String> = instructions.iter().cloned().collect();
-    let mut echo = object(json!({
-        "instructions": instructions,
-        "previous_response_id": previous.as_ref().map(Id::as_str),
-        "store": is_stored
-    }));
     let (tools, given_tools) = match fields.take("tools") {
         Some(tools) => {
             put(&mut echo, "tools", tools);
@@ -183,14 +306,10 @@ pub fn parse(body: &[u8], stored: &StoredItems<'_>) -> Result<ResponsesAsk> {
             ),
         ));
     }
-    let decoded = |object: &Value| -> Result<JsonObject> {
-        let json = json::text(object);
-        json::decode(&json).map_err(|error| Error::storage(error.to_string()))
-    };
     Ok(ResponsesAsk {
         parsed: ParsedRequest {
-            model,
-            is_streamed,
+            model: head.model,
+            is_streamed: head.is_streamed,
             wants_usage: true,
             system,
             system_blocks: Vec::new(),
@@ -198,16 +317,19 @@ pub fn parse(body: &[u8], stored: &StoredItems<'_>) -> Result<ResponsesAsk> {
             items,
             tools,
             given_tools,
+            tool_list: Vec::new(),
             is_choice_free,
             fields: decoded(&Value::Object(said))?,
             max_tokens,
             temperature,
         },
-        conversation,
+        conversation: head.conversation,
         beside: BesideTurn {
-            previous,
-            is_stored,
+            previous: head.previous,
+            is_stored: head.is_stored,
             echo: decoded(&Value::Object(echo))?,
+            in_responses: false,
+            wants_encrypted: false,
         },
     })
 }

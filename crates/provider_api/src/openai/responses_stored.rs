@@ -51,6 +51,7 @@ pub async fn get(agent: &Agent<'_>, named: Option<&Id>, id: &str) -> Result<Stri
         tools: stored.tools,
         created_s: agent.host.now_ms() / 1000,
         echo: None,
+        wants_encrypted: false,
     };
     let name = id.strip_prefix(PREFIX).unwrap_or(id).to_owned();
     ApiListener::new(head, Source::Stored(name, stored.events))

@@ -585,6 +585,7 @@ fn answer_early(alice: &Alice, session: &str) {
     let answer = ClientAnswer {
         tool_call_id: id("c9"),
         outcome: ClientOutcome::error(None),
+        kept: None,
     };
     let reply = ClientReply {
         answer: CallAnswer::Tool(answer),

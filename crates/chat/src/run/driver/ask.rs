@@ -235,7 +235,7 @@ impl TurnDriver<'_> {
             heard.sent_at = Some(self.now());
             open(memory.outbound, &choice, &request, true).await?
         };
-        let is_native = api.is_some_and(|api| stream.is_in(api.caller.api));
+        let is_native = api.is_some_and(|api| stream.is_in_api_of(&api.caller));
         self.running.push_event(AnswerEvent::Step { is_native });
         // The demo may have stood in for the chosen model.
         heard.model = Some(stream.model.clone());

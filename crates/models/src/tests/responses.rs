@@ -1,0 +1,235 @@
+//! OpenAI's Responses: an answer's events as parts, and what the provider gets back.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::line;
+use crate::call_ids::CallIds;
+use crate::caller_fields::{CallerFields, ProviderApi, kept_as_given, kept_as_items};
+use crate::decode::Decoder;
+use crate::message::ContextMessage;
+use crate::{AnswerPart, ModelRequest, responses};
+use base::action::Role;
+use log::note::{Kept, MAX_KEPT_BYTES};
+
+/// The parts of an answer beside its events.
+fn parts(body: &str) -> Vec<String> {
+    let mut decoder = Decoder::of_responses(CallIds::default());
+    let mut parts = decoder.push(body.as_bytes());
+    parts.extend(decoder.end());
+    parts
+        .iter()
+        .filter(|part| !matches!(part, AnswerPart::Event(_)))
+        .map(line)
+        .collect()
+}
+
+fn stream(events: &[Value]) -> Vec<String> {
+    let body: String = events
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect();
+    parts(&body)
+}
+
+fn whole(output: &Value) -> Vec<String> {
+    parts(
+        &json!({"object": "response", "status": "completed", "error": null, "output": output})
+            .to_string(),
+    )
+}
+
+fn text(text: &str) -> Value {
+    json!({"id": "msg_a", "type": "message", "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]})
+}
+
+fn call() -> Value {
+    json!({"id": "fc_a", "type": "function_call", "call_id": "c1", "name": "look",
+        "arguments": "{\"a\":1}", "status": "completed"})
+}
+
+fn thought() -> Value {
+    json!({"id": "rs_a", "type": "reasoning", "encrypted_content": "sealed",
+        "summary": [{"type": "summary_text", "text": "One."}, {"type": "summary_text", "text": "Two."}]})
+}
+
+#[test]
+fn a_whole_answer_is_its_items() {
+    assert_eq!(
+        whole(&json!([text("Hello!"), call()])),
+        [
+            "text Hello!",
+            "start 0 c1 look",
+            "delta 0 {\"a\":1}",
+            "call 0 c1 look {\"a\":1}",
+            "finish ToolCalls"
+        ]
+    );
+    let items = json!([thought(), text("A"), text("B")]);
+    let kept = format!("kept {}", json!({"items": items}));
+    assert_eq!(
+        whole(&items),
+        [
+            "reasoning One.\n\nTwo.",
+            "text A",
+            "text \n\n",
+            "text B",
+            &kept,
+            "finish Stop"
+        ]
+    );
+}
+
+#[test]
+fn a_call_whose_arguments_come_only_at_its_end_is_whole() {
+    let mut begun = call();
+    begun["arguments"] = json!("");
+    let end = json!({"type": "response.completed", "response": {"status": "completed",
+        "usage": {"input_tokens": 5, "input_tokens_details": {"cached_tokens": 2}, "output_tokens": 3}}});
+    let heard = stream(&[
+        json!({"type": "response.output_item.added", "output_index": 0, "item": begun}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": call()}),
+        end,
+    ]);
+    assert_eq!(
+        heard,
+        [
+            "start 0 c1 look",
+            "delta 0 {\"a\":1}",
+            "call 0 c1 look {\"a\":1}",
+            "usage 5 3, 2 cached",
+            "finish ToolCalls"
+        ]
+    );
+}
+
+#[test]
+fn an_answer_that_breaks_off_or_reports_an_error_fails() {
+    let delta = json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Hel"});
+    let heard = stream(std::slice::from_ref(&delta));
+    assert!(heard.last().unwrap().starts_with("failed "), "{heard:?}");
+    for error in [
+        json!({"type": "error", "code": "server_error", "message": "No.", "param": null}),
+        json!({"type": "response.failed", "response": {"status": "failed",
+            "error": {"code": "server_error", "message": "No."}}}),
+        json!({"type": "response.failed", "response": {"status": "failed", "error": null}}),
+    ] {
+        let heard = stream(&[delta.clone(), error]);
+        assert!(heard.last().unwrap().starts_with("failed "), "{heard:?}");
+    }
+}
+
+#[test]
+fn what_is_too_long_to_be_kept_is_left_out_of_its_item() {
+    let image = json!({"id": "ig_a", "type": "image_generation_call", "status": "completed",
+        "result": "A".repeat(1 << 17)});
+    let heard = whole(&json!([image, text("A cat.")]));
+    let kept = heard.iter().find(|line| line.starts_with("kept ")).unwrap();
+    assert!(kept.contains("ig_a") && kept.len() < 1_000);
+    let found = json!({"id": "fs_a", "type": "file_search_call", "status": "completed",
+        "queries": ["x"], "results": [{"text": "B".repeat(MAX_KEPT_BYTES)}]});
+    let heard = whole(&json!([thought(), found, text("It.")]));
+    let kept = heard.iter().find(|line| line.starts_with("kept ")).unwrap();
+    assert!(kept.contains("sealed") && kept.len() < 2_000);
+}
+
+fn caller(fields: Value) -> CallerFields {
+    CallerFields {
+        api: ProviderApi::Responses,
+        in_responses: true,
+        is_streamed: true,
+        fields: serde_json::from_value(fields).unwrap(),
+        tools: BTreeMap::new(),
+        tool_list: Vec::new(),
+        system: Vec::new(),
+        system_texts: 0,
+        cache_marks: 0,
+        max_tokens: None,
+        temperature: None,
+        beta: None,
+    }
+}
+
+fn sent(messages: &[ContextMessage]) -> Value {
+    let request = ModelRequest {
+        messages,
+        reminder: Some("Remember."),
+        ..ModelRequest::default()
+    };
+    let body = responses::encode(&request, "gpt-4o", &caller(json!({})));
+    serde_json::from_str::<Value>(&body).unwrap()["input"].take()
+}
+
+fn kept_message(content: &str, items: &Value) -> ContextMessage {
+    let calls = json!([{"id": "c9", "name": "look", "arguments": {"a": 1}}]);
+    ContextMessage {
+        tool_calls: serde_json::from_value(calls).unwrap(),
+        kept: Some(Box::new(Kept {
+            by: "openai:gpt-4o".to_owned(),
+            parts: kept_as_items(&items.to_string()).unwrap(),
+        })),
+        ..ContextMessage::of_text(Role::Assistant, content.to_owned())
+    }
+}
+
+#[test]
+fn items_go_back_with_the_ids_of_their_calls_unless_the_message_was_changed() {
+    let items = json!([thought(), text("I look."), call()]);
+    let mut renamed = call();
+    renamed["call_id"] = json!("c9");
+    assert_eq!(
+        sent(&[kept_message("I look.", &items)]),
+        json!([thought(), text("I look."), renamed, {"role": "user", "content": "Remember."}])
+    );
+    let plain = json!([
+        {"role": "assistant", "content": "I [omitted]"},
+        {"type": "function_call", "call_id": "c9", "name": "look", "arguments": "{\"a\":1}"},
+        {"role": "user", "content": "Remember."}
+    ]);
+    assert_eq!(sent(&[kept_message("I [omitted]", &items)]), plain);
+    let another = json!([thought(), {"type": "function_call", "call_id": "c1", "name": "buy", "arguments": "{}"}]);
+    assert_eq!(sent(&[kept_message("I [omitted]", &another)]), plain);
+}
+
+#[test]
+fn a_message_in_chat_completions_words_is_said_in_those_of_responses() {
+    let given = json!({"role": "user", "content": [
+        {"type": "text", "text": "Look:"},
+        {"type": "image_url", "image_url": {"url": "https://e.com/a.png", "detail": "high"}},
+        {"type": "file", "file": {"file_id": "file-1"}},
+        {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+    ]});
+    let message = ContextMessage {
+        kept: Some(Box::new(Kept {
+            by: "openai".to_owned(),
+            parts: kept_as_given(&given.to_string()).unwrap(),
+        })),
+        ..ContextMessage::of_text(Role::User, "Look:".to_owned())
+    };
+    assert_eq!(
+        sent(&[message]),
+        json!([
+            {"role": "user", "content": [
+                {"type": "input_text", "text": "Look:"},
+                {"type": "input_image", "image_url": "https://e.com/a.png", "detail": "high"},
+                {"type": "input_file", "file_id": "file-1"},
+                {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+            ]},
+            {"role": "user", "content": "Remember."}
+        ])
+    );
+}
+
+#[test]
+fn a_result_of_a_tool_that_failed_says_so() {
+    let failed: ContextMessage = serde_json::from_value(
+        json!({"role": "tool", "content": "no", "toolCallId": "c1", "toolName": "look", "isError": true}),
+    )
+    .unwrap();
+    assert_eq!(
+        sent(&[failed])[0],
+        json!({"type": "function_call_output", "call_id": "c1", "output": "Error: no"})
+    );
+}

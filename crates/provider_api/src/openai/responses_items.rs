@@ -1,0 +1,326 @@
+//! Reads the input of a request whose model is asked in Responses. The log gets messages, functions'
+//! calls and their results. Every other item is kept as its caller wrote it: with the user's messages
+//! if it answers a call, with the assistant's message otherwise.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::referred_items::StoredItems;
+use super::request::{IN_OWN_FORM, arguments_of};
+use crate::request::{
+    Item, ItemCall, MAX_ITEMS, MAX_PARTS, RequestFields, check_asked, check_given, file_part,
+    id_in, keep_item, keep_items, text_in, text_part, values,
+};
+use base::error::{Error, Result};
+use base::ids::Id;
+use base::json::RawValue;
+
+/// What the items of requests for approval begin with. They alone have the provider's own ids, since
+/// an answer names the request by its id.
+pub const APPROVAL_PREFIX: &str = "mcpr";
+
+/// `system`: takes the instructions among the messages. `stored`: the items that the request may name
+/// by their ids.
+pub fn parse_items(
+    input: &RawValue,
+    system: &mut Vec<String>,
+    stored: &StoredItems<'_>,
+) -> Result<Vec<Item>> {
+    let mut read = ReadItems::default();
+    if input.get().starts_with('"') {
+        let text = text_in("input", input)?;
+        read.items
+            .push(user_of(SaidParts::of_text(text), None, "input")?);
+        "input".clone_into(&mut read.asked);
+        return read.finish();
+    }
+    for (index, given) in values::<MAX_ITEMS>("input", input)?.into_iter().enumerate() {
+        let field = format!("input[{index}]");
+        let item = RequestFields::of(&field, given.get())?;
+        if item.text("type") != "item_reference" {
+            read.take(&field, &item, given, system)?;
+            continue;
+        }
+        let id = item.text("id");
+        if id.starts_with(APPROVAL_PREFIX) {
+            read.open();
+            continue;
+        }
+        // The AI SDK refers to a search once as a call and once as its result.
+        if !read.referred.insert(id.clone()) {
+            continue;
+        }
+        let referred = stored.get(&field, &id)?;
+        let item = RequestFields::of(&field, referred.get())?;
+        read.take(&field, &item, &referred, system)?;
+    }
+    read.finish()
+}
+
+#[derive(Default)]
+struct ReadItems {
+    items: Vec<Item>,
+    /// What the assistant says, as long as nobody else does.
+    open: Option<OpenAnswer>,
+    /// Where the newest message of the user's is.
+    asked: String,
+    /// The ids of the items that were named by their ids.
+    referred: HashSet<String>,
+}
+
+#[derive(Default)]
+struct OpenAnswer {
+    texts: Vec<String>,
+    calls: Vec<ItemCall>,
+    given: Vec<String>,
+    is_unplain: bool,
+}
+
+impl ReadItems {
+    fn finish(mut self) -> Result<Vec<Item>> {
+        self.close();
+        check_asked(&self.asked, &self.items)?;
+        Ok(self.items)
+    }
+
+    fn open(&mut self) -> &mut OpenAnswer {
+        self.open.get_or_insert_default()
+    }
+
+    fn close(&mut self) {
+        let Some(open) = self.open.take() else {
+            return;
+        };
+        let items = match open.is_unplain {
+            true => keep_items(&format!("[{}]", open.given.join(","))),
+            false => None,
+        };
+        self.items.push(Item::Assistant {
+            text: open.texts.join("\n"),
+            calls: open.calls,
+            items,
+        });
+    }
+
+    fn take(
+        &mut self,
+        field: &str,
+        item: &RequestFields<'_>,
+        given: &RawValue,
+        system: &mut Vec<String>,
+    ) -> Result<()> {
+        let kind = item.text("type");
+        match kind.as_str() {
+            "" | "message" => self.take_message(field, item, given, system)?,
+            "function_call" => {
+                let call = ItemCall {
+                    id: id_in(&format!("{field}.call_id"), item.find("call_id"))?,
+                    name: id_in(&format!("{field}.name"), item.find("name"))?,
+                    arguments: arguments_of(&item.text("arguments"))?,
+                };
+                let open = self.open();
+                open.calls.push(call);
+                open.given.push(given.get().to_owned());
+            }
+            "function_call_output" => {
+                self.close();
+                self.items.push(result_of(field, item, given)?);
+            }
+            "compaction" | "compaction_trigger" => {
+                let message = format!(
+                    "`{field}` has the type `{kind}`, which is not supported: the agent compacts its sessions itself."
+                );
+                return Err(Error::invalid(field, message));
+            }
+            "mcp_approval_response" => self.take_answer(field, item, given)?,
+            _ if kind.ends_with("_output") => self.take_answer(field, item, given)?,
+            // Without its encrypted form, a thought is known only to the provider that stored it.
+            "reasoning" if item.find("encrypted_content").is_none() => {
+                self.open();
+            }
+            _ => {
+                let open = self.open();
+                open.is_unplain = true;
+                open.given.push(given.get().to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the answer to a call that only the provider understands.
+    fn take_answer(
+        &mut self,
+        field: &str,
+        item: &RequestFields<'_>,
+        given: &RawValue,
+    ) -> Result<()> {
+        self.close();
+        let mut said = SaidParts::default();
+        said.add_lost(field.to_owned(), item);
+        self.items.push(user_of(said, Some(given), field)?);
+        Ok(())
+    }
+
+    fn take_message(
+        &mut self,
+        field: &str,
+        item: &RequestFields<'_>,
+        given: &RawValue,
+        system: &mut Vec<String>,
+    ) -> Result<()> {
+        let at = format!("{field}.content");
+        let Some(content) = item.find("content") else {
+            return Err(Error::invalid(&at, format!("`{at}` is missing.")));
+        };
+        let mut said = match content.get().starts_with('"') {
+            true => SaidParts::of_text(text_in(&at, content)?),
+            false => parts_of(&at, content)?,
+        };
+        said.is_unplain |= item.has_others(&["id", "type", "role", "status", "content"]);
+        let role = item.text("role");
+        match role.as_str() {
+            "system" | "developer" => system.push(said.text()),
+            "user" => {
+                self.close();
+                self.items.push(user_of(said, Some(given), &at)?);
+                self.asked = at;
+            }
+            "assistant" => {
+                let is_plain = !said.is_unplain && said.parts.len() == 1;
+                let open = self.open();
+                open.is_unplain |= !is_plain || !open.given.is_empty();
+                open.texts.push(said.text());
+                open.given.push(given.get().to_owned());
+            }
+            _ => {
+                let field = format!("{field}.role");
+                let message =
+                    format!("`{field}` must be `system`, `developer`, `user` or `assistant`.");
+                return Err(Error::invalid(&field, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The parts of a message as the AI SDK writes them.
+#[derive(Default)]
+struct SaidParts {
+    texts: Vec<String>,
+    parts: Vec<Value>,
+    others: Vec<String>,
+    /// Whether the parts don't say all.
+    is_unplain: bool,
+    /// A part that only its provider reads.
+    lost: Option<String>,
+}
+
+impl SaidParts {
+    fn of_text(text: String) -> Self {
+        Self {
+            parts: vec![text_part(&text)],
+            texts: vec![text],
+            ..Self::default()
+        }
+    }
+
+    fn text(&self) -> String {
+        self.texts.join("\n")
+    }
+
+    fn add_text(&mut self, text: String) {
+        self.parts.push(text_part(&text));
+        self.texts.push(text);
+    }
+
+    fn add_file(&mut self, part: &RequestFields<'_>, file: Value, is_whole: bool) {
+        self.others.push(part.digest());
+        self.parts.push(file);
+        self.is_unplain |= !is_whole;
+    }
+
+    fn add_lost(&mut self, field: String, part: &RequestFields<'_>) {
+        self.add_file(part, text_part(IN_OWN_FORM), false);
+        self.lost = Some(field);
+    }
+}
+
+fn parts_of(field: &str, content: &RawValue) -> Result<SaidParts> {
+    let mut said = SaidParts::default();
+    for (index, part) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
+        let field = format!("{field}[{index}]");
+        let part = RequestFields::of(&field, part.get())?;
+        add_part(&mut said, field, &part);
+    }
+    Ok(said)
+}
+
+fn add_part(said: &mut SaidParts, field: String, part: &RequestFields<'_>) {
+    match part.text("type").as_str() {
+        "input_text" | "text" => {
+            said.is_unplain |= part.has_others(&["type", "text"]);
+            said.add_text(part.text("text"));
+        }
+        "output_text" => {
+            let is_something = |name: &str| part.find(name).is_some_and(|it| it.get() != "[]");
+            said.is_unplain |= is_something("annotations") || is_something("logprobs");
+            said.add_text(part.text("text"));
+        }
+        "refusal" => {
+            said.is_unplain = true;
+            said.add_text(part.text("refusal"));
+        }
+        "input_image" if part.find("image_url").is_some() => {
+            let is_auto = part
+                .find_text("detail")
+                .is_none_or(|detail| detail == "auto");
+            let is_whole = is_auto && !part.has_others(&["type", "image_url", "detail"]);
+            let file = file_part("image/*", &part.text("image_url"), None);
+            said.add_file(part, file, is_whole);
+        }
+        "input_file" if part.text("file_data").starts_with("data:application/pdf") => {
+            let (name, data) = (part.find_text("filename"), part.text("file_data"));
+            let is_whole = !part.has_others(&["type", "filename", "file_data"]);
+            let file = file_part("application/pdf", &data, name.as_deref());
+            said.add_file(part, file, is_whole);
+        }
+        _ => said.add_lost(field, part),
+    }
+}
+
+/// `given`: the item, if it is one.
+fn user_of(said: SaidParts, given: Option<&RawValue>, field: &str) -> Result<Item> {
+    let given = given.filter(|_| said.is_unplain);
+    let given = given.and_then(|given| keep_item(given.get()));
+    let lost = said.lost.as_ref().map(|_| field.to_owned());
+    check_given(lost, given.as_ref())?;
+    Ok(Item::User {
+        text: said.text(),
+        parts: said.parts,
+        others: said.others,
+        given,
+    })
+}
+
+fn result_of(field: &str, item: &RequestFields<'_>, given: &RawValue) -> Result<Item> {
+    let call_id: Id = id_in(&format!("{field}.call_id"), item.find("call_id"))?;
+    let at = format!("{field}.output");
+    let said = match item.find("output") {
+        None => SaidParts::default(),
+        Some(output) if output.get().starts_with('[') => parts_of(&at, output)?,
+        Some(output) => SaidParts::of_text(text_in(&at, output)?),
+    };
+    let is_whole = !said.is_unplain && said.others.is_empty();
+    let kept = match is_whole {
+        true => None,
+        false => keep_item(given.get()),
+    };
+    check_given((!said.others.is_empty()).then_some(at), kept.as_ref())?;
+    Ok(Item::Result {
+        call_id,
+        text: said.text(),
+        is_error: false,
+        given: kept,
+    })
+}

@@ -1,0 +1,340 @@
+//! An answer of Responses whose provider speaks Responses, too: its own events go through. The calls
+//! that run here are left out of them, so the items after them have other places. Several requests to
+//! the model make one answer, and what they used is added up.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde_json::{Map, Value};
+
+use super::responses_items::APPROVAL_PREFIX;
+use crate::events::Calls;
+use crate::numbers::{add, object, set};
+use base::json::json;
+
+/// Fields of an answer that are about its request, which the provider got in another form.
+const OF_REQUEST: &[&str] = &["instructions", "previous_response_id", "conversation"];
+
+const FUNCTION_CALL: &str = "function_call";
+
+pub fn kind_of(value: &Value) -> &str {
+    value
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// What is known of an answer whose provider speaks Responses.
+pub struct NativeAnswer {
+    /// What the ids of items begin with.
+    name: String,
+    wants_encrypted: bool,
+    /// The fields that the answer repeats, as the caller sent them.
+    asked: Map<String, Value>,
+    /// The places in the answer of the present request's items. `None`: the item isn't shown.
+    places: HashMap<i64, Option<usize>>,
+    /// The ids of items in the answer, by the provider's.
+    ids: HashMap<String, String>,
+    /// The places of calls whose ids in the log are not known yet.
+    unnamed: VecDeque<usize>,
+    /// The ids of calls in the log, by their places in the answer.
+    call_ids: HashMap<usize, String>,
+    /// An event that waits for the id of its call.
+    pending: Option<Value>,
+    usage: Option<Map<String, Value>>,
+    /// How the newest request to the model ended: the whole answer without its items.
+    end: Option<Value>,
+    has_failed: bool,
+}
+
+impl NativeAnswer {
+    pub fn new(name: String, asked: Map<String, Value>, wants_encrypted: bool) -> Self {
+        Self {
+            name,
+            wants_encrypted,
+            asked,
+            places: HashMap::new(),
+            ids: HashMap::new(),
+            unnamed: VecDeque::new(),
+            call_ids: HashMap::new(),
+            pending: None,
+            usage: None,
+            end: None,
+            has_failed: false,
+        }
+    }
+
+    pub fn begin_step(&mut self) {
+        self.places.clear();
+        self.unnamed.clear();
+        self.end = None;
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// How the answer ended: the kind of its last event, and the answer without its items.
+    pub fn take_end(&mut self) -> Option<Value> {
+        let mut end = self.end.take()?;
+        let usage = self.usage.take().map_or(Value::Null, Value::Object);
+        set(&mut end, "usage", usage);
+        Some(end)
+    }
+
+    /// The head of an answer: all of its fields without its items, as the caller is to have them.
+    pub fn head(&self, response: &Value, calls: &Calls) -> Map<String, Value> {
+        let mut head = object(response.clone());
+        head.insert("id".to_owned(), format!("resp_{}", self.name).into());
+        head.insert("output".to_owned(), json!([]));
+        for name in OF_REQUEST {
+            if let Some(value) = self.asked.get(*name) {
+                head.insert((*name).to_owned(), value.clone());
+            }
+        }
+        if let Some(Value::Array(tools)) = head.get_mut("tools") {
+            tools.retain(|tool| is_shown(tool, "function", calls));
+        }
+        head
+    }
+
+    /// Takes an event that is about items. Returns the events to send, without numbers. `output`: the
+    /// items so far; the place of an item that isn't complete is empty.
+    pub fn take_event(
+        &mut self,
+        mut event: Value,
+        output: &mut Vec<Value>,
+        calls: &Calls,
+    ) -> Vec<Value> {
+        let mut events = self.flush();
+        let upstream = event.get("output_index").and_then(Value::as_i64);
+        let Some(upstream) = upstream else {
+            events.push(event);
+            return events;
+        };
+        let item = event.get("item").unwrap_or(&Value::Null);
+        let is_call = kind_of(item) == FUNCTION_CALL;
+        let is_new = !self.places.contains_key(&upstream);
+        if is_new {
+            let place = is_shown(item, FUNCTION_CALL, calls).then(|| {
+                output.push(Value::Null);
+                output.len() - 1
+            });
+            self.places.insert(upstream, place);
+            if let (Some(place), true) = (place, is_call) {
+                self.unnamed.push_back(place);
+            }
+        }
+        let Some(place) = self.places.get(&upstream).copied().flatten() else {
+            return events;
+        };
+        let is_done = kind_of(&event) == "response.output_item.done";
+        set(&mut event, "output_index", place.into());
+        if let Some(item) = event.get_mut("item") {
+            self.show(item, place);
+            if let (Some(shown), true) = (output.get_mut(place), is_done) {
+                *shown = item.clone();
+            }
+        }
+        let known = event
+            .get("item_id")
+            .and_then(Value::as_str)
+            .and_then(|id| self.ids.get(id));
+        if let Some(id) = known.cloned() {
+            set(&mut event, "item_id", id.into());
+        }
+        match is_new && is_call {
+            // Its id is that of the part that follows.
+            true => self.pending = Some(event),
+            false => events.push(event),
+        }
+        events
+    }
+
+    /// The event that waited for the id of its call.
+    pub fn flush(&mut self) -> Vec<Value> {
+        let Some(mut event) = self.pending.take() else {
+            return Vec::new();
+        };
+        let place = event.get("output_index").and_then(Value::as_u64);
+        let place = place.and_then(|place| usize::try_from(place).ok());
+        let id = place.and_then(|place| self.call_ids.get(&place));
+        if let (Some(id), Some(item)) = (id, event.get_mut("item")) {
+            set(item, "call_id", id.clone().into());
+        }
+        vec![event]
+    }
+
+    /// A call of the client's tools has begun: its id in the log.
+    pub fn name_call(&mut self, id: &str, output: &mut [Value]) -> Vec<Value> {
+        if let Some(place) = self.unnamed.pop_front() {
+            self.call_ids.insert(place, id.to_owned());
+            if let Some(item) = output.get_mut(place).filter(|item| !item.is_null()) {
+                set(item, "call_id", id.into());
+            }
+        }
+        self.flush()
+    }
+
+    /// Takes items that came whole. Returns their places.
+    pub fn take_items(
+        &mut self,
+        items: Vec<Value>,
+        output: &mut Vec<Value>,
+        calls: &Calls,
+    ) -> Vec<usize> {
+        let mut places = Vec::new();
+        for mut item in items {
+            if !is_shown(&item, FUNCTION_CALL, calls) {
+                continue;
+            }
+            let place = output.len();
+            self.show(&mut item, place);
+            if kind_of(&item) == FUNCTION_CALL {
+                self.unnamed.push_back(place);
+            }
+            output.push(item);
+            places.push(place);
+        }
+        places
+    }
+
+    /// Takes the end of an answer, or a whole answer: its fields, without its items.
+    pub fn take_response(&mut self, response: &Value, calls: &Calls) {
+        if let Some(Value::Object(usage)) = response.get("usage") {
+            add(self.usage.get_or_insert_default(), usage);
+        }
+        self.end = Some(Value::Object(self.head(response, calls)));
+    }
+
+    pub fn fail(&mut self) {
+        self.has_failed = true;
+    }
+
+    /// Gives an item its id in the answer.
+    fn show(&mut self, item: &mut Value, place: usize) {
+        if let Some(id) = item.get("id").and_then(Value::as_str) {
+            let prefix = id.split('_').next().unwrap_or_default();
+            if prefix != APPROVAL_PREFIX {
+                let shown = format!("{}_{}_{place}", prefix_of(prefix, item), self.name);
+                self.ids.insert(id.to_owned(), shown.clone());
+                set(item, "id", shown.into());
+            }
+        }
+        if let (Some(id), FUNCTION_CALL) = (self.call_ids.get(&place), kind_of(item)) {
+            let id = id.clone();
+            set(item, "call_id", id.into());
+        }
+        if let (false, Some(fields)) = (self.wants_encrypted, item.as_object_mut())
+            && fields.get("type").and_then(Value::as_str) == Some("reasoning")
+        {
+            fields.remove("encrypted_content");
+        }
+    }
+}
+
+/// What an item's id begins with: what the provider's begins with, if that is a short word.
+fn prefix_of<'a>(prefix: &'a str, item: &Value) -> &'a str {
+    const MAX_PREFIX_BYTES: usize = 8;
+    let is_word = !prefix.is_empty()
+        && prefix.len() <= MAX_PREFIX_BYTES
+        && prefix.bytes().all(|byte| byte.is_ascii_lowercase());
+    match (is_word, kind_of(item)) {
+        (true, _) => prefix,
+        (false, "message") => "msg",
+        (false, FUNCTION_CALL) => "fc",
+        (false, _) => "item",
+    }
+}
+
+/// Whether the client has an item, or a tool: it is of another kind, or a function of the client's.
+fn is_shown(value: &Value, function: &str, calls: &Calls) -> bool {
+    let name = value.get("name").and_then(Value::as_str);
+    kind_of(value) != function || name.is_some_and(|name| calls.is_clients(name))
+}
+
+/// The events of an item that came whole.
+pub fn events_of(item: &Value, place: usize) -> Vec<Value> {
+    let id = item.get("id").cloned().unwrap_or_default();
+    let mut empty = item.clone();
+    let mut inner = Vec::new();
+    let event = |kind: &str, fields: Value| {
+        let mut event = json!({"type": kind, "item_id": id.clone(), "output_index": place});
+        if let (Some(event), Value::Object(fields)) = (event.as_object_mut(), fields) {
+            event.extend(fields);
+        }
+        event
+    };
+    match kind_of(item) {
+        "message" => {
+            set(&mut empty, "status", "in_progress".into());
+            set(&mut empty, "content", json!([]));
+            let parts = item.get("content").and_then(Value::as_array);
+            for (index, part) in parts.into_iter().flatten().enumerate() {
+                inner.extend(
+                    events_of_part(part, index)
+                        .into_iter()
+                        .map(|(kind, fields)| event(kind, fields)),
+                );
+            }
+        }
+        FUNCTION_CALL => {
+            set(&mut empty, "status", "in_progress".into());
+            set(&mut empty, "arguments", "".into());
+            let arguments = item.get("arguments").cloned().unwrap_or_default();
+            inner.push(event(
+                "response.function_call_arguments.delta",
+                json!({"delta": arguments}),
+            ));
+            inner.push(event(
+                "response.function_call_arguments.done",
+                json!({"arguments": arguments}),
+            ));
+        }
+        _ => {}
+    }
+    let whole =
+        |kind: &str, item: Value| json!({"type": kind, "output_index": place, "item": item});
+    let mut events = vec![whole("response.output_item.added", empty)];
+    events.append(&mut inner);
+    events.push(whole("response.output_item.done", item.clone()));
+    events
+}
+
+fn events_of_part(part: &Value, index: usize) -> Vec<(&'static str, Value)> {
+    let mut empty = part.clone();
+    let mut events = Vec::new();
+    let text = |name: &str| part.get(name).cloned().unwrap_or_default();
+    match kind_of(part) {
+        "output_text" => {
+            set(&mut empty, "text", "".into());
+            let logprobs = part.get("logprobs").cloned().unwrap_or_else(|| json!([]));
+            events.push((
+                "response.output_text.delta",
+                json!({"content_index": index, "delta": text("text"), "logprobs": logprobs}),
+            ));
+            events.push((
+                "response.output_text.done",
+                json!({"content_index": index, "text": text("text"), "logprobs": logprobs}),
+            ));
+        }
+        "refusal" => {
+            set(&mut empty, "refusal", "".into());
+            events.push((
+                "response.refusal.delta",
+                json!({"content_index": index, "delta": text("refusal")}),
+            ));
+            events.push((
+                "response.refusal.done",
+                json!({"content_index": index, "refusal": text("refusal")}),
+            ));
+        }
+        _ => {}
+    }
+    let added = json!({"content_index": index, "part": empty});
+    events.insert(0, ("response.content_part.added", added));
+    events.push((
+        "response.content_part.done",
+        json!({"content_index": index, "part": part}),
+    ));
+    events
+}

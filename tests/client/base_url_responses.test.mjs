@@ -1,0 +1,200 @@
+// OpenAI's Responses at a provider that has them: thoughts, the provider's own tools and other items
+// go through. The official client, the AI SDK and the Agents SDK run against a provider directly and
+// through an agent: they get the same items and the same events.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createOpenAI } from "@ai-sdk/openai";
+import { Agent, OpenAIProvider, Runner, webSearchTool } from "@openai/agents";
+import { generateText, streamText } from "ai";
+import OpenAI from "openai";
+import OldOpenAI from "openai-a-year-old";
+import { alike, all, startCompared, WEATHER } from "./compared.mjs";
+
+globalThis.AI_SDK_LOG_WARNINGS = false;
+
+const { provider, run, tokenOf, urlsOf, compare, remember } = await startCompared();
+
+const clientOf =
+  (Client) =>
+  ({ openai: baseURL }, apiKey) =>
+    new Client({ baseURL, apiKey, maxRetries: 0 });
+
+const SEARCH = { type: "web_search", search_context_size: "low" };
+const WEATHER_TOOL = { type: "function", ...WEATHER.function };
+const PATCH = { type: "custom", name: "apply_patch", description: "Changes files." };
+
+/** A token that allows a model that reasons. */
+const REASONING = { allow: { models: ["openai:gpt-5-test"], systemInstructions: true, clientTools: true } };
+
+const said = (text) => ({ role: "user", content: text });
+
+for (const [version, Client] of Object.entries({ newest: OpenAI, "a year old": OldOpenAI })) {
+  const make = clientOf(Client);
+
+  test(`openai_${version}_thoughts_and_the_providers_tools_come_back`, async () => {
+    const requests = [
+      { input: "search", tools: [SEARCH] },
+      { input: "search", tools: [WEATHER_TOOL, SEARCH], include: ["reasoning.encrypted_content"], store: false },
+      { input: "think", reasoning: { effort: "low", summary: "auto" }, text: { verbosity: "low" } },
+      { input: "ponder", tools: [WEATHER_TOOL], max_tool_calls: 3, truncation: "auto" },
+      { input: "patch", tools: [PATCH] },
+      { input: "fail" },
+    ];
+    for (const model of ["gpt-test", "gpt-5-test"]) {
+      for (const request of requests) {
+        const asked = { model, instructions: "Be kind.", ...request };
+        const answers = await compare(
+          make,
+          async (client) => {
+            const whole = await client.responses.create(asked);
+            const streamed = await all(await client.responses.create({ ...asked, stream: true }));
+            return [whole, streamed].map(alike);
+          },
+          REASONING,
+        );
+        assert.equal(answers[0].status, request.input === "fail" ? "failed" : "completed");
+      }
+    }
+  });
+
+  test(`openai_${version}_a_history_of_all_items_goes_on`, async () => {
+    for (const include of [[], ["reasoning.encrypted_content"]]) {
+      const last = await compare(make, async (client) => {
+        const asked = { model: "gpt-test", tools: [SEARCH, WEATHER_TOOL, PATCH], include };
+        const input = [];
+        const answers = [];
+        const go = async (...items) => {
+          input.push(...items);
+          const answer = await client.responses.create({ ...asked, input });
+          input.push(...answer.output);
+          answers.push(answer);
+          return answer.output.at(-1);
+        };
+        await go(said("search"));
+        const call = await go(said("ponder"));
+        await go({ type: "function_call_output", call_id: call.call_id, output: "sunny" });
+        const patch = await go(said("patch"));
+        await go({ type: "custom_tool_call_output", call_id: patch.call_id, output: "done" });
+        await go(said("And now?"));
+        return answers.map(alike);
+      });
+      assert.equal(last.at(-2).output[0].content[0].text, "It is done.");
+      const kinds = provider.requests.at(-1).body.input.map(({ type, role }) => type ?? role);
+      assert.deepEqual(
+        kinds.filter((kind) => kind === "reasoning" || kind === "web_search_call"),
+        ["reasoning", "web_search_call", "reasoning"],
+      );
+    }
+  });
+
+  test(`openai_${version}_an_answer_goes_on_by_its_id_and_is_read_with_all_items`, async () => {
+    const agent = `items-${version.replaceAll(" ", "-")}`;
+    const client = make(urlsOf(agent), await tokenOf(agent));
+    const asked = { model: "gpt-test", tools: [SEARCH, WEATHER_TOOL] };
+    const first = await client.responses.create({ ...asked, input: "search" });
+    const read = await client.responses.retrieve(first.id);
+    assert.deepEqual(read.output, first.output);
+    assert.deepEqual(
+      first.output.map(({ type }) => type),
+      ["reasoning", "web_search_call", "message"],
+    );
+    const second = await client.responses.create({ ...asked, input: "ponder", previous_response_id: first.id });
+    const result = { type: "function_call_output", call_id: second.output.at(-1).call_id, output: "sunny" };
+    await client.responses.create({ ...asked, input: [result], previous_response_id: second.id });
+    const sent = provider.requests.at(-1).body;
+    assert.equal(sent.previous_response_id, undefined);
+    assert.deepEqual(
+      sent.input.map(({ type, role }) => type ?? role),
+      ["user", "reasoning", "web_search_call", "message", "user", "reasoning", "message", "function_call", result.type],
+    );
+    const { sessions } = await run(agent, "listSessions", {});
+    assert.equal(sessions.length, 1);
+  });
+
+  test(`openai_${version}_what_is_not_offered_is_refused_by_its_name`, async () => {
+    const agent = `refuses-${version.replaceAll(" ", "-")}`;
+    const client = make(urlsOf(agent), await tokenOf(agent));
+    const asked = { model: "gpt-test", input: "hi" };
+    for (const [field, value] of [
+      ["background", true],
+      ["context_management", [{ type: "compaction" }]],
+      ["input", ""],
+    ]) {
+      const refused = client.responses.create({ ...asked, [field]: value });
+      await assert.rejects(refused, ({ status, param }) => status === 400 && param === field);
+    }
+    for (const path of ["responses/compact", "responses/input_tokens", "responses/resp_a/cancel", "conversations"]) {
+      const refused = client.post(`/${path}`, { body: asked });
+      await assert.rejects(refused, (error) => error.status === 404 && error.message.includes(path));
+    }
+    const narrow = make(urlsOf(agent), await tokenOf(agent, { allow: {} }));
+    const searching = narrow.responses.create({ ...asked, tools: [SEARCH] });
+    await assert.rejects(searching, Client.PermissionDeniedError);
+  });
+}
+
+test("openai_memory_is_written_between_thoughts_and_not_shown", async () => {
+  const make = clientOf(OpenAI);
+  const asked = (input) => ({ model: "gpt-test", tools: [SEARCH], input });
+  await remember(make, (client, text) => client.responses.create(asked(text)));
+  await remember(make, async (client, text) => all(await client.responses.create({ ...asked(text), stream: true })));
+});
+
+const sdkOf = ({ openai: baseURL }, apiKey) => createOpenAI({ baseURL, apiKey });
+
+const partsOf = ({ text, reasoningText, sources, content, usage, finishReason, providerMetadata, response }) => ({
+  text,
+  reasoningText,
+  sources,
+  content,
+  usage,
+  finishReason,
+  providerMetadata,
+  response,
+});
+
+test("ai_sdk_thoughts_and_searches_come_back_and_go_on", async () => {
+  for (const openai of [{}, { store: false, include: ["reasoning.encrypted_content"] }]) {
+    const parts = await compare(sdkOf, async (sdk) => {
+      const tools = { web_search: sdk.tools.webSearch({}) };
+      const shared = { model: sdk("gpt-test"), tools, maxRetries: 0, providerOptions: { openai } };
+      const messages = [said("search")];
+      const first = await generateText({ ...shared, messages });
+      messages.push(...first.response.messages, said("think"));
+      const second = await generateText({ ...shared, messages });
+      messages.push(...second.response.messages, said("search again"));
+      const stream = streamText({ ...shared, messages });
+      return alike([partsOf(first), partsOf(second), await all(stream.fullStream)]);
+    });
+    assert.equal(parts[0].reasoningText, "I search.");
+    assert.equal(parts[0].sources[0].url, "https://example.com/");
+  }
+});
+
+const runnerOf = ({ openai: baseURL }, apiKey) =>
+  new Runner({
+    modelProvider: new OpenAIProvider({ baseURL, apiKey, useResponses: true }),
+    tracingDisabled: true,
+    traceIncludeSensitiveData: false,
+  });
+
+test("openai_agents_thoughts_and_searches_come_back_and_go_on", async () => {
+  const answers = await compare(runnerOf, async (runner) => {
+    const agent = new Agent({ name: "Helper", instructions: "Be kind.", model: "gpt-test", tools: [webSearchTool()] });
+    const first = await runner.run(agent, "search");
+    const second = await runner.run(agent, [...first.history, said("think")]);
+    const third = await runner.run(agent, "search", { previousResponseId: second.lastResponseId });
+    const stream = await runner.run(agent, "search", { stream: true });
+    const events = await all(stream);
+    await stream.completed;
+    const kept = ({ finalOutput, newItems, rawResponses, history }) => ({
+      finalOutput,
+      newItems,
+      rawResponses,
+      history,
+    });
+    return alike([kept(first), kept(second), kept(third), events, kept(stream)]);
+  });
+  assert.equal(answers[0].finalOutput, "It is an example.");
+});
