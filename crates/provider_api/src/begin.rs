@@ -227,8 +227,8 @@ fn to_request(
         check_translated(&parsed.fields, provider)?;
     }
     check_instructions(&parsed.system)?;
-    let runs_elsewhere = |tool: &Box<RawValue>| !is_function(tool);
-    if parsed.tool_list.iter().any(runs_elsewhere) && !agent.caller.may_bring_client_tools() {
+    let mut tools = parsed.tool_list.iter();
+    if tools.any(|tool| !is_function(tool)) && !agent.caller.may_bring_client_tools() {
         return Err(access::needs_allowance("tools", "clientTools"));
     }
     let asks_servers = fields_of(parsed.fields.as_str())

@@ -164,18 +164,21 @@ impl ResponsesAnswer {
                     self.take_native(value);
                 }
             }
-            (_, AnswerPart::CallStart { index, id, name }) => {
-                if self.calls.begin(index, id.clone(), &name).is_some() {
-                    let events = self.native.name_call(&id, &mut self.output);
-                    self.push_all(events);
-                }
-            }
+            (_, AnswerPart::CallStart { index, id, name }) => self.name_call(index, id, &name),
             (_, AnswerPart::Usage(usage)) => self.usage = self.usage.plus(usage),
             (_, AnswerPart::Finish(reason)) => {
                 self.settle();
                 self.finish = reason;
             }
             _ => {}
+        }
+    }
+
+    /// Gives the item of a call that has begun the call's id in the log.
+    fn name_call(&mut self, index: usize, id: String, name: &str) {
+        if self.calls.begin(index, id.clone(), name).is_some() {
+            let events = self.native.name_call(&id, &mut self.output);
+            self.push_all(events);
         }
     }
 
