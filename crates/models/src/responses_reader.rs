@@ -9,7 +9,7 @@ use super::answer::{AnswerBuilder, CallPiece};
 use super::http_error::{self, ProviderError};
 use super::{FinishReason, TokenUsage};
 use base::json;
-use log::note::MAX_KEPT_BYTES;
+use conversation::log::note::MAX_KEPT_BYTES;
 
 pub const FUNCTION_CALL: &str = "function_call";
 

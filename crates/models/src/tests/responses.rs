@@ -11,7 +11,7 @@ use crate::decode::Decoder;
 use crate::message::ContextMessage;
 use crate::{AnswerPart, ModelRequest, responses};
 use base::action::Role;
-use log::note::{Kept, MAX_KEPT_BYTES};
+use conversation::log::note::{Kept, MAX_KEPT_BYTES};
 
 /// The parts of an answer beside its events.
 fn parts(body: &str) -> Vec<String> {
