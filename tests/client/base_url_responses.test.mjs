@@ -174,7 +174,7 @@ test("ai_sdk_thoughts_and_searches_come_back_and_go_on", async () => {
       return alike(withoutSourceIds([partsOf(first), partsOf(second), await all(stream.fullStream)]));
     });
     assert.equal(parts[0].reasoningText, "I search.");
-    assert.equal(parts[0].sources[0].url, "https://example.com/");
+    assert.equal(parts[0].sources[0].title, "An example");
   }
 });
 
