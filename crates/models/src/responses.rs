@@ -27,7 +27,7 @@ struct ResponsesRequest<'a> {
     instructions: Option<String>,
     input: Vec<InputItem<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<SentTool<'a>>,
+    tools: Vec<ResponsesTool<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     include: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ struct Reasoning {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum SentTool<'a> {
+enum ResponsesTool<'a> {
     /// As the caller wrote it.
     Given(&'a RawValue),
     Defined {
@@ -102,7 +102,7 @@ fn included(caller: &CallerFields, reasons: bool) -> Vec<String> {
 }
 
 /// The tools that run here, then the caller's.
-fn tools<'a>(request: &ModelRequest<'a>, caller: &'a CallerFields) -> Vec<SentTool<'a>> {
+fn tools<'a>(request: &ModelRequest<'a>, caller: &'a CallerFields) -> Vec<ResponsesTool<'a>> {
     let given: Vec<(Option<String>, &RawValue)> = caller
         .tool_list
         .iter()
@@ -121,7 +121,7 @@ fn tools<'a>(request: &ModelRequest<'a>, caller: &'a CallerFields) -> Vec<SentTo
         .tools
         .iter()
         .filter(|tool| !clients.contains(tool.name.as_str()))
-        .map(|tool| SentTool::Defined {
+        .map(|tool| ResponsesTool::Defined {
             kind: "function",
             name: &tool.name,
             description: &tool.description,
@@ -133,7 +133,7 @@ fn tools<'a>(request: &ModelRequest<'a>, caller: &'a CallerFields) -> Vec<SentTo
     let given = given
         .iter()
         .filter(|(name, _)| is_offered(name))
-        .map(|(_, tool)| SentTool::Given(tool));
+        .map(|(_, tool)| ResponsesTool::Given(tool));
     ours.chain(given).collect()
 }
 

@@ -23,7 +23,7 @@ pub enum InputItem<'a> {
     Kept(Value),
     Message {
         role: &'static str,
-        content: Content,
+        content: InputContent,
     },
     Call {
         #[serde(rename = "type")]
@@ -42,7 +42,7 @@ pub enum InputItem<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-pub enum Content {
+pub enum InputContent {
     Text(String),
     Parts(Vec<Value>),
 }
@@ -52,7 +52,7 @@ pub fn input<'a>(request: &ModelRequest<'a>, model: &str, is_stored: bool) -> Ve
     let newest_user = request.newest_user();
     let reminder = |text: &str| InputItem::Message {
         role: Role::User.name(),
-        content: Content::Text(text.to_owned()),
+        content: InputContent::Text(text.to_owned()),
     };
     let mut items = Vec::new();
     for (index, message) in request.messages.iter().enumerate() {
@@ -73,7 +73,7 @@ pub fn input<'a>(request: &ModelRequest<'a>, model: &str, is_stored: bool) -> Ve
 }
 
 fn text_of<'a>(message: &ContextMessage, role: &'static str) -> Option<InputItem<'a>> {
-    let content = Content::Text(message.content.clone());
+    let content = InputContent::Text(message.content.clone());
     (!message.content.trim().is_empty()).then_some(InputItem::Message { role, content })
 }
 
@@ -84,7 +84,7 @@ fn user<'a>(message: &'a ContextMessage, model: &str) -> Option<InputItem<'a>> {
         return Some(InputItem::Given(given));
     }
     if let Some(parts) = kept.and_then(find_given).and_then(parts_of_chat) {
-        let content = Content::Parts(parts);
+        let content = InputContent::Parts(parts);
         return Some(InputItem::Message { role, content });
     }
     if message.files.is_empty() {
@@ -111,7 +111,7 @@ fn user<'a>(message: &'a ContextMessage, model: &str) -> Option<InputItem<'a>> {
             }),
         },
     });
-    let content = Content::Parts(text.into_iter().chain(files).collect());
+    let content = InputContent::Parts(text.into_iter().chain(files).collect());
     Some(InputItem::Message { role, content })
 }
 

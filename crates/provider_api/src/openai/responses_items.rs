@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::referred_items::StoredItems;
 use super::request::{IN_OWN_FORM, arguments_of};
+use super::responses_tools::APPROVAL_PREFIX;
 use crate::request::{
     Item, ItemCall, MAX_ITEMS, MAX_PARTS, RequestFields, check_asked, check_given, file_part,
     id_in, keep_item, keep_items, text_in, text_part, values,
@@ -15,10 +16,6 @@ use crate::request::{
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::RawValue;
-
-/// What the items of requests for approval begin with. They alone have the provider's own ids, since
-/// an answer names the request by its id.
-pub const APPROVAL_PREFIX: &str = "mcpr";
 
 /// `system`: takes the instructions among the messages. `stored`: the items that the request may name
 /// by their ids.

@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Map, Value};
 
-use super::responses_items::APPROVAL_PREFIX;
+use super::responses_tools::APPROVAL_PREFIX;
 use crate::events::Calls;
 use crate::numbers::{add, object, set};
 use base::json::json;

@@ -13,6 +13,10 @@ use models::ToolDefinition;
 
 const FUNCTION: &str = "function";
 
+/// What the ids of requests for approval begin with. They alone have the provider's own ids, since
+/// an answer names the request by its id.
+pub const APPROVAL_PREFIX: &str = "mcpr";
+
 #[derive(Default)]
 pub struct ToolList {
     /// All of them, as the caller wrote them.
