@@ -13,7 +13,6 @@ pub mod ask;
 pub mod consolidate;
 pub mod evidence;
 pub mod look;
-pub mod marks;
 pub mod material;
 pub mod naming;
 pub mod order_trust;

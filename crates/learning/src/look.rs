@@ -4,7 +4,6 @@
 
 use super::answer::{self, ReadAnswer, WantedAction, WantedChange, key_for};
 use super::ask::{LearnedAnswer, ask};
-use super::marks::{Mark, find_mark, move_mark, note_failure, put_off};
 use super::material::{Material, load_material};
 use super::prompt::render_look;
 use super::retraction::find_retractions;
@@ -15,6 +14,7 @@ use super::trust::{Judgement, is_supported_name, judge};
 use base::database::atomically;
 use base::error::{Error, ErrorKind, Result};
 use base::ids::Id;
+use conversation::log::learning_marks::{Mark, find_mark, move_mark, note_failure, put_off};
 use memory::Memory;
 use memory::entry::Entry;
 use memory::entry_rows;

@@ -1,7 +1,6 @@
 //! The material that one look shows the model of a conversation: the events after the mark, a
 //! bounded part of their texts, and who speaks in each.
 
-use crate::marks::Mark;
 use crate::room::{LINE_BYTES, LookRoom};
 use access::Authority;
 use base::action::{Action, Role, StoredAction};
@@ -10,6 +9,7 @@ use base::error::Result;
 use base::ids::Id;
 use base::json;
 use conversation::log::event_facts::{EventTime, load_times_after};
+use conversation::log::learning_marks::Mark;
 use conversation::log::row::find_event_text;
 use conversation::log::tool::RenderedTool;
 use memory::origin::Origin;

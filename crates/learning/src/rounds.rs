@@ -3,12 +3,14 @@
 
 use super::consolidate::{OrderWish, step};
 use super::look::{Looked, look};
-use super::marks::{DueSession, find_mark, find_next, find_next_timed, put_off};
 use super::target::get_settings;
 use super::tracker::LearningTracker;
 use base::database::atomically;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
+use conversation::log::learning_marks::{
+    DueSession, find_mark, find_next, find_next_timed, put_off,
+};
 use conversation::log::sessions::session_exists;
 use memory::Memory;
 use memory::proposals::rows::StoredProposal;

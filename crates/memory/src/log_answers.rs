@@ -8,16 +8,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::label::Label;
-use base::action::{Action, agents_actions};
-use base::columns::{load, load_values};
-use base::database::{Database, SqlValue};
+use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
 use base::json::{self, RawValue};
-use base::part::{PartOfCall, kind_of_tool};
-use base::{row, sql};
+use base::part::PartOfCall;
+use conversation::log::logged_calls::{load_callers, load_calling, load_results};
 use conversation::log::row::get_event_text;
-use conversation::log::tool::{CALL_ID_PATH, RenderedTool, ShownCall};
+use conversation::log::tool::{RenderedTool, ShownCall};
 use conversation::messages::erased_results::calls_in;
 use conversation::messages::tree::path::Branches;
 
@@ -89,29 +87,6 @@ enum LoggedState {
     Result { is_context: bool, is_erased: bool },
 }
 
-/// A result by its call's id.
-struct LoggedResult(String, LoggedCall);
-
-row! {
-    for LoggedResult {
-        seq: i64 = "e.seq",
-        call_id: String = sql!(TOOL_JSON, " ->> '", CALL_ID_PATH, "'"),
-        is_context: bool = sql!(TOOL_JSON, " ->> '$.toolName' IS ?4"),
-        is_erased: bool = "e.content IS ?5",
-    }
-    {
-        let call = LoggedCall {
-            seq,
-            part: None,
-            state: LoggedState::Result {
-                is_context,
-                is_erased,
-            },
-        };
-        Ok(Self(call_id, call))
-    }
-}
-
 /// Finds the copies of a document in a session's log.
 pub fn find_answers(
     db: &dyn Database,
@@ -124,7 +99,7 @@ pub fn find_answers(
         sought,
     };
     let mut by_id: BTreeMap<String, Vec<LoggedCall>> = BTreeMap::new();
-    let loading = log.load_loading()?;
+    let loading = load_calling(db, session_id, TOOL)?;
     for (seq, asked_at) in &loading {
         for (id, call) in log.read_calls(*seq, *asked_at)? {
             by_id.entry(id).or_default().push(call);
@@ -155,58 +130,7 @@ struct AnswerSearch<'a> {
     sought: &'a SoughtDocument<'a>,
 }
 
-/// SQL: the `tool` column of an event `e`.
-const TOOL_JSON: &str = "iif(json_valid(e.tool), e.tool, '{}')";
-
-/// SQL: the calls in the row of an event `e`: those of a model, or a message's parts.
-fn calls_in_row() -> String {
-    let message = "'{' || e.message || '}'";
-    format!(
-        "json_each(iif(e.message IS NULL, {TOOL_JSON}, iif(json_valid({message}), {message}, '{{}}')),
-                   iif(e.message IS NULL, '$.toolCalls', '$.parts'))"
-    )
-}
-
 impl AnswerSearch<'_> {
-    /// The events that may call the tool, and the time of the request that each belongs to: a
-    /// turn writes its calls at its end, when what they brought is old. Whether an event with a
-    /// long text calls the tool is only known when the whole event is read.
-    fn load_loading(&self) -> Result<Vec<(i64, i64)>> {
-        let sql = format!(
-            "SELECT e.seq,
-                    coalesce((SELECT min(asked.created_at, asked.written_at)
-                                FROM cf_agents_events AS asked
-                               WHERE asked.session_id = e.session_id
-                                 AND asked.seq < e.seq
-                                 AND asked.action NOT IN {actions}
-                               ORDER BY asked.seq DESC
-                               LIMIT 1),
-                             min(e.created_at, e.written_at))
-               FROM cf_agents_events AS e
-              WHERE e.session_id = ?1
-                AND e.action IN {actions}
-                AND (e.message = ''
-                     OR (e.action = ?2
-                         AND e.message IS NULL
-                         AND e.tool IS NULL)
-                     OR EXISTS (SELECT 1
-                                  FROM {calls} AS call
-                                 WHERE call.value ->> '$.name' = ?3
-                                    OR call.value ->> '$.toolName' = ?3
-                                    OR call.value ->> '$.type' = ?4))
-              ORDER BY e.seq",
-            actions = agents_actions!(),
-            calls = calls_in_row()
-        );
-        let params = [
-            self.session_id.as_str().into(),
-            Action::ToolCallRequest.name().into(),
-            TOOL.into(),
-            kind_of_tool(TOOL).into(),
-        ];
-        load(self.db, &sql, &params)
-    }
-
     /// The results with these ids, and the calls of other tools. `read`: the events that are
     /// read already.
     fn load_namesakes(
@@ -214,40 +138,22 @@ impl AnswerSearch<'_> {
         ids: &BTreeMap<String, Vec<LoggedCall>>,
         read: &[(i64, i64)],
     ) -> Result<Vec<(String, LoggedCall)>> {
-        let session = SqlValue::from(self.session_id.as_str());
         let ids: Vec<&str> = ids.keys().map(String::as_str).collect();
-        let ids = SqlValue::Text(json::encode(&ids)?);
-        let sql = format!(
-            "SELECT {}
-               FROM cf_agents_events AS e
-              WHERE e.session_id = ?1
-                AND e.action = ?2
-                AND {TOOL_JSON} ->> '{CALL_ID_PATH}' IN (SELECT value FROM json_each(?3))",
-            LoggedResult::COLUMNS
-        );
-        let params = [
-            session.clone(),
-            Action::ToolResult.name().into(),
-            ids.clone(),
-            TOOL.into(),
-            ERASED.into(),
-        ];
-        let results: Vec<LoggedResult> = load(self.db, &sql, &params)?;
-        let results = results.into_iter().map(|LoggedResult(id, call)| (id, call));
+        let results = load_results(self.db, self.session_id, &ids, TOOL, ERASED)?;
+        let results = results.into_iter().map(|result| {
+            let state = LoggedState::Result {
+                is_context: result.is_of_tool,
+                is_erased: result.has_content,
+            };
+            let call = LoggedCall {
+                seq: result.seq,
+                part: None,
+                state,
+            };
+            (result.call_id, call)
+        });
         let mut namesakes: Vec<(String, LoggedCall)> = results.collect();
-        let sql = format!(
-            "SELECT e.seq
-               FROM cf_agents_events AS e
-              WHERE e.session_id = ?1
-                AND e.action IN {actions}
-                AND EXISTS (SELECT 1
-                              FROM {calls} AS call
-                             WHERE call.value ->> '$.id' IN (SELECT value FROM json_each(?2))
-                                OR call.value ->> '{CALL_ID_PATH}' IN (SELECT value FROM json_each(?2)))",
-            actions = agents_actions!(),
-            calls = calls_in_row()
-        );
-        let callers: Vec<i64> = load_values(self.db, &sql, &[session, ids])?;
+        let callers = load_callers(self.db, self.session_id, &ids)?;
         let is_read = |seq: &i64| read.binary_search_by_key(seq, |(seq, _)| *seq).is_ok();
         for seq in callers.into_iter().filter(|seq| !is_read(seq)) {
             namesakes.extend(self.read_calls(seq, 0)?);

@@ -13,16 +13,15 @@ use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
-use conversation::log::slices::delete_slices;
+use conversation::log::rewrite::erase_texts;
 use conversation::log::tip::get_tip;
 use conversation::messages::delete::tell_updated;
 use conversation::messages::erased_results::replace_results;
 use conversation::messages::runs::{RunCache, RunPosition};
 use conversation::messages::taken_back::take_back;
-use search::index;
 use store::erasing::{ErasingDatabase, Overwrite};
 use store::last_turns::{self, find_open_turn};
-use store::text_tables::{EVENTS, LOADED_SKILLS};
+use store::text_tables::LOADED_SKILLS;
 
 /// A document, or all documents of a block.
 pub struct CopiedDocument<'a> {
@@ -166,7 +165,7 @@ fn replace(
     found: &FoundAnswers,
 ) -> Result<()> {
     let results: Vec<i64> = found.results.iter().copied().collect();
-    replace_texts(db, session_id, &results)?;
+    erase_texts(db, session_id, &results, ERASED)?;
     let mut changed = BTreeSet::new();
     for (seq, parts) in &found.parts {
         changed.insert(replace_results(db, session_id, *seq, parts, ERASED)?);
@@ -187,33 +186,4 @@ fn replace(
     let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
     let last_seq = get_tip(db, session_id)?.last_seq();
     tell_updated(db, host, session_id, last_seq, &changed)
-}
-
-/// Puts a sentence in the place of these events' texts.
-fn replace_texts(db: &ErasingDatabase<'_>, session_id: &Id, seqs: &[i64]) -> Result<()> {
-    let [session, list] = [
-        SqlValue::from(session_id.as_str()),
-        SqlValue::Text(json::encode(&seqs)?),
-    ];
-    db.overwrite(&Overwrite {
-        table: EVENTS,
-        columns: &["content"],
-        condition: "session_id = ?1
-                    AND seq IN (SELECT value FROM json_each(?2))",
-        params: &[session.clone(), list.clone()],
-    })?;
-    delete_slices(db, session_id, seqs)?;
-    db.run(
-        "UPDATE cf_agents_events
-            SET content = ?3,
-                sliced_bytes = 0,
-                note = iif(json_valid(note), json_remove(note, '$.isJson'), note)
-          WHERE session_id = ?1
-            AND seq IN (SELECT value FROM json_each(?2))",
-        &[session, list, ERASED.into()],
-    )?;
-    match index::find_place(db, session_id.as_str())? {
-        Some(place) => index::remove(db, &place, seqs),
-        None => Ok(()),
-    }
 }

@@ -7,20 +7,17 @@ use super::nearest::{
     VectorReport, VectorStore, find_nearest, read_numbers,
 };
 use super::{open_queries, signs, spread};
-use base::action::SAID_ACTIONS;
-use base::columns::{self, load};
 use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::json;
 use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, MAX_SESSION_NUMBER, split_place};
-use base::row;
+use conversation::log::said::{self, SaidScan};
 use memory::Memory;
 use models::embedding::EmbeddingModel;
-use search::document::find_speaker;
 use search::find::{Hit, find};
 use search::fuse::Nearest;
 use search::progress::find_number;
-use search::request::{FILTERS, SearchRequest};
+use search::request::SearchRequest;
 use store::config::load_config;
 
 /// The newest events of which a search looks for those that have no vector yet. Then it looks
@@ -84,25 +81,6 @@ struct Events<'a> {
     search: &'a SearchRequest<'a>,
 }
 
-/// The text of an event, to make a vector of.
-struct SaidRow(PendingText);
-
-row! {
-    /// Columns of an event `e` in a session `s`.
-    for SaidRow() {
-        session: i64 = "s.number",
-        seq: i64 = "e.seq",
-        stored: String = format!("substr(e.content, 1, {TEXT_CHARS})"),
-        metadata: Option<&str> = "iif(octet_length(e.metadata) <= 8192, e.metadata, NULL)",
-        message: Option<&str> = "iif(octet_length(e.message) <= 8192, e.message, NULL)",
-    }
-    Ok(Self(PendingText {
-        number: numbers::place(session, seq),
-        stored,
-        speaker: find_speaker(metadata, message),
-    }))
-}
-
 /// A batch as SQLite says it: where it ends, how many vectors it covers, the numbers of its
 /// vectors, the numbers of those that are stored as characters, and these.
 type StoredBatch = (
@@ -139,36 +117,12 @@ impl Events<'_> {
         scanned: &ScannedTexts<'_>,
         most: usize,
     ) -> Result<(Vec<i64>, Option<i64>)> {
-        let (number, seq) = split_place(below);
-        let only = match self.search.session_id {
-            Some(_) => "s.id = ?1",
-            None => "?1 IS NULL",
-        };
-        let sql = format!(
-            "SELECT min(place), count(*), group_concat(place) FILTER (WHERE is_wanted)
-               FROM (SELECT {place} AS place,
-                            e.action IN {SAID_ACTIONS}
-                            AND octet_length(e.content) > 0
-                            AND {FILTERS} {session} AS is_wanted
-                       FROM cf_agents_sessions AS s
-                      CROSS JOIN cf_agents_events AS e
-                         ON e.session_id = s.id
-                        AND e.seq < iif(s.number = ?5, ?6, {MAX_SEQ} + 1)
-                      WHERE s.number <= ?5
-                        AND {only}
-                      ORDER BY s.number DESC, e.seq DESC
-                      LIMIT {MAX_CHECKED})",
-            place = numbers::place_sql("s.number", "e.seq"),
-            session = self.search.session_condition("?7"),
-        );
-        let mut params: Vec<SqlValue> = vec![self.search.session_id.map(|id| id.as_str()).into()];
-        params.extend(self.search.filters());
-        params.extend([number.into(), seq.into()]);
-        params.extend(self.search.session_param());
-        let found: Option<(Option<i64>, i64, Option<String>)> =
-            columns::find(self.db, &sql, &params)?;
-        let (end, checked, said) = found.unwrap_or_default();
-        let said = read_numbers(&said.unwrap_or_default());
+        let SaidScan {
+            end,
+            checked,
+            places,
+        } = said::scan_said(self.db, self.search, below, MAX_CHECKED)?;
+        let said = read_numbers(&places.unwrap_or_default());
         let missing = said.into_iter().filter(|number| !scanned.has(*number));
         let is_full = checked >= MAX_CHECKED;
         Ok((missing.take(most).collect(), end.filter(|_| is_full)))
@@ -196,18 +150,7 @@ impl VectorStore for Events<'_> {
         };
         let is_wanted = match self.search.is_filtered() {
             false => "?2 IS NULL AND ?3 IS NULL AND ?4 IS NULL".to_owned(),
-            true => format!(
-                "EXISTS (SELECT 1
-                           FROM cf_agents_sessions AS s
-                          CROSS JOIN cf_agents_events AS e
-                             ON e.session_id = s.id
-                            AND e.seq = {seq}
-                          WHERE s.number = {number}
-                            AND {FILTERS} {session})",
-                session = self.search.session_condition("?10"),
-                number = numbers::session_number_sql("v.place"),
-                seq = numbers::seq_sql("v.place"),
-            ),
+            true => said::is_wanted_sql(self.search, "v.place", "?10"),
         };
         let sql = format!(
             "SELECT coalesce(CAST(group_concat(vector, '') FILTER (WHERE is_wanted AND is_blob) AS BLOB), x''),
@@ -304,21 +247,13 @@ impl VectorStore for Events<'_> {
     }
 
     fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>> {
-        let sql = format!(
-            "SELECT {columns}
-               FROM json_each(?1) AS wanted
-              CROSS JOIN cf_agents_sessions AS s
-                 ON s.number = {number}
-              CROSS JOIN cf_agents_events AS e
-                 ON e.session_id = s.id
-                AND e.seq = {seq}
-              WHERE e.content IS NOT NULL",
-            columns = SaidRow::columns(),
-            number = numbers::session_number_sql("wanted.value"),
-            seq = numbers::seq_sql("wanted.value")
-        );
-        let said: Vec<SaidRow> = load(self.db, &sql, &[json::encode(&numbers)?.into()])?;
-        Ok(said.into_iter().map(|SaidRow(text)| text).collect())
+        let texts = said::load_texts(self.db, numbers, TEXT_CHARS)?;
+        let texts = texts.into_iter().map(|said| PendingText {
+            number: said.place,
+            stored: said.text,
+            speaker: said.speaker,
+        });
+        Ok(texts.collect())
     }
 
     fn store(&self, text: &PendingText, model: &str, vector: &[u8]) -> Result<()> {
@@ -326,15 +261,11 @@ impl VectorStore for Events<'_> {
         let sql = format!(
             "INSERT INTO cf_agents_event_vectors (place, model, vector)
              SELECT ?1, ?2, unhex(?3)
-               FROM cf_agents_sessions AS s
-              CROSS JOIN cf_agents_events AS e
-                 ON e.session_id = s.id
-                AND e.seq = ?6
-              WHERE s.number = ?5
-                AND substr(e.content, 1, {TEXT_CHARS}) = ?4
+               {with_text}
                  ON CONFLICT (place) DO UPDATE
                 SET model = excluded.model,
-                    vector = excluded.vector"
+                    vector = excluded.vector",
+            with_text = said::with_text_sql("?5", "?6", TEXT_CHARS, "?4")
         );
         let params = [
             text.number.into(),

@@ -8,15 +8,15 @@ use crate::operation::{Agent, Operation, Reply, RunAtOnce};
 use access::{Caller, Effect, Needs};
 use base::allocator::allocated;
 use base::budget::{ByteBudget, MAX_ANSWER_BYTES, REQUESTS, TURNS};
-use base::columns::{find_value, load, load_values};
+use base::columns::{find_value, load_values};
 use base::database::Database;
 use base::error::Result;
 use base::json::{self, MAX_INTEGER};
 use chat::request::delivery::Delivery;
 use chat::run::running_turns::MAX_TURNS;
 use conversation::log::event_facts::count_at_most;
+use conversation::log::learning_marks::{count_waiting, load_failures};
 use conversation::log::slices::MAX_EVENT_BYTES;
-use learning::marks::count_waiting;
 use search::index::{IndexState, find_index_state};
 use store::callbacks::{FailedCallback, load_failed};
 use store::consolidation::find_consolidation;
@@ -109,18 +109,7 @@ impl From<LearnFailure> for LearnError {
 
 impl LearningStats {
     fn load(agent: &Agent<'_>) -> Result<Self> {
-        let failed: Vec<(String, String)> = load(
-            agent.db,
-            "SELECT id, learn_failure
-               FROM (SELECT id, learn_failure
-                       FROM cf_agents_sessions
-                      WHERE learn_due_at IS NOT NULL
-                      LIMIT ?1)
-              WHERE json_valid(learn_failure)
-              ORDER BY learn_failure -> '$.at' DESC, id
-              LIMIT ?2",
-            &[MAX_COUNTED_ROWS.into(), MAX_FAILED_LOOKS.into()],
-        )?;
+        let failed = load_failures(agent.db, MAX_COUNTED_ROWS, MAX_FAILED_LOOKS)?;
         let failures = failed.into_iter().filter_map(|(session_id, failure)| {
             let failure: LearnFailure = json::decode(&failure).ok()?;
             Some(FailedLook {

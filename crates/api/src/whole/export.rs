@@ -10,7 +10,7 @@ use super::lines::{
 };
 use super::proposals::add_proposals;
 use super::tools::add_tools;
-use base::columns::find;
+
 use base::database::Database;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
@@ -22,6 +22,7 @@ use lifecycle::transfer::export::{EventsPlace, Export, ExportEnd, SessionsAhead}
 use lifecycle::transfer::lines::{SettingsPart, count, render};
 use lifecycle::transfer::memory::export::MemoryExport;
 use lifecycle::transfer::{PAGE_BYTES, PagedFile};
+use search::progress::find_number;
 use store::config::{ConfigLayer, load_own};
 use store::last_turns::load_days;
 use store::usage_days::{DayUsage, add, load_agents_days};
@@ -156,15 +157,14 @@ impl AgentExport {
     }
 
     fn go_on(db: &dyn Database, cursor: &AgentCursor) -> Result<Self> {
-        let sql = "SELECT number FROM cf_agents_sessions WHERE id = ?1";
-        let found: Option<(i64,)> = find(db, sql, &[cursor.session_id.as_str().into()])?;
+        let found = find_number(db, cursor.session_id.as_str())?;
         let gone = || {
             bad_cursor(
                 "The session in which the export stopped no longer exists. Export the agent from \
                  its beginning.",
             )
         };
-        let (number,) = found.ok_or_else(gone)?;
+        let number = found.ok_or_else(gone)?;
         let mut export = Export::begin_in_agent(db, &cursor.session_id)?;
         if export.created_at() != cursor.created_at {
             return Err(gone());

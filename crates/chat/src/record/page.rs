@@ -8,12 +8,12 @@
 use std::collections::BTreeSet;
 
 use super::show::{ShownTurn, TurnName, TurnPlace};
-use base::columns::{load, load_values};
 use base::database::Database;
 use base::error::{Error, Result};
 use base::ids::Id;
-use base::json::{self, MAX_INTEGER};
+use base::json::MAX_INTEGER;
 use base::packed::{pack, unpack};
+use conversation::log::session_places::{find_id_of, load_at, load_namesakes};
 use conversation::log::turn_ends::{NextTurn, TurnWalk, find_turn_end};
 use store::activity::{SessionPlace, load_places};
 use store::kept_turns::{KeptTurn, load_of_session};
@@ -174,7 +174,7 @@ pub fn find_turn(
     let sessions = match session_id {
         Some(id) => vec![id.clone()],
         None if !named.may_be_cut => vec![named.session.clone()],
-        None => load_namesakes(db, &named.session)?,
+        None => load_namesakes(db, &named.session, MAX_NAMESAKES)?,
     };
     for id in &sessions {
         if !id.as_str().starts_with(named.session.as_str()) {
@@ -192,22 +192,6 @@ pub fn find_turn(
         }
     }
     Ok(None)
-}
-
-/// Sessions whose ids begin with this.
-fn load_namesakes(db: &dyn Database, beginning: &Id) -> Result<Vec<Id>> {
-    let sql = "SELECT id
-                 FROM cf_agents_sessions
-                WHERE id >= ?1
-                  AND id < ?1 || char(1114111)
-                ORDER BY id
-                LIMIT ?2";
-    let params = [beginning.as_str().into(), MAX_NAMESAKES.into()];
-    let ids: Vec<String> = load_values(db, sql, &params)?;
-    Ok(ids
-        .into_iter()
-        .filter_map(|id| Id::parse(id).ok())
-        .collect())
 }
 
 pub(super) fn render_place(place: TurnPlace) -> String {
@@ -327,7 +311,7 @@ struct AllSessionsWalk<'a> {
 impl AllSessionsWalk<'_> {
     fn load(mut self, limit: usize) -> Result<TurnPage> {
         for (number, place) in std::mem::take(&mut self.cursor.open) {
-            if let Some(id) = self.find_session(number)? {
+            if let Some(id) = find_id_of(self.db, number)? {
                 self.open_session((&id, number), Some(place))?;
             }
         }
@@ -468,20 +452,7 @@ impl AllSessionsWalk<'_> {
             places.splice(0..0, moved);
             places.truncate(MAX_OPENED + 1);
         }
-        let sql = "SELECT wanted.value ->> 0, s.number, s.id
-                     FROM json_each(?1) AS wanted
-                    CROSS JOIN cf_agents_sessions AS s
-                       ON s.number = wanted.value ->> 1
-                    ORDER BY wanted.key";
-        let places = places.iter().map(|place| [place.active_at, place.number]);
-        let places: Vec<[i64; 2]> = places.collect();
-        load(self.db, sql, &[json::encode(&places)?.into()])
-    }
-
-    fn find_session(&self, number: i64) -> Result<Option<Id>> {
-        let sql = "SELECT id FROM cf_agents_sessions WHERE number = ?1";
-        let id: Vec<String> = load_values(self.db, sql, &[number.into()])?;
-        Ok(id.into_iter().next().and_then(|id| Id::parse(id).ok()))
+        load_at(self.db, &places)
     }
 }
 

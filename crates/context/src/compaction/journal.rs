@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::OwnSettings;
 use crate::working_context::budget::KeptWindow;
-use base::columns::find_value;
 use base::database::Database;
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json::{self};
 use conversation::log::sessions::LastCompactionError;
+use conversation::log::sessions::{find_compaction, write_compaction};
 use store::calibration::Calibration;
 use store::learned_windows::LearnedWindow;
 
@@ -57,8 +57,7 @@ pub struct CompactionDecision {
 }
 
 pub fn load_journal(db: &dyn Database, session_id: &Id) -> Result<Journal> {
-    let sql = "SELECT compaction FROM cf_agents_sessions WHERE id = ?1";
-    let journal: Option<String> = find_value(db, sql, &[session_id.as_str().into()])?
+    let journal = find_compaction(db, session_id)?
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
     read_journal(session_id, journal.as_deref())
 }
@@ -96,11 +95,7 @@ pub fn change_journal(
     }
     let surplus = journal.decisions.len().saturating_sub(MAX_DECISIONS);
     journal.decisions.drain(..surplus);
-    let json = json::encode(&journal)?;
-    db.run(
-        "UPDATE cf_agents_sessions SET compaction = ?2 WHERE id = ?1",
-        &[session_id.as_str().into(), json.into()],
-    )
+    write_compaction(db, session_id, json::encode(&journal)?)
 }
 
 /// Records a failure, unless the session was deleted meanwhile.

@@ -21,9 +21,9 @@ use base::error::{Error, Result, StorageFailure};
 use base::ids::Id;
 use base::json;
 use base::part::{field, kind};
-use base::row;
 use conversation::log::row::ROW_BYTES;
-use conversation::log::tip::{IS_NEWEST_LEAF, Leaf};
+use conversation::log::tip::Leaf;
+use conversation::messages::line::{self, LineRow};
 use memory::skills::loaded::HAS_LOADED;
 
 /// A plain event has at most this many bytes: no such text is ever shortened.
@@ -71,71 +71,11 @@ static SHOWN: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The messages of a range of at most ?3 events. NULL: they are not plain. If each event
-/// follows the one before it, their numbers less their parents' add up to the last number
-/// less the first parent.
-///
-/// `+?1` and `+?2` are ?1 and ?2: see [`Database::rows`]. `leaf_id`: the SQL that selects
-/// the id of the last event.
-fn sql_of(range: &str, leaf_id: &str) -> String {
-    format!(
-        "
-    SELECT CAST(iif(count(shown) = count(*)
-                    AND sum(seq - parent_seq) = max(seq) - min(parent_seq)
-                    AND (count(*) = ?3 OR min(parent_seq) = 0)
-                    AND NOT {HAS_LOADED}
-                    AND NOT EXISTS (SELECT 1 FROM cf_agents_events WHERE session_id = +?1 AND is_branch = 1),
-                    group_concat(shown, ','),
-                    NULL) AS BLOB),
-           {columns}
-      FROM (SELECT e.seq AS seq, e.parent_seq AS parent_seq, {} AS shown
-              FROM cf_agents_events AS e
-             WHERE e.session_id = +?1
-               AND {range}
-             ORDER BY e.seq)",
-        *SHOWN,
-        columns = PlainRow::columns(leaf_id)
-    )
-}
-
 /// The messages up to the event ?2.
-static SQL: LazyLock<String> = LazyLock::new(|| {
-    sql_of(
-        "e.seq <= +?2
-               AND e.seq > (SELECT ?2 - ?3
-                             WHERE NOT EXISTS (SELECT 1
-                                                 FROM cf_agents_compactions
-                                                WHERE session_id = +?1
-                                                  AND to_seq BETWEEN ?2 - ?3 + 1 AND +?2))",
-        "NULL",
-    )
-});
+static SQL: LazyLock<String> = LazyLock::new(|| line::up_to_leaf(&SHOWN, HAS_LOADED));
 
 /// The messages up to a session's newest event, if that is the leaf.
-static NEWEST_SQL: LazyLock<String> = LazyLock::new(|| {
-    let range = format!(
-        "e.seq > (SELECT newest.seq - ?3
-                     FROM (SELECT max(seq) AS seq FROM cf_agents_events WHERE session_id = +?1) AS newest
-                    CROSS JOIN cf_agents_sessions AS s
-                       ON s.id = +?1
-                      AND {IS_NEWEST_LEAF}
-                    WHERE NOT EXISTS (SELECT 1
-                                        FROM cf_agents_compactions
-                                       WHERE session_id = +?1
-                                         AND to_seq > newest.seq - ?3))"
-    );
-    let leaf_id =
-        "(SELECT id FROM cf_agents_events WHERE session_id = +?1 ORDER BY seq DESC LIMIT 1)";
-    sql_of(&range, leaf_id)
-});
-
-row! {
-    /// The facts that the statement gives beside the messages. `leaf_id`: see [`sql_of`].
-    struct PlainRow(leaf_id: &str) {
-        above_seq: Option<i64> = "min(parent_seq)",
-        leaf_id: Option<String> = leaf_id,
-    }
-}
+static NEWEST_SQL: LazyLock<String> = LazyLock::new(|| line::up_to_newest(&SHOWN, HAS_LOADED));
 
 /// The messages of a plain context.
 pub struct PlainContext {
@@ -197,7 +137,7 @@ impl PlainContext {
         let Some((Some(messages), row)) = found else {
             return Ok(None);
         };
-        let PlainRow { above_seq, leaf_id } = row.read()?;
+        let LineRow { above_seq, leaf_id } = row.read()?;
         let Some(leaf_id) = leaf.map(|leaf| leaf.id.clone()).or(leaf_id) else {
             return Ok(None);
         };

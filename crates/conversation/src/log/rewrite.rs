@@ -3,10 +3,13 @@
 use super::media;
 use super::slices::{delete_slices, write_slices};
 use super::write::{NewRow, RowDraft};
-use base::database::Database;
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
+use base::json;
 use search::index;
+use store::erasing::{ErasingDatabase, Overwrite};
+use store::text_tables::EVENTS;
 
 /// Replaces the bodies of a stored event. `media`: the places where media was cut out of its old
 /// message. Part of a transaction. Whoever makes a message of an event of a run settles the event's
@@ -83,6 +86,40 @@ fn replace_media(
         before.map(|places| (row.seq, places)).as_slice(),
         &kept,
     )
+}
+
+/// Erases the texts of these events, and puts a sentence in their place. Part of a transaction.
+pub fn erase_texts(
+    db: &ErasingDatabase<'_>,
+    session_id: &Id,
+    seqs: &[i64],
+    sentence: &str,
+) -> Result<()> {
+    let [session, list] = [
+        SqlValue::from(session_id.as_str()),
+        SqlValue::Text(json::encode(&seqs)?),
+    ];
+    db.overwrite(&Overwrite {
+        table: EVENTS,
+        columns: &["content"],
+        condition: "session_id = ?1
+                    AND seq IN (SELECT value FROM json_each(?2))",
+        params: &[session.clone(), list.clone()],
+    })?;
+    delete_slices(db, session_id, seqs)?;
+    db.run(
+        "UPDATE cf_agents_events
+            SET content = ?3,
+                sliced_bytes = 0,
+                note = iif(json_valid(note), json_remove(note, '$.isJson'), note)
+          WHERE session_id = ?1
+            AND seq IN (SELECT value FROM json_each(?2))",
+        &[session, list, sentence.into()],
+    )?;
+    match index::find_place(db, session_id.as_str())? {
+        Some(place) => index::remove(db, &place, seqs),
+        None => Ok(()),
+    }
 }
 
 /// Replaces an event's note. Part of a transaction.

@@ -303,6 +303,20 @@ pub fn session_exists(db: &dyn Database, id: &Id) -> Result<bool> {
     Ok(find_row(db, sql, &[id.as_str().into()])?.is_some())
 }
 
+/// The journal of the session's compactions, as JSON. `None`: there is no such session.
+pub fn find_compaction(db: &dyn Database, id: &Id) -> Result<Option<Option<String>>> {
+    let sql = "SELECT compaction FROM cf_agents_sessions WHERE id = ?1";
+    find_value(db, sql, &[id.as_str().into()])
+}
+
+/// Replaces the journal of the session's compactions. Part of a transaction.
+pub fn write_compaction(db: &dyn Database, id: &Id, json: String) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_sessions SET compaction = ?2 WHERE id = ?1",
+        &[id.as_str().into(), json.into()],
+    )
+}
+
 /// The session's JSON.
 pub fn find_session(db: &dyn Database, id: &Id) -> Result<Option<SqlText>> {
     let sql = format!(

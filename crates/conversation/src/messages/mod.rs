@@ -9,6 +9,7 @@ pub mod delete;
 pub mod erased_results;
 pub mod feed;
 pub mod history;
+pub mod line;
 pub mod page;
 pub mod parse;
 mod piece;

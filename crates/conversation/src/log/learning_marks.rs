@@ -1,7 +1,7 @@
 //! The marks of looks, in the sessions' rows: up to which event a session was learnt from, and when
 //! the next look is due. The rows outlive the object, so that no look is forgotten whatever dies.
 
-use base::columns::{find, find_value};
+use base::columns::{find, find_value, load};
 use base::database::Database;
 use base::error::{Error, Result};
 use base::host::Host;
@@ -193,4 +193,25 @@ pub fn count_waiting(db: &dyn Database, most: i64) -> Result<i64> {
                         WHERE learn_due_at IS NOT NULL
                         LIMIT ?1)";
     Ok(find_value(db, sql, &[most.into()])?.unwrap_or(0))
+}
+
+/// The sessions whose last look failed, the newest failure first: their ids, and the failures as
+/// JSON. Of so many waiting sessions, and at most so many.
+pub fn load_failures(
+    db: &dyn Database,
+    most_waiting: i64,
+    most: i64,
+) -> Result<Vec<(String, String)>> {
+    load(
+        db,
+        "SELECT id, learn_failure
+           FROM (SELECT id, learn_failure
+                   FROM cf_agents_sessions
+                  WHERE learn_due_at IS NOT NULL
+                  LIMIT ?1)
+          WHERE json_valid(learn_failure)
+          ORDER BY learn_failure -> '$.at' DESC, id
+          LIMIT ?2",
+        &[most_waiting.into(), most.into()],
+    )
 }
