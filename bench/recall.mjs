@@ -14,9 +14,9 @@ import { fileURLToPath } from "node:url";
 import { makeChats, makeDialogues } from "./questions/make.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const PROGRAM = ["--package", "session-agent-search", "--features", "testing", "--example", "recall"];
+const PROGRAM = ["--package", "session-agent-conversation", "--features", "testing", "--example", "recall"];
 /** At full speed: thousands of texts are indexed and searched. */
-const FAST = ["base", "store", "search"].flatMap((name) => [
+const FAST = ["base", "store", "search", "conversation"].flatMap((name) => [
   "--config",
   `profile.dev.package.session-agent-${name}.opt-level=2`,
 ]);

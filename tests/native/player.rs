@@ -21,7 +21,7 @@ use base::outbound::CallFailure;
 use base::testing::{Failing, Said};
 use chat::run::cycle::run;
 use chat::run::take_up::take_up_some;
-use search::build::build_batch;
+use conversation::index::build::build_batch;
 use store::schema;
 
 /// How many agents there are.

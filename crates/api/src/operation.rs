@@ -33,7 +33,7 @@ pub struct Reply {
     /// The one message that the operation changed, where it changed no more than that.
     pub changed_message: Option<Id>,
     /// A search needs an index that is not complete yet; see
-    /// [`search::build::build_batch`].
+    /// [`conversation::index::build::build_batch`].
     pub indexing_goes_on: bool,
 }
 

@@ -1,9 +1,12 @@
 //! Conversations: sessions, their events, and the view of the events as messages.
 //!
-//! `log` reads and writes the rows of sessions and events, with the slices and the media of events.
-//! `messages` reads the log as messages, with branches and summaries. `messages` calls `log`, and
-//! `log` never calls `messages`.
+//! `session` has the rows of a session beside its events: the feed, the last turn, usage. `index` has
+//! the words of the events, and finds events by them. `log` reads and writes the rows of sessions and
+//! events, with the slices and the media of events. `messages` reads the log as messages, with
+//! branches and summaries. Each calls those before it, and none after it.
 
+pub mod index;
 pub mod json_schema;
 pub mod log;
 pub mod messages;
+pub mod session;

@@ -7,6 +7,8 @@ use base::database::atomically;
 use base::error::{Code, Error, ErrorKind, Result};
 use base::ids::Id;
 use base::tokens;
+use conversation::session::meter::Meter;
+use conversation::session::usage_days::{DAY_MS, DayUsage, count_for_agent};
 use memory::Memory;
 use models::ModelRequest;
 use models::call::{CompletedCall, choose_model, complete};
@@ -17,8 +19,6 @@ use store::config::Config;
 use store::learn_settings::LearnSettings;
 use store::learned_windows::store_named_window;
 use store::limits::{AtMost, HolderLimits, Limits};
-use store::meter::Meter;
-use store::usage_days::{DAY_MS, DayUsage, count_for_agent};
 
 /// The holder under whose name the tokens of learning are counted. Minted tokens are called
 /// otherwise.

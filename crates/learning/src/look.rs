@@ -25,8 +25,8 @@ use memory::proposals::{
 };
 use search::words::words;
 use store::consolidation::ask_when_idle;
-use store::learn_due::IDLE_MS;
 use store::learn_failure::is_enough;
+use store::learn_settings::IDLE_MS;
 use store::learn_settings::{LearnAfter, LearnReview, LearnSettings};
 
 /// How many keys are tried for a fact whose key is taken.

@@ -12,9 +12,9 @@ use conversation::log::event_facts::{EventTime, load_times_after};
 use conversation::log::learning_marks::Mark;
 use conversation::log::row::find_event_text;
 use conversation::log::tool::RenderedTool;
+use conversation::session::learn_due::load_unknown_until;
 use memory::origin::Origin;
 use search::document::{EventText, text_of, written_text_of};
-use store::learn_due::load_unknown_until;
 
 /// The most events of one look, and the most bytes of their texts: some 6,000 tokens. A
 /// longer history is learnt in several looks.

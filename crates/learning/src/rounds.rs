@@ -15,8 +15,8 @@ use conversation::log::sessions::session_exists;
 use memory::Memory;
 use memory::proposals::rows::StoredProposal;
 use store::consolidation::{Consolidation, PAUSE_MS, find_consolidation, write_consolidation};
-use store::learn_due::IDLE_MS;
 use store::learn_failure::LearnFailure;
+use store::learn_settings::IDLE_MS;
 use store::learn_settings::{LearnAfter, LearnOrder};
 
 /// How many looks one call, or one alarm, takes.

@@ -3,10 +3,10 @@
 use base::database::{Database, atomically};
 use base::error::Result;
 use base::ids::Id;
+use conversation::index;
 use conversation::log::sessions::session_exists;
-use search::index;
-use store::changes;
-use store::last_turns;
+use conversation::session::changes;
+use conversation::session::last_turns;
 use store::tables;
 
 /// Deletes the session and all that belongs to it; `false`: there is no such session.

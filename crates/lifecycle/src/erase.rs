@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use super::mentions::{MentionPlace, PlaceKind};
 use super::purge::erase_around;
-use base::database::{Database, SqlValue, atomically};
+use base::database::{Database, atomically};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use conversation::log::find::find_seqs;
-use conversation::log::sessions::session_exists;
+use conversation::log::sessions::{self, session_exists};
 use conversation::messages::change::touch;
 use conversation::messages::delete::delete_events;
 use conversation::messages::taken_back::delete_overlay;
@@ -25,8 +25,7 @@ use memory::purge::{
 use memory::{frozen, proposals};
 use store::callbacks;
 use store::erased::Erasure;
-use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase, Overwrite};
-use store::text_tables::SESSIONS;
+use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase};
 
 /// The most places of one request.
 pub const MAX_PLACES: usize = 100;
@@ -203,20 +202,9 @@ fn erase_events(db: &ErasingDatabase<'_>, host: &dyn Host, places: &[Target<'_>]
 
 /// Erases a session's name, metadata and tags. The session stays.
 fn erase_head(db: &ErasingDatabase<'_>, host: &dyn Host, session_id: &Id) -> Result<bool> {
-    let session = [SqlValue::from(session_id.as_str())];
-    let texts = Overwrite {
-        table: SESSIONS,
-        columns: &["name", "metadata", "tags"],
-        condition: "id = ?1",
-        params: &session,
-    };
-    if db.overwrite(&texts)? == 0 {
+    if !sessions::erase_head(db, session_id)? {
         return Ok(false);
     }
-    db.run(
-        "UPDATE cf_agents_sessions SET name = NULL, metadata = NULL, tags = NULL WHERE id = ?1",
-        &session,
-    )?;
     db.count(|erased| erased.descriptions += 1);
     touch(db, host, session_id)?;
     Ok(true)

@@ -1,23 +1,24 @@
 //! Forking: a new session that holds the path up to an event, with the same ids and
 //! times. A client can go on from there without changing the original.
 
-use base::database::{Database, SqlText, atomically, find_row};
+use base::database::{Database, SqlText, atomically};
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
 use base::json::JsonObject;
 use base::tags::Tags;
-use conversation::log::copy::Stretch;
+use conversation::index::build::add_session;
+use conversation::log::copy::{Stretch, copy_retention, copy_settings, mark_copied};
 use conversation::log::media;
 use conversation::log::sessions::{NewSession, create_session, get_session};
+use conversation::log::slices::has_slices;
 use conversation::log::tip::get_tip;
 use conversation::messages::tree::leaf::resolve_leaf;
 use conversation::messages::tree::overlay_writes;
 use conversation::messages::tree::path::load_segments;
+use conversation::session::activity;
+use conversation::session::changes::{self, ChangeType};
 use memory::copy::copy_session;
-use search::build::add_session;
-use store::activity;
-use store::changes::{self, ChangeType};
 
 pub struct Fork<'a> {
     pub session_id: &'a Id,
@@ -50,8 +51,7 @@ pub fn fork_session(
             },
         )?;
         let mut copied = 0;
-        let sql = "SELECT 1 FROM cf_agents_slices WHERE session_id = ?1 LIMIT 1";
-        let has_slices = find_row(db, sql, &[fork.session_id.as_str().into()])?.is_some();
+        let has_slices = has_slices(db, fork.session_id)?;
         let segments = load_segments(db, fork.session_id, leaf.unwrap_or(0))?;
         for segment in &segments {
             let stretch = Stretch {
@@ -69,13 +69,7 @@ pub fn fork_session(
         }
         // The open calls belong to the original. If both sessions ran them, one approval would
         // allow them twice. The same events are learnt from in the original, too.
-        db.run(
-            "UPDATE cf_agents_sessions
-                SET copied_seq = ?2,
-                    learned_seq = ?2
-              WHERE id = ?1",
-            &[id.as_str().into(), copied.into()],
-        )?;
+        mark_copied(db, &id, copied)?;
         let overlays = overlay_writes::copy(db, fork.session_id, &segments, &id)?;
         let told: Vec<Option<&str>> = overlays.iter().map(|id| Some(id.as_str())).collect();
         changes::record(db, host, &id, copied, ChangeType::Compaction, &told)?;
@@ -87,35 +81,4 @@ pub fn fork_session(
         activity::note(db, &id)?;
         get_session(db, &id)
     })
-}
-
-/// Copies the original's compaction settings. Its past attempts and its usage stay with
-/// the original.
-fn copy_settings(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
-    db.run(
-        "UPDATE cf_agents_sessions
-            SET compaction = original.settings
-           FROM (SELECT json_object('settings', compaction -> '$.settings') AS settings
-                   FROM cf_agents_sessions
-                  WHERE id = ?1
-                    AND json_valid(compaction)
-                    AND compaction ->> '$.settings' <> '{}') AS original
-          WHERE id = ?2",
-        &[original_id.as_str().into(), id.as_str().into()],
-    )
-}
-
-/// A fork's texts are kept as long as the original's. A pin exempts one session, and is not
-/// copied.
-fn copy_retention(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
-    db.run(
-        "UPDATE cf_agents_sessions
-            SET retention = original.retention
-           FROM (SELECT retention
-                   FROM cf_agents_sessions
-                  WHERE id = ?1
-                    AND retention IS NOT NULL) AS original
-          WHERE id = ?2",
-        &[original_id.as_str().into(), id.as_str().into()],
-    )
 }

@@ -12,10 +12,11 @@ use base::ids::Id;
 use conversation::log::find::find_seqs;
 use conversation::messages::delete::{FoundMessages, delete_events};
 use conversation::messages::taken_back::{CoveringSummary, take_back};
+use conversation::session::last_turns;
 use memory::proposals::erase::erase_of_events;
 use store::erased::Erasure;
 use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase};
-use store::{last_turns, staging};
+use store::staging;
 
 /// Erases those of `ids` that the session has; returns how many, and the counts.
 pub fn purge_events(

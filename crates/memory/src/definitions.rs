@@ -18,7 +18,7 @@ use base::error::{Code, Error, Result};
 use base::json;
 use base::row;
 use base::tags::{Metadata, Tags};
-use store::retention::note_block_rules;
+use conversation::session::retention::note_block_rules;
 use store::tables;
 use store::text_tables::BLOCKS;
 

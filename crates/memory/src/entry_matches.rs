@@ -14,7 +14,7 @@ use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::filter::{Filter, FilteredColumns};
 use base::json::{self, json};
-use search::candidates::{looked_for, most_candidates};
+use conversation::index::candidates::{looked_for, most_candidates};
 use search::query::{WordQuery, find_word};
 use search::stem::stem;
 use search::terms::QueryTerm;

@@ -19,8 +19,8 @@ use conversation::messages::delete::tell_updated;
 use conversation::messages::erased_results::replace_results;
 use conversation::messages::runs::{RunCache, RunPosition};
 use conversation::messages::taken_back::take_back;
+use conversation::session::last_turns::{self, find_open_turn};
 use store::erasing::{ErasingDatabase, Overwrite};
-use store::last_turns::{self, find_open_turn};
 use store::text_tables::LOADED_SKILLS;
 
 /// A document, or all documents of a block.

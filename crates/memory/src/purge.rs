@@ -32,7 +32,7 @@ use base::database::{Database, Delete, Row, SqlValue, TableName, atomically};
 use base::error::Result;
 use base::json::{self, json};
 use base::{row, sql};
-use search;
+use conversation::index::build;
 use store::erased::{Erased, Erasure};
 use store::erasing::{ENTRY_INDEX, ErasingDatabase, Overwrite};
 use store::schema::free_space::{Renewed, renew};
@@ -258,7 +258,7 @@ pub fn renew_tables(
 ) -> Result<Renewed> {
     let fill_index = |index: &str| match index {
         ENTRY_INDEX => entry_rows::index_all(db),
-        _ => search::build::refill(db),
+        _ => build::refill(db),
     };
     renew(db, tables, &fill_index, file_pages)
 }

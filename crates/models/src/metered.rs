@@ -4,7 +4,7 @@
 
 use super::TokenUsage;
 use base::error::{Code, Error, ErrorKind, Result};
-use store::meter::{CallSpending, Meter, ReservedCall};
+use conversation::session::meter::{CallSpending, Meter, ReservedCall};
 
 /// The end of a call.
 pub struct EndedCall<'a> {

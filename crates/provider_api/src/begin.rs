@@ -24,11 +24,11 @@ use chat::run::running_turns::RunningTurn;
 use chat::run::take_up::take_up;
 use chat::run::work::TurnWork;
 use chat::turn::store::find_turn;
+use conversation::session::path_digests::find_longest;
 use models::call::{choose_model, has_responses};
 use models::caller_fields::{CallerFields, ProviderApi, fields_of};
 use models::choice::{ModelName, Provider};
 use store::config::{Config, check_instructions, load_config};
-use store::path_digests::find_longest;
 
 /// Names by which a request asks for the agent's own model.
 const OWN_MODEL: &[&str] = &["default", "session-agent"];

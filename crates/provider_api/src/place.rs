@@ -12,7 +12,7 @@ use chat::run::agent::{Agent, CHAT_RULE};
 use chat::run::api_writer::ApiPlace;
 use conversation::log::sessions::session_exists;
 use conversation::log::tip::get_tip;
-use store::path_digests::{PathEnd, find_longest};
+use conversation::session::path_digests::{PathEnd, find_longest};
 
 pub struct HistoryPlace {
     pub session_id: Id,

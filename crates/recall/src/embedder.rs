@@ -3,10 +3,10 @@
 
 use base::error::{Code, Error, ErrorKind, Result};
 use base::tokens;
+use conversation::session::meter::{CallSpending, Meter};
 use memory::Memory;
 use models::embedding::{EmbeddingModel, embed};
 use store::config::load_config;
-use store::meter::{CallSpending, Meter};
 
 pub struct Embedder<'a> {
     pub memory: &'a Memory<'a>,

@@ -11,13 +11,13 @@ use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::json;
 use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, MAX_SESSION_NUMBER, split_place};
+use conversation::index::find::{Hit, find};
+use conversation::index::progress::find_number;
+use conversation::index::request::SearchRequest;
 use conversation::log::said::{self, SaidScan};
 use memory::Memory;
 use models::embedding::EmbeddingModel;
-use search::find::{Hit, find};
 use search::fuse::Nearest;
-use search::progress::find_number;
-use search::request::SearchRequest;
 use store::config::load_config;
 
 /// The newest events of which a search looks for those that have no vector yet. Then it looks

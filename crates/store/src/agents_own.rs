@@ -4,7 +4,6 @@
 use super::table_fates::{InAgentFile, RowOwner};
 use super::tables::TABLES;
 use crate::stored::IN_AGENT_FILE;
-use base::columns::find_value;
 use base::database::{Database, Delete, TableName};
 use base::error::Result;
 
@@ -41,22 +40,13 @@ pub fn delete_agents_own(db: &dyn Database) -> Result<()> {
     Ok(())
 }
 
-/// Whether there is nothing that a file of the whole agent would contain: no row of the
-/// agent's own, and no session.
-pub fn is_agent_empty(db: &dyn Database) -> Result<bool> {
-    let sessions = ("cf_agents_sessions", "true".to_owned());
-    for (table, condition) in of_the_agents_file().chain([sessions]) {
+/// Whether there is no row of the agent's own that a file of the whole agent would contain.
+pub fn has_no_own(db: &dyn Database) -> Result<bool> {
+    for (table, condition) in of_the_agents_file() {
         let sql = format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1");
         if !db.rows(&sql, &[])?.is_empty() {
             return Ok(false);
         }
     }
     Ok(true)
-}
-
-/// Whether the agent has more than `known` sessions. Reads no row beyond the first one more.
-pub fn has_more_sessions(db: &dyn Database, known: i64) -> Result<bool> {
-    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM cf_agents_sessions LIMIT {known} + 1)");
-    let count: Option<i64> = find_value(db, &sql, &[])?;
-    Ok(count.unwrap_or(0) > known)
 }

@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::learn_due::IDLE_MS;
 use super::learn_failure::LearnFailure;
+use super::learn_settings::IDLE_MS;
 use super::learn_settings::{LearnOrder, LearnSettings};
 use super::stored::{CONSOLIDATION, find_stored, write_stored};
 use base::database::Database;

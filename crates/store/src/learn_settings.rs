@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use base::ids::Id;
 use base::json::{Limit, List};
 
+/// A conversation is idle when nothing was said in it for so long.
+pub const IDLE_MS: i64 = 600_000;
+
 /// The most bytes of the operator's instructions: every look carries them.
 pub const MAX_LEARN_INSTRUCTIONS_BYTES: usize = 4 << 10;
 

@@ -1,51 +1,39 @@
 //! The tables: their migrations (`schema`), the list that says of each table what happens to its
 //! rows (`tables`), and the small tables that no other district owns. These hold the agent's
-//! configuration, the change feed, usage, the counts against limits, calibration, the last turns
-//! and those that no event tells of, staged imports, and the calls that tell a service of an event
+//! configuration, calibration, staged imports, and the calls that tell a service of an event
 //! (`callbacks`).
 //!
-//! The progress of work that outlasts a request is here, too: retention, learning, consolidation,
-//! the schedule of backups. A purge overwrites texts (`erased`, `erasing`) and then clears the
-//! freed pages (`clearing`).
+//! The progress of work that outlasts a request is here, too: retention, consolidation, the schedule
+//! of backups. A purge overwrites texts (`erased`, `erasing`) and then clears the freed pages
+//! (`clearing`).
 //!
 //! This district knows rows. It does not know what a message or a memory block is.
 
-pub mod activity;
 pub mod agents_own;
 pub mod backup_plan;
 pub mod calibration;
 pub mod callbacks;
-pub mod changes;
 pub mod clearing;
 pub mod config;
 pub mod consolidation;
 pub mod erased;
 pub mod erasing;
 pub mod json_schema;
-pub mod kept_turns;
-pub mod last_turns;
-pub mod learn_due;
 pub mod learn_failure;
 pub mod learn_settings;
 pub mod learned_windows;
 pub mod limits;
 pub mod memory_use;
-pub mod meter;
 pub mod model_settings;
-pub mod open_turns;
-pub mod path_digests;
 pub mod retention;
 pub mod retention_progress;
 pub mod schema;
-pub mod spending;
 pub mod staging;
 pub mod stored;
 pub mod summary_service;
 pub mod table_fates;
 pub mod tables;
 pub mod text_tables;
-pub mod usage;
-pub mod usage_days;
 pub mod when_busy;
 
 #[cfg(feature = "testing")]

@@ -1,5 +1,5 @@
 //! How much turns may spend: the setting `limits` of an agent, and the limits of a minted
-//! token. Each type checks its value when it is parsed. `store/meter.rs` counts.
+//! token. Each type checks its value when it is parsed. `conversation/session/meter.rs` counts.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};

@@ -9,11 +9,7 @@ use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::AtMost;
-use super::retention_progress::ask;
-use base::columns::find_value;
-use base::database::Database;
 use base::error::{Error, Result};
-use base::ids::Id;
 use base::json::{self, nullable};
 
 /// The most days that a rule may name: a hundred years.
@@ -156,90 +152,6 @@ impl RetentionRules {
     /// Whether nothing is deleted.
     pub fn are_off(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-/// The retention of a session as a request sets it. An outer `None` keeps what is set; an
-/// inner `None` removes it.
-#[derive(Clone, Debug, Default)]
-pub struct SessionRetentionChange {
-    pub retention: Option<Option<Retention>>,
-    pub pinned: Option<bool>,
-}
-
-impl SessionRetentionChange {
-    pub fn is_nothing(&self) -> bool {
-        self.retention.is_none() && self.pinned.is_none()
-    }
-
-    /// Whether the change sets rules, so that a run is to begin.
-    pub fn asks(&self) -> bool {
-        matches!(self.retention, Some(Some(_)))
-    }
-
-    /// Writes the change into the session's row. Part of a transaction.
-    pub fn write(&self, db: &dyn Database, id: &Id) -> Result<()> {
-        if self.is_nothing() {
-            return Ok(());
-        }
-        // A session that has blocks with rules of their own stays in the index.
-        let given = match &self.retention {
-            Some(Some(retention)) => Some(json::encode(retention)?),
-            Some(None) if has_block_rules(db, id.as_str())? => Some(MARK.to_owned()),
-            Some(None) | None => None,
-        };
-        db.run(
-            "UPDATE cf_agents_sessions
-                SET retention = iif(?2, ?3, retention),
-                    pinned = coalesce(?4, pinned)
-              WHERE id = ?1",
-            &[
-                id.as_str().into(),
-                self.retention.is_some().into(),
-                given.into(),
-                self.pinned.map(i64::from).into(),
-            ],
-        )?;
-        match &self.retention {
-            Some(Some(_)) => ask(db),
-            Some(None) | None => Ok(()),
-        }
-    }
-}
-
-/// The retention of a session that has none, while one of its blocks has.
-const MARK: &str = "{}";
-
-fn has_block_rules(db: &dyn Database, scope: &str) -> Result<bool> {
-    let sql = "SELECT 1
-                 FROM cf_agents_blocks
-                WHERE scope = ?1
-                  AND retention IS NOT NULL
-                LIMIT 1";
-    Ok(find_value::<i64>(db, sql, &[scope.into()])?.is_some())
-}
-
-/// Notes that a block of this scope has rules of its own. Part of the transaction that
-/// defines the block.
-pub fn note_block_rules(db: &dyn Database, scope: &str) -> Result<()> {
-    if !scope.is_empty() {
-        db.run(
-            "UPDATE cf_agents_sessions
-                SET retention = ?2
-              WHERE id = ?1
-                AND retention IS NULL",
-            &[scope.into(), MARK.into()],
-        )?;
-    }
-    ask(db)
-}
-
-/// Notes that blocks of this session have rules of their own, if any has. Part of the
-/// transaction that writes the session's row after its blocks.
-pub fn note_rules_of_blocks(db: &dyn Database, session_id: &Id) -> Result<()> {
-    match has_block_rules(db, session_id.as_str())? {
-        true => note_block_rules(db, session_id.as_str()),
-        false => Ok(()),
     }
 }
 

@@ -13,7 +13,7 @@ pub const INSERT_VALUE: &str = "INSERT INTO cf_agents_config (key, value)";
 /// The key of the agent's compaction settings; see `context/compaction/configure.rs`.
 pub const COMPACTION: &str = "compaction";
 
-/// The key of how far the search index has come; see `search/progress.rs`.
+/// The key of how far the search index has come; see `conversation/index/progress.rs`.
 pub const SEARCH: &str = "search";
 
 /// The key of the agent's name, where the platform does not tell it; see
@@ -35,10 +35,10 @@ pub const REMOVED_TOOLS: &str = "removedTools";
 pub const CONSOLIDATION: &str = "consolidation";
 
 /// The key of the time until which events were written without the authority of who caused
-/// them; see `store/learn_due.rs`.
+/// them; see `conversation/session/learn_due.rs`.
 pub const UNKNOWN_UNTIL: &str = "unknownUntil";
 
-/// The key of the last session outside the window of activity; see `store/activity.rs`.
+/// The key of the last session outside the window of activity; see `conversation/session/activity.rs`.
 pub const ACTIVITY: &str = "activity";
 
 /// The key of the agent's own settings; see `store/config.rs`.

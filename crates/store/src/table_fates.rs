@@ -29,7 +29,7 @@ pub enum RowOwner {
     /// `cf_agents_entries`.
     Entry(&'static str),
     /// An event owns the row, which is found by the number of the session.
-    /// `search/index.rs` deletes these rows before the events are deleted.
+    /// `conversation/index/mod.rs` deletes these rows before the events are deleted.
     Event,
     /// A view of the table before it. A view has no rows of its own.
     View,
@@ -116,7 +116,7 @@ pub(crate) const fn of_the_index(name: &'static str, purge: InPurge) -> SessionT
         owner: RowOwner::Event,
         deletion: Deletion::WithLog,
         block: None,
-        fork: InFork::Made("search/build.rs"),
+        fork: InFork::Made("conversation/index/build.rs"),
         file: InFile::Nothing("a session is indexed when its row is written"),
         agent_file: InAgentFile::Nothing("the first search builds the index"),
     }

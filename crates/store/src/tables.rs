@@ -406,7 +406,7 @@ impl SessionTable {
     }
 }
 
-/// Deletes the session's log. Part of a transaction; `search/index.rs` removes the
+/// Deletes the session's log. Part of a transaction; `conversation/index/mod.rs` removes the
 /// events from the index before.
 pub fn delete_log(db: &dyn Database, session_id: &Id) -> Result<()> {
     delete(db, session_id.as_str(), |table| {
@@ -428,7 +428,7 @@ pub fn delete_context(db: &dyn Database, session_id: &Id) -> Result<bool> {
 }
 
 /// Deletes the session's row and all rows of the session. Part of a transaction;
-/// `search/index.rs` removes the events from the index before.
+/// `conversation/index/mod.rs` removes the events from the index before.
 pub fn delete_session(db: &dyn Database, session_id: &Id) -> Result<()> {
     delete(db, session_id.as_str(), |table| match table.deletion {
         Deletion::WithLog | Deletion::WithContext | Deletion::WithSession => true,

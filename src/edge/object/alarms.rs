@@ -16,9 +16,9 @@ use chat::run::callbacks::CallbackSender;
 use chat::run::running_turns::Audience as _;
 use chat::run::show_pace::{NextList, ShownChange};
 use chat::run::watchers::show_news;
+use conversation::index::build::{BATCHES_PER_WAKE, build_batch};
 use learning::rounds::{find_due_time, learn_if_due};
 use lifecycle::retention;
-use search::build::{BATCHES_PER_WAKE, build_batch};
 use store::callbacks::find_next_due;
 use store::erased::LeftPages;
 

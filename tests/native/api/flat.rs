@@ -172,7 +172,7 @@ fn grown(count: usize) -> Alice {
     db.run(&sql, &[]).unwrap();
     // As the sessions' own writes do.
     for _ in 0..count / 16 {
-        store::activity::settle(db).unwrap();
+        conversation::session::activity::settle(db).unwrap();
     }
     alice
 }

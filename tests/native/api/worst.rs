@@ -174,7 +174,7 @@ fn fill(alice: &Alice) {
     let said: Vec<String> = (0..MESSAGES).map(|_| short_message(&mut dice)).collect();
     say_many(alice, "s", &said);
     alice.search("anything");
-    while search::build::build_batch(&alice.db).unwrap() {}
+    while conversation::index::build::build_batch(&alice.db).unwrap() {}
 }
 
 /// The queries of a search that cost most.

@@ -186,7 +186,7 @@ fn a_sessions_lessons_outlive_its_last_turns_row() {
         alice.outbound.answer(answered("Yes."));
         alice.takes_turn(&format!("o{other}"), 0, "Hi.");
     }
-    store::last_turns::settle_surplus(&alice.db).unwrap();
+    conversation::session::last_turns::settle_surplus(&alice.db).unwrap();
     assert_eq!(estimate(&alice), before);
     // And the next turn goes on from there.
     alice.outbound.answer(answered("Yes."));

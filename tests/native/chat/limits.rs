@@ -15,8 +15,8 @@ use base::ids::Id;
 use base::outbound::CallFailure;
 use base::testing::{Failing, Said, cut_off, wait_for};
 use chat::run::take_up::take_up_some;
+use conversation::session::usage_days::DAY_MS;
 use store::limits::HolderLimits;
-use store::usage_days::DAY_MS;
 
 fn id(text: &str) -> Id {
     Id::parse(text.to_owned()).unwrap()

@@ -10,8 +10,8 @@ use base::database::Database;
 use base::ids::Id;
 use base::outbound::CallFailure;
 use base::testing::Said;
-use store::kept_turns::{MAX_FAILED_EACH, MAX_FAILING_SESSIONS, MAX_SILENT_EACH};
-use store::last_turns::settle_surplus;
+use conversation::session::kept_turns::{MAX_FAILED_EACH, MAX_FAILING_SESSIONS, MAX_SILENT_EACH};
+use conversation::session::last_turns::settle_surplus;
 
 impl Alice {
     /// All turns of a request, page by page.

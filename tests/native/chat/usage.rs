@@ -8,7 +8,7 @@ use crate::Alice;
 use base::database::Database as _;
 use base::host::Host as _;
 use base::testing::Said;
-use store::usage_days::DAY_MS;
+use conversation::session::usage_days::DAY_MS;
 
 /// An answer that reports these tokens.
 fn answer(input: i64, cached: i64, output: i64) -> Said {

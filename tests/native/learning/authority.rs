@@ -14,8 +14,8 @@ use base::database::Database as _;
 use base::host::Host as _;
 use base::ids::Id;
 use base::testing::{Dice, wait_for};
+use conversation::session::usage_days::DAY_MS;
 use store::limits::HolderLimits;
-use store::usage_days::DAY_MS;
 
 fn id(text: &str) -> Id {
     Id::parse(text.to_owned()).unwrap()

@@ -8,7 +8,7 @@ use base::columns::load;
 use base::database::Database;
 use base::testing::Dice;
 use conversation::log::sessions::ACTIVE_AT;
-use store::activity::{IS_SETTLED, WINDOW};
+use conversation::session::activity::{IS_SETTLED, WINDOW};
 
 const GAMES: u64 = 40;
 

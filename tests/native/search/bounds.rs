@@ -16,7 +16,7 @@ fn seqs(answer: &Value) -> BTreeSet<i64> {
 
 fn indexed(alice: &Alice) {
     alice.search("anything");
-    while search::build::build_batch(&alice.db).unwrap() {}
+    while conversation::index::build::build_batch(&alice.db).unwrap() {}
 }
 
 /// Whether a text holds what a query asks for, the plain way.

@@ -7,7 +7,7 @@ use crate::{Alice, ids};
 use access::{Caller, TokenScope};
 use base::database::{Database as _, Delete};
 use base::ids::Id;
-use search::build::{BuildScope, advance, build_batch};
+use conversation::index::build::{BuildScope, advance, build_batch};
 use store::text_tables::EVENTS_SEARCH;
 
 /// Appends events of one text each, 1,000 at a time.

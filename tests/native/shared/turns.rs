@@ -13,7 +13,7 @@ use chat::run::listener::TurnListener;
 use chat::run::running_turns::RunningTurns;
 use chat::run::take_up::{RecoveryRound, take_up_some};
 use chat::run::work::TurnWork;
-use store::last_turns::IS_OPEN;
+use conversation::session::last_turns::IS_OPEN;
 
 impl Alice {
     pub fn with_model() -> Self {

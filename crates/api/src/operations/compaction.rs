@@ -28,8 +28,8 @@ use conversation::log::tip::{StoredSettings, get_tip};
 use conversation::messages::taken_back::delete_overlay;
 use conversation::messages::tree::leaf::resolve_leaf;
 use conversation::messages::tree::overlays;
+use conversation::session::learn_due::{Occasion, due_at};
 use models::ToolDefinition;
-use store::learn_due::{Occasion, due_at};
 use store::learn_settings::LearnSettings;
 use store::limits::HolderLimits;
 

@@ -26,8 +26,8 @@ use conversation::log::find::find_seqs;
 use conversation::log::note::get_note;
 use conversation::log::sessions::session_exists;
 use conversation::messages::read::find_message_around;
+use conversation::session::spending::TurnUsage;
 use store::config::{MAX_INSTRUCTIONS, check_instructions};
-use store::spending::TurnUsage;
 use store::when_busy::WhenBusy;
 
 /// Writes a user's message, runs its turn, and returns when the turn ends.

@@ -11,14 +11,14 @@ use base::error::{Code, Error, Result};
 use base::filter::Filter;
 use base::ids::Id;
 use base::json::{Count, Limit, MAX_NAMES, optional_list};
+use conversation::index::build::{BuildScope, advance};
+use conversation::index::find::Hit;
+use conversation::index::request::SearchRequest as Wanted;
 use conversation::log::sessions::session_exists;
 use recall::VectorReport;
 use recall::events::search;
 use recall::questions::one_or_several;
-use search::build::{BuildScope, advance};
-use search::find::Hit;
 use search::query::MAX_QUERIES;
-use search::request::SearchRequest as Wanted;
 
 /// Searches messages and the inputs and outputs of tools, best first.
 ///

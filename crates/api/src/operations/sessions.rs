@@ -17,11 +17,12 @@ use conversation::log::sessions::{
     MAX_NAME_CHARS, NewSession, SessionChange, add_usage, create_session, find_session,
     update_session,
 };
+use conversation::session::retention::SessionRetentionChange;
+use conversation::session::usage::UsageIncrease;
 use lifecycle::delete::delete_session;
 use lifecycle::purge::purge_session;
 use lifecycle::receipt::Receipt;
-use store::retention::{Retention, SessionRetentionChange};
-use store::usage::UsageIncrease;
+use store::retention::Retention;
 
 /// Starts a session.
 ///

@@ -10,8 +10,8 @@ use base::ids::Id;
 use base::json::{Count, Limit, MAX_INTEGER};
 use conversation::log::ended_turns::{EventPlace, load_ended_turns};
 use conversation::log::sessions::session_exists;
-use store::last_turns::load_days;
-use store::usage_days::{DAY_MS, DayUsage, add, load_agents_days, load_kept};
+use conversation::session::last_turns::load_days;
+use conversation::session::usage_days::{DAY_MS, DayUsage, add, load_agents_days, load_kept};
 
 /// The most days and models of the agent that one request reads: four years of three
 /// models.

@@ -30,6 +30,7 @@ use conversation::log::event::NewEvent;
 use conversation::log::note::Note;
 use conversation::log::tip::Leaf;
 use conversation::messages::tree::leaf::find_leaf;
+use conversation::session::last_turns::load_calibration;
 use memory::BlockScope;
 use memory::frozen::{find_frozen, find_reminder, freeze};
 use memory::prompt::{PromptFormat, render};
@@ -41,7 +42,6 @@ use serde::Deserialize;
 use store::config::{
     KeepMedia, MAX_INSTRUCTIONS, MAX_INSTRUCTIONS_BYTES, check_instructions, load_config,
 };
-use store::last_turns::load_calibration;
 
 /// Builds the model input of one turn from the newest events of a branch.
 ///

@@ -18,14 +18,14 @@ use base::json::Count;
 use chat::tools::rows::load_removed;
 use context::compaction::configure::load_agents;
 use context::compaction::settings::OwnSettings;
+use conversation::index::progress::find_number;
+use conversation::session::last_turns::load_days;
+use conversation::session::usage_days::{DayUsage, add, load_agents_days};
 use lifecycle::transfer::export::{EventsPlace, Export, ExportEnd, SessionsAhead};
 use lifecycle::transfer::lines::{SettingsPart, count, render};
 use lifecycle::transfer::memory::export::MemoryExport;
 use lifecycle::transfer::{PAGE_BYTES, PagedFile};
-use search::progress::find_number;
 use store::config::{ConfigLayer, load_own};
-use store::last_turns::load_days;
-use store::usage_days::{DayUsage, add, load_agents_days};
 
 /// The most `usage` lines: fifty years of one model. The newest days come first in the
 /// index, so the oldest are left out.

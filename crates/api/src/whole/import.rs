@@ -35,15 +35,15 @@ use chat::tools::mcp::server::MAX_SERVERS;
 use chat::tools::registered::MAX_TOOLS;
 use chat::tools::rows::{RowToWrite, write_row};
 use conversation::log::sessions::session_exists;
+use conversation::session::numbers::has_more_sessions;
+use conversation::session::usage_days::{DayUsage, count_for_agent};
 use lifecycle::transfer::cutting::LineCutter;
 use lifecycle::transfer::import::Import;
 use lifecycle::transfer::lines::{LineKind, SessionLine};
 use lifecycle::transfer::memory::import::MemoryImport;
 use lifecycle::transfer::rights::ImportSender;
 use lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
-use store::agents_own::has_more_sessions;
 use store::stored::{RESTORING, delete_stored};
-use store::usage_days::{DayUsage, count_for_agent};
 
 /// Lines of the agent's own per transaction, at most, and about how many bytes they have.
 const MAX_BATCH: usize = 500;

@@ -15,9 +15,9 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, Count, JsonObject, MAX_INTEGER};
 use chat::tools::mcp::server::ServerState;
+use conversation::session::usage_days::DayUsage;
 use lifecycle::transfer::lines::{FileTime, LineHead, LineKind, SettingsPart};
 use lifecycle::transfer::memory::SORTS;
-use store::usage_days::DayUsage;
 
 pub const FORMAT: i64 = 1;
 

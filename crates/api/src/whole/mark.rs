@@ -7,8 +7,10 @@ use base::error::{Code, Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json::json;
+use conversation::session::numbers::{has_more_sessions, has_sessions};
 use lifecycle::transfer::memory::import::MemoryImport;
-use store::agents_own::{delete_agents_own, has_more_sessions, is_agent_empty};
+use store::agents_own::delete_agents_own;
+use store::agents_own::has_no_own;
 use store::stored::{RESTORING, delete_stored, find_stored, write_stored};
 
 /// Marks the agent, if it is empty or an import did not come to its end. `None`: the agent
@@ -16,7 +18,7 @@ use store::stored::{RESTORING, delete_stored, find_stored, write_stored};
 pub fn begin(db: &dyn Database, host: &dyn Host) -> Result<Option<String>> {
     atomically(db, || {
         let is_restoring = find_stored(db, RESTORING)?.is_some();
-        if !is_restoring && !is_agent_empty(db)? {
+        if !is_restoring && (!has_no_own(db)? || has_sessions(db)?) {
             return Ok(None);
         }
         // The sessions come after the agent's own rows, so somebody wrote these since.

@@ -1,4 +1,4 @@
-//! Pages of the turns that failed, newest first. Each has a row (`store/kept_turns.rs`).
+//! Pages of the turns that failed, newest first. Each has a row (`conversation/session/kept_turns.rs`).
 
 use super::page::{TurnPage, bad_cursor, parse_place, place_of, render_place};
 use super::show::ShownTurn;
@@ -6,7 +6,7 @@ use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
 use base::json::MAX_INTEGER;
-use store::kept_turns::{
+use conversation::session::kept_turns::{
     FailurePlace, are_few, find_lowest, load_failed_of_agent, load_failed_of_session,
     load_failed_of_sessions,
 };

@@ -2,7 +2,7 @@
 //! context, its failure. A turn collects its record while it runs, with its state, so that the
 //! record survives a death. The event that ends the turn keeps the record in `ends_turn`, which the
 //! turn writes anyway: no import brings such a column, and no fork copies it. A turn that failed,
-//! or that no event ended, has a row (`store/kept_turns.rs`).
+//! or that no event ended, has a row (`conversation/session/kept_turns.rs`).
 //!
 //! The rule this folder protects: a record holds names, numbers and sentences of this
 //! Worker's own. No word of a message, an argument or an output is in it.

@@ -15,8 +15,8 @@ use base::json::MAX_INTEGER;
 use base::packed::{pack, unpack};
 use conversation::log::session_places::{find_id_of, load_at, load_namesakes};
 use conversation::log::turn_ends::{NextTurn, TurnWalk, find_turn_end};
-use store::activity::{SessionPlace, load_places};
-use store::kept_turns::{KeptTurn, load_of_session};
+use conversation::session::activity::{SessionPlace, load_places};
+use conversation::session::kept_turns::{KeptTurn, load_of_session};
 
 /// The most events that a page looks at where no link leads from turn to turn.
 const MAX_LOOKED_AT: i64 = 1_000;

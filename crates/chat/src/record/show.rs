@@ -9,8 +9,8 @@ use base::ids::{Id, MAX_ID_CHARS};
 use base::json;
 use base::trace::header::render_hex;
 use conversation::log::turn_ends::TurnEnd;
-use store::kept_turns::KeptTurn;
-use store::spending::{TurnSpending, TurnUsage};
+use conversation::session::kept_turns::KeptTurn;
+use conversation::session::spending::{TurnSpending, TurnUsage};
 
 /// The most characters of a session's id in a turn's id: two numbers stand before it.
 const MAX_SESSION_CHARS: usize = MAX_ID_CHARS - 32;

@@ -16,8 +16,8 @@ use base::json::{self, JsonObject};
 use base::trace::StoredTrace;
 use base::{row, sql};
 use conversation::log::slices::cut;
+use conversation::session::last_turns::load_without_turn;
 use models::ToolDefinition;
-use store::last_turns::load_without_turn;
 use store::limits::HolderLimits;
 use store::text_tables::WAITING;
 

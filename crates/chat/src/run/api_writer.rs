@@ -31,10 +31,10 @@ use conversation::log::event::NewEvent;
 use conversation::log::find::find_seqs;
 use conversation::log::sessions::session_exists;
 use conversation::log::tip::get_tip;
+use conversation::session::meter::Meter;
+use conversation::session::path_digests;
 use models::{TokenUsage, ToolDefinition};
 use store::config::load_config;
-use store::meter::Meter;
-use store::path_digests;
 
 /// Where the history goes on that the log has.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -14,7 +14,7 @@ use base::ids::Id;
 use base::json;
 use base::{row, sql};
 use conversation::log::slices::cut;
-use store::last_turns::load_without_turn;
+use conversation::session::last_turns::load_without_turn;
 use store::text_tables::EARLY_ANSWERS;
 
 use crate::run::running_turns::ClientReply;

@@ -13,14 +13,14 @@ use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json;
 use conversation::log::append::{AppendOutcome, Parent, append};
+use conversation::session::kept_turns::{self, KeptFor, KeptTurn};
+use conversation::session::last_turns::{LastTurn, end_open_turn, find_open_turn};
+use conversation::session::learn_due::{NEVER_MS, Occasion, due_at, mark_due};
+use conversation::session::path_digests;
+use conversation::session::spending::TurnSpending;
+use conversation::session::usage_days::{DayUsage, count_for_agent};
 use memory::Memory;
 use store::config::load_config;
-use store::kept_turns::{self, KeptFor, KeptTurn};
-use store::last_turns::{LastTurn, end_open_turn, find_open_turn};
-use store::learn_due::{NEVER_MS, Occasion, due_at, mark_due};
-use store::path_digests;
-use store::spending::TurnSpending;
-use store::usage_days::{DayUsage, count_for_agent};
 
 /// Writes the assistant's events, the usage and the end of the turn in one transaction.
 /// If the log has no place for the answer any more, the turn ends without it. Returns

@@ -20,8 +20,8 @@ use base::database::{Database, atomically};
 use base::error::{Error, Result};
 use base::ids::Id;
 use conversation::log::sessions::session_exists;
+use conversation::session::meter::Meter;
 use store::config::{Config, load_config};
-use store::meter::Meter;
 use store::when_busy::WhenBusy;
 
 /// Has a request wait if a turn of the session runs, or if other requests wait already.

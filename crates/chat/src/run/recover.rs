@@ -18,8 +18,8 @@ use base::error::{Code, Error, Result};
 use base::ids::Id;
 use conversation::log::append::{Parent, append};
 use conversation::log::event::NewEvent;
-use store::last_turns::{end_open_turn, find_open_turn};
-use store::spending::TurnSpending;
+use conversation::session::last_turns::{end_open_turn, find_open_turn};
+use conversation::session::spending::TurnSpending;
 
 /// How often a turn is recovered before it is closed with an error.
 pub const MAX_RECOVERIES: i64 = 2;

@@ -32,9 +32,9 @@ use conversation::messages::append::append_message;
 use conversation::messages::change::update_message;
 use conversation::messages::parse::{MessageSource, NewMessage, parse_message};
 use conversation::messages::run::get_run_event;
+use conversation::session::meter::Meter;
 use models::{TokenUsage, ToolDefinition};
 use store::config::{Config, DeployedConfig, load_config};
-use store::meter::Meter;
 
 const REPEATED_HINT: &str = "Send a new message with another id. To edit the stored message, pass its \
      id as `messageId`, too.";

@@ -12,7 +12,7 @@ use crate::turn::store::{MAX_TAKEN_UP, has_turn, load_sessions_cut_off};
 use base::database::Database;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
-use store::last_turns::{MAX_FOUND, settle_surplus};
+use conversation::session::last_turns::{MAX_FOUND, settle_surplus};
 
 /// Takes up a turn that was cut off; `None`: there is no such turn, or it runs already.
 pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {

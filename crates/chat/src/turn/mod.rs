@@ -33,7 +33,6 @@ pub use crate::turn::call::{
 use crate::turn::call::{CANCELLED, CUT_OFF, FAILED, decide};
 pub use crate::turn::room::TurnRoom;
 use ::store::limits::HolderLimits;
-use ::store::spending::TurnSpending;
 use access::{AskerKind, Authority, ModelReach};
 use base::action::Action;
 use base::action::Role;
@@ -44,6 +43,7 @@ use context::tools::untrusted::less_trusted;
 use conversation::log::event::NewEvent;
 use conversation::log::note::{Kept, MAX_REASONING_BYTES, Note};
 use conversation::log::tool::ToolCall;
+use conversation::session::spending::TurnSpending;
 use memory::origin::Origin;
 use models::message::ContextMessage;
 use models::{FinishReason, TokenUsage, ToolDefinition};

@@ -3,9 +3,9 @@
 use crate::record::ContextRecord;
 use crate::turn::AskedCall;
 use base::tokens;
+use conversation::session::meter::ReservedCall;
 use memory::origin::Origin;
 use models::{AnswerPart, FinishReason, TokenUsage};
-use store::meter::ReservedCall;
 
 const BYTES_PER_TOKEN: usize = 4;
 

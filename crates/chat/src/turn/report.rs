@@ -14,8 +14,8 @@ use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json::{self, RawValue, json};
 use conversation::log::event_facts::find_ends_turn;
+use conversation::session::spending::TurnSpending;
 use store::config::Config;
-use store::spending::TurnSpending;
 
 /// The turn's spending, for the message's metadata. Only an agent with prices sends it.
 pub fn usage_metadata(config: Result<Config>, report: &TurnReport) -> Option<Box<RawValue>> {

@@ -1,13 +1,13 @@
-//! A turn in its session's row: the `state` that `store/last_turns.rs` keeps.
+//! A turn in its session's row: the `state` that `conversation/session/last_turns.rs` keeps.
 
 use crate::turn::Turn;
 use base::database::Database;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
-use store::last_turns::{self, NewTurn, find_open_turn};
-use store::open_turns;
-pub use store::open_turns::{count_recovery, load_sessions_cut_off};
+use conversation::session::last_turns::{self, NewTurn, find_open_turn};
+use conversation::session::open_turns;
+pub use conversation::session::open_turns::{count_recovery, load_sessions_cut_off};
 
 /// The number of turns that were cut off and are recovered at the same time. Each is read
 /// whole and calls its model at once; the others follow as these end.

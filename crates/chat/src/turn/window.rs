@@ -8,13 +8,13 @@ use base::ids::Id;
 use context::compaction::journal::{change_journal, load_journal};
 use context::working_context::budget::{Budget, WindowSteps};
 use context::working_context::fitting::FittedContext;
+use conversation::session::last_turns::load_calibration;
 use models::choice::ModelChoice;
 use models::context_windows::load_window;
 use models::length::LengthRefusal;
 use models::{ToolDefinition, answer_tokens};
 use store::calibration::Calibration;
 use store::config::Config;
-use store::last_turns::load_calibration;
 use store::learned_windows::{add_lesson, find_lesson, store_named_window};
 
 use crate::turn::Turn;

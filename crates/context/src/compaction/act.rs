@@ -26,14 +26,14 @@ use conversation::messages::history::{PathItem, WalkStart, walk_items};
 use conversation::messages::tree::overlay_writes::{self, AddedOverlay, NewOverlay};
 use conversation::messages::tree::overlays::{self, EventRange};
 use conversation::messages::tree::path::WalkStep;
+use conversation::session::changes::{self, ChangeType, LogState};
+use conversation::session::usage::{UsageIncrease, count_usage};
 use memory::BlockScope;
 use memory::block::Block;
 use memory::frozen::freeze_again;
 use models::TokenUsage;
 use models::length::LengthRefusal;
 use models::message::ContextMessage;
-use store::changes::{self, ChangeType, LogState};
-use store::usage::{UsageIncrease, count_usage};
 
 /// Tokens of the conversation per summary request, and requests per compaction, at most.
 /// If the middle is longer, the next compaction goes on where this one ended.

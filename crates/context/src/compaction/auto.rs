@@ -18,7 +18,7 @@ use base::error::{Code, Result};
 use base::ids::Id;
 use conversation::log::sessions::LastCompactionError;
 use conversation::log::tip::get_tip;
-use store::changes::LogState;
+use conversation::session::changes::LogState;
 
 /// How many sessions' measures the tracker remembers.
 const MAX_KNOWN: usize = 1_000;

@@ -8,6 +8,7 @@ use crate::tools::{Toolbox, load_tools};
 use base::error::Result;
 use base::ids::Id;
 use base::tokens;
+use conversation::session::last_turns::load_calibration;
 use memory::block::{Block, hold_here};
 use memory::frozen::find_frozen;
 use memory::prompt::{PromptFormat, render};
@@ -15,7 +16,6 @@ use memory::view::{load_view, read_view};
 use memory::{BlockScope, Memory};
 use models::ToolDefinition;
 use store::config::{Config, load_config};
-use store::last_turns::load_calibration;
 
 /// Counts the prompt and the tools. If no prompt is frozen yet, reads the session's
 /// blocks from all their homes. `others` are the tools beside the memory's.

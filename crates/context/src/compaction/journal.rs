@@ -30,7 +30,7 @@ pub struct Journal {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<KeptWindow>,
     /// The lessons of the session's turns about estimates, once its last turn has no row
-    /// any more (`store/last_turns.rs`).
+    /// any more (`conversation/session/last_turns.rs`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
     /// The event that ended the session's last turn, once the turn has no row any more.

@@ -10,6 +10,7 @@ use base::ids::Id;
 use base::json::{self, json};
 use base::outbound::{ClassNotice, LocalBoxFuture};
 use base::tokens;
+use conversation::session::meter::Meter;
 use memory::block::Block;
 use memory::frozen::find_frozen;
 use memory::view::read_for_prompt;
@@ -21,7 +22,6 @@ use models::metered::{CallOutcome, EndedCall, settle};
 use models::{ModelRequest, TokenUsage};
 use store::config::{Config, load_config};
 use store::limits::HolderLimits;
-use store::meter::Meter;
 use store::model_settings::PromptRefresh;
 
 pub struct ModelSummariser<'a> {

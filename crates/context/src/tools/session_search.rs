@@ -8,11 +8,11 @@ use base::error::Result;
 use base::ids::Id;
 use base::json::json;
 use base::quoted::{Untrusted, origin_line, quote};
+use conversation::index::build::{BuildScope, advance};
+use conversation::index::request::SearchRequest;
 use memory::definition::Definition;
 use memory::origin::Origin;
 use recall::events::search;
-use search::build::{BuildScope, advance};
-use search::request::SearchRequest;
 
 pub const TOOL: ContextTool = ContextTool {
     name: "session_search",

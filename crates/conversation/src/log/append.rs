@@ -10,14 +10,14 @@ use super::find::find_seqs;
 use super::media::{self, StrippedText};
 use super::tip::{AppendTip, Leaf, LogTip, StoredSettings, get_append_tip};
 use super::write::{RowDraft, write_rows};
+use crate::index::{self, SessionIndex};
+use crate::session::activity;
+use crate::session::learn_due::mark_due;
 use base::database::{Database, atomically};
 use base::error::{Code, Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::numbers::MAX_SEQ;
-use search::index::{self, SessionIndex};
-use store::activity;
-use store::learn_due::mark_due;
 
 /// The parent of the first event of an append.
 #[derive(Debug)]

@@ -67,3 +67,46 @@ impl Stretch<'_> {
         db.run(&sql, &self.params())
     }
 }
+
+/// Notes up to which event a session is a copy, and that nothing is learned from these events. Part
+/// of a transaction.
+pub fn mark_copied(db: &dyn Database, id: &Id, seq: i64) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_sessions
+            SET copied_seq = ?2,
+                learned_seq = ?2
+          WHERE id = ?1",
+        &[id.as_str().into(), seq.into()],
+    )
+}
+
+/// Copies the original's compaction settings. Its past attempts and its usage stay with
+/// the original.
+pub fn copy_settings(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_sessions
+            SET compaction = original.settings
+           FROM (SELECT json_object('settings', compaction -> '$.settings') AS settings
+                   FROM cf_agents_sessions
+                  WHERE id = ?1
+                    AND json_valid(compaction)
+                    AND compaction ->> '$.settings' <> '{}') AS original
+          WHERE id = ?2",
+        &[original_id.as_str().into(), id.as_str().into()],
+    )
+}
+
+/// A fork's texts are kept as long as the original's. A pin exempts one session, and is not
+/// copied.
+pub fn copy_retention(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_sessions
+            SET retention = original.retention
+           FROM (SELECT retention
+                   FROM cf_agents_sessions
+                  WHERE id = ?1
+                    AND retention IS NOT NULL) AS original
+          WHERE id = ?2",
+        &[original_id.as_str().into(), id.as_str().into()],
+    )
+}

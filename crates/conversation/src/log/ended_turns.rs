@@ -3,12 +3,12 @@
 //! No index leads to these events, since an index would cost a row with every turn. A page
 //! looks at a bounded number of events instead, newest first.
 
+use crate::session::spending::TurnSpending;
 use base::columns::{FromRow, load};
 use base::database::{Database, Row, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json::{self, MAX_INTEGER};
-use store::spending::TurnSpending;
 
 /// The most events that one page looks at.
 const MAX_LOOKED_AT: usize = 1_000;

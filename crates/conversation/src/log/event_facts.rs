@@ -1,6 +1,8 @@
 //! What other crates ask about events without their bodies.
 
-use base::columns::{find_value, load};
+use super::boundary::STARTS_MESSAGE;
+use base::action::Action;
+use base::columns::{find_value, load, load_values};
 use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
@@ -94,4 +96,55 @@ pub fn count_at_most(db: &dyn Database, sessions: i64) -> Result<i64> {
                         LIMIT ?1) AS s";
     let sum: Option<Option<i64>> = find_value(db, sql, &[sessions.into()])?;
     Ok(sum.flatten().unwrap_or(0))
+}
+
+/// How many messages the API shows: a run of events is one message.
+pub fn count_messages(db: &dyn Database, session_id: &Id) -> Result<i64> {
+    let sql = format!(
+        "SELECT count(*)
+           FROM cf_agents_events AS e
+          WHERE e.session_id = ?1
+            AND {STARTS_MESSAGE}"
+    );
+    Ok(find_value(db, &sql, &[session_id.as_str().into()])?.unwrap_or(0))
+}
+
+/// The id of the session's first event.
+pub fn find_first_id(db: &dyn Database, session_id: &Id) -> Result<Option<String>> {
+    let sql = "SELECT id FROM cf_agents_events WHERE session_id = +?1 ORDER BY seq LIMIT 1";
+    find_value(db, sql, &[session_id.as_str().into()])
+}
+
+/// The newest events with this action, at most `most`, newest first.
+pub fn load_newest_seqs(
+    db: &dyn Database,
+    session_id: &Id,
+    action: Action,
+    most: i64,
+) -> Result<Vec<i64>> {
+    let sql = format!(
+        "SELECT seq
+           FROM cf_agents_events
+          WHERE session_id = +?1
+            AND action = '{}'
+          ORDER BY seq DESC
+          LIMIT ?2 + 0",
+        action.name()
+    );
+    load_values(db, &sql, &[session_id.as_str().into(), most.into()])
+}
+
+/// Whether an event before this one has this action.
+pub fn has_before(db: &dyn Database, session_id: &Id, seq: i64, action: Action) -> Result<bool> {
+    let sql = format!(
+        "SELECT 1
+           FROM cf_agents_events
+          WHERE session_id = +?1
+            AND seq < +?2
+            AND action = '{}'
+          LIMIT 1",
+        action.name()
+    );
+    let found: Option<i64> = find_value(db, &sql, &[session_id.as_str().into(), seq.into()])?;
+    Ok(found.is_some())
 }

@@ -1,6 +1,7 @@
 //! The marks of looks, in the sessions' rows: up to which event a session was learnt from, and when
 //! the next look is due. The rows outlive the object, so that no look is forgotten whatever dies.
 
+use crate::session::learn_due::NEVER_MS;
 use base::columns::{find, find_value, load};
 use base::database::Database;
 use base::error::{Error, Result};
@@ -8,8 +9,8 @@ use base::host::Host;
 use base::ids::Id;
 use base::json;
 use base::{row, sql};
-use store::learn_due::{IDLE_MS, NEVER_MS};
 use store::learn_failure::{LONGEST_RETRY_MS, LearnFailure};
+use store::learn_settings::IDLE_MS;
 
 /// Of the looks that are the furthest ahead, so many are held against the clock.
 const LOOKED_AHEAD: i64 = 8;

@@ -15,12 +15,14 @@ pub mod ended_turns;
 pub mod event;
 pub mod event_facts;
 pub mod find;
+pub mod heads;
 pub mod learning_marks;
 pub mod load;
 pub mod logged_calls;
 pub mod media;
 pub mod message_text;
 pub mod note;
+pub mod old_events;
 pub mod rewrite;
 pub mod row;
 pub mod said;
@@ -32,6 +34,7 @@ pub mod spoken;
 pub mod tip;
 pub mod tool;
 pub mod turn_ends;
+pub mod whole_rows;
 pub mod write;
 
 /// Events that one call may append, or ids that one call may name.

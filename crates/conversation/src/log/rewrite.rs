@@ -3,11 +3,11 @@
 use super::media;
 use super::slices::{delete_slices, write_slices};
 use super::write::{NewRow, RowDraft};
+use crate::index;
 use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
-use search::index;
 use store::erasing::{ErasingDatabase, Overwrite};
 use store::text_tables::EVENTS;
 

@@ -1,6 +1,7 @@
 //! What was said in the logs of all sessions, for a search by meaning. An event's place is its number
 //! among the events of the agent (`base/numbers.rs`).
 
+use crate::index::request::{FILTERS, SearchRequest};
 use base::action::SAID_ACTIONS;
 use base::columns::{find, load};
 use base::database::{Database, SqlValue};
@@ -10,7 +11,6 @@ use base::json;
 use base::numbers::{self, MAX_SEQ, split_place};
 use base::row;
 use search::document::find_speaker;
-use search::request::{FILTERS, SearchRequest};
 
 /// A look at events from the newest on.
 #[derive(Default)]

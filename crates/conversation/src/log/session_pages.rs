@@ -1,13 +1,13 @@
-//! Pages of sessions, newest activity first, in the order that `store/activity.rs` keeps.
+//! Pages of sessions, newest activity first, in the order that `conversation/session/activity.rs` keeps.
 
 use super::sessions::{ACTIVE_AT, HEAD_JSON, METADATA_JSON, USAGE_JSON, shown_sessions};
+use crate::session::activity::{SessionPlace, load_places};
 use base::columns::{FromRow, find_value, load};
 use base::database::{Database, Row, SqlValue};
 use base::error::Result;
 use base::filter::{Filter, FilteredColumns};
 use base::ids::Id;
 use base::json;
-use store::activity::{SessionPlace, load_places};
 
 /// Metadata up to this length is part of a page: 500 sessions with this much are 4 MiB,
 /// the longest page. Of sessions with longer metadata, fewer fit.

@@ -5,6 +5,15 @@
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::session::activity;
+pub use crate::session::activity::ACTIVE_AT;
+use crate::session::changes::begin_life;
+use crate::session::last_turns::{
+    JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
+};
+use crate::session::meter;
+use crate::session::retention::SessionRetentionChange;
+use crate::session::usage::{self, UsageIncrease};
 use base::columns::find_value;
 use base::database::{Database, SqlText, SqlValue, atomically, find_row};
 use base::error::{Code, Error, Result};
@@ -13,17 +22,10 @@ use base::ids::Id;
 use base::json::{JsonObject, MAX_INTEGER};
 use base::numbers::MAX_SESSION_NUMBER;
 use base::tags::Tags;
-use store::activity;
-pub use store::activity::ACTIVE_AT;
-use store::changes::begin_life;
-use store::last_turns::{
-    JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
-};
-use store::meter;
+use store::erasing::{ErasingDatabase, Overwrite};
 use store::retention::Retention;
-use store::retention::SessionRetentionChange;
 use store::staging;
-use store::usage::{self, UsageIncrease};
+use store::text_tables::SESSIONS;
 
 /// Characters that a session's name may have.
 pub const MAX_NAME_CHARS: usize = 1000;
@@ -100,9 +102,13 @@ pub struct LastLearningError {
 /// When the session was last written to: now, or later if the clock has gone back since.
 /// Code that deletes events calls this before it deletes them.
 pub fn find_stamp(db: &dyn Database, host: &dyn Host, id: &Id) -> Result<i64> {
+    Ok(host.now_ms().max(find_active_at(db, id)?))
+}
+
+/// When the session was last written to; 0: there is no such session.
+pub fn find_active_at(db: &dyn Database, id: &Id) -> Result<i64> {
     let sql = format!("SELECT {ACTIVE_AT} FROM cf_agents_sessions AS s WHERE s.id = +?1");
-    let active_at: Option<i64> = find_value(db, &sql, &[id.as_str().into()])?;
-    Ok(host.now_ms().max(active_at.unwrap_or(0)))
+    Ok(find_value(db, &sql, &[id.as_str().into()])?.unwrap_or(0))
 }
 
 /// Sessions `s` with the columns that are made from other tables. `from` says which, and
@@ -315,6 +321,40 @@ pub fn write_compaction(db: &dyn Database, id: &Id, json: String) -> Result<()> 
         "UPDATE cf_agents_sessions SET compaction = ?2 WHERE id = ?1",
         &[id.as_str().into(), json.into()],
     )
+}
+
+/// Begins the session's log again after this `seq`, when its events were deleted. Part of a
+/// transaction.
+pub fn begin_again(db: &dyn Database, id: &Id, seq: i64, written_at: i64) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_sessions
+            SET seq_floor = max(seq_floor, ?2),
+                leaf_seq = NULL,
+                compaction = iif(json_valid(compaction),
+                                 json_remove(compaction, '$.lastError'), compaction),
+                updated_at = ?3
+          WHERE id = ?1",
+        &[id.as_str().into(), seq.into(), written_at.into()],
+    )
+}
+
+/// Erases the session's name, metadata and tags. Returns whether it had any. Part of a transaction.
+pub fn erase_head(db: &ErasingDatabase<'_>, id: &Id) -> Result<bool> {
+    let session = [SqlValue::from(id.as_str())];
+    let texts = Overwrite {
+        table: SESSIONS,
+        columns: &["name", "metadata", "tags"],
+        condition: "id = ?1",
+        params: &session,
+    };
+    if db.overwrite(&texts)? == 0 {
+        return Ok(false);
+    }
+    db.run(
+        "UPDATE cf_agents_sessions SET name = NULL, metadata = NULL, tags = NULL WHERE id = ?1",
+        &session,
+    )?;
+    Ok(true)
 }
 
 /// The session's JSON.

@@ -138,6 +138,13 @@ pub fn load_slices(
     Ok(fields)
 }
 
+/// Whether an event of the session has slices.
+pub fn has_slices(db: &dyn Database, session_id: &Id) -> Result<bool> {
+    let sql = "SELECT 1 FROM cf_agents_slices WHERE session_id = ?1 LIMIT 1";
+    let found: Option<i64> = find_value(db, sql, &[session_id.as_str().into()])?;
+    Ok(found.is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

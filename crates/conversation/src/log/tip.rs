@@ -1,11 +1,11 @@
 //! The end of a session's log: the facts that the next append needs, read by one
 //! statement whose cost does not depend on the log's length.
 
+use crate::session::activity::IS_SETTLED;
 use base::columns::{FromRow, find};
 use base::database::{Database, Row};
 use base::error::{Error, Result};
 use base::ids::Id;
-use store::activity::IS_SETTLED;
 use store::stored::{AGENT, COMPACTION, SEARCH};
 
 pub struct LogTip {
@@ -76,7 +76,7 @@ pub struct AppendTip {
     pub has_summary: bool,
     /// The session's number.
     pub number: i64,
-    /// Whether the append has to say that the session is active (`store/activity.rs`).
+    /// Whether the append has to say that the session is active (`conversation/session/activity.rs`).
     pub is_settled: bool,
     /// The `seq` of the event with the id that was asked for, if the id is in the index.
     pub known_seq: Option<i64>,

@@ -7,12 +7,12 @@
 
 use serde::Deserialize;
 
+use crate::session::last_turns::ENDED_SEQ;
 use base::columns::{FromRow, find, find_value};
 use base::database::{Database, Row, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json::{self, MAX_INTEGER};
-use store::last_turns::ENDED_SEQ;
 
 /// The fewest events that one statement looks at, and the most.
 const FIRST_LOOK: i64 = 16;

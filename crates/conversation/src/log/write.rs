@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use super::boundary;
 use super::media::{self, Payload, StrippedText};
 use super::slices::{MAX_EVENT_BYTES, Sliced, write_slices};
+use crate::index::{self, SessionIndex};
 use base::action::Action;
 use base::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, SqlValue, atomically};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::rows::list_of;
 use search::document::EventText;
-use search::index::{self, SessionIndex};
 
 /// A row of the log with its bodies whole, however long they are.
 pub struct RowDraft<'a> {

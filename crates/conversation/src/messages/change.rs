@@ -16,12 +16,12 @@ use crate::log::row::get_event_row;
 use crate::log::tip::get_tip;
 use crate::log::write::RowDraft;
 use crate::messages::tree::delete::delete_seqs;
+use crate::session::activity;
+use crate::session::last_turns;
 use base::database::{Database, atomically};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
-use store::activity;
-use store::last_turns;
 
 /// A message that was replaced.
 pub struct UpdatedMessage {

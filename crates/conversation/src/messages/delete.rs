@@ -14,11 +14,11 @@ use crate::log::tip::get_tip;
 use crate::messages::tree::children::load_child_links;
 use crate::messages::tree::delete::{DeletionOutcome, ReparentedEvent, delete_seqs};
 use crate::messages::tree::path::surviving;
+use crate::session::changes::{self, ChangeType};
 use base::database::{Database, atomically};
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
-use store::changes::{self, ChangeType};
 
 /// Deletes those of `ids` that the session has; returns how many.
 pub fn delete_events(

@@ -13,13 +13,13 @@ use std::collections::HashMap;
 use super::runs::{RunCache, RunPosition};
 use crate::log::row::EventLink;
 use crate::messages::tree::children::load_oldest_links;
+use crate::session::changes::{ChangeType, FeedChange, find_life, find_position, load_recorded};
 use base::columns::load;
 use base::database::Database;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
 use base::numbers::CURSORS_A_SEQ;
-use store::changes::{ChangeType, FeedChange, find_life, find_position, load_recorded};
 
 /// About how many rows a page reads to find where runs begin. After that many rows,
 /// the page ends early, and the next page continues.

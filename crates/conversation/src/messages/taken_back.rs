@@ -10,13 +10,13 @@ use super::tree::overlay_writes;
 use super::tree::overlays::{EventRange, MAX_OVERLAYS};
 use super::tree::path::{Branches, PathSegment, is_on_path};
 use crate::log::tip::get_tip;
+use crate::session::changes::{self, ChangeType};
 use base::columns::{FromRow, load};
 use base::database::{Database, Delete, Row, SqlValue, atomically, find_row};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
-use store::changes::{self, ChangeType};
 use store::text_tables::CALLBACKS;
 
 /// Deletes an overlay, so that the events it hid are read again. `false`: there is no such

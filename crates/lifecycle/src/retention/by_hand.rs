@@ -12,11 +12,11 @@ use super::sessions::{KeptSession, find_session};
 use super::step::{begin, is_deployed};
 use super::walk::{RetentionWalk, WalkBounds, load_rules};
 use super::work::StepWork;
-use base::columns::find_value;
 use base::database::{Database, atomically};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
+use conversation::index::progress::find_number;
 use memory::Memory;
 use memory::label::Label;
 use store::erasing::ErasingDatabase;
@@ -53,9 +53,7 @@ impl RetentionPlace {
 }
 
 fn get_number(db: &dyn Database, id: &Id) -> Result<i64> {
-    let sql = "SELECT number FROM cf_agents_sessions WHERE id = ?1";
-    let number: Option<i64> = find_value(db, sql, &[id.as_str().into()])?;
-    number.ok_or_else(|| Error::session_not_found(id.as_str()))
+    find_number(db, id.as_str())?.ok_or_else(|| Error::session_not_found(id.as_str()))
 }
 
 /// The result of a dry run.

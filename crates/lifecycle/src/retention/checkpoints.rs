@@ -19,19 +19,22 @@ use super::events::trim;
 use super::sessions::{KeptSession, Thread};
 use super::work::StepWork;
 use base::action::Action;
-use base::columns::{find_value, load, load_values};
 use base::database::Database;
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
 use base::json::{self, Tree};
-use base::row;
+use conversation::log::event_facts::{has_before, load_newest_seqs};
 use conversation::log::find::find_seqs;
-use conversation::log::row::{ROW_BYTES, get_event_text};
+use conversation::log::old_events::load_between;
+use conversation::log::row::get_event_text;
 use conversation::log::sessions::session_exists;
 use conversation::messages::tree::children::load_children;
 use store::erasing::ErasingDatabase;
 use store::retention_progress::RunPlace;
+
+/// The action of a checkpoint.
+const CHECKPOINT: Action = Action::UserMessage;
 
 /// Ids longer than this are hashed, in UTF-16 units.
 const LONGEST_ID: usize = 200;
@@ -77,17 +80,6 @@ fn id_of(names: &[Value]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-row! {
-    /// An event `e` before the kept checkpoints.
-    struct EarlierEvent() {
-        seq: i64 = "e.seq",
-        id: String = "e.id",
-        is_checkpoint: bool = format!("e.action = '{}'", Action::UserMessage.name()),
-        bytes: i64 = ROW_BYTES,
-        written_at: i64 = "e.written_at",
-    }
-}
-
 /// Deletes some of the checkpoints before the newest `kept`. Returns whether none is left.
 pub fn delete_old(
     db: &ErasingDatabase<'_>,
@@ -101,30 +93,15 @@ pub fn delete_old(
     let Some(needed) = find_needed(db, &session.id, kept, work)? else {
         return Ok(true);
     };
-    let sql = format!(
-        "SELECT {}
-           FROM cf_agents_events AS e
-          WHERE e.session_id = +?1
-            AND e.seq > +?2
-            AND e.seq < +?3
-          ORDER BY e.seq
-          LIMIT ?4 + 0",
-        EarlierEvent::columns()
-    );
     let limit = work.page();
-    let params = [
-        session.id.as_str().into(),
-        place.after_seq.into(),
-        needed.from_seq.into(),
-        limit.into(),
-    ];
-    let page: Vec<EarlierEvent> = load(db, &sql, &params)?;
+    let seqs = (place.after_seq, needed.from_seq);
+    let page = load_between(db, &session.id, seqs, CHECKPOINT, limit)?;
     work.look(page.len());
     let is_last = (page.len() as i64) < limit;
     place.after_seq = page.last().map_or(place.after_seq, |last| last.seq);
     let mut gone = page;
     gone.retain(|event| !needed.seqs.contains(&event.seq));
-    for checkpoint in gone.iter().filter(|event| event.is_checkpoint) {
+    for checkpoint in gone.iter().filter(|event| event.has_action) {
         work.gone.runs.add(checkpoint.written_at);
     }
     if work.is_dry || gone.is_empty() {
@@ -136,7 +113,7 @@ pub fn delete_old(
     );
     let seqs: Vec<i64> = gone.iter().map(|event| event.seq).collect();
     trim(db, host, &session.id, &seqs, work)?;
-    let checkpoints = gone.iter().filter(|event| event.is_checkpoint);
+    let checkpoints = gone.iter().filter(|event| event.has_action);
     let ids: Vec<&str> = checkpoints.map(|event| event.id.as_str()).collect();
     delete_writes(db, host, thread, &ids, work)?;
     Ok(is_last)
@@ -156,17 +133,7 @@ fn find_needed(
     kept: i64,
     work: &mut StepWork,
 ) -> Result<Option<Needed>> {
-    let checkpoint = Action::UserMessage.name();
-    let here = session_id.as_str();
-    let sql = format!(
-        "SELECT seq
-           FROM cf_agents_events
-          WHERE session_id = +?1
-            AND action = '{checkpoint}'
-          ORDER BY seq DESC
-          LIMIT ?2 + 0"
-    );
-    let newest: Vec<i64> = load_values(db, &sql, &[here.into(), kept.into()])?;
+    let newest = load_newest_seqs(db, session_id, CHECKPOINT, kept)?;
     // About two values stand before each.
     work.look(3 * newest.len());
     let Some(from_seq) = newest
@@ -176,16 +143,7 @@ fn find_needed(
     else {
         return Ok(None);
     };
-    let sql = format!(
-        "SELECT 1
-           FROM cf_agents_events
-          WHERE session_id = +?1
-            AND seq < +?2
-            AND action = '{checkpoint}'
-          LIMIT 1"
-    );
-    let earlier: Option<i64> = find_value(db, &sql, &[here.into(), from_seq.into()])?;
-    if earlier.is_none() {
+    if !has_before(db, session_id, from_seq, CHECKPOINT)? {
         return Ok(None);
     }
     let mut values = BTreeSet::new();

@@ -14,84 +14,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::work::{MAX_STEP_BYTES, MAX_STEP_DELETED, PageBounds, StepWork};
 use crate::purge::erase_around;
-use base::action::{Action, StoredAction};
-use base::columns::{find_value, load};
+use base::columns::find_value;
 use base::database::Database;
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
-use base::json;
-use base::row;
-use conversation::log::event::IS_RUN_MEMBER;
-use conversation::log::row::ROW_BYTES;
-use conversation::log::sessions::ACTIVE_AT;
+use conversation::log::event_facts::find_first_id;
+use conversation::log::old_events::{self, EventKind, OldEvent};
+use conversation::log::sessions::find_active_at;
 use conversation::log::tip::get_tip;
-use conversation::log::tool::CALL_ID_PATH;
 use conversation::messages::taken_back::find_summaries;
 use conversation::messages::tree::delete::delete_seqs;
-use store::changes;
+use conversation::session::changes;
+use conversation::session::last_turns::find_open_turn;
 use store::erasing::ErasingDatabase;
-use store::last_turns::find_open_turn;
 use store::retention_progress::RunPlace;
-
-/// An event at the beginning of a log, without its texts.
-struct OldEvent {
-    seq: i64,
-    parent_seq: i64,
-    written_at: i64,
-    bytes: i64,
-    is_run_member: bool,
-    kind: EventKind,
-}
-
-/// The part that an event has in an answer.
-enum EventKind {
-    /// A request, with the ids of its calls. `None`: they can't be read here.
-    Calls(Option<Vec<String>>),
-    /// A result, with the id of its call.
-    Result(Option<String>),
-    Other,
-}
-
-row! {
-    /// The columns of an event `e`.
-    for OldEvent() {
-        seq: i64 = "e.seq",
-        parent_seq: i64 = "e.parent_seq",
-        written_at: i64 = "e.written_at",
-        bytes: i64 = ROW_BYTES,
-        is_run_member: bool = IS_RUN_MEMBER,
-        action: &str = "e.action",
-        ids: Option<&str> = format!(
-            "CASE
-               WHEN NOT json_valid(e.tool) THEN NULL
-               WHEN e.action = '{request}'
-               THEN (SELECT json_group_array(value ->> 'id')
-                       FROM json_each(e.tool, '$.toolCalls'))
-               WHEN e.action = '{result}' THEN e.tool ->> '{CALL_ID_PATH}'
-             END",
-            request = Action::ToolCallRequest.name(),
-            result = Action::ToolResult.name(),
-        ),
-    }
-    {
-        let kind = match StoredAction::parse(action) {
-            StoredAction::Known(Action::ToolCallRequest) => {
-                EventKind::Calls(ids.and_then(|ids| json::decode(ids).ok()))
-            }
-            StoredAction::Known(Action::ToolResult) => EventKind::Result(ids.map(str::to_owned)),
-            _ => EventKind::Other,
-        };
-        Ok(Self {
-            seq,
-            parent_seq,
-            written_at,
-            bytes,
-            is_run_member,
-            kind,
-        })
-    }
-}
 
 /// A page of old events, and the event after them.
 pub struct OldEvents {
@@ -117,23 +54,9 @@ impl OldEvents {
         bounds: &PageBounds,
         work: &mut StepWork,
     ) -> Result<Self> {
-        let sql = format!(
-            "SELECT {}
-               FROM cf_agents_events AS e
-              WHERE e.session_id = +?1
-                AND e.seq > +?2
-                AND e.seq NOT IN (SELECT value FROM json_each(?4))
-              ORDER BY e.seq
-              LIMIT ?3 + 0",
-            OldEvent::columns()
-        );
-        let params = [
-            session_id.as_str().into(),
-            after_seq.into(),
-            (bounds.events + 1).into(),
-            json::encode(&work.preview.deleted_after(after_seq))?.into(),
-        ];
-        let mut rows: Vec<OldEvent> = load(db, &sql, &params)?;
+        let known = work.preview.deleted_after(after_seq);
+        let most = bounds.events + 1;
+        let mut rows = old_events::load_after(db, session_id, after_seq, &known, most)?;
         work.look(rows.len());
         for event in &mut rows {
             event.parent_seq = work.preview.parent(event.parent_seq);
@@ -185,22 +108,7 @@ impl OldEvents {
         let (Some(first), Some(last)) = (self.old.first(), self.old.last()) else {
             return Ok(held);
         };
-        let sql = format!(
-            "SELECT {}
-               FROM cf_agents_events AS e INDEXED BY cf_agents_events_by_parent
-              WHERE e.session_id = +?1
-                AND e.is_branch = 1
-                AND e.parent_seq BETWEEN ?2 AND ?3
-                AND e.seq > ?3
-                AND {IS_RUN_MEMBER}",
-            OldEvent::columns()
-        );
-        let params = [
-            session_id.as_str().into(),
-            first.seq.into(),
-            last.seq.into(),
-        ];
-        let later: Vec<OldEvent> = load(db, &sql, &params)?;
+        let later = old_events::load_branches_past(db, session_id, first.seq, last.seq)?;
         let by_seq: BTreeMap<i64, &OldEvent> =
             self.old.iter().map(|event| (event.seq, event)).collect();
         for event in later.iter().chain(self.next.as_ref()) {
@@ -360,19 +268,16 @@ pub fn trim(
     if seqs.is_empty() {
         return Ok(());
     }
-    let here = session_id.as_str();
-    let sql = format!("SELECT {ACTIVE_AT} FROM cf_agents_sessions AS s WHERE s.id = +?1");
     let clock = StandingClock {
         host,
-        at_ms: find_value(db, &sql, &[here.into()])?.unwrap_or(0),
+        at_ms: find_active_at(db, session_id)?,
     };
     let tip = get_tip(db, session_id)?;
     for summary in erase_around(db, &clock, session_id, &seqs.iter().copied().collect())? {
         work.gone.summaries.add(summary.created_at);
     }
     delete_seqs(db, &clock, session_id, &tip, seqs)?;
-    let sql = "SELECT id FROM cf_agents_events WHERE session_id = +?1 ORDER BY seq LIMIT 1";
-    let left: Option<String> = find_value(db, sql, &[here.into()])?;
+    let left = find_first_id(db, session_id)?;
     changes::begin_again(db, &clock, session_id, tip.last_seq(), left.as_deref())?;
     work.change(session_id);
     Ok(())

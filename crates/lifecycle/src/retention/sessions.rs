@@ -5,13 +5,12 @@ use super::work::StepWork;
 use serde_json::Value;
 
 use crate::delete::delete_session;
-use base::columns::{find, find_value};
-use base::database::{Database, find_row};
+use base::database::Database;
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::row;
-use conversation::log::sessions::ACTIVE_AT;
+use conversation::log::session_places;
 use store::erasing::ErasingDatabase;
 use store::retention::{Retention, RetentionRules, read_retention};
 
@@ -78,56 +77,15 @@ row! {
 
 /// The session with this number.
 pub fn find_session(db: &dyn Database, number: i64) -> Result<Option<KeptSession>> {
-    let sql = format!(
-        "SELECT {}
-           FROM cf_agents_sessions AS s
-          WHERE s.number = ?1",
-        KeptSession::COLUMNS
-    );
-    find(db, &sql, &[number.into()])
-}
-
-/// The number of the next session. If it may not be any, the index leads to those that have
-/// rules of their own, and no other row is read.
-pub fn find_next(db: &dyn Database, after: i64, is_any: bool) -> Result<Option<i64>> {
-    let sql = match is_any {
-        false => {
-            "SELECT number
-               FROM cf_agents_sessions INDEXED BY cf_agents_sessions_by_retention
-              WHERE retention IS NOT NULL
-                AND number > +?1
-              ORDER BY number
-              LIMIT 1"
-        }
-        true => {
-            "SELECT number
-               FROM cf_agents_sessions
-              WHERE number > +?1
-              ORDER BY number
-              LIMIT 1"
-        }
-    };
-    find_value(db, sql, &[after.into()])
-}
-
-/// When the session was last written to.
-pub fn find_active_at(db: &dyn Database, session: &KeptSession) -> Result<i64> {
-    let sql = format!("SELECT {ACTIVE_AT} FROM cf_agents_sessions AS s WHERE s.number = ?1");
-    Ok(find_value(db, &sql, &[session.number.into()])?.unwrap_or(0))
+    session_places::find_by_number(db, KeptSession::COLUMNS, number)
 }
 
 /// Whether a namespace of this thread still has checkpoints.
 fn has_checkpoints(db: &dyn Database, thread: &str) -> Result<bool> {
     let names = Value::from(vec!["checkpoints", thread]).to_string();
     let begin = names.strip_suffix(']').unwrap_or(&names);
-    let sql = "SELECT 1
-                 FROM cf_agents_sessions
-                WHERE id >= ?1
-                  AND id < ?2
-                LIMIT 1";
     // After the comma stands the quotation mark of the namespace, and `#` is the next character.
-    let ends = [format!("{begin},\""), format!("{begin},#")];
-    Ok(find_row(db, sql, &ends.map(Into::into))?.is_some())
+    session_places::has_between(db, &format!("{begin},\""), &format!("{begin},#"))
 }
 
 /// The outcome for a session that may be idle.
@@ -150,7 +108,7 @@ pub fn delete_if_idle(
     work: &mut StepWork,
 ) -> Result<IdleSession> {
     work.look(2);
-    let active_at = find_active_at(db, session)?;
+    let active_at = session_places::find_active_at(db, session.number)?;
     if active_at > cutoff || is_busy(db, &session.id)? {
         return Ok(IdleSession::Stays);
     }

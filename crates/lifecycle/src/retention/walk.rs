@@ -6,9 +6,10 @@ use std::cell::Cell;
 use super::checkpoints;
 use super::events;
 use super::memory::{DAY_MS, KeptMemory, load_block_rules, versions_days};
-use super::sessions::{IdleSession, ThreadPart, delete_if_idle, find_next, find_session};
+use super::sessions::{IdleSession, ThreadPart, delete_if_idle, find_session};
 use super::work::StepWork;
 use base::error::Result;
+use conversation::log::session_places::find_next;
 use memory::Memory;
 use store::config::load_config;
 use store::erasing::ErasingDatabase;
@@ -126,7 +127,7 @@ impl<'a> RetentionWalk<'a> {
                 return Ok(true);
             }
             work.look(1);
-            let Some(number) = find_next(self.db, run.place.number, self.visits_all())? else {
+            let Some(number) = find_next(self.db, run.place.number, !self.visits_all())? else {
                 return Ok(true);
             };
             run.place = RunPlace {
@@ -246,7 +247,7 @@ impl<'a> RetentionWalk<'a> {
     /// Whether anything has rules.
     pub fn has_rules(&self) -> Result<bool> {
         Ok(!self.agents.are_off()
-            || find_next(self.db, 0, false)?.is_some()
+            || find_next(self.db, 0, true)?.is_some()
             || !load_block_rules(self.db, "", self.memory.deployed)?.is_empty())
     }
 }

@@ -15,18 +15,18 @@ use super::lines::{
 };
 use super::memory::export::MemoryExport;
 use base::action::Action;
-use base::columns::{FromRow, find};
-use base::database::{Database, Row, SqlValue, find_row};
+use base::database::{Database, Row};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, Count, RawValue, ReadError};
 use conversation::log::find::find_seqs;
+use conversation::log::heads;
 use conversation::log::note::Note;
-use conversation::log::row::ShortRow;
 use conversation::log::tool::StoredTool;
+use conversation::log::whole_rows::{self, WholeRow};
 use conversation::messages::tree::overlays;
 use conversation::messages::tree::path::PathRow;
-use store::changes::load_stored;
+use conversation::session::changes::load_stored;
 
 /// Room for a line's ids, times and field names, beside its bodies.
 const LINE_ROOM_BYTES: usize = 2 << 10;
@@ -105,21 +105,8 @@ impl SessionsAhead {
         after_number: i64,
     ) -> Result<Option<(i64, Export)>> {
         if self.rows.is_empty() {
-            let bytes =
-                "coalesce(octet_length(metadata), 0) + coalesce(octet_length(compaction), 0)";
-            let from = format!(
-                "(SELECT *
-                    FROM (SELECT *, sum({bytes}) OVER (ORDER BY number) AS bytes
-                            FROM (SELECT *
-                                    FROM cf_agents_sessions
-                                   WHERE number > ?1
-                                   ORDER BY number
-                                   LIMIT ?2 + 0))
-                   WHERE bytes - ({bytes}) <= {AHEAD_BYTES})"
-            );
-            let sql = format!("{} ORDER BY s.number", HeadRow::select(&from));
-            let params = [after_number.into(), SESSIONS_BATCH.into()];
-            self.rows = db.rows(&sql, &params)?.into();
+            let bounds = (SESSIONS_BATCH, AHEAD_BYTES);
+            self.rows = heads::load_after(db, &HeadRow::columns(), after_number, bounds)?.into();
         }
         let Some(row) = self.rows.pop_front() else {
             return Ok(None);
@@ -146,8 +133,7 @@ impl Export {
     }
 
     fn begin_as(db: &dyn Database, session_id: &Id, names_agent: bool) -> Result<Self> {
-        let sql = format!("{} WHERE s.id = ?1", HeadRow::select("cf_agents_sessions"));
-        let head: HeadRow = find(db, &sql, &[session_id.as_str().into()])?
+        let head: HeadRow = heads::find(db, &HeadRow::columns(), session_id)?
             .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
         Self::begin_with(head, names_agent)
     }
@@ -280,19 +266,9 @@ impl Export {
     }
 
     fn check_session(&self, db: &dyn Database) -> Result<()> {
-        let sql = "SELECT 1
-                     FROM cf_agents_sessions
-                    WHERE id = ?1
-                      AND number = ?2
-                      AND created_at = ?3";
-        let params: [SqlValue; 3] = [
-            self.session_id.as_str().into(),
-            self.number.into(),
-            self.created_at.into(),
-        ];
-        match find_row(db, sql, &params)? {
-            Some(_) => Ok(()),
-            None => Err(Error::session_not_found(self.session_id.as_str())),
+        match heads::exists(db, &self.session_id, self.number, self.created_at)? {
+            true => Ok(()),
+            false => Err(Error::session_not_found(self.session_id.as_str())),
         }
     }
 
@@ -303,23 +279,8 @@ impl Export {
         after_seq: i64,
         page: &mut String,
     ) -> Result<Option<i64>> {
-        let sql = format!(
-            "SELECT {}
-               FROM cf_agents_events AS e
-              WHERE e.session_id = ?1
-                AND e.seq > ?2
-                AND e.seq <= ?3
-              ORDER BY e.seq
-              LIMIT ?4",
-            ExportedRow::columns()
-        );
-        let params: [SqlValue; 4] = [
-            self.session_id.as_str().into(),
-            after_seq.into(),
-            self.last.seq.into(),
-            self.batch.into(),
-        ];
-        let rows = db.rows(&sql, &params)?;
+        let seqs = (after_seq, self.last.seq);
+        let rows = whole_rows::load(db, &self.session_id, seqs, self.batch)?;
         let mut added = 0;
         for row in &rows {
             let line = self.event(db, row)?;
@@ -344,7 +305,7 @@ impl Export {
     }
 
     fn event(&self, db: &dyn Database, row: &Row) -> Result<String> {
-        let row: ExportedRow = row.read()?;
+        let row: WholeRow<'_> = row.read()?;
         let mut event = row.event.get(db, &self.session_id)?;
         let damaged = |what: &'static str| {
             let id = event.id.clone();
@@ -446,33 +407,6 @@ impl Export {
             kind: LineKind::End,
             events: Count(self.events),
             leaf_id: chosen,
-        })
-    }
-}
-
-/// An event, and the fields that only its line in a file has.
-struct ExportedRow<'r> {
-    event: ShortRow,
-    parent_id: Option<&'r str>,
-    written_at: i64,
-    has_content: bool,
-}
-
-impl ExportedRow<'_> {
-    /// The columns of an event `e`.
-    fn columns() -> String {
-        let event = ShortRow::columns();
-        format!("{event}, e.parent_id, e.written_at, e.content IS NOT NULL")
-    }
-}
-
-impl<'r> FromRow<'r> for ExportedRow<'r> {
-    fn from_row(row: &'r Row) -> Result<Self> {
-        Ok(Self {
-            event: row.read()?,
-            parent_id: row.find_text(16),
-            written_at: row.integer(17)?,
-            has_content: row.integer(18)? == 1,
         })
     }
 }

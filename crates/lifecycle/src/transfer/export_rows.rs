@@ -7,13 +7,16 @@ use super::memory::export::has_memory_sql;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, Count};
+use base::row;
 use base::tags::Tags;
-use base::{row, sql};
 use context::compaction::journal::read_journal;
 use context::compaction::settings::OwnSettings;
+use conversation::log::heads::{CHOSEN_LEAF, NEWEST_SEQ};
 use conversation::log::sessions::ACTIVE_AT;
-use store::last_turns::{
-    JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
+use conversation::messages::tree::overlays::HAS_OVERLAYS;
+use conversation::session::changes::LAST_CURSOR;
+use conversation::session::last_turns::{
+    USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
 };
 use store::retention::{Retention, read_retention};
 
@@ -37,11 +40,6 @@ row! {
     }
 }
 
-/// SQL: the `seq` of the newest event of a session `s`; 0: the log is empty.
-const NEWEST_SEQ: &str = "coalesce((SELECT max(seq)
-                                      FROM cf_agents_events
-                                     WHERE session_id = s.id), 0)";
-
 /// All that the export of a session has to know before it begins.
 pub(super) struct HeadRow {
     pub(super) session: SessionRow,
@@ -58,28 +56,16 @@ pub(super) struct HeadRow {
 }
 
 row! {
-    for HeadRow() {
+    pub(super) for HeadRow() {
         session: SessionRow = SessionRow::COLUMNS,
         id: String = "s.id",
         compaction: Option<String> = "s.compaction",
         learned_seq: Option<i64> = "nullif(s.learned_seq, 0)",
         seq_floor: i64 = "s.seq_floor",
         newest_seq: i64 = NEWEST_SEQ,
-        last_cursor: i64 = "coalesce((SELECT max(cursor)
-                                        FROM cf_agents_changes
-                                       WHERE session_id = s.id), 0)",
-        chosen_leaf: Option<String> = sql!(
-            "(SELECT chosen.id
-                FROM cf_agents_events AS chosen
-               WHERE chosen.session_id = s.id
-                 AND chosen.seq = s.leaf_seq
-                 AND s.leaf_chosen_at >= ",
-            NEWEST_SEQ,
-            ")"
-        ),
-        has_summaries: bool = "EXISTS (SELECT 1
-                                         FROM cf_agents_compactions
-                                        WHERE session_id = s.id)",
+        last_cursor: i64 = LAST_CURSOR,
+        chosen_leaf: Option<String> = CHOSEN_LEAF,
+        has_summaries: bool = HAS_OVERLAYS,
         has_memory: bool = has_memory_sql("s.id"),
     }
     Ok(Self {
@@ -97,12 +83,6 @@ row! {
 }
 
 impl HeadRow {
-    /// The statement, for the sessions of `from`.
-    pub(super) fn select(from: &str) -> String {
-        let columns = Self::columns();
-        format!("SELECT {columns} FROM {from} AS s {JOIN_LAST_TURN}")
-    }
-
     /// The session's line.
     pub(super) fn line(&self) -> Result<SessionLine> {
         let row = &self.session;

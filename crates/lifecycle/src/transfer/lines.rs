@@ -24,7 +24,8 @@ use context::compaction::settings::OwnSettings;
 use conversation::log::event::{check_belongs, missing};
 use conversation::log::note::Note;
 use conversation::log::tool::{StoredTool, ToolCall};
-use store::retention::{Retention, SessionRetentionChange};
+use conversation::session::retention::SessionRetentionChange;
+use store::retention::Retention;
 
 pub const FORMAT: i64 = 1;
 

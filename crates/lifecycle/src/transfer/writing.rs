@@ -26,17 +26,17 @@ use base::ids::Id;
 use base::json::{JsonObject, json};
 use base::numbers::CURSORS_A_SEQ;
 use context::compaction::journal::render_settings;
+use conversation::index::build::add_session;
+use conversation::index::find_place;
 use conversation::log::find::find_seqs;
 use conversation::log::media::{self, StrippedText};
 use conversation::log::sessions::{MAX_NAME_CHARS, NewSessionRow, session_exists};
 use conversation::log::write::write_rows;
 use conversation::messages::tree::overlay_writes;
-use search::build::add_session;
-use search::index::find_place;
-use store::changes;
+use conversation::session::changes;
+use conversation::session::learn_due::write_learned;
+use conversation::session::retention::note_rules_of_blocks;
 use store::config::load_config;
-use store::learn_due::write_learned;
-use store::retention::note_rules_of_blocks;
 use store::staging;
 
 /// Events per transaction, at most, and about how many bytes they have.

@@ -104,7 +104,7 @@ impl Check {
     }
 
     /// Checks the next rows of the table. `None`: the table is at its end. `indexed_from`: SQL,
-    /// see [`indexed_from_sql`](search::indexed::indexed_from_sql).
+    /// see [`indexed_from_sql`](conversation::index::indexed::indexed_from_sql).
     pub fn page(
         &self,
         db: &dyn Database,

@@ -22,10 +22,10 @@ use super::table_pages::{PageCursor, PageRoom};
 use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
+use conversation::index::indexed::indexed_from_sql;
 use index_checks::INDEX_CHECKS;
 use log_checks::LOG_CHECKS;
 use memory_checks::MEMORY_CHECKS;
-use search::indexed::indexed_from_sql;
 use small_checks::SMALL_CHECKS;
 
 /// The most rows, and the most bytes of text, that one request checks. A row is checked by up

@@ -7,8 +7,8 @@ use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json::{self, json};
 use chat::run::agent::{Agent, CHAT_RULE};
+use conversation::session::path_digests::{PathEnd, find_longest, forget};
 use models::caller_fields::ProviderApi;
-use store::path_digests::{PathEnd, find_longest, forget};
 
 /// The prefix of such ids. Other names of answers begin otherwise.
 pub const PREFIX: &str = "resp_";

@@ -24,9 +24,9 @@ use chat::run::cycle::run;
 use chat::run::early;
 use chat::run::running_turns::ClientReply;
 use chat::run::take_up::take_up_some;
+use conversation::session::usage_days::DAY_MS;
 use store::schema;
 use store::testing::guarded_tables;
-use store::usage_days::DAY_MS;
 
 /// The documents' tables, which an object starts with.
 const DOCUMENTS_ROWS: &str = r#"

@@ -13,10 +13,10 @@ use base::ids::Id;
 use base::json::{self, RawValue};
 use conversation::log::sessions::session_exists;
 use conversation::messages::read::find_message_around;
+use conversation::session::spending::TurnUsage;
 use memory::Memory;
 use store::callbacks::{Callback, NewCallback};
 use store::config::load_config;
-use store::spending::TurnUsage;
 
 /// Writes the call for a turn's end, if the agent's configuration names somebody to call;
 /// `false`: nobody is called. `message_id`: the message with the turn's last words. Part

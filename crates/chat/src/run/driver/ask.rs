@@ -22,6 +22,7 @@ use context::working_context::budget::Budget;
 use context::working_context::build::{ContextWindow, WorkingContext, message_tokens};
 use context::working_context::fitting::build_fitting;
 use conversation::log::slices::MAX_EVENT_BYTES;
+use conversation::session::meter::Meter;
 use memory::BlockScope;
 use memory::frozen::{find_reminder, freeze, refresh};
 use models::call::open;
@@ -30,7 +31,6 @@ use models::metered::{CallOutcome, EndedCall, settle};
 use models::{AnswerPart, ModelRequest};
 use store::config::Config;
 use store::memory_use::MemoryUse;
-use store::meter::Meter;
 use store::model_settings::PromptRefresh;
 
 /// The most bytes of one answer of the model: the limit of an event, less its other

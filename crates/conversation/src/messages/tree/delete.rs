@@ -6,19 +6,19 @@ use base::json;
 use std::collections::HashMap;
 
 use super::overlay_writes::splice;
+use crate::index;
 use crate::log::boundary;
 use crate::log::media;
 use crate::log::row::EventLink;
 use crate::log::sessions::find_stamp;
 use crate::log::slices::delete_slices;
 use crate::log::tip::LogTip;
+use crate::session::last_turns;
 use base::columns::{FromRow, load};
 use base::database::{Database, Delete, Row, SqlValue};
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
-use search::index;
-use store::last_turns;
 use store::text_tables::EVENTS;
 
 /// The events that a deletion removed, and the events and overlays that it moved.

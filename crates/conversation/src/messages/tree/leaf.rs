@@ -2,11 +2,11 @@
 
 use crate::log::find::find_seqs;
 use crate::log::tip::{Leaf, LogTip, get_tip};
+use crate::session::activity;
 use base::database::{Database, SqlValue, atomically};
 use base::error::{Code, Error, Result};
 use base::host::Host;
 use base::ids::Id;
-use store::activity;
 
 pub fn message_not_found(field: &str, id: &Id) -> Error {
     Error::new(

@@ -34,6 +34,11 @@ pub struct Overlay {
     pub created_at: i64,
 }
 
+/// SQL: whether a session `s` has overlays.
+pub const HAS_OVERLAYS: &str = "EXISTS (SELECT 1
+                                         FROM cf_agents_compactions
+                                        WHERE session_id = s.id)";
+
 /// Neighbouring events of a path, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventRange {

@@ -3,11 +3,11 @@
 
 use std::collections::HashSet;
 
-use super::terms::QueryTerm;
-use crate::request::{FILTERS, SearchRequest};
+use crate::index::request::{FILTERS, SearchRequest};
 use base::columns::load;
 use base::database::{Database, SqlValue};
 use base::error::Result;
+use search::terms::QueryTerm;
 
 /// The most candidates whose texts are read. Several queries share them, and each has at least
 /// [`LEAST_CANDIDATES`]: 480 for eight queries.

@@ -1,19 +1,16 @@
 //! The time of each session's next look, for an agent that learns (the district `learning`). The
 //! rows outlive the object, so that no look is forgotten whatever dies.
 
-use super::learn_settings::{LearnAfter, LearnSettings};
-use super::stored::{UNKNOWN_UNTIL, find_stored};
 use base::columns::find_value;
 use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
 use base::json::{Count, MAX_INTEGER};
+use store::learn_settings::{IDLE_MS, LearnAfter, LearnSettings};
+use store::stored::{UNKNOWN_UNTIL, find_stored};
 
 /// After an append by an operation, a look waits so long for the appends that follow.
 const SETTLE_MS: i64 = 3_000;
-
-/// A conversation is idle when nothing was said in it for so long.
-pub const IDLE_MS: i64 = 600_000;
 
 /// Nobody but a caller of `learn` looks: no alarm ever comes to this time.
 pub const NEVER_MS: i64 = MAX_INTEGER;

@@ -8,20 +8,22 @@
 
 use std::collections::HashSet;
 
-use super::candidates::{IndexMatches, filtered, filters_cut, looked_for};
-use super::index::OWN_PARTS;
-use super::progress::find_number;
-use super::query::{WordQuery, find_word};
-use super::session_scan::{AskedTexts, MAX_READ_WHOLE, ScannedEvent, ScannedSession, scan_session};
-use super::stem::stem;
-use super::steps::steps_of_each;
-use super::terms::QueryTerm;
-use crate::request::SearchRequest;
+use crate::index::OWN_PARTS;
+use crate::index::candidates::{IndexMatches, filtered, filters_cut, looked_for};
+use crate::index::progress::find_number;
+use crate::index::request::SearchRequest;
+use crate::index::session_scan::{
+    AskedTexts, MAX_READ_WHOLE, ScannedEvent, ScannedSession, scan_session,
+};
 use base::columns::{find, find_value};
 use base::database::Database;
 use base::error::{Error, Result};
 use base::json::{self, json};
 use base::numbers::{MAX_SEQ, part_place, place, seq_sql};
+use search::query::{WordQuery, find_word};
+use search::stem::stem;
+use search::steps::steps_of_each;
+use search::terms::QueryTerm;
 
 /// The most rows of a session in which a word is counted and looked for, newest first. 48 words
 /// take a hundred thousand steps of the engine at most. In a longer session, older events are

@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
-use super::document::EventText;
 use base::action::StoredAction;
 use base::columns::{find, load};
 use base::database::Database;
 use base::error::Result;
 use base::row;
+use search::document::EventText;
 
 /// An event with its bodies.
 pub struct EventBodies {

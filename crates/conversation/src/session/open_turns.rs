@@ -6,7 +6,7 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
 
-use crate::last_turns::IS_OPEN;
+use crate::session::last_turns::IS_OPEN;
 
 /// Writes the state of a turn, if it still is its session's turn.
 pub fn write_state(db: &dyn Database, session_id: &Id, turn_id: &str, state: &str) -> Result<()> {

@@ -1,11 +1,11 @@
 //! Phrases in a whole agent: which of the texts the engine looks at.
 
-use super::query::{WordQuery, find_as_written};
-use super::steps::MAX_PHRASE_STEPS;
-use super::terms::count_words;
+use crate::index::term_counts::count_words;
 use base::columns::find_value;
 use base::database::Database;
 use base::error::Result;
+use search::query::{WordQuery, find_as_written};
+use search::steps::MAX_PHRASE_STEPS;
 
 /// The fewest texts that are looked at, however common the phrases' words are.
 const LEAST_TEXTS: i64 = 200;

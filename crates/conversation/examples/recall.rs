@@ -23,20 +23,18 @@ use base::database::Database;
 use base::error::Result;
 use base::numbers::{place, split_place};
 use base::testing::Sqlite;
+use search::counter::Candidate;
+use search::fuse::{NEIGHBOUR_SHARE, Nearest, WORDS_SHARE, fuse_with, with_neighbours};
+use search::merge::merge;
+use search::query::WordQuery;
+use search::weights::{WEIGHTS, Weights};
 use serde_json::Value;
-use session_agent_search::agent_candidates::of_agent;
-use session_agent_search::build::{BuildScope, advance};
-use session_agent_search::candidates::{IndexMatch, IndexMatches};
-use session_agent_search::counter::Candidate;
-use session_agent_search::find::TextReader;
-use session_agent_search::fuse::{
-    NEIGHBOUR_SHARE, Nearest, WORDS_SHARE, fuse_with, with_neighbours,
-};
-use session_agent_search::merge::merge;
-use session_agent_search::order::{CandidateSource, order};
-use session_agent_search::query::WordQuery;
-use session_agent_search::request::SearchRequest;
-use session_agent_search::weights::{WEIGHTS, Weights};
+use session_agent_conversation::index::agent_candidates::of_agent;
+use session_agent_conversation::index::build::{BuildScope, advance};
+use session_agent_conversation::index::candidates::{IndexMatch, IndexMatches};
+use session_agent_conversation::index::find::TextReader;
+use session_agent_conversation::index::order::{CandidateSource, order};
+use session_agent_conversation::index::request::SearchRequest;
 use store::testing::migrated;
 
 struct Group {

@@ -1,9 +1,9 @@
 //! The tokens and the cost of a session's model calls. A call that is reported under an
 //! id counts once, however often the report is sent.
 
-use crate::activity;
-use crate::last_turns;
-use crate::usage_days::{self, DAY_MS, DayUsage};
+use crate::session::activity;
+use crate::session::last_turns;
+use crate::session::usage_days::{self, DAY_MS, DayUsage};
 use base::columns::find_value;
 use base::database::{Database, SqlValue};
 use base::error::Result;

@@ -7,15 +7,15 @@
 
 use std::collections::VecDeque;
 
-use super::asked::AskedWords;
-use super::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
-use super::plain::FirstBytes;
-use super::progress::NOTHING;
-use super::query::WordQuery;
-use super::read::{find_event, load_newest_below};
-use super::words::WordSplitter;
+use crate::index::progress::NOTHING;
+use crate::index::read::{find_event, load_newest_below};
 use base::database::Database;
 use base::error::Result;
+use search::asked::AskedWords;
+use search::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
+use search::plain::FirstBytes;
+use search::query::WordQuery;
+use search::words::WordSplitter;
 
 /// The most events of a session that is read whole: about as many texts as the ranking reads.
 pub const MAX_READ_WHOLE: i64 = 512;
@@ -245,8 +245,8 @@ fn set(flags: &mut [bool], place: Option<usize>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stem::stem;
-    use crate::words::words;
+    use search::stem::stem;
+    use search::words::words;
 
     #[test]
     fn a_scan_finds_what_the_words_of_a_text_say() {

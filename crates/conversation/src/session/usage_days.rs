@@ -1,7 +1,7 @@
 //! The spending per day and model, so that nobody has to add up the log.
 //!
 //! A turn writes no row for this. The row of a session's last turn keeps a short list of
-//! days (`store/last_turns.rs`). When the list grows long, or when the row goes, the list
+//! days (`conversation/session/last_turns.rs`). When the list grows long, or when the row goes, the list
 //! is added to two places: the session's row, and the agent's table. Summaries and
 //! reported usage are added to these two at once. So an agent's spending is in its table,
 //! and in the lists in the rows of last turns, of which there are few.
@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::spending::{TurnSpending, is_free};
+use crate::session::spending::{TurnSpending, is_free};
 use base::columns::{find_value, load};
 use base::database::Database;
 use base::error::Result;

@@ -2,12 +2,12 @@
 //! events first. Each batch is one short transaction, which also stores where the next
 //! batch begins (`progress.rs`).
 
-use super::index::IndexWriter;
-use super::progress::{
+use crate::index::IndexWriter;
+use crate::index::progress::{
     ASKED, IndexCursor, NOTHING, StoredProgress, WHOLE, find_number, find_own, find_state, forget,
     set_state,
 };
-use super::read::{find_event, load_newest_below};
+use crate::index::read::{find_event, load_newest_below};
 use base::columns::{find, find_value};
 use base::database::{Database, atomically};
 use base::error::Result;

@@ -25,11 +25,8 @@
 
 use serde::Deserialize;
 
-use super::calibration::Calibration;
-use super::spending::TurnSpending;
-use super::usage_days::{self, DayUsage};
-use crate::erasing::{ErasingDatabase, Overwrite};
-use crate::text_tables::LAST_TURNS;
+use crate::session::spending::TurnSpending;
+use crate::session::usage_days::{self, DayUsage};
 use base::columns::{Joined, find, find_value, load, load_values};
 use base::database::{Database, Delete, SqlValue, atomically};
 use base::error::{Error, Result};
@@ -37,6 +34,9 @@ use base::host::Host;
 use base::ids::Id;
 use base::json::{self, MAX_INTEGER};
 use base::{row, sql};
+use store::calibration::Calibration;
+use store::erasing::{ErasingDatabase, Overwrite};
+use store::text_tables::LAST_TURNS;
 
 /// SQL: whether the turn of row `t` runs or was cut off.
 pub const IS_OPEN: &str = "(t.state IS NOT NULL

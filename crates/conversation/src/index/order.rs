@@ -3,12 +3,12 @@
 
 use std::collections::HashSet;
 
-use super::candidates::{IndexMatch, IndexMatches};
-use super::counter::Candidate;
-use super::query::WordQuery;
-use super::rank::Ranking;
-use super::weights::Weights;
+use crate::index::candidates::{IndexMatch, IndexMatches};
 use base::error::Result;
+use search::counter::Candidate;
+use search::query::WordQuery;
+use search::rank::Ranking;
+use search::weights::Weights;
 
 /// If the query is a question: the most candidates, best first, whose neighbours become
 /// candidates too, and how far a neighbour may stand away. 80 more texts are read at most.

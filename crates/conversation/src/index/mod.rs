@@ -1,19 +1,39 @@
-//! Writes and removes the index's rows. The cost of either doesn't grow with the index.
+//! The index of the events' words, and searches in it. The index is built from an agent's first
+//! search on, and is exact from then on. It offers candidates, and the ranking of the crate `search`
+//! decides which are best.
+//!
+//! This file writes and removes the index's rows. The cost of either doesn't grow with the index.
 //! Nothing is done for an agent that never searched.
+
+pub mod agent_candidates;
+pub mod begun_words;
+pub mod build;
+pub mod candidates;
+pub mod find;
+pub mod indexed;
+pub mod order;
+mod phrases;
+pub mod progress;
+mod read;
+pub mod request;
+mod session_candidates;
+mod session_scan;
+pub mod term_counts;
+mod texts;
 
 use crate::json_schema::JsonSchema;
 use serde::Serialize;
 
-use super::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
-use super::progress::{self, StoredProgress, find_state};
-use super::row_words::{KnownStems, RowWords};
-use super::words::WordSplitter;
+use crate::index::progress::{StoredProgress, find_state};
 use base::columns::{find, find_value};
 use base::database::{Database, Delete, MAX_LIST_BYTES, SqlValue};
 use base::error::{Error, Result};
 use base::json::{self, json};
 use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
 use base::sql;
+use search::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
+use search::row_words::{KnownStems, RowWords};
+use search::words::WordSplitter;
 use store::stored::{SEARCH, VALUE_OF_2};
 use store::text_tables::{EVENT_VECTORS, EVENTS_SEARCH};
 

@@ -5,8 +5,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::activity;
-use crate::stored::write_stored;
+use crate::session::activity;
 use base::columns::{find, find_value, load};
 use base::database::{Database, SqlValue};
 use base::error::Result;
@@ -16,6 +15,12 @@ use base::ids::Id;
 use base::json;
 use base::numbers::CURSORS_A_SEQ;
 use base::{row, sql};
+use store::stored::write_stored;
+
+/// SQL: the cursor of the newest change of a session `s` that the feed has a row of; 0: it has none.
+pub const LAST_CURSOR: &str = "coalesce((SELECT max(cursor)
+                                        FROM cf_agents_changes
+                                       WHERE session_id = s.id), 0)";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeType {

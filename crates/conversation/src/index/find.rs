@@ -1,33 +1,33 @@
 //! Runs a search. The index gives candidates; their texts decide the order.
 
+use crate::index::request::SearchRequest;
 use crate::json_schema::JsonSchema;
-use crate::request::SearchRequest;
 use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::agent_candidates::of_agent;
-use super::asked::AskedWords;
-use super::candidates::{IndexMatch, IndexMatches};
-use super::counter::{Candidate, TermCounter, asked};
-use super::document::{EventText, MAX_TEXT_BYTES, about, find_speaker, read_text, text_of};
-use super::fuse::{Nearest, fuse_found};
-use super::merge::merge;
-use super::order::{CandidateSource, order};
-use super::query::WordQuery;
-use super::read::PageRow;
-use super::session_candidates::{SearchedSession, of_session};
-use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
-use super::speaker::named_at_start;
-use super::stem::stem;
-use super::texts::{PAGE, from_places, read_texts};
-use super::time_words::TIME_STEMS;
-use super::weights::WEIGHTS;
-use super::words::words;
+use crate::index::agent_candidates::of_agent;
+use crate::index::candidates::{IndexMatch, IndexMatches};
+use crate::index::order::{CandidateSource, order};
+use crate::index::read::PageRow;
+use crate::index::session_candidates::{SearchedSession, of_session};
+use crate::index::texts::{PAGE, from_places, read_texts};
 use base::columns::load;
 use base::database::Database;
 use base::error::Result;
 use base::row;
+use search::asked::AskedWords;
+use search::counter::{Candidate, TermCounter, asked};
+use search::document::{EventText, MAX_TEXT_BYTES, about, find_speaker, read_text, text_of};
+use search::fuse::{Nearest, fuse_found};
+use search::merge::merge;
+use search::query::WordQuery;
+use search::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
+use search::speaker::named_at_start;
+use search::stem::stem;
+use search::time_words::TIME_STEMS;
+use search::weights::WEIGHTS;
+use search::words::words;
 
 /// Bytes of a hit that is read with the others, for a snippet: 2 MiB for 128 hits.
 const INLINE_BYTES: usize = 16 << 10;

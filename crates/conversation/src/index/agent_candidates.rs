@@ -1,16 +1,17 @@
 //! Candidates in a whole agent, by the engine's score.
 
-use super::candidates::{IndexMatches, filtered, filters_cut, looked_for};
-use super::index::FIRST_PART;
-use super::phrases::{PhraseTexts, find_floor, texts_for};
-use super::prefixes::load_begun;
-use super::query::{WordQuery, find_word};
-use super::steps::{MAX_SCORED_STEPS, PREFIX_SHARE, steps_of_each};
-use super::terms::{QueryTerm, load_terms};
-use crate::request::SearchRequest;
+use crate::index::FIRST_PART;
+use crate::index::begun_words::load_begun;
+use crate::index::candidates::{IndexMatches, filtered, filters_cut, looked_for};
+use crate::index::phrases::{PhraseTexts, find_floor, texts_for};
+use crate::index::request::SearchRequest;
+use crate::index::term_counts::load_terms;
 use base::database::Database;
 use base::error::Result;
 use base::numbers::{seq_sql, session_number_sql};
+use search::query::{WordQuery, find_word};
+use search::steps::{MAX_SCORED_STEPS, PREFIX_SHARE, steps_of_each};
+use search::terms::QueryTerm;
 
 /// The most further parts of long texts that match: 7 GB of text, at 700 kB each.
 const MAX_PARTS: i64 = 10_000;

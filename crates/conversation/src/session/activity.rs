@@ -12,13 +12,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::stored::{ACTIVITY, find_stored, write_stored};
 use base::columns::{find, find_value, load};
 use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
 use base::row;
+use store::stored::{ACTIVITY, find_stored, write_stored};
 
 /// SQL: when session `s` was last written to. Costs one seek into the log and one
 /// into the change feed.

@@ -1,6 +1,6 @@
 //! Which events the index must have, for a check of the index.
 
-use super::progress::{NOTHING, StoredProgress, find_state};
+use crate::index::progress::{NOTHING, StoredProgress, find_state};
 use base::database::Database;
 use base::error::Result;
 use base::json::MAX_INTEGER;

@@ -14,10 +14,8 @@
 //! goes on, and a turn that began later than now counts as one of this minute. So a wrong
 //! clock opens no limit.
 
-use super::config::Config;
-use super::last_turns;
-use super::limits::{HolderLimits, Limits};
-use super::usage_days::{self, DAY_MS};
+use crate::session::last_turns;
+use crate::session::usage_days::{self, DAY_MS};
 use base::columns::{find, find_value};
 use base::database::{Database, atomically};
 use base::error::{Code, Error, ErrorKind, Result};
@@ -25,6 +23,8 @@ use base::host::Host;
 use base::json::{self, MAX_INTEGER};
 use base::row;
 use base::settings::Setting;
+use store::config::Config;
+use store::limits::{HolderLimits, Limits};
 
 /// The agent itself, among the holders.
 const AGENT: &str = "";

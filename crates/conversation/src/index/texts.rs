@@ -4,8 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::document::EventText;
-use super::request::{FILTERS, SearchRequest};
+use crate::index::request::{FILTERS, SearchRequest};
 use base::action::StoredAction;
 use base::database::{Database, SqlValue};
 use base::error::Result;
@@ -13,6 +12,7 @@ use base::ids::Id;
 use base::json;
 use base::row;
 use base::rows::parse_rows;
+use search::document::EventText;
 
 /// Events whose texts are in memory at once: 32 × 48 KiB, if each character takes four
 /// bytes. One value holds them, so they stay below the engine's limit for values.
