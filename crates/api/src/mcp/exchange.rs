@@ -238,11 +238,13 @@ fn read_tools_questions(tool: &RegisteredTool, state: &CallState) -> Result<Ques
     for asked in questions.requests.values_mut() {
         let told: &Value = asked;
         // A server is a stranger: it can ask for a form, and the user reads who asks.
-        if told["method"] != "elicitation/create" || told["params"]["mode"] == "url" {
+        let mode = told.pointer("/params/mode");
+        if told["method"] != "elicitation/create" || mode.is_some_and(|mode| mode == "url") {
             let what = "a server can only ask for a form";
             return Err(wrong_questions(name, what));
         }
-        let message = told["params"]["message"].as_str().unwrap_or_default();
+        let message = told.pointer("/params/message").and_then(Value::as_str);
+        let message = message.unwrap_or_default();
         let message = format!("The server `{}` asks: {message}", of_server.server);
         let params = asked.get_mut("params").and_then(Value::as_object_mut);
         if let Some(params) = params {
