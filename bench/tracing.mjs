@@ -23,6 +23,7 @@ const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const kinds = {
   neither: { vars: { REQUEST_LOG: "off" } },
   lines: { vars: { REQUEST_LOG: "all" } },
+  "lines as shipped": { vars: { REQUEST_LOG: "auto" } },
   "a `traceparent`, no receiver": { vars: { REQUEST_LOG: "off" }, headers: { traceparent } },
   spans: { vars: { REQUEST_LOG: "off", ...spans } },
   "lines and spans": { vars: { REQUEST_LOG: "all", ...spans } },

@@ -11,7 +11,7 @@ use super::env;
 use super::host::Runtime;
 use super::storage::Statements;
 use access::Caller;
-use api::request_line::{LoggedRequests, RequestLine, name_of};
+use api::request_line::{LineSampler, LoggedRequests, RequestLine, Sampled, name_of};
 use api::route::Route;
 use api::tracing::find_parent;
 use base::error::Error;
@@ -28,7 +28,7 @@ extern "C" {
 
 /// The targets of lines and points.
 pub struct RequestLog {
-    logged: LoggedRequests,
+    sampler: LineSampler,
     /// The data set; `undefined`: there is none.
     dataset: JsValue,
 }
@@ -47,27 +47,24 @@ impl RequestLog {
         let logged = LoggedRequests::parse(setting.as_deref());
         if logged.is_none() {
             console_warn!(
-                "REQUEST_LOG is not `all`, `failures`, `off` or a number from 0 to 1. Every \
-                 request is logged."
+                "REQUEST_LOG is not `auto`, `all`, `failures`, `off` or a number from 0 to 1. \
+                 Every request is logged."
             );
         }
         Self {
-            logged: logged.unwrap_or(LoggedRequests::All),
+            sampler: LineSampler::new(logged.unwrap_or(LoggedRequests::All)),
             dataset: env::find(env, Setting::Metrics.name()).unwrap_or_default(),
         }
     }
 
     fn is_off(&self) -> bool {
-        self.logged == LoggedRequests::None && self.dataset.is_undefined()
+        self.sampler.is_off() && self.dataset.is_undefined()
     }
 
-    fn write(&self, line: &RequestLine<'_>) {
-        let is_logged = self.logged.takes(line.status, &Runtime);
+    fn write(&self, line: &RequestLine<'_>, is_logged: bool) {
         let text = is_logged.then(|| line.to_json().ok()).flatten();
         let point = (!self.dataset.is_undefined()).then(|| line.to_point());
-        if text.is_some() || point.is_some() {
-            report(text.as_deref(), &self.dataset, point.as_deref());
-        }
+        report(text.as_deref(), &self.dataset, point.as_deref());
     }
 }
 
@@ -136,11 +133,17 @@ impl RequestNote {
     }
 
     fn end(&self, agent: &str, status: u16, code: Option<&'static str>, cost: Option<&Statements>) {
-        if self.log.is_off() {
+        let log = &self.log;
+        if log.is_off() {
+            return;
+        }
+        let began_at_ms = self.began_at_ms.unwrap_or_else(|| Runtime.now_ms());
+        let sampled = log.sampler.sample(status, began_at_ms, &Runtime);
+        if sampled == Sampled::No && log.dataset.is_undefined() {
             return;
         }
         let rows = |rows: fn(&Statements) -> f64| cost.map_or(0, |cost| rows(cost) as i64);
-        self.log.write(&RequestLine {
+        let line = RequestLine {
             operation: self.operation.get(),
             agent,
             duration_ms: self.began_at_ms.map_or(0, |at_ms| Runtime.now_ms() - at_ms),
@@ -149,7 +152,12 @@ impl RequestNote {
             status,
             code,
             trace_id: self.trace_id.get().map(String::as_str),
-        });
+            share: match sampled {
+                Sampled::Share(share) => Some(share),
+                Sampled::No | Sampled::Itself => None,
+            },
+        };
+        log.write(&line, sampled != Sampled::No);
     }
 }
 

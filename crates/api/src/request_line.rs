@@ -1,6 +1,8 @@
 //! The line that the Worker's log has of each request, and the same as a point of a data set.
 //! They hold names, numbers and codes: never what was sent or answered, and no token.
 
+use std::cell::Cell;
+
 use serde::Serialize;
 
 use super::route::Route;
@@ -11,6 +13,12 @@ use base::json::{self, json};
 
 /// The most bytes that a data set takes as an index.
 const MAX_INDEX_BYTES: usize = 96;
+
+/// Without the setting, this many requests have a line each second ([`LoggedRequests::Auto`]).
+const MAX_AUTO_LINES: u32 = 100;
+
+/// Of the further requests in that second, one in this many has a line.
+const AUTO_ONE_IN: u32 = 20;
 
 /// The facts about a request that is answered.
 #[derive(Debug, Serialize)]
@@ -31,6 +39,9 @@ pub struct RequestLine<'a> {
     /// The trace that the caller says the request belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<&'a str>,
+    /// The share of such requests that have a line, if it is not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
 }
 
 impl RequestLine<'_> {
@@ -55,6 +66,9 @@ impl RequestLine<'_> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LoggedRequests {
     All,
+    /// All while there are few; of many, a share, and all failures. A line costs as much as a
+    /// tenth of an append.
+    Auto,
     /// Those that the agent failed to answer: status 500 and above.
     Failures,
     /// This share of all, and all failures.
@@ -66,7 +80,8 @@ impl LoggedRequests {
     /// `None`: the setting's value is none of these.
     pub fn parse(setting: Option<&str>) -> Option<Self> {
         Some(match setting.map(str::trim) {
-            None | Some("" | "all") => Self::All,
+            None | Some("" | "auto") => Self::Auto,
+            Some("all") => Self::All,
             Some("off") => Self::None,
             Some("failures") => Self::Failures,
             Some(share) => match share.parse::<f64>().ok()? {
@@ -75,14 +90,61 @@ impl LoggedRequests {
             },
         })
     }
+}
 
-    /// Whether the log has a line of a request with this status.
-    pub fn takes(self, status: u16, host: &dyn Host) -> bool {
-        match self {
-            Self::All => true,
-            Self::None => false,
-            Self::Failures => status >= 500,
-            Self::Share(share) => status >= 500 || draw(host) < share,
+/// Whether the log has a line of a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sampled {
+    No,
+    /// The line stands for this request alone.
+    Itself,
+    /// This share of such requests has a line.
+    Share(f64),
+}
+
+/// Chooses the requests that have a line.
+pub struct LineSampler {
+    logged: LoggedRequests,
+    /// The second of the newest request, and how many requests there were in it.
+    second: Cell<(i64, u32)>,
+}
+
+impl LineSampler {
+    pub const fn new(logged: LoggedRequests) -> Self {
+        Self {
+            logged,
+            second: Cell::new((0, 0)),
+        }
+    }
+
+    pub fn is_off(&self) -> bool {
+        self.logged == LoggedRequests::None
+    }
+
+    /// `at_ms`: when the request began.
+    pub fn sample(&self, status: u16, at_ms: i64, host: &dyn Host) -> Sampled {
+        let is_failure = status >= 500;
+        match self.logged {
+            LoggedRequests::None => Sampled::No,
+            LoggedRequests::All => Sampled::Itself,
+            _ if is_failure => Sampled::Itself,
+            LoggedRequests::Failures => Sampled::No,
+            LoggedRequests::Share(share) if draw(host) < share => Sampled::Share(share),
+            LoggedRequests::Share(_) => Sampled::No,
+            LoggedRequests::Auto => self.sample_in_second(at_ms / 1_000),
+        }
+    }
+
+    fn sample_in_second(&self, second: i64) -> Sampled {
+        let (newest, count) = self.second.get();
+        let count = if newest == second { count + 1 } else { 1 };
+        self.second.set((second, count));
+        if count <= MAX_AUTO_LINES {
+            Sampled::Itself
+        } else if (count - MAX_AUTO_LINES).is_multiple_of(AUTO_ONE_IN) {
+            Sampled::Share(1.0 / f64::from(AUTO_ONE_IN))
+        } else {
+            Sampled::No
         }
     }
 }
@@ -135,6 +197,7 @@ mod tests {
         status: 200,
         code: None,
         trace_id: None,
+        share: None,
     };
 
     #[test]
@@ -181,10 +244,11 @@ mod tests {
     fn the_setting_says_which_requests_have_a_line() {
         let host = FixedHost::default();
         let counted = |setting: Option<&str>, status: u16| {
-            let logged = LoggedRequests::parse(setting).unwrap();
-            (0..1_000).filter(|_| logged.takes(status, &host)).count()
+            let sampler = LineSampler::new(LoggedRequests::parse(setting).unwrap());
+            let sampled = (0..1_000).map(|_| sampler.sample(status, 5_000, &host));
+            sampled.filter(|sampled| *sampled != Sampled::No).count()
         };
-        for all in [None, Some(""), Some("all"), Some("1")] {
+        for all in [Some("all"), Some("1")] {
             assert_eq!(counted(all, 200), 1_000, "{all:?}");
         }
         assert_eq!(
@@ -202,6 +266,26 @@ mod tests {
         assert!((150..350).contains(&counted(Some(" 0.25 "), 200)));
         for wrong in ["2", "-1", "some", "NaN"] {
             assert_eq!(LoggedRequests::parse(Some(wrong)), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn of_many_requests_in_a_second_a_share_has_a_line() {
+        let host = FixedHost::default();
+        for setting in [None, Some(""), Some("auto")] {
+            let sampler = LineSampler::new(LoggedRequests::parse(setting).unwrap());
+            for second in [7, 8] {
+                let at_ms = second * 1_000;
+                let sampled: Vec<Sampled> = (0..1_100)
+                    .map(|n| sampler.sample(200, at_ms + n / 2, &host))
+                    .collect();
+                let (early, late) = sampled.split_at(100);
+                assert!(early.iter().all(|one| *one == Sampled::Itself));
+                let shares = late.iter().filter(|one| **one == Sampled::Share(0.05));
+                assert_eq!(shares.count(), 50);
+                assert!(!late.contains(&Sampled::Itself));
+                assert_eq!(sampler.sample(503, at_ms, &host), Sampled::Itself);
+            }
         }
     }
 
