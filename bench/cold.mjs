@@ -26,17 +26,46 @@ const STARTERS = {
   "the chat peer": { target: "CHAT_PEER", first: { method: "GET", path: "/agents/chat-peer/a/get-messages" } },
 };
 
+/** What a Worker without an object is made of: its code loads the Wasm module, or doesn't. */
+const empty = (imports) => `${imports}
+export class SessionAgent {}
+export default { fetch: () => new Response("ok") };`;
+const health = { method: "GET", path: "/health" };
+const ofAgent = (operation) => ({ ...create, path: `/agents/session-agent/a/rpc/${operation}` });
+
+/** This Worker's start, step by step: each step does what the step before does, and more. */
+const STEPS = {
+  "an empty Worker": { first: health, code: () => empty("") },
+  "reads the Wasm module": {
+    first: health,
+    code: () => empty('import wasm from "./index_bg.wasm"; globalThis.wasm = wasm;'),
+  },
+  "runs the Worker's code: `/health`": { first: health },
+  "opens an object: a read": { first: { ...ofAgent("getConfig"), body: "{}" } },
+  "creates its tables: a write": { first: create },
+};
+
 const folder = await makeStorage();
 const prepared = [];
 for (const [name, { target, first }] of Object.entries(STARTERS))
   prepared.push({ name, first, config: await prepare(target), times: [] });
+const steps = [];
+for (const [name, { first, code }] of Object.entries(STEPS))
+  steps.push({ name, first, config: await prepare("AGENT", `step-${steps.length}`, code), times: [] });
 for (let round = -1; round < ROUNDS; round += 1) {
-  for (const starter of shuffled(prepared, round)) {
+  for (const starter of shuffled([...prepared, ...steps], round)) {
     const time = await coldStart(starter);
     if (round >= 0) starter.times.push(time);
   }
 }
 await rm(folder, { recursive: true, force: true });
+
+/** A step's own time: the median difference from the step before, in the same round. */
+const stepRows = steps.map(({ name, times }, index) => {
+  const before = steps[index - 1]?.times;
+  const own = spread(times.map((time, round) => time - (before?.[round] ?? 0)));
+  return [name, ms(spread(times).median), ms(own.median), `${ms(own.low)}–${ms(own.high)}`];
+});
 
 const rows = prepared.map(({ name, times }) => {
   const { median, low, high } = spread(times);
@@ -51,6 +80,10 @@ await report(
     machine(),
     "",
     ...table(["who starts", "median", "quarters", "least"], rows),
+    "",
+    "This Worker's start, step by step. Each step does what the step before does, and more. *Own* is the median difference from that step in the same round:",
+    "",
+    ...table(["step", "median", "own", "quarters"], stepRows),
   ],
   {
     "": bars({
@@ -65,13 +98,14 @@ await report(
 
 /**
  * Writes a folder with the Worker's modules and a configuration that names them. The
- * configuration leaves the port open.
+ * configuration leaves the port open. `code`: another main module.
  */
-async function prepare(target) {
+async function prepare(target, name = target, code = undefined) {
   const { source, className, objectBinding } = TARGETS[target];
-  const home = join(folder, target);
+  const home = join(folder, name);
   await mkdir(home);
   const modules = await modulesOf(source);
+  if (code) modules["main.mjs"].contents = code();
   for (const [name, { contents }] of Object.entries(modules)) await writeFile(join(home, name), contents);
   const listed = Object.entries(modules).map(
     ([name, { type }]) => `(name = "${name}", ${type === "wasm" ? "wasm" : "esModule"} = embed "${name}")`,
