@@ -6,6 +6,7 @@ mod clock;
 pub mod feed;
 pub mod full;
 mod newer;
+mod newest;
 mod prepared;
 pub mod tables;
 pub mod upgrades;

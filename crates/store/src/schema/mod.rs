@@ -1,5 +1,7 @@
-//! The tables, and how an object creates them: numbered SQL files. Each file runs once,
-//! all in one transaction, before the object serves its first request.
+//! The tables, and how an object creates them. A new object runs `newest.sql`, which creates all
+//! of them at once. An object of an earlier build runs the numbered SQL files that it lacks, all in
+//! one transaction, before it serves its first request. Both ways create the same tables: a test
+//! compares them.
 //!
 //! Only this module creates or drops tables.
 
@@ -21,6 +23,10 @@ struct Migration {
 /// build.rs makes this list from `migrations/`: in order, without gaps.
 const MIGRATIONS: &[Migration] = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 
+/// All tables as the numbered files leave them. A test writes it.
+const NEWEST_TABLES: &str = include_str!("newest.sql");
+
+#[cfg(feature = "testing")]
 const CREATE_MIGRATIONS_TABLE: &str = "
     CREATE TABLE cf_agents_migrations (
       number     INTEGER PRIMARY KEY NOT NULL,
@@ -115,12 +121,22 @@ fn create(db: &dyn Database, host: &dyn Host) -> Result<()> {
     if holds_documents_tables {
         db.run(include_str!("documents_set_aside.sql"), &[])?;
     }
-    db.run(CREATE_MIGRATIONS_TABLE, &[])?;
-    apply_after(db, host, 0)?;
+    // A sixth of the time of all files one after the other, and fewer rows.
+    db.run(NEWEST_TABLES, &[])?;
+    if let Some(latest) = MIGRATIONS.last() {
+        note_applied(db, host, latest)?;
+    }
     if holds_documents_tables {
         db.run(include_str!("documents_carried_over.sql"), &[])?;
     }
     Ok(())
+}
+
+/// Creates the tables by all numbered files, as the first build's objects did over the years.
+#[cfg(feature = "testing")]
+pub fn create_by_migrations(db: &dyn Database, host: &dyn Host) -> Result<()> {
+    db.run(CREATE_MIGRATIONS_TABLE, &[])?;
+    apply_after(db, host, 0)
 }
 
 fn apply_after(db: &dyn Database, host: &dyn Host, version: i64) -> Result<()> {
@@ -129,16 +145,20 @@ fn apply_after(db: &dyn Database, host: &dyn Host, version: i64) -> Result<()> {
         .filter(|migration| migration.number > version)
     {
         db.run(migration.sql, &[])?;
-        db.run(
-            "INSERT INTO cf_agents_migrations (number, name, applied_at) VALUES (?1, ?2, ?3)",
-            &[
-                migration.number.into(),
-                migration.name.into(),
-                host.now_ms().into(),
-            ],
-        )?;
+        note_applied(db, host, migration)?;
     }
     Ok(())
+}
+
+fn note_applied(db: &dyn Database, host: &dyn Host, migration: &Migration) -> Result<()> {
+    db.run(
+        "INSERT INTO cf_agents_migrations (number, name, applied_at) VALUES (?1, ?2, ?3)",
+        &[
+            migration.number.into(),
+            migration.name.into(),
+            host.now_ms().into(),
+        ],
+    )
 }
 
 /// Drops every table of ours and of the documents'; the object is as new.
