@@ -12,6 +12,9 @@
 
 #[cfg(feature = "testing")]
 pub mod answers;
+#[cfg(not(feature = "testing"))]
+#[path = "answers/unchecked.rs"]
+mod answers;
 pub mod authorization;
 pub mod chat;
 pub mod defaults;

@@ -21,7 +21,6 @@ use lifecycle::transfer::target::ImportTarget;
 
 pub fn begin_export(agent: &Agent<'_>, session_id: String) -> Result<Export> {
     let export = permit_and_export(agent, &session_id);
-    #[cfg(feature = "testing")]
     super::answers::hold_refusal("exportSession", &export);
     export
 }
@@ -37,7 +36,6 @@ fn permit_and_export(agent: &Agent<'_>, session_id: &str) -> Result<Export> {
 /// rights are checked at the lines that need them.
 pub fn begin_import(agent: &Agent<'_>, session_id: String, allows_sources: bool) -> Result<Import> {
     let import = permit_and_import(agent, &session_id, allows_sources);
-    #[cfg(feature = "testing")]
     super::answers::hold_refusal("importSession", &import);
     import
 }
@@ -66,7 +64,6 @@ fn permit_and_import(agent: &Agent<'_>, session_id: &str, allows_sources: bool) 
 pub fn begin_agent_export(agent: &Agent<'_>, after: Option<&str>) -> Result<AgentExport> {
     let export =
         permit(agent.caller, EXPORT_RULE, None).and_then(|()| AgentExport::begin(agent.db, after));
-    #[cfg(feature = "testing")]
     super::answers::hold_refusal("exportAgent", &export);
     export
 }
@@ -78,7 +75,6 @@ pub fn begin_agent_import<'a>(
 ) -> Result<AgentImport<'a>> {
     let import =
         permit(agent.caller, IMPORT_RULE, None).map(|()| AgentImport::new(agent, allows_sources));
-    #[cfg(feature = "testing")]
     super::answers::hold_refusal("importAgent", &import);
     import
 }

@@ -41,8 +41,7 @@ pub struct AppendMessages {
     expected_leaf_id: Option<Option<Id>>,
 }
 
-#[derive(Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(Deserialize))]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppendedMessages {
     /// The outcome of each message, in the order of the request.

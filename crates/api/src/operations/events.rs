@@ -181,8 +181,7 @@ pub struct DeleteEvents {
     purge: bool,
 }
 
-#[derive(Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct Deleted {
     deleted: usize,
     /// With `purge`: what was erased.

@@ -36,8 +36,7 @@ pub struct ApplyRetention {
     cursor: Option<String>,
 }
 
-#[derive(Debug, Default, Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RetentionApplied {
     dry_run: bool,

@@ -230,8 +230,7 @@ pub struct DeleteSession {
     purge: bool,
 }
 
-#[derive(Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct WasDeleted {
     /// `false`: the session did not exist.
     deleted: bool,

@@ -114,8 +114,7 @@ impl Preset {
     }
 }
 
-#[derive(Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(Deserialize))]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Minted {
     token: String,

@@ -37,8 +37,7 @@ pub struct GetTurns {
     cursor: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(Deserialize))]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnList {
     turns: Vec<ShownTurn>,

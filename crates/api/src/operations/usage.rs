@@ -48,8 +48,7 @@ pub struct GetUsage {
     cursor: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(Deserialize))]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsagePage {
     usage: Vec<UsageEntry>,
@@ -58,8 +57,7 @@ pub struct UsagePage {
 }
 
 /// One turn, day or model.
-#[derive(Default, Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(Deserialize))]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct UsageEntry {
     /// The turn's session.

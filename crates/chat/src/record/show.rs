@@ -26,8 +26,7 @@ struct Stored {
 }
 
 /// A completed turn.
-#[derive(Debug, Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(Deserialize))]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownTurn {
     /// For `getTurn`.

@@ -11,8 +11,6 @@ use crate::tools::mcp::listing::LeftOutTool;
 use crate::tools::mcp::oauth::settings::OAuthClient;
 use crate::tools::mcp::server::ToolServer;
 use crate::tools::registered::RegisteredTool;
-#[cfg(feature = "testing")]
-use base::json::JsonObject;
 use base::json::RawValue;
 use base::outbound::conceal_url;
 
@@ -23,7 +21,7 @@ pub struct ShownTool {
     pub name: String,
     pub description: String,
     /// The tool's arguments, as a JSON Schema.
-    #[schemars(with = "JsonObject")]
+    #[schemars(with = "base::json::JsonObject")]
     pub parameters: Box<RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,

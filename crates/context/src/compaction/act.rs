@@ -4,7 +4,7 @@
 use crate::json_schema::JsonSchema;
 use std::ops;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::boundary::{PathUnit, find_middle, parts};
 use super::estimate::{MessageLength, PromptOverhead, load_units};
@@ -114,8 +114,7 @@ pub struct CompactionTask<'a> {
     pub room: Option<i64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionReason {
     /// The overlay was written.
@@ -158,8 +157,7 @@ pub struct CompactionOutcome {
 }
 
 /// The covered events, given by the ids of the first and the last.
-#[derive(Debug, Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoveredIds {
     pub from_id: String,

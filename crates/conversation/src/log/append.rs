@@ -3,7 +3,7 @@
 use crate::json_schema::JsonSchema;
 use std::collections::HashMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::event::NewEvent;
 use super::find::find_seqs;
@@ -39,8 +39,7 @@ impl Parent {
 }
 
 /// The result of appending one event.
-#[derive(Debug, PartialEq, Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
+#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AppendedEvent {
     pub id: String,
     pub seq: i64,
@@ -48,8 +47,7 @@ pub struct AppendedEvent {
     pub inserted: bool,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppendOutcome {
     pub events: Vec<AppendedEvent>,

@@ -29,8 +29,7 @@ pub struct TurnSpending {
 }
 
 /// The spending of a turn, as callers see it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnUsage {
     /// All tokens that models read, from a cache or not.

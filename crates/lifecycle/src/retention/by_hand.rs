@@ -4,7 +4,7 @@
 use crate::json_schema::JsonSchema;
 use std::cell::Cell;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::erase;
 use super::memory::{DAY_MS, load_block_rules};
@@ -57,8 +57,7 @@ fn get_number(db: &dyn Database, id: &Id) -> Result<i64> {
 }
 
 /// The result of a dry run.
-#[derive(Debug, Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(serde::Deserialize))]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RetentionPreview {
     pub counts: RetentionCounts,

@@ -248,8 +248,7 @@ pub struct ProposalNote {
 }
 
 /// A proposal, as callers see it.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[cfg_attr(feature = "testing", derive(Deserialize))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Proposal {
     pub id: String,
