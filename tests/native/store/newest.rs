@@ -82,9 +82,7 @@ fn a_new_object_has_the_tables_and_rows_of_one_that_every_build_has_opened() {
         let before = db.dump();
         migrate(db, &FixedHost::default()).unwrap();
         assert!(db.dump() == before);
-        let version = db
-            .rows("SELECT max(number) FROM cf_agents_migrations", &[])
-            .unwrap();
-        assert_eq!(version[0].integer(0).unwrap(), newest());
+        let sql = "SELECT max(number) FROM cf_agents_migrations";
+        assert_eq!(load_values::<i64>(db, sql, &[]).unwrap(), [newest()]);
     }
 }
