@@ -330,20 +330,6 @@ function callsBack(chain, placeOf) {
   });
 }
 
-test("no_type_name_is_defined_in_two_files", () => {
-  const files = new Map();
-  for (const { file, code } of sources) {
-    for (const [, name] of code.matchAll(/^(?:pub(?:\([a-z ]+\))? )?(?:struct|enum|trait|type|union) (\w+)/gm)) {
-      files.set(name, [...(files.get(name) ?? []), file]);
-    }
-  }
-  assert.ok(files.size > 300);
-  assert.deepEqual(
-    [...files].filter(([, where]) => new Set(where).size > 1),
-    [],
-  );
-});
-
 test("each_district_says_what_lives_there", () => {
   const silent = ["src/edge/mod.rs", ...DISTRICTS.map((name) => `crates/${name}/src/lib.rs`)].filter(
     (file) => !/^\/\/! .{20}/.test(readFileSync(join(ROOT, file), "utf8")),

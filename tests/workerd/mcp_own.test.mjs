@@ -194,7 +194,7 @@ test("a_client_finds_reads_and_gets_what_the_class_offers", async () => {
     }
     for (const name of ["throws", "wrong", "long"]) {
       await assert.rejects(read(`own://${name}`), ({ message }) => {
-        assert.match(message, /The agent's class could not give `own:\/\/\w+`\. The Worker's log says why\./);
+        assert.match(message, /The agent's class could not give `own:\/\/\w+`\. The Worker's log contains the error\./);
         return !message.includes("secret");
       });
     }

@@ -174,7 +174,7 @@ fn what_a_class_gives_is_checked_and_what_it_throws_stays_in_the_log() {
     }
     assert_eq!(
         read_it(&alice, "tickets://fails")["error"]["message"],
-        "The agent's class could not give `tickets://fails`. The Worker's log says why."
+        "The agent's class could not give `tickets://fails`. The Worker's log contains the error."
     );
     for (name, arguments, code) in [
         ("review", json!({"code": "role"}), -32603),

@@ -421,7 +421,7 @@ fn read_as<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, RpcError> {
 
 /// The class's own mistake, which says nothing of what it threw.
 fn failed(what: &str) -> RpcError {
-    let told = format!("The agent's class could not {what}. The Worker's log says why.");
+    let told = format!("The agent's class could not {what}. The Worker's log contains the error.");
     RpcError::new(INTERNAL_ERROR, told)
 }
 

@@ -384,3 +384,9 @@ CREATE TABLE cf_agents_path_digests (
 
 CREATE INDEX cf_agents_path_digests_by_session
   ON cf_agents_path_digests (session_id);
+
+CREATE TABLE cf_agents_tool_authorizations (
+  server     TEXT PRIMARY KEY NOT NULL,
+  sealed     TEXT NOT NULL,
+  updated_at INTEGER NOT NULL
+);

@@ -7,6 +7,7 @@ use crate::address::origin::origin_of;
 use crate::json_schema::JsonSchema;
 use access::{MIN_SECRET_CHARS, SealingKey};
 use base::error::{Code, Error, Result};
+use base::json::optional_list;
 use base::outbound::Outbound;
 use base::settings::Setting;
 
@@ -87,13 +88,20 @@ pub struct OAuthClient {
     /// The client's id, if you registered one. Default: the agent describes its client at an
     /// address of the Worker, or registers it, as the authorization server supports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[!-~]{1,2000}$"))]
     pub client_id: Option<String>,
     /// The client's secret, as `secret:NAME`. The variable `TOOL_SECRETS` must assign it to the
     /// authorization server's origin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^secret:."))]
     pub client_secret: Option<String>,
     /// The scopes to ask for. Default: those that the server names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_list::<_, _, 0, MAX_SCOPES>"
+    )]
+    #[schemars(length(max = MAX_SCOPES), inner(regex(pattern = "^[!-~]+$"), length(max = MAX_SCOPE_BYTES)))]
     pub scopes: Option<Vec<String>>,
 }
 
@@ -116,10 +124,9 @@ impl OAuthClient {
         if self.client_secret.is_some() && self.secret_name().is_none() {
             return refused("`oauth.clientSecret` must be `secret:NAME`, a secret of the Worker.");
         }
-        let scopes = self.scopes.iter().flatten();
-        let count = scopes.clone().count();
-        if count > MAX_SCOPES || scopes.clone().any(|scope| !is_text(scope, MAX_SCOPE_BYTES)) {
-            return refused("`oauth.scopes` must be at most 64 scopes in visible ASCII.");
+        let mut scopes = self.scopes.iter().flatten();
+        if scopes.any(|scope| !is_text(scope, MAX_SCOPE_BYTES)) {
+            return refused("`oauth.scopes` must be scopes in visible ASCII of at most 200 bytes.");
         }
         Ok(())
     }
