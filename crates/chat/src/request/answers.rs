@@ -124,7 +124,7 @@ mod tests {
             CallAnswer::Tool(ClientAnswer {
                 tool_call_id,
                 outcome,
-                kept: None,
+                ..
             }) => match outcome {
                 ClientOutcome::Output(value) => format!("{tool_call_id} output {}", value.get()),
                 ClientOutcome::Error(text) => format!("{tool_call_id} error {text}"),
