@@ -98,9 +98,11 @@ mod tests {
             .filter(|table| table.owner != RowOwner::View)
             .map(|table| table.name)
             .collect();
-        // The first has names alone, the second and the third numbers alone.
+        // The first has only names, the third and the fourth only numbers.
         let numbers = [
             "cf_agents_migrations",
+            // Encrypted text. A server whose row can't be decrypted requires authorization again.
+            "cf_agents_tool_authorizations",
             "cf_agents_usage_days",
             "cf_agents_metered",
             // A row stands for a session that is not there yet.

@@ -343,6 +343,9 @@ mod tests {
     fn filling_leaves_no_table_behind_and_knows_the_end_of_the_file() {
         let db = migrated();
         let used = || db.size_bytes().unwrap() / PAGE_BYTES;
+        // SQLite's own table of tables keeps a page that one more table needed.
+        db.run("CREATE TABLE gone (text)", &[]).unwrap();
+        db.run("DROP TABLE gone", &[]).unwrap();
         let small = used();
         let mut file_pages = 0;
         for round in 0..5 {
