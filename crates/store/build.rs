@@ -1,7 +1,7 @@
 //! The numbered migrations as a checked table, with the standard library alone.
 //!
-//! A gap, a duplicate, or a statement that a Durable Object refuses is a build
-//! error here, not a surprise in production.
+//! A gap, a duplicate, or a statement that a Durable Object rejects is a build error here, not a
+//! surprise in production.
 
 #![expect(
     clippy::expect_used,
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 const MIGRATIONS: &str = "src/schema/migrations";
 
-/// The words of SQL that workerd refuses, by first word or by name.
+/// The words of SQL that workerd rejects, by first word or by name.
 const REFUSED: &[&str] = &[
     "BEGIN",
     "COMMIT",
@@ -71,8 +71,8 @@ fn migrations_table(package: &Path) -> String {
     table
 }
 
-/// The migration without the comments between its statements. SQLite keeps the text of a
-/// statement that creates something, comments included, so these stay.
+/// The migration without the comments between its statements. SQLite stores the text of a statement
+/// that creates something, comments included, so these stay.
 fn without_headings(sql: &str) -> String {
     let mut is_between = true;
     let mut kept = String::new();

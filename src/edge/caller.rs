@@ -1,15 +1,16 @@
-//! Who sends a request. A decision about texts: `mod.rs` reads them from the request.
+//! Identifies who sends a request. A pure decision: `mod.rs` reads the values from the
+//! request.
 
 use access::{self, Caller, Policy, RequestOrigin, TokenScope};
 use api::route::Route;
 use base::error::Result;
 use base::host::Host;
 
-/// Identifies the caller by the `authorization` header or, where a page can't set
-/// headers, by the other ways that a route allows. Checks the request's origin first.
+/// Identifies the caller by the `authorization` header or, where a page can't set headers,
+/// by the other ways that a route allows. Checks the request's origin first.
 ///
-/// `header` reads a header, and `url` the address. Each is a call into JavaScript, so a
-/// text is read only where the policy or the route needs it.
+/// `header` reads a header, and `url` reads the URL. Each is a call into JavaScript, so
+/// they are called only where the policy or the route needs the value.
 pub fn identify(
     policy: &Policy,
     host: &dyn Host,
@@ -17,7 +18,8 @@ pub fn identify(
     header: &dyn Fn(&str) -> Option<String>,
     url: &dyn Fn() -> String,
 ) -> Result<Caller> {
-    // The browser brings no credential: the state in its address is one, which counts once.
+    // The browser sends no credential here. The `state` in the URL is a one-time
+    // credential.
     if matches!(route, Route::OAuthReturn { .. }) {
         return Ok(Caller::Scoped(TokenScope {
             operations: Some(Vec::new()),
@@ -41,7 +43,8 @@ pub fn identify(
         Route::Provider { .. } => policy.secret().and_then(|_| header("x-api-key")),
         _ => None,
     };
-    // Clients of Anthropic send their key so. If both come, the usual header counts.
+    // Anthropic's clients send their key in `x-api-key`. If both are sent, `authorization`
+    // wins.
     let bearer = access::find_bearer(authorization.as_deref()).or(key.as_deref());
     match route {
         Route::Messages { agent, token, .. } => {
@@ -68,7 +71,7 @@ mod tests {
     const SECRET: &str = "a secret of exactly 32 characters";
     const AT: &str = "https://worker.example/agents/session-agent/alice";
 
-    /// A request of these headers, which keeps what was read of it.
+    /// A request with these headers, which records what is read from it.
     #[derive(Default)]
     struct Asked {
         headers: Vec<(String, String)>,
@@ -141,7 +144,7 @@ mod tests {
             key.identified(&policy(), "POST", provider).unwrap(),
             Caller::Owner
         );
-        // If both come, the usual header counts.
+        // If both are sent, `authorization` wins.
         let both = of(&[("authorization", "Bearer wrong"), ("x-api-key", SECRET)]);
         assert_eq!(
             code(both.identified(&policy(), "POST", provider)),
@@ -161,10 +164,10 @@ mod tests {
 
         let in_protocol = of(&[("sec-websocket-protocol", &mine)]);
         assert!(is_scoped(&in_protocol.identified(&policy(), "GET", "")));
-        // The token of the subprotocol goes before the one of the address.
+        // The token of the subprotocol takes precedence over the one in the URL.
         let asked = in_protocol.identified(&policy(), "GET", &format!("?token={others}"));
         assert!(is_scoped(&asked), "{asked:?}");
-        // An operation takes no token from its address.
+        // Operations accept no token in the URL.
         let asked = nothing.identified(&policy(), "POST", "/rpc/getSession");
         assert_eq!(code(asked), "unauthorized");
     }

@@ -16,8 +16,8 @@ pub fn find(policy: &Policy, request: &web_sys::Request) -> CorsPolicy {
     policy.cors(http::find_header(request, "origin").as_deref())
 }
 
-/// Answers a preflight request. A preflight needs no token: the answer says only
-/// whether the page may try.
+/// Answers a preflight request. A preflight needs no token: the answer only states whether
+/// the page may send the request.
 pub fn answer_preflight(cors: &CorsPolicy, request: &web_sys::Request) -> Option<ResponseResult> {
     if !cors.is_on || request.method() != "OPTIONS" {
         return None;
@@ -29,7 +29,7 @@ pub fn answer_preflight(cors: &CorsPolicy, request: &web_sys::Request) -> Option
     })
 }
 
-/// Whether the page may send a request of this method to this address.
+/// Whether the page may send a request with this method to this URL.
 fn check_preflight(cors: &CorsPolicy, method: &str, url: &str) -> Result<()> {
     route::parse(method, url)?;
     if cors.origin.is_some() {
@@ -75,7 +75,8 @@ mod tests {
             code(check_preflight(&allowed, "PUT", &rpc)),
             Code::MethodNotAllowed
         );
-        // The route is checked first: its refusal tells nothing of the origins.
+        // The route is checked first: its refusal reveals nothing about the allowed
+        // origins.
         assert_eq!(
             code(check_preflight(&cors(None), "PUT", &rpc)),
             Code::MethodNotAllowed

@@ -1,5 +1,5 @@
-//! The Durable Object that keeps a part of the directory of agents. Agents, the Worker in
-//! front and other parts ask it; what it decides stands in `directory/part.rs`.
+//! The Durable Object that stores one part of the directory of agents. It is called by
+//! agents, the Worker and other parts; its decisions are in `directory/part.rs`.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ struct PartObject {
     storage: Storage,
     policy: Rc<Policy>,
     outbound: Bindings,
-    /// The part's name. The platform tells it, or the first who asks.
+    /// The part's name, from the platform or else from the first request.
     name: OnceCell<String>,
 }
 

@@ -1,12 +1,12 @@
-//! The values that the operator configured, by name. The worker crate's getters throw an
-//! error with a stack for each name that is missing.
+//! The values that the operator configured, by name. Not read with the worker crate's
+//! getters, which throw an error with a stack for each missing name.
 
 use js_sys::Reflect;
 use wasm_bindgen::JsValue;
 
 use base::settings::Setting;
 
-/// The binding of this name, a variable or a secret included.
+/// The binding with this name; variables and secrets are bindings, too.
 pub fn find(env: &JsValue, name: &str) -> Option<JsValue> {
     Reflect::get(env, &name.into()).ok()
 }

@@ -1,4 +1,4 @@
-//! Liveness, and which build this is. The Worker and every object answer alike, and
+//! Liveness, and the version of this build. The Worker and every object return the same answer, and
 //! nobody needs a token for it.
 
 use super::http::{self, ResponseResult};

@@ -1,4 +1,4 @@
-//! Reads the bodies of the runtime's requests, and builds its responses.
+//! Reads the bodies of requests, and builds responses, with the runtime's types.
 
 use std::rc::Rc;
 
@@ -22,14 +22,14 @@ use provider_api::refusal::render;
 
 #[wasm_bindgen]
 extern "C" {
-    // web-sys takes a Rust string or web-sys's own stream.
+    // web-sys accepts only a Rust string or web-sys's own stream.
     #[wasm_bindgen(js_name = Response)]
     type RawResponse;
 
     #[wasm_bindgen(constructor, js_class = "Response")]
     fn new_streamed(body: &JsValue, init: &Object) -> RawResponse;
 
-    /// A reader that fills a buffer of the caller's.
+    /// A reader that fills a buffer of the caller.
     #[wasm_bindgen(js_name = ReadableStreamBYOBReader)]
     type ByteReader;
 
@@ -62,16 +62,16 @@ extern "C" {
 /// An error here is a failure of the runtime, never the caller's fault.
 pub type ResponseResult = Result<web_sys::Response, JsValue>;
 
-/// The longest answer that is sent whole, in bytes or in UTF-16 units. The runtime keeps it
-/// until it is read, and nothing tells when. A longer answer is sent piece by piece, and let
-/// go if nobody reads it.
+/// The longest answer that is sent at once, in bytes or in UTF-16 units. The runtime
+/// buffers it until it is read, without reporting when. A longer answer is streamed in
+/// chunks, and dropped if nobody reads it.
 const MAX_WHOLE_LENGTH: u32 = 64 << 10;
 
-/// The longest answer that is not counted while it is sent: else some pages of usual length,
-/// read at the same time, would refuse each other.
+/// The longest answer whose memory isn't reserved while it is sent. Otherwise a few average
+/// pages that are read at the same time would exhaust the limit.
 const MAX_UNCOUNTED_LENGTH: u32 = 512 << 10;
 
-/// `reservation` counts the memory of a long answer until the answer is sent.
+/// `reservation` reserves the memory of a long answer until it is sent.
 pub fn answer(
     status: u16,
     body: &Sent,
@@ -110,14 +110,14 @@ pub fn answer(
     }
 }
 
-/// Reserves memory for an answer until it is sent. If no memory is left, a request that
-/// changed nothing is refused, to be repeated. A request that changed something gets its
-/// answer in any case.
+/// Reserves memory for an answer until it is sent. If there is none, a request that changed
+/// nothing is refused, and can be retried. A request that changed something always gets its
+/// answer.
 pub fn reserve_answer(body: &Sent, may_be_repeated: bool) -> Result<Reservation> {
     let bytes = match body {
-        // JavaScript keeps two bytes per unit where a string is not Latin-1.
+        // JavaScript uses two bytes per unit for strings that are not Latin-1.
         Sent::String(text) => text.length() as usize * 2,
-        // A long page is held whole, and in pieces that are being sent.
+        // A long page is in memory as a whole, and as the chunks being sent.
         Sent::Bytes(bytes) => bytes.length() as usize * 2,
         Sent::Long(text) => text.capacity(),
     };
@@ -131,7 +131,8 @@ pub fn refuse(error: &Error, cost: Option<&Statements>) -> ResponseResult {
     refuse_as(error, (error.code.status(), error.body()), cost)
 }
 
-/// Refuses a request for this address: in the shape of a provider's API below its base URL.
+/// Refuses a request to this URL. Below a base URL, the error has the shape of the
+/// provider's API.
 pub fn refuse_at(url: &str, error: &Error, cost: Option<&Statements>) -> ResponseResult {
     match spoken_at(url) {
         Some(family) => {
@@ -148,7 +149,7 @@ fn refuse_as(
     cost: Option<&Statements>,
 ) -> ResponseResult {
     if error.cause.is_some() {
-        // Only this place logs the error: every refusal leaves through it.
+        // Errors are logged only here, because every refusal passes through.
         log(error);
     }
     let retry_after = error.retry_after_s.map(|seconds| seconds.to_string());
@@ -168,7 +169,7 @@ pub fn log(error: &Error) {
     console_error!("{}: {cause}", error.code.name());
 }
 
-/// The description of the Worker as a client of OAuth.
+/// The metadata document of the Worker as an OAuth client.
 pub fn answer_client(description: &str) -> ResponseResult {
     let headers = [("cache-control", "max-age=300")];
     respond(200, &description.into(), None, &headers)
@@ -184,7 +185,7 @@ pub fn respond(
     Ok(respond_with(status, body, cost, more.as_deref()).unchecked_into())
 }
 
-/// Further headers, as the JSON of an object.
+/// Additional headers, as a JSON object.
 fn shown(headers: &[(&str, &str)]) -> Option<String> {
     (!headers.is_empty()).then(|| json::text(&object_of(headers)))
 }
@@ -195,14 +196,14 @@ pub fn nothing(cost: &Statements) -> ResponseResult {
     Ok(RawResponse::new_streamed(&JsValue::NULL, &init).unchecked_into())
 }
 
-/// An answer that has only headers.
+/// An answer with only headers.
 pub fn nothing_but(headers: &[(&str, &str)]) -> ResponseResult {
     let init = init(204, None, headers)?;
     Ok(RawResponse::new_streamed(&JsValue::NULL, &init).unchecked_into())
 }
 
-/// An answer whose body is produced while the client reads it. Its headers report
-/// the cost up to its start.
+/// An answer whose body is produced while the client reads it. Its headers report the cost
+/// until it started.
 pub fn stream(body: &JsValue, cost: &Statements, headers: &[(&str, &str)]) -> ResponseResult {
     stream_with(200, body, cost, headers)
 }
@@ -217,7 +218,7 @@ fn stream_with(
     Ok(RawResponse::new_streamed(body, &init).unchecked_into())
 }
 
-/// Builds the object from one JSON text: to set each field by itself would take three
+/// Builds the object from one JSON text, because setting each field separately takes three
 /// calls into JavaScript.
 fn init(status: u16, cost: Option<&Statements>, extra: &[(&str, &str)]) -> Result<Object, JsValue> {
     let rows = |rows: fn(&Statements) -> f64| cost.map_or(0.0, rows).to_string();
@@ -234,7 +235,7 @@ fn init(status: u16, cost: Option<&Statements>, extra: &[(&str, &str)]) -> Resul
     JSON::parse(&json::text(&init)).map(JsCast::unchecked_into)
 }
 
-/// Headers as a JSON object. Of two with the same name, the later one counts.
+/// Headers as a JSON object. If a name occurs twice, the later one wins.
 fn object_of(headers: &[(&str, &str)]) -> Value {
     let mut object = Map::new();
     for (name, value) in headers {
@@ -248,36 +249,36 @@ pub fn find_header(request: &web_sys::Request, name: &str) -> Option<String> {
     request.headers().get(name).ok().flatten()
 }
 
-/// How much of a refused request's body is read and discarded. Without this, a client
-/// that is still sending sees a broken pipe instead of the answer. A file that is
-/// refused at an early line may be much longer. The bytes pass through one buffer, so
-/// they cost time and no memory.
+/// How much of a refused request's body is read and discarded. Without this, a client that
+/// is still sending gets a broken pipe instead of the answer. A file that is refused at an
+/// early line may be much longer. The bytes pass through one buffer, so they cost time and
+/// no memory.
 const MAX_DISCARDED_BYTES: usize = 128 << 20;
 
 /// How long a refused request's body is discarded.
 const MAX_DISCARDING_MS: i64 = 2_000;
 
-/// Bytes per read. All reads share one buffer: a new buffer per piece would leave the
-/// whole body behind as garbage.
+/// Bytes per read. All reads share one buffer: with a new buffer per chunk, the whole body
+/// would be left as garbage.
 const PIECE_BYTES: u32 = 64 << 10;
 
-/// The length of a body's first buffer. A client that sends one byte and waits holds
-/// no more than this. After a full buffer, the next buffer is twice as long.
+/// The length of a body's first buffer. A client that sends one byte and waits uses no more
+/// than this. After a full buffer, the next buffer is twice as long.
 const FIRST_PIECE_BYTES: u32 = 4 << 10;
 
-/// The deadline for a body. After this time its memory goes to others.
+/// The deadline for a body. After this time, its memory is released.
 const MAX_READING_MS: i64 = 60_000;
 
-/// A request's body, read piece by piece.
+/// A request's body, read in chunks.
 pub struct RequestBody {
     reader: Option<ByteReader>,
     buffer: ArrayBuffer,
-    /// A whole body, read before.
+    /// A body that was already read completely.
     read: Option<Vec<u8>>,
 }
 
 impl RequestBody {
-    /// A short body that was read before Rust was entered.
+    /// A short body that was read before Rust was called.
     pub fn of(bytes: Vec<u8>) -> Self {
         Self {
             reader: None,
@@ -303,14 +304,14 @@ impl RequestBody {
         })
     }
 
-    /// The next piece; `None` after the last.
+    /// The next chunk; `None` after the last.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
         if let Some(bytes) = self.read.take() {
             return Ok(Some(bytes));
         }
-        // The reader is put back once a piece has arrived. A body that broke off keeps
-        // the buffer, so the next call must report the end. A view of the lost buffer
-        // would throw, and end every request of this instance.
+        // The reader is stored again only when a chunk has arrived. An interrupted body
+        // keeps the buffer, so the next call must report the end. A view of the lost buffer
+        // would throw, and abort every request of this instance.
         let Some(reader) = self.reader.take() else {
             return Ok(None);
         };
@@ -322,7 +323,7 @@ impl RequestBody {
         }
         let piece: Uint8Array = field("value")?.dyn_into().map_err(|_| lost())?;
         let bytes = piece.to_vec();
-        // The stream detached the buffer, and returns the same memory with the piece.
+        // The stream detached the buffer, and returns the same memory with the chunk.
         self.buffer = piece.buffer();
         self.reader = Some(reader);
         let length = self.buffer.byte_length();
@@ -332,8 +333,8 @@ impl RequestBody {
         Ok(Some(bytes))
     }
 
-    /// Discards the rest of the body, so that the client receives the answer. The time
-    /// is limited: a client may wait for the answer before it sends more.
+    /// Discards the rest of the body, so that the client receives the answer. The time is
+    /// limited, because a client may wait for the answer before it sends more.
     pub async fn discard(&mut self) {
         in_time(pause(MAX_DISCARDING_MS), self.take_all()).await;
     }
@@ -365,7 +366,7 @@ pub async fn discard(request: &web_sys::Request) {
     }
 }
 
-/// Refuses a body that is compressed: its limits count the bytes that are sent.
+/// Refuses a compressed body, because the limits count the bytes as sent.
 pub fn check_encoding(request: &web_sys::Request) -> Result<()> {
     let encoding = find_header(request, "content-encoding").unwrap_or_default();
     if matches!(encoding.trim(), "" | "identity") {
@@ -378,12 +379,12 @@ pub fn check_encoding(request: &web_sys::Request) -> Result<()> {
     .with("header", "content-encoding"))
 }
 
-/// The body's length, as its `content-length` announces it.
+/// The body's length according to `content-length`.
 fn announced(request: &web_sys::Request) -> Option<usize> {
     find_header(request, "content-length")?.parse().ok()
 }
 
-/// A body, and the reservation that counts its memory while the request is handled.
+/// A body and its memory reservation while the request is handled.
 pub struct ReceivedBody {
     pub bytes: Vec<u8>,
     pub reservation: Reservation,
@@ -397,7 +398,7 @@ impl ReceivedBody {
         })
     }
 
-    /// A body that is still to come. `reservation` holds the memory of its `bytes`.
+    /// A body that has not arrived yet. `reservation` covers the memory of its `bytes`.
     pub fn with_room(bytes: usize, reservation: Reservation) -> Self {
         let mut body = Vec::new();
         body.reserve_exact(bytes);
@@ -407,15 +408,15 @@ impl ReceivedBody {
         }
     }
 
-    /// Adds a piece. If it does not fit, the buffer grows by a quarter, and the memory is
-    /// reserved first.
+    /// Adds a chunk. If it doesn't fit, the buffer grows by a quarter, after the memory was
+    /// reserved.
     pub fn push(&mut self, piece: &[u8], limit: usize) -> Result<()> {
         let length = self.bytes.len() + piece.len();
         check_length(limit, length)?;
         if length > self.bytes.capacity() {
             let capacity = (length + length / 4).min(limit);
-            // The held memory is given back first, so that a long body passes if it is
-            // alone.
+            // The old reservation is released first, so that a long body is accepted if
+            // there are no others.
             self.reservation = Reservation::for_request(0)?;
             self.reservation = Reservation::for_request(capacity)?;
             self.bytes.reserve_exact(capacity - self.bytes.len());
@@ -425,8 +426,8 @@ impl ReceivedBody {
     }
 }
 
-/// Reads the whole body, unless it is `short` and was read before. Fails with
-/// `payload_too_large` beyond `limit`, and with `rate_limited` if no memory is left for
+/// Reads the whole body, unless it is `short` and was already read. Fails with
+/// `payload_too_large` beyond `limit`, and with `rate_limited` if there is no memory for
 /// the body. If the length is announced, both are decided before the body is read.
 pub async fn read_body(
     request: &web_sys::Request,
@@ -468,7 +469,7 @@ async fn read_within(
     before_deadline(gather(body, announced.unwrap_or(0), limit, reservation)).await
 }
 
-/// Gives a body up that has not arrived at the deadline.
+/// Fails if a body has not arrived at the deadline.
 async fn before_deadline(
     reading: impl Future<Output = Result<ReceivedBody>>,
 ) -> Result<ReceivedBody> {

@@ -1,5 +1,6 @@
-//! Messages of the Model Context Protocol: a request's headers in, an answer out. The answer
-//! is an event stream as soon as a tool tells of its progress, or asks for something.
+//! Messages of the Model Context Protocol: converts a request's headers, and sends the
+//! answer. The answer is an event stream as soon as a tool reports progress or requests
+//! input.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -19,7 +20,7 @@ use base::budget::Reservation;
 use base::error::Result;
 use base::outbound::LocalBoxFuture;
 
-/// An answer, and the memory that it holds until it is sent.
+/// An answer, and the memory that it reserves until it is sent.
 pub struct McpReply {
     pub answer: McpAnswer,
     body: Sent,
@@ -61,7 +62,7 @@ pub async fn answer(
         outbox,
     };
     let mut answer = mcp::answer(agent, asked).await;
-    // A tool may have written, so the answer is sent in any case.
+    // A tool may have written, so the answer is always sent.
     let body = Sent::of(std::mem::take(&mut answer.body));
     let reservation = http::reserve_answer(&body, false)?;
     Ok(McpReply {
@@ -93,13 +94,13 @@ impl McpReply {
     }
 }
 
-/// Whether the client of this request takes an event stream.
+/// Whether the client of this request accepts an event stream.
 pub fn takes_stream(request: &web_sys::Request) -> bool {
     let accept = http::find_header(request, "accept");
     accept.is_some_and(|accept| accept.to_ascii_lowercase().contains("text/event-stream"))
 }
 
-/// An answer that is being made, and the messages that go before it.
+/// An answer in progress, and the messages before it.
 pub struct Answering {
     pub answer: LocalBoxFuture<'static, ResponseResult>,
     pub outbox: Rc<Outbox>,
@@ -115,7 +116,7 @@ impl Answering {
         }
     }
 
-    /// The answer, if it comes before any message. `None`: the answer is a stream.
+    /// The answer, if it is complete before any message. `None`: the answer is a stream.
     pub async fn begin(&mut self) -> Option<ResponseResult> {
         poll_fn(|context| match self.answer.as_mut().poll(context) {
             Poll::Ready(answer) if self.outbox.has_begun() => {
@@ -130,7 +131,7 @@ impl Answering {
         .await
     }
 
-    /// The next events. The work goes on only while the client reads.
+    /// The next events. The work continues only while the client reads.
     async fn next(&mut self) -> Option<String> {
         poll_fn(|context| {
             let waiting = self.outbox.take();
@@ -147,7 +148,7 @@ impl Answering {
         .await
     }
 
-    /// The body of an answer that is a stream. A client that goes away ends the work.
+    /// The body of a streamed answer. If the client disconnects, the work ends.
     pub fn into_stream(self) -> Result<JsValue> {
         watched_at(0, self, |mut answering| async move {
             let events = answering.next().await?;

@@ -1,5 +1,5 @@
-//! Workers: the only part that names the `worker` crate. It carries requests
-//! in, answers out, and statements to the object's storage; it decides nothing.
+//! The Workers adapter: the only part that uses the `worker` crate. It passes requests in,
+//! answers out, and statements to the object's storage. It decides nothing.
 
 mod caller;
 mod cors;
@@ -32,7 +32,7 @@ use base::error::Result;
 use base::settings::Setting;
 use worker::{Env, console_warn, web_sys};
 
-/// The caller of a request, by its headers and its address.
+/// Identifies the caller of a request by its headers and its URL.
 fn identify(policy: &Policy, route: &Route, request: &web_sys::Request) -> Result<Caller> {
     let read = |name: &str| http::find_header(request, name);
     caller::identify(policy, &Runtime, route, &read, &|| request.url())

@@ -1,7 +1,7 @@
 //! The Durable Object: one agent.
 //!
-//! This module binds the class by hand. The worker crate's macro copies a response
-//! into Rust bytes; here an answer that SQLite made stays outside until it is sent.
+//! This module binds the class without the worker crate's macro. The macro copies a response into
+//! Rust bytes; here an answer that SQLite created stays in JavaScript until it is sent.
 
 mod alarms;
 mod answering;
@@ -70,9 +70,9 @@ struct Object {
     outbound: Bindings,
     sockets: Sockets,
     name: AgentName,
-    /// How its class counts tokens, if it has a class that does, once anything has entered.
+    /// How the class counts tokens, if it does. Set once anything has entered.
     counter: OnceCell<Option<TokenCounter>>,
-    /// What files may use of the CPU, until the object calls itself.
+    /// The CPU time that files may use, until the object calls itself.
     files_cpu: CpuAllowance,
     /// Whether the tables are known to have this build's schema.
     is_migrated: Cell<bool>,
@@ -80,11 +80,11 @@ struct Object {
     turns: RunningTurns,
     clients: Clients,
     pace: ShowPace,
-    /// Whether the object still has to look for turns that were cut off.
+    /// Whether the object must still look for interrupted turns.
     is_recovery_due: Cell<bool>,
-    /// Whether the agent still has to look whether it stands in the directory.
+    /// Whether the agent must still check whether it is in the directory.
     is_joining_due: Cell<bool>,
-    /// The pause after the last failure to write it in.
+    /// The pause after the last failure to register it.
     joining_pause_ms: Cell<i64>,
     /// When slow listeners were last checked.
     looked_at_ms: Cell<i64>,
@@ -124,8 +124,8 @@ impl SessionAgent {
         Ok(Self { object })
     }
 
-    /// `body`: the request's body, if it is short. It was read before. `granted`: the
-    /// rights that a class that extends this one gives the request, as JSON.
+    /// `body`: the request's body, if it is short; it was read before. `granted`: the rights that a
+    /// class that extends this one gives the request, as JSON.
     pub fn fetch(
         &self,
         request: web_sys::Request,
@@ -139,7 +139,7 @@ impl SessionAgent {
         }))
     }
 
-    /// `is_own`: the call comes from a class that extends this one, in this very object.
+    /// `is_own`: the call comes from a class that extends this one, in this same object.
     pub fn call(
         &self,
         operation: JsValue,
@@ -154,8 +154,8 @@ impl SessionAgent {
         )
     }
 
-    /// A read of a class that extends this one, in this very object: the answer, or the refusal
-    /// as an `Error`. `undefined`: the read has to wait for something, and `call` runs it.
+    /// A read by a class that extends this one, in this same object: the answer, or the failure as
+    /// an `Error`. `undefined`: the read must wait for something, and `call` runs it.
     #[wasm_bindgen(js_name = callNow)]
     pub fn call_now(&self, operation: JsValue, json: JsValue) -> JsValue {
         let object = Rc::clone(&self.object);
@@ -169,7 +169,7 @@ impl SessionAgent {
         })
     }
 
-    /// Looks for turns that were cut off.
+    /// Looks for interrupted turns.
     pub fn alarm(&self) -> Promise {
         let object = Rc::clone(&self.object);
         tasks::promise(
@@ -224,7 +224,7 @@ impl Object {
             }
             None => self.answer(request, body, granted, &traced).await,
         }?;
-        // The answer that opens a socket takes no further headers.
+        // The answer that opens a socket accepts no further headers.
         if let Some(trace) = traced.get()
             && answer.status() != 101
         {
@@ -249,7 +249,7 @@ impl Object {
         self.is_recovery_due.set(false);
         self.cut_off_silent();
         self.recover_now();
-        // Turns that run, or whose answers are still read, need another alarm.
+        // Turns that are running, or whose answers are still being read, need another alarm.
         if self.turns.is_busy() {
             self.recover_later().await;
         }
@@ -287,7 +287,7 @@ impl Object {
         drop(reservation);
     }
 
-    /// Starts the work after an answer. The alarm for the index survives an eviction.
+    /// Starts the work that follows an answer. The alarm for the index survives an eviction.
     fn follow_answer(
         self: &Rc<Self>,
         grown: Option<Id>,
@@ -343,8 +343,8 @@ impl Object {
         self.join_later();
         self.export_later();
         let heard = heard?;
-        // The turn begins first, so that it runs even if the socket is gone. It sends
-        // nothing before this function awaits.
+        // The turn begins first, so that it runs even if the socket is closed. It sends nothing
+        // before this function awaits.
         if let Some(work) = heard.work {
             self.begin(work);
         }
@@ -363,9 +363,9 @@ impl Object {
 }
 
 impl Object {
-    /// Starts the work after the running code ends, and keeps the object alive for it.
+    /// Starts the work after the current code ends, and keeps the object alive for it.
     fn run_later(&self, work: impl Future<Output = ()> + 'static) {
-        // `wait_until` fails only where the object is gone, and the work with it.
+        // `wait_until` fails only if the object no longer exists, and then the work doesn't either.
         let work = self.working(work);
         let _ = self.state.wait_until(&tasks::promise_later(work));
     }
@@ -385,14 +385,14 @@ impl Object {
             let db = Sqlite::new(&object.storage);
             let grown = run(&object.agent(&db, &Caller::Owner, &[]), work).await;
             object.recover_once();
-            // The turn's model may have forgotten something.
+            // The turn's model may have deleted something.
             object.clear_left(&db).await;
             object.follow_up(&grown).await;
         });
     }
 
-    /// Looks for turns that were cut off, if a look is due. This happens after the
-    /// request that woke the object, so that the request's own turn is not among them.
+    /// Looks for interrupted turns, if this is due. This happens after the request that woke the
+    /// object, so that the request's own turn is not among them.
     fn recover_once(self: &Rc<Self>) {
         if self.is_recovery_due.replace(false) {
             self.recover_now();
@@ -403,7 +403,7 @@ impl Object {
         }
     }
 
-    /// Takes up some of the turns that were cut off. A later look retries failures.
+    /// Resumes some of the interrupted turns. A later call retries failures.
     fn recover_now(self: &Rc<Self>) {
         if !self.is_migrated.get() {
             // The storage was emptied: there are no turns and no tables.

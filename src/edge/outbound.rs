@@ -1,14 +1,13 @@
-//! The Worker's bindings behind the [`Outbound`] trait. They are looked up by name at
-//! run time, because the operator configures which services and buckets exist.
+//! Implements the [`Outbound`] trait with the Worker's bindings. They are looked up by name
+//! at run time, because the operator configures which services and buckets exist.
 //!
-//! Their functions are called by name, too. The worker crate's bucket panics where a
-//! field is missing, and its Workers AI takes no signal. One import per function would
-//! make the module larger.
+//! Their functions are also called by name. The worker crate's bucket panics if a field is
+//! missing, and its Workers AI accepts no signal. One import per function would make the
+//! module larger.
 //!
-//! Giving up a call: a fetch (to an address, a service or another agent) and a call of
-//! Workers AI take an abort signal. It closes the connection at any stage. The bucket
-//! takes no signal: it may still carry out the request, and a late answer is cancelled
-//! unread.
+//! Cancellation: a fetch (to a URL, a service or another agent) and a call of Workers AI
+//! take an abort signal, which closes the connection at any stage. The bucket accepts no
+//! signal: it may still carry out the request, and a late answer is cancelled unread.
 
 mod archive;
 mod bodies;
@@ -54,12 +53,12 @@ const DIRECTORY: &str = Setting::Directory.name();
 
 #[wasm_bindgen(raw_module = "./agent-defaults.js")]
 extern "C" {
-    /// The text of `agent-defaults.json`, which the build put beside the module.
+    /// The text of `agent-defaults.json`, which the build placed next to the module.
     #[wasm_bindgen(js_name = agentDefaults)]
     fn agent_defaults() -> Option<String>;
 }
 
-/// Calls a function of a value of the runtime, and waits for what it promises.
+/// Calls a function of a runtime value, and awaits its promise.
 pub async fn call(
     target: &JsValue,
     function: &str,
@@ -71,14 +70,14 @@ pub async fn call(
 
 pub struct Bindings {
     env: JsValue,
-    /// Slots for this object's calls: those that wait for the head of their answer, and
-    /// those that wait to leave.
+    /// Slots for this object's calls: those that wait for their response head, and those
+    /// that wait to be sent.
     line: Slots<LeavingCall>,
     writers: WriteLocks,
-    /// The deployed settings. If a class that extends this one adds tools and blocks, an
-    /// object has its own; else they are parsed once per isolate.
+    /// The deployed settings. If a class that extends this one adds tools and blocks, each
+    /// object has its own; otherwise they are parsed once per isolate.
     deployed: OnceCell<Rc<Deployed>>,
-    /// The spans that wait to be sent, once somebody has asked for them.
+    /// The spans that wait to be sent. Created on first use.
     spans: OnceCell<Option<SpanQueue>>,
 }
 
@@ -107,7 +106,8 @@ impl Bindings {
             })
     }
 
-    /// The deployed settings. The log names what is left out: who writes a class reads it there.
+    /// Reads the deployed settings. Invalid parts are omitted and logged, for the author of
+    /// a class.
     fn read_deployed(&self, further: &str) -> Rc<Deployed> {
         let deployed = defaults::read(self, agent_defaults().as_deref());
         for problem in &deployed.memory.config.problems {
@@ -117,13 +117,13 @@ impl Bindings {
         Rc::new(deployed)
     }
 
-    /// The function by which a class that extends this one counts tokens, if it has one.
+    /// The token counter of a class that extends this one, if it has one.
     pub fn token_counter(&self) -> Option<TokenCounter> {
         let class = self.binding(OWN_CLASS).ok()?;
         let count = get(&class, "count").dyn_into::<js_sys::Function>().ok()?;
         Some(Rc::new(move |text: &str| {
             let count = count.call1(&JsValue::UNDEFINED, &text.into()).ok()?;
-            // The class gives whole numbers, or nothing.
+            // The class returns a whole number, or nothing.
             count.as_f64().map(|count| count as i64)
         }))
     }
@@ -136,8 +136,8 @@ impl Bindings {
         binding.filter(JsValue::is_object).ok_or_else(missing)
     }
 
-    /// Waits until a call with a body of this length may leave. The slot is returned when
-    /// the head of the answer arrives; the clock runs until the call ends.
+    /// Waits until a call with a body of this length may be sent. The slot is released when
+    /// the response head arrives; the clock runs until the call ends.
     async fn leave(
         &self,
         purpose: CallPurpose,
@@ -198,7 +198,7 @@ impl Bindings {
         let init = object(&[
             ("method", http_method.into()),
             ("headers", headers.into()),
-            // An allowed address must not redirect to an address that isn't allowed.
+            // An allowed URL must not redirect to one that isn't allowed.
             ("redirect", "manual".into()),
             ("signal", signal),
         ])?;
@@ -253,7 +253,7 @@ impl Outbound for Bindings {
 
     fn tell_class(&self, kind: ClassNotice, told: &dyn Fn() -> String) {
         if let Ok(class) = self.binding(OWN_CLASS) {
-            // The class notes it, and does nothing before this code has ended.
+            // The class only queues the notice, and acts on it after this code has ended.
             let _ = method(&class, "notice", &[kind.name().into(), told().into()]);
         }
     }
@@ -329,8 +329,8 @@ impl Outbound for Bindings {
                 set(&options, "extraHeaders", &headers.into())?;
             }
             let run = async {
-                // An error of Workers AI is an answer: its text decides how the call goes
-                // on.
+                // An error of Workers AI is an answer: its text decides how the call
+                // continues.
                 let outcome = match raw_method(&ai, "run", &[model.into(), input, options.into()]) {
                     Ok(outcome) => settle(outcome).await,
                     Err(thrown) => Err(thrown),
@@ -354,7 +354,7 @@ impl Outbound for Bindings {
                 }
                 Ok(outcome) => {
                     let json = JSON::stringify(&outcome).map_err(failed)?;
-                    // Each of its units takes a byte at least.
+                    // Each UTF-16 unit takes at least one byte.
                     if json.length() as usize > limits.max_bytes {
                         return Err(CallFailure::TooLarge {
                             max_bytes: limits.max_bytes,
@@ -432,7 +432,7 @@ impl Outbound for Bindings {
                 set(&options, "onlyIf", &condition.into())?;
             }
             let args = [key.into(), content.into(), options.into()];
-            // `put` returns the object, or `null` where the condition didn't hold.
+            // `put` returns the object, or `null` if the condition didn't hold.
             Ok(!self.bucket("put", &args, limits).await?.is_null())
         })
     }

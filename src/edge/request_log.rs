@@ -1,5 +1,5 @@
-//! Writes a line of each request into the Worker's log, and a point into the data set
-//! `METRICS`, if one is bound. Neither can fail a request, and nothing waits for them.
+//! Writes one line per request to the Worker's log, and a data point to the data set
+//! `METRICS` if it is bound. Neither can fail or delay a request.
 
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -22,19 +22,20 @@ use base::trace::header::render_hex;
 
 #[wasm_bindgen(module = "/src/edge/glue.js")]
 extern "C" {
-    /// Neither throws nor waits.
+    /// Neither throws nor blocks.
     fn report(line: Option<&str>, dataset: &JsValue, point: Option<&str>);
 }
 
-/// The targets of lines and points.
+/// Where lines and points are written.
 pub struct RequestLog {
     sampler: LineSampler,
-    /// The data set; `undefined`: there is none.
+    /// The data set; `undefined` if none is bound.
     dataset: JsValue,
 }
 
 impl RequestLog {
-    /// The Worker's log. It is read once: an isolate has one environment.
+    /// The isolate's request log. The environment is read once, because an isolate has only
+    /// one.
     pub fn of(env: &Env) -> Rc<Self> {
         thread_local! {
             static LOG: OnceCell<Rc<RequestLog>> = const { OnceCell::new() };
@@ -68,20 +69,20 @@ impl RequestLog {
     }
 }
 
-/// The trace that the caller of a refused request named. No span is recorded of it. `caller`:
-/// `None` if nobody knows who asks.
+/// The trace that the caller of a refused request named. No span is recorded for it.
+/// `caller` is `None` if the caller is unknown.
 pub fn trace_of_refused(caller: Option<&Caller>, traceparent: Option<&str>) -> Option<Trace> {
     let parent = find_parent(caller.unwrap_or(&Caller::Owner), traceparent, None);
     Trace::of_request(parent, None, &Runtime)
 }
 
-/// A request that is being answered.
+/// The log entry of a request while it is handled.
 pub struct RequestNote {
     log: Rc<RequestLog>,
     operation: Cell<&'static str>,
     /// The id of the request's trace, if it has one.
     trace_id: OnceCell<String>,
-    /// `None`: the time is not taken.
+    /// `None`: the duration is not measured.
     began_at_ms: Option<i64>,
 }
 
@@ -91,12 +92,12 @@ impl RequestNote {
             log: Rc::clone(log),
             operation: Cell::new("unknown"),
             trace_id: OnceCell::new(),
-            // The clock is another call into JavaScript.
+            // Reading the clock costs another call into JavaScript.
             began_at_ms: (!log.is_off()).then(|| Runtime.now_ms()),
         }
     }
 
-    /// A request that is answered at once: the time that it takes is not told.
+    /// For a request that is answered immediately: its duration is not reported.
     pub fn here(log: &Rc<RequestLog>) -> Self {
         Self {
             log: Rc::clone(log),
@@ -122,7 +123,7 @@ impl RequestNote {
         }
     }
 
-    /// Writes the line of an answer that begins now.
+    /// Writes the line of an answer whose body starts now.
     pub fn answered(&self, agent: &str, status: u16, cost: Option<&Statements>) {
         self.end(agent, status, None, cost);
     }
@@ -177,7 +178,7 @@ mod tests {
         let named = Some("0af7651916cd43dd8448eb211c80319c".to_owned());
         assert_eq!(id(Some(&Caller::Owner)), named);
         assert_eq!(id(None), named);
-        // The holder of a token is not believed.
+        // A trace named by the holder of a token is not trusted.
         assert_ne!(id(Some(&Caller::Scoped(TokenScope::default()))), named);
         assert!(trace_of_refused(None, None).is_none());
     }

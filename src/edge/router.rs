@@ -1,6 +1,6 @@
-//! The Worker in front: finds the agent's object by name and forwards the request
-//! unchanged. It refuses a caller without access before an object is woken. The
-//! object checks again, because it can be called directly, too.
+//! The Worker in front: finds the agent's object by name and forwards the request unchanged. It
+//! rejects a caller without access before an object is woken. The object checks again, because it
+//! can be called directly, too.
 //!
 //! A forwarded request needs no future here: the Worker returns the promise of the
 //! object's answer as it is.
@@ -98,8 +98,8 @@ fn start() {
 
 /// Bound by hand: the worker crate's macro would wrap this function in a future.
 ///
-/// `is_granted`: the shim has checked a token of the issuer that the Worker trusts, for this
-/// agent's address of the Model Context Protocol. The object checks it again.
+/// `is_granted`: the shim has verified a token of the issuer that the Worker trusts, for this
+/// agent's MCP address. The object verifies it again.
 #[wasm_bindgen]
 pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue, is_granted: bool) -> Promise {
     let policy = policy(&env);
@@ -131,8 +131,8 @@ pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue, is_granted:
 
 /// A call over Workers RPC. The texts are passed on as they are.
 ///
-/// `is_request`: the object is asked for its refusal as data, which is passed on, too.
-/// This function throws its own refusals either way: shim.mjs makes data of them.
+/// `is_request`: the object returns its refusal as data, which is passed on, too. This function
+/// throws its own refusals either way: shim.mjs converts them to data.
 #[wasm_bindgen]
 pub fn call(
     agent: JsValue,
@@ -166,8 +166,8 @@ pub fn call(
     }
 }
 
-/// Refuses a caller without access, and arguments of a wrong type, before an object is
-/// woken. `Some`: the memory that the call holds here.
+/// Rejects a caller without access, and arguments of a wrong type, before an object is woken.
+/// `Some`: the memory that the call uses here.
 fn admit_call(
     agent: &JsValue,
     operation: &JsValue,
@@ -183,7 +183,7 @@ fn admit_call(
     rpc::reserve_forward(call.json.as_ref(), limit)
 }
 
-/// Writes the line of a call that no object gets.
+/// Logs a call that reaches no object.
 fn note_refused_call(
     agent: &JsValue,
     operation: &JsValue,
@@ -203,7 +203,7 @@ fn note_refused_call(
     note.refused(&agent, error, None);
 }
 
-/// Names the trace in an answer.
+/// Adds the trace to an answer.
 fn name_trace(answer: ResponseResult, trace: Option<&Trace>) -> ResponseResult {
     let answer = answer?;
     if let Some(trace) = trace {
@@ -221,7 +221,7 @@ enum RoutedAnswer {
     Listed(AgentList),
 }
 
-/// The question to the directory.
+/// A request to the directory.
 struct AgentList {
     prefix: String,
     limit: usize,
@@ -250,9 +250,10 @@ impl AgentList {
 }
 
 fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: bool) -> RoutedAnswer {
-    // The object writes the line of a request that it gets.
+    // The object logs a request that it receives.
     let note = RequestNote::here(&RequestLog::of(env));
-    // Most requests go on to an object, which reads the header itself. Only objects send spans.
+    // Most requests are forwarded to an object, which reads the header itself. Only objects send
+    // spans.
     let begin_trace = |caller: Option<&Caller>| {
         trace_of_refused(caller, http::find_header(&request, TRACEPARENT).as_deref())
     };
@@ -329,7 +330,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: boo
     }
 }
 
-/// Whether tokens of an issuer count for this address.
+/// Whether tokens of an issuer are accepted at this address.
 fn takes_issuer(env: &Env, route: &Route) -> bool {
     let needed = [
         Setting::OAuthIssuer,

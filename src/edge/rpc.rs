@@ -1,9 +1,9 @@
-//! Workers RPC: a Worker that binds this one calls an operation as a method. JSON goes in
-//! and out as a text, without a request and a response around it.
+//! Workers RPC: a Worker with a binding to this one calls an operation as a method. Input and
+//! output are JSON texts, without a request and a response around them.
 //!
-//! The Worker and the object take the same arguments and refuse the same ones. A refusal
-//! is an `Error` of JavaScript with the fields of the contract; for `request`, shim.mjs
-//! makes data of it.
+//! The Worker and the object accept the same arguments and reject the same ones. An error is an
+//! `Error` of JavaScript with the fields of the contract; for `request`, shim.mjs converts it to
+//! data.
 
 use js_sys::{Array, JSON, JsString, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -32,15 +32,15 @@ extern "C" {
     fn decode(bytes: &Uint8Array) -> JsString;
 }
 
-/// The longest answer, in UTF-16 units. The runtime carries 32 MiB per call. A text takes
-/// two bytes per unit where it is not Latin-1, and some bytes more.
+/// The longest answer, in UTF-16 units. The runtime transfers 32 MiB per call. A text that is not
+/// Latin-1 takes two bytes per unit, and some bytes more.
 const MAX_ANSWER_UNITS: usize = (16 << 20) - (1 << 10);
 
-/// No operation and no agent has so long a name. A longer one is cut before it is copied,
-/// and is refused all the same.
+/// No operation and no agent has so long a name. A longer one is truncated before it is copied, and
+/// is rejected all the same.
 const MAX_NAME_UNITS: u32 = 512;
 
-/// The arguments of a call, but for the agent's name. They have the right types.
+/// The arguments of a call, except the agent's name. Their types were checked.
 pub struct RpcCall {
     pub operation: String,
     pub json: Option<JsString>,
@@ -51,7 +51,7 @@ pub struct RpcCall {
 #[derive(Default)]
 pub struct RpcOptions {
     pub token: Option<String>,
-    /// The name of the agent that the caller means, where the caller speaks to an object.
+    /// The name of the agent that the caller expects, if it calls an object.
     pub agent: Option<String>,
     /// The caller's trace, in the form of the headers of these names.
     pub traceparent: Option<String>,
@@ -140,7 +140,7 @@ fn parse_options(options: &JsValue) -> Result<RpcOptions> {
             Some("tracestate") => given.tracestate = find_name(&value),
             Some("token") => {
                 let text: JsString = value.dyn_into().map_err(|_| refused("token"))?;
-                // The cut text is still too long for a token, and is refused.
+                // The truncated text is still too long for a token, and is rejected.
                 given.token = Some(text.slice(0, MAX_TOKEN_BYTES as u32 + 1).into());
             }
             Some("agent") => given.agent = Some(parse_agent(&value)?),
@@ -150,8 +150,8 @@ fn parse_options(options: &JsValue) -> Result<RpcOptions> {
     Ok(given)
 }
 
-/// Copies the JSON into wasm. Fails with `payload_too_large` beyond `limit`, and with
-/// `rate_limited` where no memory is left for the text.
+/// Copies the JSON into Wasm. Fails with `payload_too_large` beyond `limit`, and with
+/// `rate_limited` if no memory is left for the text.
 pub fn receive(json: Option<JsString>, limit: usize) -> Result<ReceivedBody> {
     let Some(text) = json else {
         return ReceivedBody::nothing();
@@ -175,8 +175,8 @@ pub fn receive(json: Option<JsString>, limit: usize) -> Result<ReceivedBody> {
     Ok(received)
 }
 
-/// Reserves the memory of a text that the Worker holds until the object has answered.
-/// `None`: the text is so short that it is not counted.
+/// Reserves the memory of a text that the Worker buffers until the object has answered. `None`: the
+/// text is too short to be counted.
 pub fn reserve_forward(json: Option<&JsString>, limit: usize) -> Result<Option<Reservation>> {
     let units = json.map_or(0, |text| text.length() as usize);
     check_length(limit, units)?;
@@ -186,8 +186,8 @@ pub fn reserve_forward(json: Option<&JsString>, limit: usize) -> Result<Option<R
     Reservation::take(&FORWARDS, units, "Running calls").map(Some)
 }
 
-/// The answer as the caller gets it. A read whose answer is too long is refused; a write
-/// is answered in any case.
+/// The answer as the caller receives it. A read fails if its answer is too long; a write is
+/// answered in any case.
 pub fn to_text(body: Sent, may_be_repeated: bool) -> Result<JsValue> {
     let text = match body {
         Sent::String(text) => text,
@@ -202,7 +202,7 @@ pub fn to_text(body: Sent, may_be_repeated: bool) -> Result<JsValue> {
     Ok(text.into())
 }
 
-/// The error as the caller gets it. The runtime carries the fields to the calling Worker.
+/// The error as the caller receives it. The runtime transfers the fields to the calling Worker.
 pub fn to_thrown(error: &Error) -> JsValue {
     if error.cause.is_some() {
         http::log(error);
@@ -225,8 +225,8 @@ pub fn is_refusal(thrown: &JsValue) -> bool {
     Reflect::get(thrown, &"code".into()).is_ok_and(|code| code.is_string())
 }
 
-/// Whether an error says that the object has no such method: nothing has run. An object may
-/// be of an older build than the Worker while a new one is rolled out.
+/// Whether an error means that the object has no such method, so that nothing has run. An object
+/// may be of an older build than the Worker while a new one is rolled out.
 pub fn is_of_older_build(thrown: &JsValue) -> bool {
     let message = Reflect::get(thrown, &"message".into()).ok();
     message

@@ -1,5 +1,5 @@
-//! Sockets that outlive the object's memory: the runtime keeps each socket with its
-//! `SocketState`.
+//! WebSockets that survive the object's hibernation: the runtime stores each socket with
+//! its `SocketState`.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -21,8 +21,8 @@ use chat::run::running_turns::Audience;
 
 #[wasm_bindgen]
 extern "C" {
-    /// The part of the object's state that deals with sockets. The worker crate's
-    /// binding copies the whole list of sockets, also where the list is only counted.
+    /// The socket functions of the object's state. The worker crate's binding copies the
+    /// whole list of sockets, even to count them.
     pub type ObjectState;
 
     #[wasm_bindgen(method, catch, js_name = acceptWebSocket)]
@@ -37,8 +37,8 @@ extern "C" {
 
 pub struct Sockets {
     state: ObjectState,
-    /// Whether any socket may be open; `None`: nobody has looked. So that a write in an
-    /// agent without sockets asks the runtime for none.
+    /// Whether any socket may be open; `None`: unknown. Cached, so that a write in an agent
+    /// without sockets doesn't call the runtime.
     are_open: Cell<Option<bool>>,
 }
 
@@ -77,12 +77,12 @@ impl Sockets {
         web_sys::Response::new_with_opt_str_and_init(None, &init)
     }
 
-    /// How many sockets a session has open.
+    /// The number of a session's open sockets.
     pub fn count(&self, session_id: &Id) -> usize {
         usize::try_from(self.of_session(session_id).length()).unwrap_or(usize::MAX)
     }
 
-    /// Looks for open sockets when somebody asks next: one was closed.
+    /// Drops the cached state, because a socket was closed.
     pub fn forget_known(&self) {
         self.are_open.set(None);
     }
@@ -117,7 +117,8 @@ impl Audience for Sockets {
             }
             let is_excepted = except.is_some() && state.asked.as_deref() == except;
             if state.session_id == *session_id && !state.is_held && !is_excepted {
-                // An error means that the socket is gone; its close event follows.
+                // An error means that the socket is already closed; its close event
+                // follows.
                 let _ = send(&socket, &state, frame);
             }
         }
@@ -137,10 +138,11 @@ impl Audience for Sockets {
     }
 }
 
-/// The field of a socket that counts its unheard bytes while the object is in memory.
+/// The property of a socket that counts its unacknowledged bytes while the object is in
+/// memory.
 const UNHEARD: &str = "unheardBytes";
 
-/// Sends a frame, or closes the socket if its page has been silent for too many bytes.
+/// Sends a frame. Closes the socket instead if its page was silent for too many bytes.
 pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsValue> {
     let frame = match &state.sdk {
         None => Cow::Borrowed(frame),
@@ -174,9 +176,9 @@ pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsV
     socket.send_with_str(&frame)
 }
 
-/// Notes that a socket's page has said something. Returns the socket's state since then.
+/// Records that a socket's page sent something. Returns the socket's new state.
 pub fn heard(socket: &Socket, state: SocketState) -> SocketState {
-    // A failure counts too many bytes, and the page connects again.
+    // If this fails, too many bytes are counted, and the page reconnects.
     let _ = Reflect::set(socket, &UNHEARD.into(), &0.into());
     if state.unheard_bytes == 0 {
         return state;
@@ -189,9 +191,9 @@ pub fn heard(socket: &Socket, state: SocketState) -> SocketState {
     state
 }
 
-/// Closes a socket and says why.
+/// Closes a socket with a reason.
 pub fn close_with(socket: &Socket, code: u16, reason: &str) {
-    // An error means that the socket is gone already.
+    // An error means that the socket is already closed.
     let _ = socket.close_with_code_and_reason(code, reason);
 }
 
@@ -214,8 +216,8 @@ pub fn store_state(socket: &Socket, state: &SocketState) -> Result<(), JsValue> 
     socket.serialize_attachment(state.into())
 }
 
-/// The tag of a session's sockets. A tag holds 256 bytes, which is enough for most
-/// ids. A longer id is cut, and the socket's state tells such sessions apart.
+/// The tag of a session's sockets. A tag has at most 256 bytes, which is enough for most
+/// ids. A longer id is cut, and the socket's state distinguishes such sessions.
 fn tag(session_id: &Id) -> String {
     const MAX_TAG_BYTES: usize = 250;
     let id = session_id.as_str();
@@ -240,7 +242,7 @@ mod tests {
         assert_eq!(tag_of("s"), "s");
         assert_eq!(tag_of(&"é".repeat(125)), "é".repeat(125));
         assert_eq!(tag_of(&"é".repeat(126)), "é".repeat(125));
-        // The 84th character would have its last bytes beyond the limit.
+        // The last bytes of the 84th character would exceed the limit.
         assert_eq!(tag_of(&"€".repeat(200)), "€".repeat(83));
     }
 }

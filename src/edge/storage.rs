@@ -95,11 +95,11 @@ extern "C" {
     fn short_json(rows: &Array) -> Option<String>;
 }
 
-/// The most statements whose texts are kept as strings of JavaScript.
+/// The most statements whose texts are cached as strings of JavaScript.
 const MAX_KEPT_STATEMENTS: usize = 400;
 
-/// Parameters with more bytes of text cross one by one, so that they are not in memory
-/// once more.
+/// Parameters with more bytes of text are passed one by one, so that they are not in memory once
+/// more.
 const MAX_PARAMS_BYTES: usize = 64 << 10;
 
 thread_local! {
@@ -272,8 +272,8 @@ impl Database for Sqlite<'_> {
         let failure = RefCell::new(None);
         let outcome = self.storage.transaction_sync(&mut || {
             work().map_err(|error| {
-                // The throw makes the engine roll back; the caller gets the
-                // error that is kept here.
+                // The throw makes the engine roll back; the caller receives the error that is
+                // stored here.
                 failure.replace(Some(error));
                 JsValue::from_str("rolled back")
             })
@@ -302,10 +302,10 @@ fn from_js(value: JsValue) -> SqlValue {
     value.as_string().map_or(SqlValue::Null, SqlValue::Text)
 }
 
-/// From this number of rows on, rows cross into wasm as the bytes of one JSON text.
+/// From this number of rows on, rows are passed to Wasm as the bytes of one JSON text.
 const MANY_ROWS: u32 = 4;
 
-/// Rows whose JSON is longer cross cell by cell, so that they are not in memory once more.
+/// Rows whose JSON is longer are passed cell by cell, so that they are not in memory once more.
 const MAX_JSON_UNITS: u32 = 1 << 20;
 
 /// The rows as JSON; `None`: the JSON would be long.

@@ -1,6 +1,6 @@
-//! Bodies that are produced while the client reads them. No piece is made before the
-//! client asks for it, and a cancelled stream drops its source. The worker crate's
-//! streams run in the queue that `tasks` avoids.
+//! Bodies that are produced while the client reads them. No chunk is produced before the
+//! client requests it, and a cancelled stream drops its source. The worker crate's streams
+//! are not used, because they run in the queue that `tasks` avoids.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -54,15 +54,15 @@ pub fn pulled(pull: &JsValue, cancel: Option<&JsValue>) -> Result<JsValue> {
         Reflect::set(&source, &"cancel".into(), cancel).map_err(refused)?;
     }
     let strategy = Object::new();
-    // The stream makes no piece ahead of its reader.
+    // The stream produces no chunk ahead of its reader.
     Reflect::set(&strategy, &"highWaterMark".into(), &0.into()).map_err(refused)?;
     Ok(PulledStream::new(&source, &strategy).into())
 }
 
-/// UTF-16 units of a long text per piece, or bytes.
+/// The size of a chunk: UTF-16 units of a long text, or bytes.
 const PIECE_UNITS: u32 = 64 << 10;
 
-/// A long text, encoded piece by piece.
+/// Streams a long text, encoding it chunk by chunk.
 pub fn of_text(text: JsString, reservation: Reservation) -> Result<JsValue> {
     let encoder = TextEncoder::new();
     let mut at = 0;
@@ -76,7 +76,7 @@ pub fn of_text(text: JsString, reservation: Reservation) -> Result<JsValue> {
     })
 }
 
-/// As [`of_text`], for a text in wasm memory, which never becomes a JavaScript string.
+/// Like [`of_text`], for a text in wasm memory, which never becomes a JavaScript string.
 pub fn of_bytes(text: Rc<String>, reservation: Reservation) -> Result<JsValue> {
     let mut at = 0;
     of_pieces(reservation, move || {
@@ -87,7 +87,7 @@ pub fn of_bytes(text: Rc<String>, reservation: Reservation) -> Result<JsValue> {
     })
 }
 
-/// As [`of_text`], for a text that is bytes already.
+/// Like [`of_text`], for a text that is already bytes.
 pub fn of_array(bytes: Uint8Array, reservation: Reservation) -> Result<JsValue> {
     let mut at = 0;
     of_pieces(reservation, move || {
@@ -97,8 +97,8 @@ pub fn of_array(bytes: Uint8Array, reservation: Reservation) -> Result<JsValue> 
     })
 }
 
-/// The pieces of a text. Its reservation ends when the text is sent, when the stream is
-/// cancelled, or when its reader does not read.
+/// Streams the chunks of a text. Its reservation ends when the text was sent, when the
+/// stream is cancelled, or when its reader stalls.
 fn of_pieces(
     reservation: Reservation,
     next: impl FnMut() -> Option<Uint8Array> + 'static,
@@ -109,36 +109,36 @@ fn of_pieces(
     })
 }
 
-/// The time between two looks at a reader. A reader that took no piece between three
-/// looks does not read: the pieces kept for it go within 24 s.
+/// The interval between checks of a reader. A reader that took no chunk between three
+/// checks has stalled: its buffered chunks are dropped within 24 s.
 const LOOK_MS: i64 = 8_000;
 const MAX_SILENT_LOOKS: u32 = 2;
 
-/// Bytes per second that a reader takes at least, after its first half-minute. A page of
-/// 4 MiB may take five minutes.
+/// The minimum bytes per second of a reader, after its first half-minute. A page of 4 MiB
+/// may take five minutes.
 const MIN_PACE_BYTES: usize = 16 << 10;
 const GRACE_S: usize = 30;
 
-/// The error that the reader of an aborted stream gets, as far as it reads.
+/// The error of an aborted stream, for a reader that still reads.
 const NOT_READ: &str = "The answer was not read in time.";
 
-/// A source whose pieces are sent while they are read.
+/// A source whose chunks are sent while they are read.
 struct WatchedSource<S> {
-    /// `None`: a piece is being made, or nothing is left.
+    /// `None`: a chunk is being produced, or none is left.
     source: RefCell<Option<S>>,
     controller: RefCell<Option<Controller>>,
     is_making: Cell<bool>,
     is_over: Cell<bool>,
     pulls: Cell<u64>,
     sent: Cell<usize>,
-    /// Bytes per second that the reader takes at least, after a while.
+    /// The minimum bytes per second of the reader, after the grace period.
     pace_bytes: usize,
-    /// Wakes the task that looks at the reader.
+    /// Wakes the task that checks the reader.
     waker: RefCell<Option<Waker>>,
 }
 
 impl<S> WatchedSource<S> {
-    /// Lets the source go. Wakes the task that looks at the reader, which then ends.
+    /// Drops the source, and wakes the task that checks the reader, which then ends.
     fn end(&self) {
         self.is_over.set(true);
         self.source.take();
@@ -159,7 +159,7 @@ impl<S> WatchedSource<S> {
         .await;
     }
 
-    /// Looks at the reader from time to time, and lets the source go if nobody reads.
+    /// Checks the reader periodically, and drops the source if it has stalled.
     async fn watch(&self) {
         let mut looks = 0;
         let mut silent = 0;
@@ -173,7 +173,7 @@ impl<S> WatchedSource<S> {
             let due = lived_s.saturating_sub(GRACE_S) * self.pace_bytes;
             if silent >= MAX_SILENT_LOOKS || self.sent.get() < due && !self.is_making.get() {
                 if let Some(controller) = self.controller.take() {
-                    // A stream that was cancelled meanwhile takes no error.
+                    // A stream that was cancelled in the meantime accepts no error.
                     let _ = controller.error(NOT_READ);
                 }
                 self.end();
@@ -182,9 +182,9 @@ impl<S> WatchedSource<S> {
     }
 }
 
-/// A stream of the pieces that `next` makes of a source, a piece each time the reader
-/// asks. The source is let go at its end, when the stream is cancelled, or when nobody
-/// reads.
+/// A stream of the chunks that `next` produces from a source, one per request of the
+/// reader. The source is dropped at its end, when the stream is cancelled, or when the
+/// reader stalls.
 pub fn watched<S: 'static, F>(source: S, next: impl Fn(S) -> F + 'static) -> Result<JsValue>
 where
     F: Future<Output = Option<(Uint8Array, S)>> + 'static,
@@ -192,8 +192,8 @@ where
     watched_at(MIN_PACE_BYTES, source, next)
 }
 
-/// As [`watched`], for a reader that takes this many bytes per second at least. 0: the source
-/// itself may have little to say.
+/// Like [`watched`], with another minimum of bytes per second. 0: none, because the source
+/// itself may be slow.
 pub fn watched_at<S: 'static, F>(
     pace_bytes: usize,
     source: S,
@@ -247,8 +247,8 @@ where
     pulled(&pull.into_js_value(), Some(&cancel.into_js_value()))
 }
 
-/// The bytes of the piece that starts at `at`, and where the piece ends. A piece never
-/// splits a surrogate pair.
+/// The bytes of the chunk that starts at `at`, and its end. A chunk never splits a
+/// surrogate pair.
 pub fn encode_piece(encoder: &TextEncoder, text: &JsString, at: u32) -> (Uint8Array, u32) {
     let end = at.saturating_add(PIECE_UNITS).min(text.length());
     let last = text.char_code_at(end - 1);
@@ -257,7 +257,7 @@ pub fn encode_piece(encoder: &TextEncoder, text: &JsString, at: u32) -> (Uint8Ar
     (encoder.encode(&text.slice(at, end)), end)
 }
 
-/// A turn's answer as server-sent events.
+/// Streams a turn's answer as server-sent events.
 pub fn of_events(listener: impl EventSource + 'static) -> Result<JsValue> {
     let held = Rc::new(RefCell::new(Some(listener)));
     let kept = Rc::clone(&held);

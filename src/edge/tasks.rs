@@ -59,8 +59,8 @@ pub fn promise_later(future: impl Future<Output = ()> + 'static) -> Promise {
     begin(future, Task::wake)
 }
 
-/// Runs a future that waits for nothing, and gives its result. `None`: it would have to wait, and
-/// is dropped.
+/// Runs a future that awaits nothing, and returns its result. `None`: it would have to wait, and is
+/// dropped.
 pub fn run_now<T>(future: impl Future<Output = T>) -> Option<T> {
     let polled = pin!(future).poll(&mut Context::from_waker(Waker::noop()));
     match polled {
@@ -102,8 +102,8 @@ fn begin(
 ) -> Promise {
     let settling = Rc::new(Settling::default());
     let end = Rc::clone(&settling);
-    // The future starts outside the promise's constructor: the constructor would turn a
-    // crash into a rejection and go on in an instance that is over.
+    // The future starts outside the promise's constructor: the constructor would turn a crash into
+    // a rejection and continue in a dead instance.
     start(Task::of(async move { end.settle(future.await) }));
     match settling.outcome.take() {
         Some(Ok(value)) => Promise::resolve(&value),

@@ -1,5 +1,5 @@
-//! Export and import as streams. An export's pages are made when the client reads
-//! them; an import's bytes are parsed as they arrive. No file is ever held whole.
+//! Export and import as streams. An export's pages are rendered when the client reads them; an
+//! import's bytes are parsed as they arrive. No file is ever in memory as a whole.
 
 use std::cell::Cell;
 
@@ -26,20 +26,20 @@ use store::schema::blank::{BlankDatabase, MadeListener};
 /// Bytes of a page per piece: a page may be one long line.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The memory that must be free before a page is made. A page of one long line is in
-/// memory three times: as its row, as its line and as the bytes that are sent. So no
-/// two such pages are made or sent at once.
+/// The memory that must be free before a page is rendered. A page of one long line is in memory
+/// three times: as its row, as its line and as the bytes that are sent. So no two such pages are
+/// rendered or sent at once.
 const PAGE_ROOM_BYTES: usize = PAGE_BYTES + 3 * MAX_EVENT_BYTES;
 
 /// How long a page waits for free memory, and the pause between two checks.
 const MAX_WAITING_MS: i64 = 30_000;
 const WAIT_MS: i64 = 50;
 
-/// Hears how many bytes each page of an export has, before the page is sent.
+/// Is called with the length of each page of an export, before the page is sent.
 pub type PageListener = Box<dyn Fn(usize) -> LocalBoxFuture<'static, ()>>;
 
-/// The file as a stream. The stream makes a page after the client has read the last.
-/// `is_blank`: nobody has written to the agent, so there are no tables.
+/// The file as a stream. The stream renders a page after the client has read the last. `is_blank`:
+/// nobody has written to the agent, so there are no tables.
 pub fn to_stream(
     storage: &Storage,
     is_blank: bool,
@@ -108,14 +108,14 @@ impl ExportStream {
     }
 }
 
-/// Makes the next page. An export only reads, so it makes no tables where there are none.
+/// Renders the next page. An export only reads, so it creates no tables.
 fn read_page(
     storage: &Storage,
     is_blank: &mut bool,
     export: &mut dyn PagedFile,
 ) -> Result<Option<String>> {
     let db = Sqlite::new(storage);
-    // Somebody may have written since the page before.
+    // Somebody may have written since the previous page.
     *is_blank = *is_blank && !schema::open(&db, &Runtime)?;
     if !*is_blank {
         return export.next_page(&db);
@@ -128,7 +128,7 @@ fn read_page(
     })
 }
 
-/// An export has nobody to tell of new tables: it makes none.
+/// An export creates no tables, so there is nothing to notify of.
 struct NoListener;
 
 impl MadeListener for NoListener {
@@ -146,10 +146,10 @@ async fn wait_for_room() -> Result<()> {
     Reservation::for_request(PAGE_ROOM_BYTES).map(drop)
 }
 
-/// The time that a file may pause. After it the file is given up, and its staged rows go.
+/// How long a file may pause. After that the import is aborted, and its pending rows are deleted.
 const MAX_SILENCE_MS: i64 = 25_000;
 
-/// The least bytes per second of a file, once it has come for a minute.
+/// The fewest bytes per second of a file, after the first minute.
 const MIN_PACE_BYTES: i64 = 1 << 10;
 const GRACE_MS: i64 = 60_000;
 
@@ -177,7 +177,7 @@ async fn next_piece(
     })
 }
 
-/// Reads the whole body. `on_piece` hears how many bytes each piece has, after it was written.
+/// Reads the whole body. `on_piece` is called with the length of each piece, after it was written.
 pub async fn receive(
     db: &Sqlite<'_>,
     mut import: impl FileImport,
@@ -193,7 +193,7 @@ pub async fn receive(
         match next_piece(&mut body, began_ms, received).await {
             Ok(Some(bytes)) => {
                 received += bytes.len();
-                // The import keeps the line that has begun and the rows to be written.
+                // The import buffers the unfinished line and the rows to be written.
                 drop(reservation);
                 reservation = match Reservation::for_request(import.kept_bytes() + bytes.len()) {
                     Ok(reservation) => reservation,

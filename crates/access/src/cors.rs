@@ -8,18 +8,18 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use super::policy::{Auth, Policy, forbidden};
 use base::error::Result;
 
-/// The headers of a request that say where the request comes from.
+/// The headers that identify the origin of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestOrigin<'a> {
-    /// `Host`. A request through a binding has no such header, and the host of its
-    /// address means nothing.
+    /// `Host`. A request through a binding has no `Host` header, and the host of its URL is
+    /// arbitrary.
     pub host: Option<&'a str>,
     pub origin: Option<&'a str>,
     /// `Sec-Fetch-Site`.
     pub fetch_site: Option<&'a str>,
 }
 
-/// The part of an answer that tells the browser about a page of another origin.
+/// The CORS policy of an answer: whether a page of another origin may read it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CorsPolicy {
     /// Whether this Worker lets pages of any other origin read answers.
@@ -31,15 +31,15 @@ pub struct CorsPolicy {
 /// The headers of an answer that a page of another origin may read.
 const EXPOSED: &str = "mcp-session-id, retry-after, traceparent, www-authenticate, x-rows-read, x-rows-written, x-session-id, x-vercel-ai-ui-message-stream";
 
-/// The request headers that the stock clients send, clients of the Model Context Protocol,
-/// tracers, and the official clients of OpenAI and Anthropic. The AI SDK sets `user-agent`; some
-/// browsers let a page set this header and then ask for permission.
+/// The request headers that standard clients send: MCP clients, tracers, and the official
+/// clients of OpenAI and Anthropic. The AI SDK sets `user-agent`, and some browsers require
+/// permission for that header.
 const HEADERS: &str = "authorization, content-type, user-agent, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, traceparent, tracestate, x-api-key, x-session-id, x-session-history, x-session-memory, idempotency-key, anthropic-version, anthropic-beta, anthropic-dangerous-direct-browser-access, openai-organization, openai-project, openai-beta, x-stainless-arch, x-stainless-helper, x-stainless-helper-method, x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-poll-helper, x-stainless-retry-count, x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout";
 
 const METHODS: &str = "GET, HEAD, POST, DELETE";
 
-/// Seconds for which a browser need not ask again: 2 hours, the longest that browsers
-/// accept.
+/// How long browsers may cache a preflight answer, in seconds: 2 hours, the longest that
+/// browsers accept.
 const PREFLIGHT_SECONDS: &str = "7200";
 
 impl CorsPolicy {
@@ -77,17 +77,17 @@ impl Policy {
         self.secret().is_some() && !self.origins.is_empty()
     }
 
-    /// Lets pages of these origins read answers. Returns the positions of entries that
-    /// are not origins.
+    /// Lets pages of these origins read answers. Returns the positions of entries that are
+    /// not origins.
     pub fn share_with(&mut self, origins: &str) -> Vec<usize> {
         let (origins, wrong) = parse_origins(origins);
         self.origins = origins;
         wrong
     }
 
-    /// Refuses a request that a page of another site sends to an agent of this machine.
-    /// Refuses a request under a host name that somebody else may have pointed at this
-    /// machine, too.
+    /// Under `AUTH = "local"`, refuses requests from pages of other sites. Also refuses
+    /// requests under another host name, because DNS rebinding can point any name at this
+    /// machine.
     pub fn admit(&self, request_origin: &RequestOrigin<'_>) -> Result<()> {
         if !self.asks_whence() {
             return Ok(());
@@ -114,9 +114,9 @@ impl Policy {
         check_site(request_origin)
     }
 
-    /// Refuses a request that a page of another origin sends, if cookies may let it in: a
-    /// browser sends them along with any page's requests. `ALLOWED_ORIGINS` lets a page
-    /// in.
+    /// Refuses a request from a page of another origin if cookies may authenticate it:
+    /// browsers send cookies along with any page's requests. Pages in `ALLOWED_ORIGINS` are
+    /// allowed.
     pub fn admit_page(&self, origin: Option<&str>, url: &str) -> Result<()> {
         let is_let_in = origin.is_none_or(|origin| {
             let rest = url.strip_prefix(origin);
@@ -132,9 +132,8 @@ impl Policy {
         ))
     }
 
-    /// Refuses a message of the Model Context Protocol that a page of another origin
-    /// sends, as the protocol demands, even if another rule lets the page in. A page of
-    /// the address's own origin is let in.
+    /// Refuses an MCP message from a page of another origin, as the protocol requires, even
+    /// if another rule allows the page. Pages of the URL's own origin are allowed.
     pub fn admit_message(&self, origin: Option<&str>, url: &str) -> Result<()> {
         let Some(origin) = origin else {
             return Ok(());
@@ -142,7 +141,7 @@ impl Policy {
         let is_let_in = match self.auth {
             // The page's host was checked to be this machine.
             Auth::Local => true,
-            // A page of the Worker's own brings a token, as every request does.
+            // A page of the Worker's own origin sends a token, as every request does.
             Auth::Secret | Auth::Open if self.secret().is_some() => {
                 let rest = url.strip_prefix(origin);
                 rest.is_some_and(|path| path.starts_with('/'))
@@ -300,7 +299,7 @@ mod tests {
             assert_eq!(is_let_in(&secret), by_secret, "{origin:?}");
             assert_eq!(is_let_in(&open), by_open, "{origin:?}");
         }
-        // `admit` has looked at the origin already.
+        // `admit` has already checked the origin.
         let page = Some("http://localhost:5173");
         assert!(local().admit_message(page, url).is_ok());
     }
@@ -339,7 +338,7 @@ mod tests {
             };
             assert_eq!(is_admitted(&local(), &request_origin), admitted, "{host}");
         }
-        // Through a binding there is no host to go by.
+        // A request through a binding has no host to check.
         assert!(is_admitted(&local(), &RequestOrigin::default()));
     }
 
@@ -410,7 +409,7 @@ mod tests {
         ] {
             assert!(is_admitted(&policy, &request_origin));
         }
-        // A secret beside it takes nothing back.
+        // Setting a secret as well doesn't weaken the local checks.
         let both = Policy::new(Some(SECRET.to_owned()), Some("local"));
         assert!(!is_admitted(&both, &request_origin));
     }
@@ -473,7 +472,7 @@ mod tests {
                 CorsPolicy::default()
             );
         }
-        // On this machine, too, and then whichever site it is.
+        // The same applies under `AUTH = "local"`, for any `Sec-Fetch-Site`.
         let local = named(Policy::new(Some(SECRET.to_owned()), Some("local")));
         let request_origin = |host, origin| RequestOrigin {
             host: Some(host),

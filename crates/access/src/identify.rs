@@ -42,7 +42,7 @@ pub fn identify(
             "Send `Authorization: Bearer …` with the Worker's secret, or with a token from `mintToken`.",
         ));
     };
-    // All are compared, so that the time tells nothing of which one it is.
+    // All are compared, so that the time does not reveal which one matched.
     if policy.secrets().filter(|secret| secret.is(bearer)).count() > 0 {
         return Ok(Caller::Owner);
     }
@@ -61,9 +61,9 @@ pub fn identify(
     Ok(Caller::Scoped(claims.scope))
 }
 
-/// Finds the caller that opens a socket, or that reads the history that goes with it. The
-/// stock client can't set headers there, so a minted token may come in the subprotocol or
-/// in the address. The secret may not, since subprotocols and addresses are logged.
+/// Finds the caller that opens a socket, or that reads the history that goes with it. The stock
+/// client can't set headers there, so a minted token may come in the subprotocol or in the URL. The
+/// secret may not, since subprotocols and URLs are logged.
 pub fn identify_page(
     policy: &Policy,
     host: &dyn Host,

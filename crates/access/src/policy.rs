@@ -1,11 +1,11 @@
-//! How this Worker is configured to let callers in.
+//! The Worker's configuration for authentication.
 
 use hmac::Mac;
 
 use super::token::{Secret, mac};
 use base::error::{Code, Error};
 
-/// How this Worker is configured to let callers in.
+/// The Worker's configuration for authentication.
 #[derive(Clone, Default)]
 pub struct Policy {
     pub(super) secret: ConfiguredSecret,
@@ -20,32 +20,33 @@ pub struct Policy {
 pub enum ConfiguredSecret {
     #[default]
     Nothing,
-    /// The secret is so short that it could be guessed: nobody gets in, with any `AUTH`.
+    /// The secret is too short to be safe: every request is refused, with any `AUTH`.
     TooShort,
     Secret(Secret),
 }
 
-/// The setting `SESSION_AGENT_TOKEN_PREVIOUS`: while a secret is replaced, the older one still
-/// holds. It opens what the secret opens, and signs nothing new.
+/// The setting `SESSION_AGENT_TOKEN_PREVIOUS`: the older secret, which stays valid while it
+/// is replaced. It grants the same access as the secret, but signs nothing new.
 #[derive(Clone, Default)]
 pub enum PreviousSecret {
     #[default]
     Nothing,
-    /// Nobody gets in: it is too short for a secret, or stands alone.
+    /// Every request is refused: it is too short for a secret, or set without
+    /// `SESSION_AGENT_TOKEN`.
     Wrong(&'static str),
     Secret(Secret),
 }
 
-/// The setting `AUTH`: the callers that get in if there is no secret. A secret overrides
+/// The setting `AUTH`: which callers are allowed if there is no secret. A secret overrides
 /// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Auth {
-    /// Nobody gets in.
+    /// No caller is allowed.
     #[default]
     Secret,
-    /// Everybody who reaches the Worker gets in: for a Worker that only bindings reach.
+    /// Everyone who reaches the Worker is allowed: for a Worker that only bindings reach.
     Open,
-    /// Every program on this machine gets in. Pages of other sites do not.
+    /// Every program on this machine is allowed. Pages of other sites are not.
     Local,
 }
 
@@ -77,7 +78,7 @@ impl Policy {
         }
     }
 
-    /// The same policy, while the secret `previous` still holds beside the new one.
+    /// The same policy, with `previous` as a second valid secret.
     #[must_use]
     pub fn with_previous(mut self, previous: Option<String>) -> Self {
         self.previous = match (previous.map(Secret::new), &self.secret) {
@@ -97,7 +98,7 @@ impl Policy {
         self
     }
 
-    /// The secrets that hold: the one that signs, then the one that it replaces.
+    /// The valid secrets: the one that signs, then the one that it replaces.
     pub fn secrets(&self) -> impl Iterator<Item = &Secret> {
         let previous = match &self.previous {
             PreviousSecret::Secret(previous) => Some(previous),
@@ -106,14 +107,14 @@ impl Policy {
         self.secret().into_iter().chain(previous)
     }
 
-    /// The seal of a state that a client carries for an object: by the secret, or by a key of
-    /// the object's life where the Worker has no secret.
+    /// The signature of an object's state that a client stores. It is made with the secret,
+    /// or, if the Worker has none, with a key of the object's current activation.
     pub fn seal_state(&self, life: &[u8; 32], content: &str) -> [u8; 32] {
         let key = self.secret().map_or(life, Secret::state_key);
         mac(key, content).finalize().into_bytes().into()
     }
 
-    /// Whether this is the seal of the state. The comparison takes constant time.
+    /// Whether this is the state's signature. The comparison takes constant time.
     pub fn has_sealed_state(&self, life: &[u8; 32], content: &str, seal: &[u8]) -> bool {
         let is_of = |key: &[u8]| mac(key, content).verify_slice(seal).is_ok();
         match self.secret() {

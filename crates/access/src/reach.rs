@@ -1,9 +1,10 @@
-//! The memory that the model may read and write in a turn. This reach follows from the
-//! turn's caller and is stored with the turn. A turn that continues another caller's turn
-//! has the narrower reach of the two.
+//! The memory scope of the model in a turn: which memory it may read and write. It follows
+//! from the turn's caller and is stored with the turn. A turn that continues another
+//! caller's turn has the narrower scope of the two.
 //!
-//! Each stored text also keeps the [`Authority`] of the caller who caused it, so that what is
-//! made of the text later writes no more than that caller could, and is paid by that caller.
+//! Each stored text also records the [`Authority`] of the caller who caused it. Anything
+//! derived from the text later writes no more than that caller could, and is charged to
+//! that caller.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use super::scope::Caller;
 use base::trace::{self, StoredTrace};
 use store::limits::HolderLimits;
 
-/// The order is from the narrowest to the widest.
+/// Ordered from the narrowest to the widest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ModelReach {
@@ -36,11 +37,11 @@ impl ModelReach {
     }
 }
 
-/// The authority of the caller who caused a text. The default is full authority: the secret's,
-/// and the agent's own.
+/// The authority of the caller who caused a text. The default is full authority: that of
+/// the secret, and of the agent itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Authority {
-    /// Whether a minted token caused it.
+    /// Whether the caller used a minted token.
     pub is_token: bool,
     pub reach: ModelReach,
     /// The limits of the token.
@@ -52,8 +53,8 @@ impl Authority {
         *self == Self::default()
     }
 
-    /// The authority over a text that both caused: the narrower reach. The second one, who
-    /// wrote last, pays if their token has limits.
+    /// The authority over a text that both callers caused: the narrower scope. The last
+    /// writer pays if their token has limits.
     pub fn joined(self, last: Self) -> Self {
         Self {
             is_token: self.is_token || last.is_token,
@@ -73,10 +74,10 @@ pub enum AskerKind {
     Token,
 }
 
-/// The facts about the caller who asks for a turn, kept until the turn is over.
+/// Facts about the caller who requested a turn, stored until the turn is over.
 #[derive(Clone, Debug, Default)]
 pub struct Asker {
-    /// `None`: an older build did not keep it.
+    /// `None`: an older build did not store it.
     pub kind: Option<AskerKind>,
     pub reach: ModelReach,
     /// The limits of the caller's token.

@@ -1,4 +1,4 @@
-//! The rights that an operation asks of its caller, and the check whether a caller may
+//! The rights that an operation requires of its caller, and the check whether a caller may
 //! run it.
 
 use super::policy::forbidden;
@@ -6,18 +6,18 @@ use super::scope::Caller;
 use base::error::{Error, Result};
 use base::ids::Id;
 
-/// The rights that an operation asks of its caller.
+/// The rights that an operation requires of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// The operation reaches beyond the agent, or changes what the agent may reach. The
     /// caller needs the secret.
     Secret,
-    /// The operation is about the whole agent. A token for one session is not enough.
+    /// The operation concerns the whole agent. A token for one session is not sufficient.
     WholeAgent,
-    /// The operation is about one session. A token for one session must be for this
+    /// The operation concerns one session. A token for one session must be for this
     /// session.
     Session,
-    /// The operation lists its finds, and restricts the list to the caller's session.
+    /// The operation lists results, and restricts the list to the caller's session.
     Narrowed,
 }
 
@@ -38,8 +38,8 @@ pub enum Effect {
     Agent,
 }
 
-/// The requirements for a caller who runs an operation, or who gets the operation's
-/// effect by another route.
+/// What is required of a caller who runs an operation, or who gets the operation's effect
+/// in another way.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessRule {
     /// The operation's name.
@@ -60,7 +60,7 @@ pub fn permit(caller: &Caller, rule: AccessRule, session_id: Option<&Id>) -> Res
     }
 }
 
-/// Checks that `caller` may run the operation of `rule` on any session at all. This
+/// Checks that `caller` may run the operation of `rule` on at least some session. This
 /// check needs nothing from the request's body.
 pub fn permit_by_name(caller: &Caller, rule: AccessRule) -> Result<()> {
     let AccessRule {
@@ -96,8 +96,8 @@ pub fn permit_by_name(caller: &Caller, rule: AccessRule) -> Result<()> {
     Ok(())
 }
 
-/// Checks that `caller` may purge by this operation, which it may run. A purge has pages written
-/// anew that hold rows of everybody, so a token must name the operation and allow it.
+/// Checks that `caller` may purge with this operation, which it may run. A purge rewrites
+/// pages with rows of all callers, so a token must list the operation and allow purging.
 pub fn permit_purge(caller: &Caller, operation: &str) -> Result<()> {
     match caller.may_purge_by(operation) {
         true => Ok(()),
@@ -108,7 +108,8 @@ pub fn permit_purge(caller: &Caller, operation: &str) -> Result<()> {
     }
 }
 
-/// Checks that `caller` may ask the directory of agents, which is not an operation of one agent.
+/// Checks that `caller` may query the directory of agents, which is not an operation of one
+/// agent.
 pub fn permit_directory(caller: &Caller) -> Result<()> {
     match caller {
         Caller::Owner => Ok(()),
@@ -118,8 +119,8 @@ pub fn permit_directory(caller: &Caller) -> Result<()> {
     }
 }
 
-/// Checks that `caller` may write a message of this author: a user, or the agent, its
-/// tools or the system. `field` is the field of the request that names the author.
+/// Checks that `caller` may write a message with this role: a user's, or one of the agent,
+/// its tools or the system. `field` is the request field that names the role.
 pub fn permit_voice(caller: &Caller, is_users: bool, field: &str) -> Result<()> {
     if is_users || caller.may_write_agent_messages() {
         return Ok(());

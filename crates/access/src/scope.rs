@@ -1,4 +1,4 @@
-//! The kinds of callers, and the rights that a minted token gives its holder.
+//! The kinds of callers, and the rights of a minted token.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,14 +14,13 @@ pub const MAX_ALLOWED_NAMES: usize = 32;
 /// The sender of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Caller {
-    /// The holder of the secret, or anybody where the Worker is open.
+    /// The holder of the secret, or anybody if the Worker is open.
     Owner,
     /// The holder of a minted token.
     Scoped(TokenScope),
 }
 
-/// The rights that a minted token gives. The token contains them, and an open socket
-/// keeps them.
+/// The rights of a minted token. The token contains them, and an open socket stores them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenScope {
@@ -34,10 +33,10 @@ pub struct TokenScope {
     pub operations: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Allow::is_nothing")]
     pub allow: Allow,
-    /// The limits for turns of the token's holder, beside the agent's own limits.
+    /// The limits for turns with this token, in addition to the agent's own limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<HolderLimits>,
-    /// The most that the holder's requests over the base URL let the model do with the agent's
+    /// The most that requests over the base URL with this token let the model do with the agent's
     /// memory. `None`: the agent's configuration decides, and the request's header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_memory: Option<MemoryUse>,
@@ -101,7 +100,8 @@ impl Caller {
         self.scope().and_then(|scope| scope.session_id.as_ref())
     }
 
-    /// This caller, who may also run an operation that shows less than one of its token's.
+    /// This caller, with the right to an operation that reveals less than one that its token
+    /// allows.
     pub fn with_operation(&self, operation: &str) -> Self {
         let mut caller = self.clone();
         if let Caller::Scoped(TokenScope {
@@ -181,7 +181,7 @@ impl Caller {
     }
 
     /// The most that a request over the base URL may let the model do with the memory, if the
-    /// caller's token says it.
+    /// caller's token limits it.
     pub fn most_memory(&self) -> Option<MemoryUse> {
         self.scope().and_then(|scope| scope.session_memory)
     }

@@ -1,8 +1,8 @@
 //! The secret, and the tokens that it signs. A token contains readable claims and an
-//! HMAC-SHA-256 seal: `sa2.<claims as JSON, base64url>.<seal, base64url>`.
+//! HMAC-SHA-256 signature: `sa2.<claims as JSON, base64url>.<signature, base64url>`.
 //!
-//! The key is derived from the secret and from the key's purpose, so that a seal made
-//! for another purpose is not valid here. The seal covers the prefix too, so that a
+//! The key is derived from the secret and from the key's purpose, so that a signature made
+//! for another purpose is not valid here. The signature covers the prefix, too, so that a
 //! token of a later format can't be mistaken for this format.
 
 use base::json;
@@ -14,8 +14,8 @@ use sha2::Sha256;
 
 use super::scope::TokenScope;
 
-/// The fewest characters of a secret. The holder of a token can test guesses of the
-/// secret offline. 32 characters of `openssl rand -hex` are 128 bits.
+/// The minimum length of a secret. The holder of a token can test guesses of the secret
+/// offline. 32 characters of `openssl rand -hex` are 128 bits.
 pub const MIN_SECRET_CHARS: usize = 32;
 
 /// The longest lifetime of a token: a day.
@@ -23,12 +23,12 @@ pub const MAX_TOKEN_SECONDS: i64 = 86_400;
 
 const PREFIX: &str = "sa2";
 
-/// The refusal of a bearer token that no secret knows.
+/// The error for a bearer token that no secret matches.
 pub const NO_TOKEN: &str =
     "The bearer token is neither the Worker's secret nor a token that it minted.";
 
-/// The longest token: a page may have to send its token in the address, which
-/// Cloudflare limits to this length. A list of all operations takes under 2 KiB.
+/// The longest token: a page may have to send its token in the URL, which Cloudflare limits
+/// to this length. A list of all operations takes less than 2 KiB.
 pub const MAX_TOKEN_BYTES: usize = 16 << 10;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,8 +66,8 @@ impl Secret {
         })
     }
 
-    /// Whether `given` is the secret. The comparison is of digests, so that its time
-    /// reveals neither the secret's bytes nor its length.
+    /// Whether `given` is the secret. Digests are compared, so that the time reveals
+    /// neither the secret's bytes nor its length.
     pub fn is(&self, given: &str) -> bool {
         const PURPOSE: &str = "session-agent secret";
         let given = mac(given.as_bytes(), PURPOSE).finalize().into_bytes();
@@ -76,8 +76,8 @@ impl Secret {
             .is_ok()
     }
 
-    /// The seal of a call that tells of a turn's end. Its key is derived from the secret,
-    /// so that the checker of the seal need not have the secret.
+    /// The signature of a callback. Its key is derived from the secret, so that the
+    /// receiver can verify it without having the secret.
     pub fn sign_callback(&self, content: &str) -> [u8; 32] {
         mac(&self.callback_key, content)
             .finalize()
@@ -85,7 +85,7 @@ impl Secret {
             .into()
     }
 
-    /// The seal of a delivery's id, by which the id is known again.
+    /// The signature of a delivery's id, by which the id is recognized.
     pub fn seal_delivery(&self, content: &str) -> [u8; 32] {
         mac(&self.delivery_key, content)
             .finalize()
@@ -93,12 +93,12 @@ impl Secret {
             .into()
     }
 
-    /// The key for states that a client carries for an object.
+    /// The key for signing an object's state that a client stores.
     pub(super) fn state_key(&self) -> &[u8; 32] {
         &self.state_key
     }
 
-    /// The seal of a receipt's digest.
+    /// The signature of a receipt's digest.
     pub fn seal_receipt(&self, digest: &str) -> [u8; 32] {
         mac(&self.receipt_key, digest)
             .finalize()
@@ -106,7 +106,7 @@ impl Secret {
             .into()
     }
 
-    /// Whether this is the seal of the digest. The comparison takes constant time.
+    /// Whether this is the digest's signature. The comparison takes constant time.
     pub fn has_sealed_receipt(&self, digest: &str, seal: &[u8]) -> bool {
         mac(&self.receipt_key, digest).verify_slice(seal).is_ok()
     }
@@ -118,7 +118,7 @@ impl Secret {
         format!("{sealed}.{}", URL_SAFE_NO_PAD.encode(seal))
     }
 
-    /// The claims of a token that this secret signed, also of one that has expired.
+    /// The claims of a token that this secret signed, even if it has expired.
     pub fn claims(&self, token: &str) -> Option<Claims> {
         if token.len() > MAX_TOKEN_BYTES {
             return None;
@@ -126,7 +126,7 @@ impl Secret {
         let (sealed, given) = token.rsplit_once('.')?;
         let given = URL_SAFE_NO_PAD.decode(given).ok()?;
         mac(&self.signing_key, sealed).verify_slice(&given).ok()?;
-        // The seal is valid, so this Worker wrote the rest.
+        // The signature is valid, so this Worker wrote the rest.
         let claims = sealed.strip_prefix(PREFIX)?.strip_prefix('.')?;
         let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
         json::decode_bytes(&claims).ok()
@@ -139,7 +139,7 @@ pub fn is_token(text: &str) -> bool {
         .is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// The key of this purpose.
+/// The key for this purpose.
 pub(super) fn derive_key(secret: &str, purpose: &str) -> [u8; 32] {
     mac(secret.as_bytes(), purpose)
         .finalize()

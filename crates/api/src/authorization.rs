@@ -8,14 +8,15 @@ use base::outbound::Outbound;
 use chat::tools::mcp::oauth::finish::{Return, finish};
 use chat::tools::mcp::oauth::settings::{CLIENT_NAME, OAuthSettings};
 
-/// A page, and the error that it tells of.
+/// A page, and the error that it reports.
 pub struct ReturnPage {
     pub status: u16,
     pub html: String,
     pub failure: Option<Error>,
 }
 
-/// The headers of a page. It loads nothing, and its address, which has the code, goes nowhere.
+/// The headers of a page. It loads nothing, and its address, which contains the code, is sent to
+/// nobody.
 pub const PAGE_HEADERS: [(&str, &str); 4] = [
     ("content-type", "text/html; charset=utf-8"),
     ("cache-control", "no-store"),
@@ -26,8 +27,8 @@ pub const PAGE_HEADERS: [(&str, &str); 4] = [
     ("referrer-policy", "no-referrer"),
 ];
 
-/// Describes the client, for authorization servers that read such a document. `None`: the
-/// Worker's settings name no address that they could read.
+/// Describes the client, for authorization servers that read such a document. `None`: the Worker's
+/// settings name no address from which they could read it.
 pub fn describe_client(outbound: &dyn Outbound) -> Option<String> {
     let settings = OAuthSettings::read(outbound).ok()?;
     Some(json::text(&json!({
@@ -41,7 +42,7 @@ pub fn describe_client(outbound: &dyn Outbound) -> Option<String> {
     })))
 }
 
-/// Ends an authorization, and makes the page that the person sees.
+/// Finishes an authorization, and renders the page that the person sees.
 pub async fn answer_return(agent: &Agent<'_>, returned: &Return) -> ReturnPage {
     let memory = agent.memory();
     match finish(&memory, &agent.deployed.tools, returned).await {

@@ -1,5 +1,5 @@
-//! The doors of chat over HTTP. A turn is not an operation, because its answer is a stream,
-//! but the same tokens allow turns under the name `chat`.
+//! The entry points of chat over HTTP. A turn is not an operation, because its answer is a stream,
+//! but tokens allow turns under the name `chat`.
 
 use std::rc::Rc;
 
@@ -21,8 +21,7 @@ pub struct BegunTurn {
     pub work: Option<TurnWork>,
 }
 
-/// Begins a turn. `session_id` comes from the address; a session in the body takes
-/// precedence.
+/// Begins a turn. `session_id` comes from the URL; a session in the body takes precedence.
 pub fn begin_chat(
     agent: &Agent<'_>,
     session_id: &str,
@@ -69,12 +68,12 @@ pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<BegunTu
     let mut listener = TurnListener::to(Rc::clone(&running));
     if running.is_continuation
         && let Some(id) = Id::parse(running.message_id.clone()).ok()
-        // A message that can't be read is left out: the turn goes on anyway.
+        // A message that can't be read is omitted: the turn continues anyway.
         && let Ok(Some(message)) = find_message(agent.db, &session_id, &id)
     {
         let (chunks, _) = recount(&message.json);
         match listener.begin_with(&running, &chunks) {
-            // A turn that was taken up goes on in any case.
+            // A resumed turn continues in any case.
             Err(_) if work.is_some() => {}
             begun => begun?,
         }

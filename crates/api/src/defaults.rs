@@ -1,10 +1,10 @@
-//! Reads the settings deployed for every agent: the file `agent-defaults.json`, which the
-//! build puts beside the module, and the variable `AGENT_DEFAULTS`. Each is a JSON object
-//! with the fields of `configureAgent`, and `blocks`, `tools` and `compaction`. The
-//! variable `MEMORY_BLOCKS` is an older name of `blocks`.
+//! Reads the settings deployed for every agent: the file `agent-defaults.json`, which the build
+//! puts beside the module, and the variable `AGENT_DEFAULTS`. Each is a JSON object with the fields
+//! of `configureAgent`, and `blocks`, `tools` and `compaction`. The variable `MEMORY_BLOCKS` is an
+//! older name of `blocks`.
 //!
-//! A field of the variable goes before the same field of the file. An invalid field is
-//! left out, and `getConfig` names it. The rest holds, and no conversation fails.
+//! A field of the variable overrides the same field of the file. An invalid field is ignored, and
+//! `getConfig` reports it. The other fields apply, and no conversation fails.
 
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
@@ -32,7 +32,7 @@ const TOOLS: &str = "tools";
 const COMPACTION: &str = "compaction";
 const LIMITS: &str = "limits";
 
-/// A field of the defaults, and the variable or the file that holds it.
+/// A field of the defaults, and the variable or the file that contains it.
 struct DefaultsField {
     source: &'static str,
     value: Box<RawValue>,
@@ -62,7 +62,7 @@ pub fn read(outbound: &dyn Outbound, file: Option<&str>) -> Deployed {
 }
 
 impl Defaults {
-    /// Takes the fields of an object. They replace those that were taken before.
+    /// Adds the fields of an object. They replace earlier ones of the same name.
     fn take_object(&mut self, source: &'static str, text: &str) {
         match json::parse::<BTreeMap<String, Box<RawValue>>>(text.as_bytes()) {
             Ok(fields) => {
@@ -79,7 +79,7 @@ impl Defaults {
         }
     }
 
-    /// Takes one field, whose value is a text by itself.
+    /// Adds one field, whose value is a text by itself.
     fn take_field(&mut self, source: &'static str, name: &str, text: &str) {
         let object = format!("{{\"{name}\":{text}}}");
         self.take_object(source, &object);
@@ -150,7 +150,7 @@ impl Defaults {
     }
 }
 
-/// A field alone, as an object that an operation takes.
+/// An object with this field alone, as input for an operation.
 fn object_of(name: &str, value: &RawValue) -> String {
     let name = serde_json::Value::from(name);
     format!("{{{name}:{}}}", value.get())
@@ -187,7 +187,7 @@ fn read_tools(
     })
 }
 
-/// Reads each setting by itself, so that one that is wrong costs no other.
+/// Reads each setting by itself, so that an invalid one affects no other.
 fn read_compaction(reader: &mut PartReader<'_>, value: &RawValue) -> OwnSettings {
     let mut settings = OwnSettings::default();
     let fields = match json::parse::<BTreeMap<String, Box<RawValue>>>(value.get().as_bytes()) {

@@ -1,5 +1,5 @@
-//! Checks a request before its body is read: the operation exists, its caller may run
-//! it in some session, and its body is not too long.
+//! Checks a request before its body is read: the operation exists, the caller may run it in some
+//! session, and its body is not too long.
 
 use super::operation::Operation as _;
 use super::operations::memory_tools::CallTool;
@@ -17,8 +17,8 @@ use provider_api::calls::ApiCall;
 /// The longest message of the Model Context Protocol: a call of a memory tool.
 pub const MAX_MCP_BODY_BYTES: usize = CallTool::MAX_BODY_BYTES;
 
-/// The longest body that this request may have, in bytes. Refuses a caller that may not
-/// run the operation in any session. The session is checked once the body is parsed.
+/// The longest body that this request may have, in bytes. Rejects a caller that may not run the
+/// operation in any session. The session is checked once the body is parsed.
 pub fn admit(caller: &Caller, route: &Route) -> Result<usize> {
     match route {
         Route::Rpc { operation, .. } => {
@@ -37,7 +37,7 @@ pub fn admit(caller: &Caller, route: &Route) -> Result<usize> {
                 ApiCall::Models(..) | ApiCall::Response(_) | ApiCall::DeleteResponse(_) => 0,
             })
         }
-        // Each method of the protocol asks for its own rights, once the body is parsed.
+        // Each method of the protocol checks its own rights, once the body is parsed.
         Route::Mcp { .. } => Ok(MAX_MCP_BODY_BYTES),
         Route::ExportAgent { .. } => permit_by_name(caller, EXPORT_RULE).map(|()| 0),
         Route::ImportAgent { .. } => permit_by_name(caller, IMPORT_RULE).map(|()| 0),
@@ -46,9 +46,9 @@ pub fn admit(caller: &Caller, route: &Route) -> Result<usize> {
     }
 }
 
-/// The agents that a request came through, by the header that this Worker's own objects send.
-/// They send the secret with it. A token's holder could claim any way, and so have a block count as
-/// one that leads back to where it began.
+/// The agents that a request passed through, from the header that this Worker's own objects send
+/// together with the secret. The holder of a token could send any path, and so make a block appear
+/// to refer back to its own origin.
 pub fn find_way(caller: &Caller, header: Option<&str>) -> Vec<String> {
     match caller {
         Caller::Owner => parse_via(header),
@@ -56,8 +56,8 @@ pub fn find_way(caller: &Caller, header: Option<&str>) -> Vec<String> {
     }
 }
 
-/// Refuses a request whose answer may be long while other such answers fill the memory.
-/// To build an answer that can't be sent would leave garbage behind.
+/// Rejects a request whose answer may be long while other such answers fill the memory. An answer
+/// that is built but can't be sent would leave garbage behind.
 pub fn check_room(route: &Route) -> Result<()> {
     let is_long = match route {
         Route::Rpc { operation, .. } => find_entry(operation)?.is_long,
@@ -70,8 +70,8 @@ pub fn check_room(route: &Route) -> Result<()> {
     }
 }
 
-/// Whether the request changed nothing, so that its answer may be withheld and the
-/// client may repeat it.
+/// Whether the request changed nothing, so that its answer may be withheld and the client may
+/// repeat the request.
 pub fn may_be_repeated(route: &Route) -> bool {
     match route {
         Route::Rpc { operation, .. } => {

@@ -1,4 +1,4 @@
-//! The common part of all imports of files.
+//! The interface that all file imports share.
 
 use super::operation::Reply;
 use base::database::Database;
@@ -6,18 +6,18 @@ use base::error::Result;
 use base::host::Host;
 use lifecycle::transfer::import::Import;
 
-/// A file that is taken in piece by piece.
+/// An import that reads a file chunk by chunk.
 pub trait FileImport {
-    /// Takes the next bytes. After an error, the import is over.
+    /// Reads the next bytes. After an error, the import is over.
     fn push(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()>;
 
-    /// The memory that the import holds between two pieces of the file.
+    /// The memory that the import uses between two chunks of the file.
     fn kept_bytes(&self) -> usize;
 
-    /// Deletes what is not whole, because the sender disconnected.
+    /// Deletes the incomplete part of the import, because the sender disconnected.
     fn give_up(&mut self, db: &dyn Database) -> Result<()>;
 
-    /// Takes the end of the file.
+    /// Completes the import at the end of the file.
     fn finish(self, db: &dyn Database, host: &dyn Host) -> Result<Reply>;
 }
 

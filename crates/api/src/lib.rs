@@ -1,14 +1,16 @@
-//! The operations that a caller can run on an agent, and the agent's other doors. The edge finds
-//! the object and identifies the caller before. The result is JSON, a stream or an error.
+//! The operations that a caller can run on an agent, and the agent's other entry points.
+//! The edge has already found the object and identified the caller. The result is JSON, a
+//! stream or an error.
 //!
-//! `route` parses an address, and `door` checks a request before its body is read. Then one of
-//! the entry points follows: `dispatch` for operations, `chat` for turns, `transfer` for the
-//! files of sessions, `whole` for the file of a whole agent, `mcp` for clients of the Model
-//! Context Protocol, `socket` for frames. The object's alarm enters by `scheduled_backup`.
-//! `defaults` reads the deployed defaults, `request_line` and `tracing` describe a request to
-//! the operator.
+//! `route` parses a URL, and `door` checks a request before its body is read. Then one of
+//! the entry points follows: `dispatch` for operations, `chat` for turns, `transfer` for
+//! the files of sessions, `whole` for the file of a whole agent, `mcp` for clients of the
+//! Model Context Protocol, `socket` for frames. The object's alarm enters through
+//! `scheduled_backup`. `defaults` reads the deployed defaults, `request_line` and `tracing`
+//! describe a request to the operator.
 //!
-//! This district uses every district below. Of HTTP it knows only methods and paths.
+//! This crate uses all crates of the layers below. From HTTP it uses only methods and
+//! paths.
 
 #[cfg(feature = "testing")]
 pub mod answers;

@@ -3,15 +3,16 @@
 use base::error::{Error, Result};
 use conversation::log::slices::MAX_EVENT_BYTES;
 
-/// The longest body of most operations, whose fields are short texts and lists of names.
+/// The maximum length of the body of most operations, whose fields are short texts and
+/// lists of names.
 pub const DEFAULT_BODY_BYTES: usize = 1 << 20;
 
-/// The longest body of an operation that writes events: the largest event, and the
-/// other fields.
+/// The maximum length of the body of an operation that writes events: the largest event
+/// plus the other fields.
 pub const EVENTS_BODY_BYTES: usize = MAX_EVENT_BYTES + DEFAULT_BODY_BYTES;
 
-/// The longest body of an operation that takes a text of `bytes` bytes. JSON may need
-/// six bytes for one (`\u0001`); the rest is for the other fields.
+/// The maximum length of the body of an operation that takes a text of `bytes` bytes. JSON
+/// may need six bytes for one (`\u0001`); the rest is for the other fields.
 pub const fn body_with_text(bytes: usize) -> usize {
     6 * bytes + (64 << 10)
 }

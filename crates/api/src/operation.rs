@@ -20,17 +20,17 @@ use store::erased::LeftPages;
 /// The answer of an operation.
 pub struct Reply {
     pub body: SqlText,
-    /// The tables were dropped: the caller must empty the storage, too, before the
-    /// answer is sent.
+    /// The tables were dropped: the caller must also empty the storage before the answer is
+    /// sent.
     pub empties_storage: bool,
-    /// Text was purged: the caller must clear what is left of it in pages before the answer
-    /// is sent (`store/clearing.rs`).
+    /// Text was purged: the caller must clear its remains in database pages before the
+    /// answer is sent (`store/clearing.rs`).
     pub purged: LeftPages,
     /// The session whose conversation grew; see `dispatch::follow_up`.
     pub grown: Option<Id>,
-    /// The change that the operation made: the session's sockets are shown it.
+    /// The change that the operation made, which is broadcast to the session's sockets.
     pub changed: Option<ShownChange>,
-    /// The one message that the operation changed, where it changed no more than that.
+    /// The message that the operation changed, if it changed only one.
     pub changed_message: Option<Id>,
     /// A search needs an index that is not complete yet; see
     /// [`conversation::index::build::build_batch`].
@@ -55,7 +55,7 @@ impl Reply {
         self
     }
 
-    /// `watched`: the session, if sockets watch it.
+    /// `watched`: the session, if sockets are connected to it.
     fn shown_in(mut self, watched: Option<Id>) -> Self {
         let message_id = self.changed_message.take();
         self.changed = watched.map(|session_id| ShownChange {
@@ -75,7 +75,7 @@ impl Reply {
     }
 }
 
-/// An input or an output that can describe itself for openapi.json.
+/// An input or output type with a schema for openapi.json.
 #[cfg(feature = "testing")]
 pub trait Described: crate::json_schema::JsonSchema {}
 #[cfg(feature = "testing")]
@@ -85,8 +85,7 @@ pub trait Described {}
 #[cfg(not(feature = "testing"))]
 impl<T> Described for T {}
 
-/// The facts about an operation that other code knows. [`RunAtOnce`] or [`RunWaiting`]
-/// runs the operation.
+/// The static description of an operation. [`RunAtOnce`] or [`RunWaiting`] runs it.
 pub trait Operation: DeserializeOwned + Described {
     const NAME: &'static str;
     const NEEDS: Needs;
@@ -100,26 +99,26 @@ pub trait Operation: DeserializeOwned + Described {
     /// memory is free.
     const IS_LONG: bool = false;
 
-    /// The longest body that the operation takes.
+    /// The longest body that the operation accepts.
     const MAX_BODY_BYTES: usize = DEFAULT_BODY_BYTES;
 
-    /// The shape of the answer. If SQLite writes the answer itself, this type only
-    /// documents the answer, and a test compares the two.
+    /// The type of the answer. If SQLite builds the answer, this type only documents it,
+    /// and a test compares the two.
     type Output: Described;
 
-    /// The session that the input names, for [`Needs::Session`].
+    /// The session that the input names, checked for [`Needs::Session`].
     fn session_id(&self) -> Option<&Id> {
         None
     }
 }
 
-/// An operation that never waits: no other request runs between its reads and writes.
+/// A synchronous operation: no other request runs between its reads and writes.
 pub trait RunAtOnce: Operation {
     fn run(self, agent: &Agent<'_>) -> Result<Reply>;
 }
 
-/// An operation that waits for calls outside the object. Other requests run meanwhile, so
-/// rows that the operation read before the call may have changed after it.
+/// An asynchronous operation, which waits for calls outside the object. Other requests run
+/// in the meantime, so rows that it read before a call may have changed after it.
 pub trait RunWaiting: Operation {
     fn run(self, agent: &Agent<'_>) -> impl Future<Output = Result<Reply>>;
 }
@@ -129,7 +128,7 @@ pub enum OperationRun {
     Waiting(for<'a> fn(&'a Agent<'_>, Vec<u8>) -> LocalBoxFuture<'a, Result<Reply>>),
 }
 
-/// One entry of the table of operations.
+/// One entry of the operation table.
 pub struct OperationEntry {
     pub name: &'static str,
     pub run: OperationRun,
@@ -142,7 +141,7 @@ pub struct OperationEntry {
     pub output: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
 }
 
-/// The entry of an operation that runs at once.
+/// The entry of a synchronous operation.
 pub const fn at_once<O: RunAtOnce>() -> OperationEntry {
     entry::<O>(OperationRun::AtOnce(|agent, body| {
         let operation = admit::<O>(agent, body)?;
@@ -151,7 +150,7 @@ pub const fn at_once<O: RunAtOnce>() -> OperationEntry {
     }))
 }
 
-/// The entry of an operation that waits.
+/// The entry of an asynchronous operation.
 pub const fn waiting<O: RunWaiting>() -> OperationEntry {
     entry::<O>(OperationRun::Waiting(|agent, body| {
         Box::pin(async move {
@@ -183,7 +182,7 @@ const fn entry<O: Operation>(run: OperationRun) -> OperationEntry {
     }
 }
 
-/// The session that an operation writes to, if sockets watch it.
+/// The session that an operation writes to, if sockets are connected to it.
 fn find_watched(agent: &Agent<'_>, rule: AccessRule, session_id: Option<&Id>) -> Option<Id> {
     let writes = rule.effect != Effect::Nothing;
     let watched = session_id.filter(|id| writes && agent.audience.is_there(id));
@@ -198,7 +197,7 @@ fn admit<O: Operation>(agent: &Agent<'_>, body: Vec<u8>) -> Result<O> {
     Ok(operation)
 }
 
-/// Whether a token may name this operation.
+/// Whether a token's scope may list this operation.
 pub fn names_one(rules: &[AccessRule], name: &str) -> bool {
     name == CHAT || rules.iter().any(|rule| rule.operation == name)
 }

@@ -1,5 +1,5 @@
-//! The doors of the providers' APIs over HTTP: see `provider_api`. The same tokens allow these
-//! turns as allow chat.
+//! The providers' APIs over HTTP: see `provider_api`. A token that allows chat allows these turns,
+//! too.
 
 use super::route::parse_session_id;
 use base::error::Result;
@@ -11,14 +11,14 @@ use provider_api::models_list;
 use provider_api::openai::responses_stored;
 use provider_api::waiting::begin_in_line;
 
-/// What a request of a provider's API gets.
+/// The answer to a request of a provider's API.
 pub enum ProviderAnswer {
     /// JSON.
     Whole(String),
     Turn(Box<BegunAnswer>),
 }
 
-/// Answers a request. `address`: the session that the address names.
+/// Answers a request. `address`: the session in the request's URL.
 pub async fn answer(
     agent: &Agent<'_>,
     call: &ApiCall,

@@ -1,5 +1,5 @@
-//! The line that the Worker's log has of each request, and the same as a point of a data set.
-//! They hold names, numbers and codes: never what was sent or answered, and no token.
+//! The Worker's log line for each request, and the same facts as a data point. Both contain
+//! names, numbers and codes only: never request or answer contents, and no token.
 
 use std::cell::Cell;
 
@@ -11,16 +11,17 @@ use base::error::Result;
 use base::host::Host;
 use base::json::{self, json};
 
-/// The most bytes that a data set takes as an index.
+/// The most bytes of an index in a data set.
 const MAX_INDEX_BYTES: usize = 96;
 
-/// Without the setting, this many requests have a line each second ([`LoggedRequests::Auto`]).
+/// In the default mode ([`LoggedRequests::Auto`]), this many requests per second are
+/// logged.
 const MAX_AUTO_LINES: u32 = 100;
 
-/// Of the further requests in that second, one in this many has a line.
+/// Of the further requests in that second, one in this many is logged.
 const AUTO_ONE_IN: u32 = 20;
 
-/// The facts about a request that is answered.
+/// The facts about an answered request.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestLine<'a> {
@@ -28,7 +29,7 @@ pub struct RequestLine<'a> {
     pub operation: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub agent: &'a str,
-    /// Until the answer began.
+    /// Until the answer started.
     pub duration_ms: i64,
     pub rows_read: i64,
     pub rows_written: i64,
@@ -36,10 +37,10 @@ pub struct RequestLine<'a> {
     /// The error's code, if the request was refused or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<&'static str>,
-    /// The trace that the caller says the request belongs to.
+    /// The id of the trace that the caller named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<&'a str>,
-    /// The share of such requests that have a line, if it is not all.
+    /// The share of similar requests that are logged, if not all are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
@@ -49,8 +50,8 @@ impl RequestLine<'_> {
         json::encode(self)
     }
 
-    /// The point of the data set, as the JSON of its fields. docs/operations-guide.md has
-    /// their order, which never changes.
+    /// The data point, as the JSON of its fields. docs/operations-guide.md lists their
+    /// order, which never changes.
     pub fn to_point(&self) -> String {
         let index = self.agent;
         let index = index.get(..index.floor_char_boundary(MAX_INDEX_BYTES));
@@ -62,22 +63,22 @@ impl RequestLine<'_> {
     }
 }
 
-/// Which requests the log has a line of: the setting `REQUEST_LOG`.
+/// Which requests are logged: the setting `REQUEST_LOG`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LoggedRequests {
     All,
-    /// All while there are few; of many, a share, and all failures. A line costs as much as a
-    /// tenth of an append.
+    /// All at low rates, and a sample and all failures at high rates. A line costs as much
+    /// as a tenth of an append.
     Auto,
-    /// Those that the agent failed to answer: status 500 and above.
+    /// Only those that the agent failed to answer: status 500 and above.
     Failures,
-    /// This share of all, and all failures.
+    /// This share of all requests, and all failures.
     Share(f64),
     None,
 }
 
 impl LoggedRequests {
-    /// `None`: the setting's value is none of these.
+    /// `None`: the setting's value is invalid.
     pub fn parse(setting: Option<&str>) -> Option<Self> {
         Some(match setting.map(str::trim) {
             None | Some("" | "auto") => Self::Auto,
@@ -92,20 +93,20 @@ impl LoggedRequests {
     }
 }
 
-/// Whether the log has a line of a request.
+/// Whether a request is logged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sampled {
     No,
-    /// The line stands for this request alone.
+    /// Logged, without sampling.
     Itself,
-    /// This share of such requests has a line.
+    /// Logged as a sample: this share of similar requests is logged.
     Share(f64),
 }
 
-/// Chooses the requests that have a line.
+/// Decides which requests are logged.
 pub struct LineSampler {
     logged: LoggedRequests,
-    /// The second of the newest request, and how many requests there were in it.
+    /// The second of the newest request, and the number of requests in it.
     second: Cell<(i64, u32)>,
 }
 
@@ -121,7 +122,7 @@ impl LineSampler {
         self.logged == LoggedRequests::None
     }
 
-    /// `at_ms`: when the request began.
+    /// `at_ms`: when the request started.
     pub fn sample(&self, status: u16, at_ms: i64, host: &dyn Host) -> Sampled {
         let is_failure = status >= 500;
         match self.logged {
@@ -149,15 +150,15 @@ impl LineSampler {
     }
 }
 
-/// A number from 0 up to 1.
+/// A random number from 0 to below 1.
 fn draw(host: &dyn Host) -> f64 {
     let mut bytes = [0; 4];
     host.fill_random(&mut bytes);
     f64::from(u32::from_le_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
 }
 
-/// The name of what a request asks for: the operation's, or the `operationId` of the address
-/// in openapi.json. A name that the caller made up is `unknown`.
+/// The name of a request's operation, or the `operationId` of its path in openapi.json. A
+/// name that the caller made up becomes `unknown`.
 pub fn name_of(route: &Route) -> &'static str {
     match route {
         Route::Health => "health",

@@ -1,5 +1,5 @@
-//! Parses a method and a URL into a route. The parser is pure and strict: it refuses any
-//! part that it does not know, and names the part.
+//! Parses a method and a URL into a route. The parser is pure and strict: it rejects any part that
+//! it does not know, and names the part.
 
 use base::error::{Code, Error, ErrorKind, Result};
 use base::ids::Id;
@@ -10,7 +10,7 @@ use directory::MAX_PAGE;
 use directory::list::MAX_NAME_CHARS as MAX_AGENT_CHARS;
 use provider_api::calls::{ApiCall, ApiFamily};
 
-/// The agents of a page of the directory, if its address says no other number.
+/// The agents of a page of the directory, by default.
 const DEFAULT_PAGE: usize = 100;
 
 /// The session of a client that names none.
@@ -23,9 +23,9 @@ pub enum Route {
     Health,
     /// Describes the Worker as a client of OAuth.
     OAuthClient,
-    /// A person's browser comes back from an authorization server.
+    /// A person's browser returns from an authorization server.
     OAuthReturn {
-        /// Of the state.
+        /// From the state.
         agent: String,
         returned: Return,
     },
@@ -35,7 +35,7 @@ pub enum Route {
         prefix: String,
         /// `?limit=`
         limit: usize,
-        /// `?cursor=`, of the page before.
+        /// `?cursor=`, from the previous page.
         cursor: String,
     },
     /// One operation of one agent.
@@ -67,7 +67,7 @@ pub enum Route {
     /// Exports the whole agent as a file.
     ExportAgent {
         agent: String,
-        /// `?after=`: the cursor of an export that broke off.
+        /// `?after=`: the cursor of an interrupted export.
         after: Option<String>,
     },
     /// Imports such a file.
@@ -96,7 +96,7 @@ pub enum Route {
     /// A request in the API of a provider.
     Provider {
         agent: String,
-        /// The session that the address names.
+        /// The session in the URL.
         session_id: Option<String>,
         call: ApiCall,
     },
@@ -136,7 +136,7 @@ pub fn parse(method: &str, url: &str) -> Result<Route> {
     let path = path(url);
     match path {
         "/health" => allow(method, &["GET", "HEAD"], Route::Health),
-        // The platform serves the Worker's files, and such a request never gets here.
+        // The platform serves the Worker's files, so such a request never arrives here.
         "/openapi.json" | "/" => Err(Error::new(
             Code::UnknownOperation,
             "This address is a static file of the Worker. Objects don't serve files: send the \
@@ -297,7 +297,7 @@ fn parse_provider(
     allow(method, takes, route)
 }
 
-/// The API that a client speaks that sends a request to this address, also where nothing is.
+/// The API that the client of this URL uses, even if nothing is there.
 pub fn spoken_at(url: &str) -> Option<ApiFamily> {
     let rest = path(url).strip_prefix(AGENTS)?;
     let (_, rest) = rest.split_once('/')?;
@@ -335,7 +335,7 @@ pub fn check_agent_name(name: String) -> Result<String> {
 
 fn path(url: &str) -> &str {
     let after_scheme = match url.split_once("://") {
-        // A path may hold `://` too; a scheme may not hold a slash.
+        // A path may contain `://`, too; a scheme can't contain a slash.
         Some((scheme, rest)) if !scheme.contains('/') => rest
             .find('/')
             .and_then(|slash| rest.get(slash..))

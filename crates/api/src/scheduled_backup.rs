@@ -1,8 +1,8 @@
-//! Backups on a schedule, which the object's alarm begins.
+//! Scheduled backups, which the object's alarm starts.
 //!
-//! The rule this file protects: before a backup begins, the time of the next try is written.
-//! So an object that dies in a backup tries again after a pause, and a failing bucket is not
-//! asked again at once.
+//! The rule this file protects: before a backup begins, the time of the next attempt is written. So
+//! an object that dies in a backup retries after a pause, and a failing bucket is not called again
+//! at once.
 
 use super::operation::Agent;
 use super::operations::backups::{back_up, load_plan};
@@ -12,7 +12,7 @@ use store::backup_plan::{
     BackupPlan, BackupProgress, begin_at, find_progress, forget_progress, write_progress,
 };
 
-/// The pause after a backup that failed, or that the object did not live to end.
+/// The pause after a backup that failed or was interrupted.
 const RETRY_MS: i64 = 3_600_000;
 
 /// Whether a schedule may have work now. One row.
@@ -44,7 +44,7 @@ pub async fn back_up_if_due(agent: &Agent<'_>) -> Result<Option<i64>> {
         }
     };
     atomically(agent.db, || {
-        // The agent may have been destroyed meanwhile, or has another schedule.
+        // The agent may have been destroyed meanwhile, or may have another schedule.
         match find_progress(agent.db)? {
             Some(before) if before.next_at != 0 => {
                 write_progress(

@@ -1,5 +1,5 @@
-//! Answers the frames of a socket. The runtime keeps each socket's `SocketState` with
-//! the socket, so that the state survives the object's hibernation.
+//! Handles the frames of a socket. The runtime stores each socket's `SocketState` with the
+//! socket, so that it survives hibernation.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,35 +37,36 @@ use lifecycle::clear::clear_messages;
 use models::ToolDefinition;
 use store::erased::LeftPages;
 
-/// The state that is kept with a socket.
+/// The state that is stored with a socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SocketState {
-    /// The session that the socket shows.
+    /// The session that the socket is connected to.
     pub session_id: Id,
-    /// The rights that the socket's token gives; `None`: everything is allowed.
+    /// The rights of the socket's token; `None`: everything is allowed.
     pub scope: Option<TokenScope>,
-    /// The request id of the turn that the socket asked for last.
+    /// The request id of the turn that the socket requested last.
     #[serde(default)]
     pub asked: Option<String>,
-    /// The request ids of the turns that the socket asked for before, while others ran.
+    /// The request ids of earlier turns that the socket requested while others ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked_before: Vec<String>,
-    /// The socket was offered a turn to resume and has not acknowledged it. Until then it
+    /// The socket was offered a running turn and has not acknowledged it. Until then it
     /// gets no live chunks.
     #[serde(default)]
     pub is_held: bool,
-    /// A turn ran when the socket was opened, and the socket has been sent none of it.
+    /// A turn was running when the socket was opened, and the socket has received none of
+    /// its chunks.
     #[serde(default)]
     pub opened_in_turn: bool,
-    /// Bytes that the socket was sent since its page last said anything, roughly: so that
-    /// they are known after hibernation.
+    /// The approximate bytes sent to the socket since its page last sent anything. Stored,
+    /// so that the number survives hibernation.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub unheard_bytes: usize,
     /// The trace of the request that opened the socket. Its frames are in this trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<StoredTrace>,
-    /// The socket speaks the protocol of the AI SDK's own transport.
+    /// Set if the socket uses the protocol of the AI SDK's own transport.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sdk: Option<SdkSeat>,
 }
@@ -118,33 +119,35 @@ pub fn open(agent: &Agent<'_>, session_id: String) -> Result<SocketState> {
     })
 }
 
-/// How many of its earlier turns a socket remembers, to be allowed to stop them. The
-/// runtime keeps little with a socket.
+/// The most earlier turns that a socket may still stop. The runtime stores only little with
+/// a socket.
 const MAX_ASKED_BEFORE: usize = 8;
 
-/// The most bytes that a socket is sent while its page says nothing: one of the longest
-/// lists. The object can't see how much a page has read, and the runtime keeps the rest.
-/// A page that only listens is asked to connect again, which shows that it reads.
+/// The most bytes that are sent to a socket while its page sends nothing: one of the
+/// longest lists. The object can't see how much a page has read, and the runtime buffers
+/// the rest. A page that only receives must reconnect, which shows that it reads.
 pub const MAX_UNHEARD_BYTES: usize = MAX_ANSWER_BYTES + (64 << 10);
 
-/// The outcome of a frame for a socket whose page was silent for so many bytes.
+/// Whether a frame may be sent to a socket, given the bytes sent since its page last sent
+/// anything.
 #[derive(Debug, PartialEq)]
 pub enum Credit {
-    /// The frame is sent. So many bytes are now unheard.
+    /// The frame is sent. The new number of unacknowledged bytes.
     Left {
         unheard_bytes: usize,
-        /// The number has to be kept with the socket: it has grown much.
+        /// Whether the number must be stored with the socket, because it has grown much.
         is_kept: bool,
     },
     /// The socket is closed instead.
     UsedUp,
 }
 
-/// Unheard bytes are kept with a socket each time they have grown by this much.
+/// Unacknowledged bytes are stored each time they have grown by this much.
 const KEPT_STEP_BYTES: usize = 64 << 10;
 
 impl Credit {
-    /// The first list is sent in any case: a message may be longer than a list.
+    /// The first list is always sent, because a single message may be longer than the
+    /// limit.
     pub fn after(unheard_bytes: usize, frame_bytes: usize) -> Self {
         let sum = unheard_bytes.saturating_add(frame_bytes);
         if unheard_bytes > 0 && sum > MAX_UNHEARD_BYTES {
@@ -157,8 +160,8 @@ impl Credit {
     }
 }
 
-/// How many sockets one session may have open at once. Each is sent the session's newest
-/// messages when it opens, and the object cannot see how much its page has read.
+/// The most open sockets of one session. Each receives the session's newest messages when
+/// it opens, and the object can't see how much its page has read.
 pub const MAX_SESSION_SOCKETS: usize = 64;
 
 /// Checks that a session with `open` sockets may open one more.
@@ -181,7 +184,8 @@ pub fn check_sockets(open: usize) -> Result<()> {
 pub fn greet(agent: &Agent<'_>, state: &SocketState) -> Result<Vec<String>> {
     let mut frames = vec![render_identity(agent.name)];
     let messages = load_shown(agent.db, &state.session_id)?.into_string();
-    // In an empty session, a frame would overwrite a message that the page has begun.
+    // In an empty session, the frame would overwrite a message that the page is about to
+    // send.
     if messages != "[]" {
         frames.push(render_first_messages(&messages));
     }
@@ -191,12 +195,12 @@ pub fn greet(agent: &Agent<'_>, state: &SocketState) -> Result<Vec<String>> {
 /// The result of a frame.
 #[derive(Default)]
 pub struct FrameOutcome {
-    /// Frames for the socket that sent the frame, in order.
+    /// Frames to send to the same socket, in order.
     pub replies: Vec<String>,
     /// The socket's new state, if the frame changed it.
     pub state: Option<SocketState>,
     pub work: Option<TurnWork>,
-    /// This field and the next four are as in an operation's `Reply`.
+    /// This field and the next four have the meaning of those in an operation's `Reply`.
     pub grown: Option<Id>,
     pub changed: Option<ShownChange>,
     pub indexing_goes_on: bool,
@@ -213,7 +217,7 @@ impl FrameOutcome {
     }
 }
 
-/// Answers one frame.
+/// Handles one frame.
 pub async fn handle_frame(
     agent: &Agent<'_>,
     state: &SocketState,
@@ -250,7 +254,7 @@ fn ask(
     id: String,
     request: &mut ChatRequest,
 ) -> FrameOutcome {
-    // The session is the socket's, even if the page sends another chat id.
+    // The session is always the socket's, even if the page sends another chat id.
     request.is_shown = true;
     match start(agent, &state.session_id, request, &id) {
         Ok(Started::Turn(work)) => FrameOutcome {
@@ -264,7 +268,7 @@ fn ask(
             ..FrameOutcome::default()
         },
         Ok(Started::Queued(_)) => {
-            // The turn's chunks are sent as soon as the turn begins.
+            // The turn is queued. Its chunks are sent as soon as it starts.
             let mut asked_before = state.asked_before.clone();
             asked_before.extend(state.asked.clone());
             let surplus = asked_before.len().saturating_sub(MAX_ASKED_BEFORE);
@@ -290,7 +294,8 @@ fn ask(
     }
 }
 
-/// Answers the AI SDK's own transport. From now on, the socket's frames are translated.
+/// Handles a request of the AI SDK's own transport. From now on, the socket's frames are
+/// translated.
 fn answer_sdk(agent: &Agent<'_>, state: &SocketState, request: SdkRequest) -> Result<FrameOutcome> {
     let seat = state.sdk.clone().unwrap_or_default();
     let state = SocketState {
@@ -306,7 +311,7 @@ fn answer_sdk(agent: &Agent<'_>, state: &SocketState, request: SdkRequest) -> Re
             })
         }
         SdkRequest::Resume { id } => resume_for_sdk(agent, &state, id),
-        // A page that only follows a turn leaves it, and the turn goes on.
+        // A page that only follows a turn stops following it. The turn continues.
         SdkRequest::Abort { id } if seat.resumed.is_some_and(|one| one.request_id == id) => {
             Ok(FrameOutcome {
                 state: Some(SocketState {
@@ -354,16 +359,16 @@ fn resume_for_sdk(agent: &Agent<'_>, state: &SocketState, id: String) -> Result<
     })
 }
 
-/// A socket may stop the turn that it asked for. To stop another turn, it needs the
-/// access that `cancelTurn` needs. The protocol has no frame for a refusal: the page
-/// keeps receiving the turn.
+/// A socket may stop a turn that it requested. To stop another turn, it needs the rights
+/// for `cancelTurn`. The protocol has no frame for a refusal, so the page keeps receiving
+/// the turn.
 fn may_cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> bool {
     state.asked.as_deref() == Some(request_id)
         || state.asked_before.iter().any(|asked| asked == request_id)
         || permit(agent.caller, CancelTurn::RULE, Some(&state.session_id)).is_ok()
 }
 
-/// Stops a turn that runs or waits, if the socket may.
+/// Stops a running or queued turn, if the socket may.
 fn stop(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> Result<()> {
     if may_cancel(agent, state, request_id)
         && !take_back(agent, &state.session_id, |place| {
@@ -375,7 +380,7 @@ fn stop(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> Result<()> 
     Ok(())
 }
 
-/// Stops the running turn, if `request_id` names that turn.
+/// Stops the running turn if its id is `request_id`.
 fn cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) {
     let running = agent.turns.find(&state.session_id);
     let meant = running.filter(|running| request_id == running.request_id);
@@ -387,8 +392,8 @@ fn cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) {
 fn clear(agent: &Agent<'_>, state: &SocketState) -> Result<FrameOutcome> {
     let id = &state.session_id;
     if permit(agent.caller, ClearMessages::RULE, Some(id)).is_err() {
-        // The page has cleared its messages already, and the protocol has no frame for
-        // a refusal. So the page is sent the messages that are still there.
+        // The page has already cleared its messages, and the protocol has no frame for a
+        // refusal. So the page receives the messages that still exist.
         let messages = load_shown(agent.db, id)?.into_string();
         return Ok(FrameOutcome::reply(render_messages(&messages)));
     }
@@ -426,7 +431,7 @@ fn take_answer(
         trace: asker.trace,
     };
     if has_turn(agent.db, session_id)? {
-        // The answer is stored before anything more is sent. The client sees it in the
+        // The answer is stored before anything else is sent. The client sees it in the
         // updated message, once the turn is over.
         early::insert(agent.db, session_id, &given)?;
         return Ok(FrameOutcome::default());
@@ -464,8 +469,8 @@ fn resume(agent: &Agent<'_>, state: &SocketState, probe_id: Option<&str>) -> Res
     })
 }
 
-/// Answers that no turn runs. If a turn has ended since the socket was opened, no frame
-/// has held its answer, so the messages are sent, too.
+/// Replies that no turn is running. If a turn has ended since the socket was opened, no
+/// frame contained its answer, so the messages are sent, too.
 fn gone_since(
     agent: &Agent<'_>,
     state: &SocketState,
@@ -490,7 +495,7 @@ fn replay(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> FrameOutc
         return replay_ended(agent, state, request_id);
     };
     if !state.is_held {
-        // The socket has acknowledged the turn already.
+        // The socket has already acknowledged the turn.
         return FrameOutcome::default();
     }
     let mut replies = render_chunks(&running);
@@ -502,8 +507,9 @@ fn replay(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> FrameOutc
     }
 }
 
-/// The turn has ended before its socket acknowledged it. The page waits for the answer in the
-/// turn's chunks, and ignores a list meanwhile. Where the chunks are gone, the list has the answer.
+/// The turn ended before its socket acknowledged it. The page waits for the answer in the
+/// turn's chunks, and ignores lists in the meantime. If the chunks are no longer available,
+/// the list contains the answer.
 fn replay_ended(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> FrameOutcome {
     let ended = agent.turns.find_offered(&state.session_id, request_id);
     let ended = ended.filter(|_| state.is_held);

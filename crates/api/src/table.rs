@@ -1,5 +1,5 @@
-//! The table of operations: the one list from which dispatch, openapi.json and the
-//! scopes of tokens are made.
+//! The table of operations: the single list from which dispatch, openapi.json and token
+//! scopes are derived.
 
 use super::operation::{OperationEntry, at_once, names_one, waiting};
 use super::operations::agent::{Destroy, GetConfig};
@@ -151,7 +151,7 @@ pub const OPERATIONS: &[OperationEntry] = &[
     waiting::<EraseAgents>(),
 ];
 
-/// The requirements of each operation.
+/// The rights that each operation requires.
 pub const RULES: &[AccessRule] = &rules();
 
 #[expect(
@@ -175,7 +175,7 @@ pub fn find_entry(operation: &str) -> Result<&'static OperationEntry> {
         .ok_or_else(|| unknown_operation(operation))
 }
 
-/// Whether a token may name this operation.
+/// Whether a token's scope may list this operation.
 pub fn is_operation(name: &str) -> bool {
     names_one(RULES, name)
 }

@@ -14,9 +14,10 @@ use base::trace::header::{CallerSpan, parse_parent};
 use base::trace::span::{AttributeValue, Span, SpanKind, SpanQueue};
 use base::trace::{Trace, current};
 
-/// The caller's span, by `traceparent` and `tracestate`. It decides whether the request's trace is
-/// recorded, and into which trace it goes, here and at every service that is called. So it counts
-/// from the holder of the secret alone, and the request of a token's holder begins a trace.
+/// The caller's span, from `traceparent` and `tracestate`. It determines whether the request's
+/// trace is recorded, and which trace it belongs to, here and at every service that is called. So
+/// it is accepted from the holder of the secret alone; a request with a minted token begins a
+/// trace.
 pub fn find_parent(
     caller: &Caller,
     traceparent: Option<&str>,
@@ -28,8 +29,8 @@ pub fn find_parent(
     }
 }
 
-/// Notes the block and the entry or document that an operation on memory is about, for the span of
-/// its request. Nothing of the content is noted.
+/// Records the block and the entry or document of an operation on memory, for the span of its
+/// request. Nothing of the content is recorded.
 pub fn note_memory(agent: &Agent<'_>, operation: &str, body: &[u8]) {
     #[derive(Deserialize)]
     struct Named {
@@ -67,7 +68,7 @@ pub fn note_memory(agent: &Agent<'_>, operation: &str, body: &[u8]) {
     }
 }
 
-/// Notes how many results a search gives, for the span of its request.
+/// Records how many results a search returns, for the span of its request.
 pub fn note_found(agent: &Agent<'_>, count: usize) {
     if let Some((spans, trace)) = recorded(agent) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
@@ -96,7 +97,7 @@ fn memory_operation(operation: &str) -> Option<&'static str> {
     })
 }
 
-/// The name of a route's span. No part of an address is in it but an operation's name.
+/// The name of a route's span. An operation's name is the only part of the URL in it.
 fn name_of(route: &Route) -> &str {
     match route {
         Route::Rpc { operation, .. } => operation,

@@ -1,6 +1,6 @@
-//! Export and import. They are not operations, because a file does not fit into one
-//! body. A caller that may do the same by operations may use them; a whole agent is taken
-//! out and brought in by the Worker's secret alone.
+//! Export and import. They are not operations, because a file doesn't fit in one body. A
+//! caller that could do the same with operations may use them. Exporting or importing a
+//! whole agent requires the Worker's secret.
 
 use std::rc::Rc;
 
@@ -31,9 +31,9 @@ fn permit_and_export(agent: &Agent<'_>, session_id: &str) -> Result<Export> {
     Export::begin(agent.db, &session_id)
 }
 
-/// Begins an import. Before a line of the file is read, the caller must be allowed to
-/// create the session and append to it, and to read the session if it exists. Other
-/// rights are checked at the lines that need them.
+/// Starts an import. Before any line of the file is read, the caller must be allowed to
+/// create the session and append to it, and to read the session if it exists. Other rights
+/// are checked at the lines that need them.
 pub fn begin_import(agent: &Agent<'_>, session_id: String, allows_sources: bool) -> Result<Import> {
     let import = permit_and_import(agent, &session_id, allows_sources);
     super::answers::hold_refusal("importSession", &import);
@@ -60,7 +60,7 @@ fn permit_and_import(agent: &Agent<'_>, session_id: &str, allows_sources: bool) 
     }))
 }
 
-/// Begins an export of the whole agent. `after`: the cursor of an export that broke off.
+/// Starts an export of the whole agent. `after` is the cursor of an interrupted export.
 pub fn begin_agent_export(agent: &Agent<'_>, after: Option<&str>) -> Result<AgentExport> {
     let export =
         permit(agent.caller, EXPORT_RULE, None).and_then(|()| AgentExport::begin(agent.db, after));
@@ -68,7 +68,7 @@ pub fn begin_agent_export(agent: &Agent<'_>, after: Option<&str>) -> Result<Agen
     export
 }
 
-/// Begins an import of a whole agent.
+/// Starts an import of a whole agent.
 pub fn begin_agent_import<'a>(
     agent: &'a Agent<'a>,
     allows_sources: bool,

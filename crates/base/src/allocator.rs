@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, with two counters. Its functions are never inlined: they are
-/// called in thousands of places, and each copy would count anew.
+/// The system's allocator, with two counters. Its functions are never inlined: they are called in
+/// thousands of places, and each copy would repeat the counting.
 pub struct Counted;
 
 // SAFETY: every call goes to the system's allocator unchanged; the counters hold only
@@ -67,7 +67,7 @@ mod tests {
     fn freed_memory_is_no_longer_in_use_and_stays_in_the_peak() {
         let before = allocated();
         let [small, large] = [100, 300].map(|size| Layout::array::<u8>(size).unwrap());
-        // SAFETY: each is given back with the layout that it was asked for or grown to.
+        // SAFETY: each is freed with the layout with which it was allocated or to which it grew.
         unsafe {
             let at = Counted.alloc(small);
             assert_eq!(allocated().in_use_bytes, before.in_use_bytes + 100);

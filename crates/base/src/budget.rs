@@ -1,6 +1,6 @@
-//! Bytes that are held in memory at once. An isolate has 128 MB, all objects in it share
-//! them, and wasm memory never shrinks. So the budgets are the isolate's, not an
-//! object's. A request that does not fit is refused before anything is written.
+//! Limits on the bytes that are in memory at once. An isolate has 128 MB, all objects in it share
+//! them, and Wasm memory never shrinks. So the budgets are the isolate's, not an object's. A
+//! request that does not fit is rejected before anything is written.
 //!
 //! ```text
 //!   4 MiB  what one answer holds (three to four copies while it is made)
@@ -10,8 +10,8 @@
 //!   8 MiB  small bodies that are still to come
 //! ```
 //!
-//! Of the bodies and answers, one agent holds half at most. So answers that its clients
-//! don't read keep no other agent from its answers.
+//! One agent may use half of the budget of bodies and answers. So answers that its clients don't
+//! read block no other agent's answers.
 //!
 //! Operations run one at a time. The budgets do not count the copies that the running
 //! operation makes of its body and its answer; the rest of the memory is for these.
@@ -34,25 +34,25 @@ const MAX_TURNS_BYTES: usize = 24 << 20;
 /// longest answers, which take twice their length while they are sent.
 const MAX_REQUESTS_BYTES: usize = 16 << 20;
 
-/// The most of it for one agent: one of the longest answers. An agent that holds nothing
-/// may take more.
+/// The most of it for one agent: one of the longest answers. An agent that uses nothing may take
+/// more.
 const MAX_AGENTS_REQUESTS_BYTES: usize = MAX_REQUESTS_BYTES / 2;
 
-/// The budget of the Worker in front for the texts of calls over Workers RPC: two of the
-/// longest. Over HTTP a body streams through the Worker; over RPC the Worker holds the
-/// whole text. An object's own budget counts the text again, as its body.
+/// The budget of the Worker in front for the texts of calls over Workers RPC: two of the longest.
+/// Over HTTP a body streams through the Worker; over RPC the Worker buffers the whole text. An
+/// object's own budget counts the text again, as its body.
 const MAX_FORWARDS_BYTES: usize = 16 << 20;
 
 /// A body or an answer up to this size is not counted, so that a small request always
 /// passes: a thousand of them at once take 16 MiB.
 pub const SMALL_BYTES: usize = 16 << 10;
 
-/// The budget of small bodies that are still to come: 512 of them. A small body whose length
-/// is announced is read before Rust is entered, and counted there, as long as an object reads
-/// few of them (scripts/build/shim.mjs). So a burst of requests is not refused here.
+/// The budget of small bodies that have not arrived yet: 512 of them. A small body whose length is
+/// announced is read before Rust is entered, and counted there, as long as an object reads few of
+/// them (scripts/build/shim.mjs). So a burst of requests is not rejected here.
 const MAX_ARRIVING_BYTES: usize = 8 << 20;
 
-/// The seconds after which a refused caller may try again.
+/// The seconds after which a rejected caller may retry.
 const RETRY_AFTER_S: i64 = 5;
 
 thread_local! {
@@ -63,8 +63,8 @@ thread_local! {
     pub static FORWARDS: ByteBudget = const { ByteBudget::new(MAX_FORWARDS_BYTES) };
 }
 
-/// The room that is left in an answer. The first item always has room, so that an item
-/// that is longer than an answer can still be read.
+/// The remaining capacity of an answer. The first item always fits, so that an item that is longer
+/// than an answer can still be read.
 pub struct AnswerRoom {
     left: usize,
     is_empty: bool,
@@ -78,7 +78,7 @@ impl AnswerRoom {
         }
     }
 
-    /// Takes an item of so many bytes; `false`: the item has no room, and none after it.
+    /// Adds an item of so many bytes; `false`: neither the item nor any after it fits.
     pub fn takes(&mut self, bytes: usize) -> bool {
         let fits = self.is_empty || bytes <= self.left;
         self.is_empty = false;
@@ -96,7 +96,7 @@ pub struct ByteBudget {
     max_bytes: usize,
     /// The most bytes of one agent.
     max_each: usize,
-    /// The bytes of each agent that holds any.
+    /// The bytes of each agent that uses any.
     shares: RefCell<Vec<(u64, usize)>>,
 }
 
@@ -128,7 +128,7 @@ impl ByteBudget {
         found.map_or(0, |(_, bytes)| *bytes)
     }
 
-    /// Sets the bytes that an agent holds, and the sum.
+    /// Sets the bytes that an agent uses, and the sum.
     fn set_share(&self, agent: u64, bytes: usize) {
         let before = self.share_of(agent);
         let held = self.held.get().saturating_sub(before).saturating_add(bytes);
@@ -155,7 +155,7 @@ impl ByteBudget {
     }
 }
 
-/// Reserved bytes of a budget, which are given back when this value is dropped.
+/// Reserved bytes of a budget, which are released when this value is dropped.
 pub struct Reservation {
     budget: &'static LocalKey<ByteBudget>,
     agent: u64,
@@ -163,8 +163,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Reserves bytes, or refuses. `what` begins the refusal's sentence: "The turns
-    /// that run".
+    /// Reserves bytes, or fails. `what` begins the error's sentence: "The turns that run".
     pub fn take(budget: &'static LocalKey<ByteBudget>, bytes: usize, what: &str) -> Result<Self> {
         let hold = Self {
             budget,
@@ -198,8 +197,7 @@ impl Reservation {
         Self::take(&REQUESTS, counted, "Running requests")
     }
 
-    /// Whether there is memory for an answer of this length, beside the memory that
-    /// others hold.
+    /// Whether there is memory for an answer of this length, beside the reserved memory.
     pub fn check_room(bytes: usize) -> Result<()> {
         let is_free = REQUESTS.with(|budget| {
             let held = budget.held_bytes();
@@ -211,8 +209,8 @@ impl Reservation {
         }
     }
 
-    /// Reserves memory for a body that is still to come, for the time that it takes to come.
-    /// A large body is counted by `for_request`.
+    /// Reserves memory for a body that has not arrived yet, until it has. A large body is counted
+    /// by `for_request`.
     pub fn for_arrival(announced: Option<usize>) -> Result<Self> {
         let counted = match announced {
             Some(bytes) if bytes > SMALL_BYTES => 0,
@@ -221,7 +219,7 @@ impl Reservation {
         Self::take(&ARRIVING, counted, "Pending requests")
     }
 
-    /// Reserves bytes that are in memory already and can't be refused any more.
+    /// Reserves bytes that are in memory already and can't be rejected any more.
     pub fn anyway(budget: &'static LocalKey<ByteBudget>, bytes: usize) -> Self {
         let agent = Owner::current().agent;
         budget.with(|budget| {
@@ -296,13 +294,13 @@ mod tests {
         let second = of("a", 20_000).unwrap();
         assert!(of("a", 17_000).is_err());
         assert!(of("a", SMALL_BYTES).is_ok());
-        // Another agent's longest answer has room, and the check before it.
+        // Another agent's longest answer fits, and passes the check before it.
         assert!(Reservation::check_room(share).is_ok());
         let other = of("b", share).unwrap();
         assert!(of("c", 17_000).is_err());
         assert!(Reservation::check_room(17_000).is_err());
         drop((second, first));
-        // An agent that holds nothing may take more than the share, if there is room.
+        // An agent that uses nothing may take more than the share, if there is capacity.
         let large = of("a", MAX_REQUESTS_BYTES - share).unwrap();
         drop(other);
         assert!(!large.resize(MAX_REQUESTS_BYTES + 1) && large.resize(MAX_REQUESTS_BYTES));
@@ -311,8 +309,8 @@ mod tests {
         assert!(REQUESTS.with(|budget| budget.shares.borrow().is_empty()));
     }
 
-    /// After any reservations and releases, the sums are right, no agent that holds
-    /// anything has more than its share, and a new agent finds room for a page.
+    /// After any reservations and releases, the sums are right, no agent that uses anything has
+    /// more than its share, and a new agent has capacity for a page.
     #[test]
     fn another_agent_always_finds_room() {
         for seed in 1..=100_u64 {

@@ -61,7 +61,7 @@ impl<'r> FromColumn<'r> for Vec<SqlValue> {
     }
 }
 
-/// A row that a LEFT JOIN may not have found. The column before it is NULL then.
+/// A row that a LEFT JOIN may not have found. Then the column before it is NULL.
 pub struct Joined<T>(pub Option<T>);
 
 impl<'r, T: FromColumn<'r>> FromColumn<'r> for Joined<T> {
@@ -242,7 +242,7 @@ macro_rules! sql {
     }};
 }
 
-/// Makes a row type: its list of columns and its reader, out of one list.
+/// Defines a row type: its list of columns and its reader, from one list.
 ///
 /// Each field has its type and the SQL of its column. The list of columns is `COLUMNS`. The
 /// type of a field may be another row type, whose SQL is that type's list of columns.
@@ -257,8 +257,8 @@ macro_rules! sql {
 /// let sql = sql!("SELECT ", Note::COLUMNS, " FROM notes AS n WHERE n.id = ?1");
 /// ```
 ///
-/// `for` makes another type out of the columns, which are variables in the block. If the name
-/// is followed by arguments, the SQL depends on them, and `columns` makes the list.
+/// `for` creates another type from the columns, which are variables in the block. If the name is
+/// followed by arguments, the SQL depends on them, and `columns` renders the list.
 #[macro_export]
 macro_rules! row {
     (

@@ -1,12 +1,12 @@
-//! Recognises a `data:` URL, and finds where its payload begins. A message's media are
-//! cut out there, search skips the payload, and the token estimate counts it apart.
+//! Recognizes `data:` URLs and finds where their payload starts. There, media is cut out of
+//! messages, search skips the payload, and the token estimate counts it separately.
 
 /// The most bytes of a data URL's head, as in `data:image/png;name=x;base64,`.
 const MAX_HEAD_BYTES: usize = 256;
 
-/// The beginning of a data URL's payload, right after the comma of the head. `None`:
-/// `text` is not a data URL. The head has no space, so prose that starts with `data:` is
-/// not a data URL.
+/// The offset of a data URL's payload, directly after the comma. `None`: `text` is not a
+/// data URL. The head contains no space, so prose that starts with `data:` is not a data
+/// URL.
 pub fn find_payload(text: &str) -> Option<usize> {
     let scheme = text.get(..5)?;
     if !scheme.eq_ignore_ascii_case("data:") {
@@ -28,7 +28,7 @@ mod tests {
             ("data:image/png;base64,AAAA", Some(22)),
             ("DATA:,x", Some(6)),
             ("data:text/plain;charset=utf-8;name=a%20b,", Some(41)),
-            // As it stands in JSON that escapes slashes.
+            // As written in JSON that escapes slashes.
             ("data:image\\/png;base64,AA", Some(23)),
             ("data: 1, 2 and 3", None),
             ("data:x", None),

@@ -4,9 +4,9 @@
 use crate::error::{Error, Result};
 pub use crate::text::{EngineText, SqlText};
 
-/// The longest string, in bytes, that SQLite takes or returns here. A Durable Object
-/// refuses a value or a row above 2 MB; the difference is for the row's other columns
-/// and the record's header.
+/// The longest string, in bytes, that SQLite takes or returns here. A Durable Object rejects a
+/// value or a row above 2 MB; the difference is for the row's other columns and the record's
+/// header.
 pub const MAX_VALUE_BYTES: usize = 1_900_000;
 
 /// The most bytes of rows in one JSON parameter; a longer list takes several
@@ -192,16 +192,16 @@ impl<'a> Delete<'a> {
 pub struct Writes {
     /// The statements that wrote, each once.
     pub statements: Vec<String>,
-    /// More different statements wrote than are kept.
+    /// More different statements wrote than are recorded.
     pub is_incomplete: bool,
-    /// The most bytes that the database was seen to have after a statement that wrote much.
+    /// The largest measured size of the database after a statement that wrote much.
     pub peak_bytes: i64,
 }
 
-/// The most different statements that are kept of those that wrote. An agent has some 600.
+/// The most different writing statements that are recorded. An agent has some 600.
 pub const MAX_WRITING_STATEMENTS: usize = 2_000;
 
-/// A row whose first column is a text that stays outside, and the row's other columns.
+/// A row whose first column is a text that is not copied into Rust, and the row's other columns.
 pub type TextAndRow = (Option<SqlText>, Row);
 
 pub trait Database {
@@ -212,7 +212,7 @@ pub trait Database {
     /// that a trigger or a foreign key writes do not count.
     fn change(&self, sql: &str, params: &[SqlValue]) -> Result<i64>;
 
-    /// Deletes rows of one table. Rows that contain user text are deleted in no other way
+    /// Deletes rows of one table. Rows that contain user text must be deleted only in this way
     /// ([`Delete`]).
     fn delete(&self, delete: &Delete<'_>) -> Result<DeletedRows> {
         let sql = delete.sql();
@@ -231,10 +231,9 @@ pub trait Database {
 
     /// All rows of a bounded statement.
     ///
-    /// SQLite prepares a statement anew each time it runs if a column that is compared
-    /// with `?1` decides an order, or if `?1` is a LIMIT. It then plans for the value.
-    /// The statements of usual requests say `+?1` and `LIMIT ?1 + 0`, which keeps one
-    /// plan.
+    /// SQLite prepares a statement again each time it runs if a column that is compared with `?1`
+    /// decides an order, or if `?1` is a LIMIT. It then plans for the value. The statements of
+    /// frequent requests use `+?1` and `LIMIT ?1 + 0`, which keeps one plan.
     fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>>;
 
     /// The first row: its first column unchanged (`None`: NULL), and its other columns.
@@ -246,9 +245,9 @@ pub trait Database {
         Ok(found.and_then(|(text, _)| text))
     }
 
-    /// The first row of a statement whose first column is a BLOB, and its second a text:
-    /// much that Rust has to look at. Bytes take the shortest way from the engine. `None`:
-    /// there is no row, or one of the two is NULL.
+    /// The first row of a statement whose first column is a BLOB, and its second a text: for large
+    /// data that Rust has to read. Bytes are the cheapest to copy from the engine. `None`: there is
+    /// no row, or one of the two is NULL.
     fn find_bytes_and_text(
         &self,
         sql: &str,
@@ -258,7 +257,7 @@ pub trait Database {
     /// The size of the database without its free pages.
     fn size_bytes(&self) -> Result<i64>;
 
-    /// What was written since this was asked last, by all requests of the object together.
+    /// What was written since the last call, by all requests of the object together.
     fn take_writes(&self) -> Result<Writes>;
 
     /// Runs `work` in one transaction: committed if `work` succeeds, undone if it

@@ -2,9 +2,8 @@
 
 pub const DAY_MS: i64 = 86_400_000;
 
-/// Turns days since the epoch into year, month and day of the proleptic Gregorian
-/// calendar. Years are counted from 1 March, so that the leap day is the last day of a
-/// year.
+/// Converts days since the epoch into year, month and day of the proleptic Gregorian
+/// calendar. Internally, years start on 1 March, so that the leap day is a year's last day.
 pub fn civil(days: i64) -> (i64, usize, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -29,8 +28,7 @@ pub fn day_of(ms: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// The last millisecond of a day that is written as `2026-01-31`. `None`: it is not a
-/// day.
+/// The last millisecond of a day such as `2026-01-31`. `None`: it is not a valid day.
 pub fn end_of_day(day: &str) -> Option<i64> {
     let mut parts = day.trim().splitn(3, '-');
     let mut number = || parts.next()?.parse::<i64>().ok();
@@ -38,7 +36,7 @@ pub fn end_of_day(day: &str) -> Option<i64> {
     if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) {
         return None;
     }
-    // Years are counted from 1 March, as above.
+    // Years start on 1 March, as above.
     let (from, months) = match month {
         1 | 2 => (year - 1, month + 9),
         _ => (year, month - 3),

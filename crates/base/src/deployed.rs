@@ -1,6 +1,5 @@
-//! Reading the settings deployed for every agent: defaults of the configuration, blocks,
-//! tools. Each part is a type of the district that uses it. `api/defaults.rs` knows all
-//! parts and reads them.
+//! Reads the settings deployed for every agent: defaults of the configuration, blocks, tools. Each
+//! part is a type of the crate that uses it. `api/defaults.rs` reads all parts.
 
 use crate::schema::JsonSchema;
 use serde::Serialize;
@@ -20,16 +19,16 @@ pub struct DeployedProblem {
     pub message: String,
 }
 
-/// Reads one field of the deployed defaults, and notes the errors in it.
+/// Reads one field of the deployed defaults, and records the errors in it.
 pub struct PartReader<'a> {
-    /// The variable or the file that holds the field.
+    /// The variable or the file that contains the field.
     pub source: &'a str,
     pub field: &'a str,
     pub problems: &'a mut Vec<DeployedProblem>,
 }
 
 impl PartReader<'_> {
-    /// Notes an error. It may name a field inside of `at`.
+    /// Records an error. It may name a field inside of `at`.
     pub fn note(&mut self, at: &str, error: Error) {
         let field = match error.field.as_deref() {
             None | Some(BODY) => at.to_owned(),
@@ -44,7 +43,7 @@ impl PartReader<'_> {
         });
     }
 
-    /// Reads the items of a list. An item that is wrong is noted and left out.
+    /// Reads the items of a list. An invalid item is recorded and left out.
     pub fn items<T>(
         &mut self,
         list: &RawValue,

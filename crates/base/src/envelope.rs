@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::json::{self, json};
 
 impl Error {
-    /// The JSON envelope of §4.
+    /// The JSON envelope of an error.
     pub fn body(&self) -> String {
         json::text(&json!({"error": {
             "code": self.code.name(),

@@ -1,9 +1,8 @@
-//! An error, in the words of the contract: a stable code, a sentence for a person, and
-//! the detail that helps to fix the error.
+//! The error type of the API contract: a stable code, a sentence for people, and details
+//! that help to fix the error.
 //!
-//! No error ever carries SQL, a payload or a secret to the outside. The engine's own
-//! message is kept in `cause`, which is logged once, where the error leaves the object,
-//! and is never serialised.
+//! No error exposes SQL, a payload or a secret. The engine's own message is stored in
+//! `cause`. It is logged once, where the error leaves the object, and is never serialized.
 
 use std::ops::{Deref, DerefMut};
 
@@ -11,14 +10,15 @@ use serde_json::{Map, Value};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The failure of an engine. Each engine passes on SQLite's words.
+/// A storage engine's failure, recognized by SQLite's message, which every engine passes
+/// on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageFailure {
     /// The database has reached its limit.
     Full,
-    /// A text would be longer than SQLite makes one.
+    /// A text would exceed SQLite's maximum length.
     TextTooLong,
-    /// SQLite was to read JSON, and a row's text is not JSON.
+    /// SQLite had to parse JSON, and a row's text is not JSON.
     DamagedJson,
     Other,
 }
@@ -35,7 +35,7 @@ impl StorageFailure {
     }
 }
 
-/// The contract's codes (§4). A new code here is a new code of the API.
+/// The contract's error codes (§4). Adding a code extends the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     InvalidRequest,
@@ -153,14 +153,14 @@ impl Code {
     }
 }
 
-/// The field of an error that concerns the whole body.
+/// The `field` of an error that concerns the whole body.
 pub const BODY: &str = "body";
 
 const FIELD: &str = "field";
 const LINE: &str = "line";
 const RETRY_AFTER: &str = "retryAfter";
 
-/// One pointer long: each `?` of the code copies an error's bytes.
+/// Boxed to the size of one pointer, because each `?` copies the error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error(Box<ErrorParts>);
 
@@ -168,27 +168,27 @@ pub struct Error(Box<ErrorParts>);
 pub struct ErrorParts {
     pub code: Code,
     pub message: String,
-    /// The field of the request that is wrong. [`BODY`]: no single field.
+    /// The request field that is wrong. [`BODY`]: no single field.
     pub field: Option<String>,
     /// The line of the file that is wrong.
     pub line: Option<u64>,
-    /// In how many seconds another try may succeed.
+    /// After how many seconds a retry may succeed.
     pub retry_after_s: Option<i64>,
-    /// What else helps to fix the error. The caller alone reads it.
+    /// Other details that help to fix the error, shown only to the caller.
     others: Map<String, Value>,
-    /// The cause of the error, for the log alone.
+    /// The cause of the error, only for the log.
     pub cause: Option<String>,
-    /// The kind by which the code that gets the error decides. The caller is not told of
-    /// it.
+    /// The kind, by which calling code decides how to handle the error. Not shown to the
+    /// caller.
     pub kind: Option<ErrorKind>,
 }
 
-/// The kind of an error, beside its code.
+/// The kind of an error, in addition to its code.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ErrorKind {
     Storage(StorageFailure),
-    /// A model refused a request for its length, in tokens. The numbers that it named are
-    /// not `None`.
+    /// A model refused a request because of its length in tokens. The numbers are those
+    /// that its message contained.
     RefusedForLength {
         sent: Option<i64>,
         most: Option<i64>,
@@ -196,13 +196,13 @@ pub enum ErrorKind {
     },
     /// A model's provider answered with an error.
     RefusedByModel,
-    /// A limit of the caller's token refused a turn or a call, and not one of the agent.
+    /// A limit of the caller's token, not of the agent, refused a turn or a call.
     TokenLimited,
     /// The budget of the agent's own work refused a call.
     BudgetLimited,
-    /// The address takes other methods: these.
+    /// The path exists, but only allows these methods.
     Allows(String),
-    /// The home of a block gave no usable answer, or there is no home. The text is the
+    /// A block's backend gave no usable answer, or none is configured. The text is the
     /// reason.
     HomeAway(String),
 }
@@ -265,7 +265,7 @@ impl Error {
         self
     }
 
-    /// The details of an error that was made elsewhere, or earlier.
+    /// Sets the details of an error that was created elsewhere or earlier.
     pub fn with_details(mut self, details: Map<String, Value>) -> Self {
         for (name, value) in details {
             match value {
@@ -282,7 +282,7 @@ impl Error {
         self
     }
 
-    /// What helps to fix the error, as the caller reads it.
+    /// The details that help to fix the error, as the caller sees them.
     pub fn details(&self) -> Map<String, Value> {
         let mut details = self.others.clone();
         let mut add = |name: &str, value: Option<Value>| {
@@ -294,7 +294,7 @@ impl Error {
         details
     }
 
-    /// The same error in other words.
+    /// The same error with another message.
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
         self
@@ -309,7 +309,7 @@ impl Error {
         self
     }
 
-    /// `field` is wrong; `message` says how, and names a right value.
+    /// `field` is wrong; `message` explains how, and names a valid value.
     pub fn invalid(field: &str, message: impl Into<String>) -> Self {
         Self::new(Code::InvalidRequest, message).with_field(field)
     }
@@ -343,7 +343,7 @@ impl Error {
         .with("id", id)
     }
 
-    /// Of a failure of the storage: which.
+    /// Which storage failure.
     pub fn storage_failure(&self) -> Option<StorageFailure> {
         match self.kind {
             Some(ErrorKind::Storage(failure)) => Some(failure),
@@ -356,8 +356,8 @@ impl Error {
         self
     }
 
-    /// `cause` is the engine's message. The caller is told only that the storage is full,
-    /// if it is: then sending the request again does not help.
+    /// `cause` is the engine's message. The caller only learns whether the storage is full,
+    /// because then repeating the request does not help.
     pub fn storage(cause: impl Into<String>) -> Self {
         let cause = cause.into();
         let failure = StorageFailure::of(&cause);

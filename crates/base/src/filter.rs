@@ -1,8 +1,7 @@
 //! A filter by metadata and tags: `where` of the operations that list and search.
 //!
-//! The rule this file protects: nothing that a caller wrote becomes SQL or the path of a field. The
-//! statements are made of constants. The filter stands in one bound value, and keys are compared as
-//! texts.
+//! Invariant: no caller's text becomes SQL or a JSON path. The statements consist of
+//! constants, the filter is one bound value, and keys are compared as text.
 
 use crate::schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -12,12 +11,13 @@ use super::error::Result;
 use super::json::{self, JsonObject, List, json};
 use super::tags::{MAX_METADATA_BYTES, MAX_TAGS, Tag};
 
-/// The most keys of metadata that a filter tests, and the most values that one test names.
-/// Each is compared with each field of an object of 4 KiB.
+/// The most metadata keys that a filter tests, and the most values of one test. Each is
+/// compared with each field of an object of 4 KiB.
 pub const MAX_FILTER_KEYS: usize = 16;
 pub const MAX_FILTER_VALUES: usize = 32;
 
-/// The most bytes of the tests of metadata: as many as one object may hold, for each value.
+/// The most bytes of the metadata tests. It allows each test a value as long as metadata
+/// can be.
 const MAX_FILTER_BYTES: usize = 4 * MAX_METADATA_BYTES;
 
 /// The data that an item must have to pass the filter.
@@ -56,12 +56,12 @@ pub struct TagTests {
 
 type TagList = Option<List<Tag, 0, MAX_TAGS>>;
 
-/// A list that tests something. Of no tags, everything has all.
+/// A list of tags to match. An empty list is the same as no test.
 fn unless_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TagList, D::Error> {
     Ok(TagList::deserialize(deserializer)?.filter(|list| !list.0.is_empty()))
 }
 
-/// A list of at least one. Of no tags, nothing has one.
+/// A list with at least one tag. An empty list would match nothing, so it is refused.
 fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TagList, D::Error> {
     let list = TagList::deserialize(deserializer)?;
     match list.as_ref().is_some_and(|list| list.0.is_empty()) {
@@ -70,7 +70,7 @@ fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TagList, D::Error>
     }
 }
 
-/// Tests of metadata, as they were sent, and what they say.
+/// Metadata tests, as they were sent and parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetadataTests {
     sent: JsonObject,
@@ -190,14 +190,14 @@ impl MetadataTest {
     }
 }
 
-/// The places of a row that the filter tests. SQL: the arguments of `json_each`.
+/// The columns that the filter tests, as SQL arguments of `json_each`.
 pub struct FilteredColumns {
     metadata: String,
     tags: String,
 }
 
 impl FilteredColumns {
-    /// Of an entry's or a document's note, in this column.
+    /// For the note of an entry or document, in this column.
     pub fn of_note(note: &str) -> Self {
         Self {
             metadata: format!("iif(json_valid({note}), {note}, NULL), '$.metadata'"),
@@ -205,7 +205,7 @@ impl FilteredColumns {
         }
     }
 
-    /// Of a session `s`.
+    /// For a session `s`.
     pub fn of_session() -> Self {
         let column = |name: &str| format!("iif(json_valid(s.{name}), s.{name}, NULL)");
         Self {
@@ -215,13 +215,14 @@ impl FilteredColumns {
     }
 }
 
-/// SQL: how a value of `json_each` compares with others: numbers with numbers alone.
+/// SQL: the type class of a value of `json_each`, so that numbers are compared only with
+/// numbers.
 fn class(of: &str) -> String {
     format!("iif({of}.type IN ('integer', 'real'), 'number', {of}.type)")
 }
 
 impl Filter {
-    /// The filter, if it tests anything.
+    /// The filter, or `None` if it tests nothing.
     pub fn unless_empty(self) -> Option<Self> {
         let tags = self.tags.as_ref();
         let has_tags = tags.is_some_and(|tags| *tags != TagTests::default());
@@ -234,19 +235,19 @@ impl Filter {
             .map_or(&[], |metadata| metadata.tests.as_slice())
     }
 
-    /// Whether something without metadata and tags passes.
+    /// Whether an item without metadata and tags passes.
     pub fn passes_unmarked(&self) -> bool {
         let asks = |tags: &TagTests| tags.all.is_some() || tags.any.is_some();
         self.tests().is_empty() && !self.tags.as_ref().is_some_and(asks)
     }
 
-    /// The filter as it was sent, for another home.
+    /// The filter as it was sent, for another backend.
     pub fn to_json(&self) -> Value {
         let text = json::encode(self).unwrap_or_default();
         json::decode_tree(&text).unwrap_or_default()
     }
 
-    /// The value that [`Self::condition`] reads.
+    /// The bound value that [`Self::condition`] reads.
     pub fn param(&self) -> String {
         let tests: Vec<Value> = self
             .tests()
@@ -272,7 +273,7 @@ impl Filter {
         }))
     }
 
-    /// SQL: whether a row passes. `param`: where [`Self::param`] is bound, such as `?6`.
+    /// SQL: whether a row passes. `param` is where [`Self::param`] is bound, such as `?6`.
     pub fn condition(&self, columns: &FilteredColumns, param: &str) -> String {
         let FilteredColumns { metadata, tags } = columns;
         let mut conditions = Vec::new();
@@ -372,7 +373,7 @@ mod tests {
             r#"{"metadata": {"a": {"gt": null}}}"#,
             r#"{"metadata": {"a": {"lt": true}}}"#,
             r#"{"metadata": []}"#,
-            // One of none is never there: whoever asks for that has made a mistake.
+            // Nothing matches any of no tags, so this is a mistake of the caller.
             r#"{"tags": {"any": []}}"#,
             r#"{"tags": {"any": [""]}}"#,
             r#"{"tags": ["a"]}"#,

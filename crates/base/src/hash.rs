@@ -1,8 +1,8 @@
-//! A number for a name. SHA-256, so that nobody finds names whose numbers meet.
+//! A number for a name. SHA-256, so that nobody can construct names with colliding numbers.
 
 use sha2::{Digest as _, Sha256};
 
-/// 64 bits that follow from the names. No name holds a zero byte.
+/// A 64-bit hash of the names. Names contain no zero byte.
 pub fn hash_names(names: &[&str]) -> u64 {
     let mut digest = Sha256::new();
     for name in names {

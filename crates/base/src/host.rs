@@ -1,5 +1,5 @@
-//! The interface to the clock, to randomness and to the size of memory. No other code of the
-//! districts asks for them, so that a test can set them.
+//! The interface to the clock, to randomness and to the memory size. No other code uses
+//! them directly, so that tests can control them.
 
 pub trait Host {
     /// Milliseconds since the epoch.

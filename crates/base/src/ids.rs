@@ -1,9 +1,9 @@
 //! Ids: opaque strings of 1 to 200 characters. A caller may choose an id; otherwise
 //! this module mints one.
 //!
-//! A minted event id starts with the event's `seq` (`e17-…`). So the id leads to its
-//! row by the primary key and needs no index, and an append costs only one row. No code
-//! trusts the number: the row at this `seq` must have the very same id.
+//! A minted event id starts with the event's `seq` (`e17-…`). So its row is found by the primary
+//! key, without an index entry, and an append costs only one row. No code trusts the number: the
+//! row at this `seq` must have the very same id.
 
 use crate::schema::JsonSchema;
 use std::fmt;
@@ -51,12 +51,12 @@ impl Id {
         Self(format!("a-{}", random_text(host)))
     }
 
-    /// Mints the id of a call that tells of a turn's end.
+    /// Mints the id of a callback about a turn's end.
     pub fn mint_delivery(host: &dyn Host) -> Self {
         Self(format!("d-{}", random_text(host)))
     }
 
-    /// Mints the id by which the directory knows one life of an agent's name.
+    /// Mints the id by which the directory identifies one life of an agent's name.
     pub fn mint_life(host: &dyn Host) -> Self {
         Self(format!("l-{}", random_text(host)))
     }
@@ -75,7 +75,7 @@ impl Id {
         Self(format!("c-{}", random_text(host)))
     }
 
-    /// Mints the id of the event that will stand at `seq`.
+    /// Mints the id of the event that will be at `seq`.
     pub fn mint_event(host: &dyn Host, seq: i64) -> Self {
         Self(format!("e{seq}-{}", random_text(host)))
     }
@@ -90,8 +90,7 @@ impl Id {
         seq.parse().ok()
     }
 
-    /// Whether the id alone leads to the row at `seq`, so that the row needs no index
-    /// entry.
+    /// Whether the row at `seq` can be found by the id alone, so that it needs no index entry.
     pub fn leads_to(&self, seq: i64) -> bool {
         self.find_seq() == Some(seq)
     }

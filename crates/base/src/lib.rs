@@ -1,10 +1,9 @@
-//! The base of every other district: values, errors, JSON, limits in bytes, and the
-//! interfaces to the runtime (`database`, `host`, `outbound`, and `recovery`, which the
-//! platform may lack).
+//! The base of all other crates: values, errors, JSON, limits in bytes, and the interfaces to the
+//! runtime (`database`, `host`, `outbound`, and `recovery`, which the platform may lack).
 //!
-//! Nothing here knows a table. A session is known only as the owner of a task: `owner` names
-//! it, and `slots`, `budget` and `outbound` share fairly between owners. Of messages, `action`
-//! and `part` know the names that every district shares.
+//! Nothing here depends on a table. A session appears only as the owner of a task: `owner` names
+//! it, and `slots`, `budget` and `outbound` share fairly between owners. `action` and `part` have
+//! the names in messages that all crates share.
 
 pub mod action;
 pub mod allocator;

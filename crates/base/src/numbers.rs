@@ -17,8 +17,8 @@ pub const MAX_SEQ: i64 = (1 << SEQ_BITS) - 1;
 /// The highest `seq` in a file: as many events again may follow an import.
 pub const MAX_FILE_SEQ: i64 = MAX_SEQ / 2;
 
-/// The latest time in a file, in milliseconds since the epoch: the latest that a date of
-/// JavaScript holds.
+/// The latest time in a file, in milliseconds since the epoch: the latest that a date of JavaScript
+/// can be.
 pub const MAX_FILE_TIME_MS: i64 = 8_640_000_000_000_000;
 
 /// The highest cost in a file: that of a thousand million calls, each with the highest cost

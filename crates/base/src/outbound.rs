@@ -1,12 +1,11 @@
-//! The interface to the parts outside this object that take time: models, buckets, other
-//! agents, services, a pause. Nothing here decides: the caller chooses whom to call, what
-//! to send and what to do with the answer.
+//! The interface to everything outside this object that takes time: models, buckets, other agents,
+//! services, a pause. Nothing here decides: the caller chooses whom to call, what to send and what
+//! to do with the answer.
 //!
-//! Each call has a limit on its time and on the bytes of its answer. No transaction
-//! stays open during a call. A call waits in line until it may leave (see
-//! [`may_leave`]), and its clock starts when it leaves. Dropping a call, or the body of
-//! its answer, ends the call: a waiting call is never sent, a sent call is aborted. A
-//! call to the bucket can't be aborted; its answer is ignored.
+//! Each call has a limit on its time and on the bytes of its answer. No transaction stays open
+//! during a call. A call is queued until it may start (see [`may_leave`]), and its clock starts
+//! then. Dropping a call, or the body of its answer, ends the call: a queued call is never sent, a
+//! sent call is aborted. A call to the bucket can't be aborted; its answer is ignored.
 
 use std::pin::pin;
 
@@ -19,24 +18,24 @@ use crate::settings::Setting;
 use crate::slots::{HolderKind, QueueBounds, Slot, Slots};
 use crate::trace::span::SpanQueue;
 
-/// The most calls to models and tools that may wait for the heads of their answers at
-/// once. The platform allows six such connections per object. It holds further calls back
-/// silently, while their clocks run.
+/// The most calls to models and tools that may wait for the heads of their answers at once. The
+/// platform allows six such connections per object. It delays further calls silently, while their
+/// clocks run.
 const MOST_OUT: usize = 5;
 
-/// The most of them that are not calls to models, so that a silent tool keeps no turn
-/// from its model.
+/// The most of them that are not calls to models, so that a silent tool blocks no turn's call to
+/// its model.
 const MOST_BESIDE_MODELS: usize = 4;
 
-/// The most of them for one session, so that another session's tool finds a slot, too.
+/// The most of them for one session, so that another session's tool gets a slot, too.
 const MOST_EACH: usize = 3;
 
-/// The notices that a class that extends this one hears.
+/// The notifications to a class that extends this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassNotice {
     /// The present work of a session's turn or compaction.
     Status,
-    /// A compaction, or one that was given up.
+    /// A compaction, or one that was cancelled.
     Compaction,
 }
 
@@ -49,14 +48,13 @@ impl ClassNotice {
     }
 }
 
-/// The binding by which a class that extends this one is asked for its methods' results:
-/// a model's answer, vectors, a tool's result, a block. The npm package puts it beside
-/// the Worker's own bindings; no configuration has it.
+/// The binding for calls to the methods of a class that extends this one: a model, vectors, a tool,
+/// a block. The npm package puts it beside the Worker's own bindings; no configuration has it.
 pub const OWN_CLASS: &str = "SESSION_AGENT_CLASS";
 
-/// Bounds for calls that wait until they may leave: one per turn of an agent, and as many
-/// again for the turns' tools. Memory holds their bodies meanwhile. One session may have
-/// the calls of a turn and its memory in line, and carry the requests to two models.
+/// The bounds of the queue of calls: one per turn of an agent, and as many again for the turns'
+/// tools. Their bodies are in memory meanwhile. One session may queue the calls of a turn and its
+/// memory, and the requests to two models.
 pub const LINE: QueueBounds = QueueBounds {
     waiting: 512,
     bytes: 16 << 20,
@@ -68,15 +66,15 @@ pub const LINE: QueueBounds = QueueBounds {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CallPurpose {
     Model,
-    /// A tool, a server of tools, or a service that hears of a turn's end.
+    /// A tool, a server of tools, or a service that is notified of a turn's end.
     Tool,
     /// A call that reads or writes memory outside this object.
     Memory,
-    /// Spans for the operator's receiver. Nobody waits for it.
+    /// Spans for the operator's receiver. Nothing waits for it.
     Trace,
 }
 
-/// A call that waits for its answer's head, or that would like to leave.
+/// A call that waits for its answer's head, or that is queued.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeavingCall {
     pub purpose: CallPurpose,
@@ -89,11 +87,11 @@ impl HolderKind for LeavingCall {
     }
 }
 
-/// Whether a call may leave while the calls `out` wait for their heads. The sixth
-/// connection is for memory alone, one call at a time. So a tool that asks this agent
-/// for its memory does not wait for itself. A call to another agent uses no connection
-/// and does not count. So two agents that call each other do not wait for each other's
-/// lines. Spans leave while nothing else is out, and keep no other call from leaving.
+/// Whether a call may start while the calls `out` wait for their heads. The sixth connection is for
+/// memory alone, one call at a time. So a tool that calls this agent for its memory does not wait
+/// for itself. A call to another agent uses no connection and does not count. So two agents that
+/// call each other do not wait for each other's queues. Spans are sent while nothing else is out,
+/// and delay no other call.
 pub fn may_leave(out: &[LeavingCall], call: LeavingCall) -> bool {
     if call.purpose == CallPurpose::Trace {
         return out.is_empty();
@@ -118,8 +116,8 @@ pub fn may_leave(out: &[LeavingCall], call: LeavingCall) -> bool {
 // Not `Send`: an object runs in one thread.
 pub use futures_util::future::LocalBoxFuture;
 
-/// An address as a caller without the secret sees it: its scheme and host. All else may hold
-/// a credential: many services put one into the path.
+/// A URL as a caller without the secret sees it: its scheme and host. All else may contain a
+/// credential: many services put one into the path.
 pub fn conceal_url(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
@@ -132,7 +130,7 @@ pub fn conceal_url(url: &str) -> String {
     format!("{scheme}{host}")
 }
 
-/// The host and the port of an address. The port is the scheme's, unless the address names one.
+/// The host and the port of a URL. The port is the scheme's, unless the URL names one.
 pub fn host_and_port(url: &str) -> (String, i64) {
     let origin = conceal_url(url);
     let (scheme, authority) = origin.split_once("://").unwrap_or(("https", &origin));
@@ -165,7 +163,7 @@ pub enum Endpoint {
 pub enum RequestForm {
     /// A POST of JSON.
     Json,
-    /// A POST of a form, as OAuth's token endpoints take it.
+    /// A POST of a form, as OAuth's token endpoints accept it.
     Form,
     /// A GET. The body is empty.
     Get,
@@ -184,26 +182,26 @@ pub struct OutboundRequest {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CallLimits {
-    /// How long the call may wait in line.
+    /// How long the call may be queued.
     pub wait_ms: i64,
-    /// How long the answer may be silent: from the call's departure to the answer's
-    /// head, and then between two chunks.
+    /// How long the answer may be silent: from the call's start to the answer's head, and then
+    /// between two chunks.
     pub silence_ms: i64,
-    /// How long chunks may come that say nothing to their reader, such as comments of an
-    /// event stream. `None`: the reader takes the answer as a whole.
+    /// How long chunks may arrive without content for their reader, such as comments of an event
+    /// stream. `None`: the reader needs the whole answer.
     pub mute_ms: Option<i64>,
-    /// The longest time from the call's departure to the answer's end.
+    /// The longest time from the call's start to the answer's end.
     pub total_ms: i64,
     /// The most bytes of the answer's body.
     pub max_bytes: usize,
 }
 
-/// Measures a call's time, from its departure.
+/// Measures a call's time, from its start.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     limits: CallLimits,
     left_at_ms: i64,
-    /// When the answer last said something.
+    /// When the answer last had content for its reader.
     said_at_ms: i64,
 }
 
@@ -216,7 +214,7 @@ impl Clock {
         }
     }
 
-    /// The answer has said something.
+    /// Records that the answer had content for its reader.
     pub fn note_said(&mut self, now_ms: i64) {
         self.said_at_ms = now_ms;
     }
@@ -254,9 +252,9 @@ pub struct OutboundResponse<'a> {
     pub content_type: String,
     /// Seconds, from `retry-after`.
     pub retry_after: Option<i64>,
-    /// From `mcp-session-id`: the session that a server of MCP has begun.
+    /// From `mcp-session-id`: the session that an MCP server has begun.
     pub session: Option<String>,
-    /// From `www-authenticate`: what a server wants of a caller that it refuses.
+    /// From `www-authenticate`: what a server requires of a caller that it rejects.
     pub challenge: Option<String>,
     pub body: Box<dyn ByteChunks + 'a>,
 }
@@ -265,7 +263,7 @@ pub trait ByteChunks {
     /// The next bytes; `None` at the end. Dropping the body ends the call.
     fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>>;
 
-    /// The reader found something in the last bytes. A reader that never says so has
+    /// The reader found content in the last bytes. A reader that never calls this has
     /// [`CallLimits::mute_ms`] in all.
     fn said_something(&mut self) {}
 }
@@ -290,7 +288,7 @@ pub enum CallFailure {
     TookTooLong {
         total_ms: i64,
     },
-    /// The call never left: too many calls were waiting, or this call waited too long.
+    /// The call never started: too many calls were queued, or this call waited too long.
     Crowded,
     TooLarge {
         max_bytes: usize,
@@ -327,9 +325,8 @@ pub struct ObjectListing {
     pub cursor: Option<String>,
 }
 
-/// Locks on the places outside that this object writes, one writer per place. A writer
-/// reads a text, changes it and puts it back; no other request of this object changes
-/// the text meanwhile.
+/// Locks on the places outside that this object writes, one writer per place. A writer reads a
+/// text, changes it and writes it back; no other request of this object changes the text meanwhile.
 pub struct WriteLocks(Slots<PlaceWriter>);
 
 /// A writer of a place, by the hash of the place's name, so that all names are equally
@@ -361,8 +358,8 @@ impl Default for WriteLocks {
 }
 
 impl WriteLocks {
-    /// Waits until there is no other writer of `place`. `bytes`: the memory that this
-    /// writer holds meanwhile.
+    /// Waits until there is no other writer of `place`. `bytes`: the memory that this writer uses
+    /// meanwhile.
     pub async fn enter(&self, place: &str, bytes: usize) -> Result<WriteLock<'_>, CallFailure> {
         let writer = PlaceWriter {
             place: Sha256::digest(place).into(),
@@ -374,8 +371,8 @@ impl WriteLocks {
     }
 }
 
-/// The bucket of backups. An object appears there whole: its parts are sent one after the
-/// other, and seen by nobody until the upload is completed.
+/// The bucket of backups. An object appears there whole: its parts are uploaded one after the
+/// other, and are visible only when the upload is completed.
 pub trait Archive {
     /// Begins the upload of an object.
     fn begin<'a>(
@@ -410,11 +407,11 @@ pub struct ArchivePiece {
     pub total: i64,
 }
 
-/// An object on its way to the bucket. All parts but the last have the same length.
+/// An object that is being uploaded to the bucket. All parts but the last have the same length.
 pub trait ArchiveUpload {
     fn put(&mut self, part: Vec<u8>) -> LocalBoxFuture<'_, Result<(), CallFailure>>;
 
-    /// Makes the parts an object.
+    /// Completes the upload: the parts become an object.
     fn complete(&mut self) -> LocalBoxFuture<'_, Result<(), CallFailure>>;
 
     /// Drops the parts.
@@ -427,19 +424,18 @@ pub trait Outbound {
     /// Finds a variable or a secret of the Worker; `None` if it is empty.
     fn find_setting(&self, setting: Setting) -> Option<String>;
 
-    /// Finds a secret of the operator's, by its name; `None` if it is empty or not a
-    /// text. The caller has checked that the name is not one of the Worker's own
-    /// settings.
+    /// Finds a secret of the operator by its name; `None` if it is empty or not a text. The caller
+    /// has checked that the name is not one of the Worker's own settings.
     fn find_secret(&self, name: &str) -> Option<String>;
 
     /// Whether there is a binding of this name.
     fn is_bound(&self, binding: &str) -> bool;
 
-    /// Tells a class that extends this one of something that has happened, if there is such a
-    /// class. Nobody waits for it. `told` makes the JSON.
+    /// Notifies a class that extends this one, if there is such a class. Nothing waits for it.
+    /// `told` renders the JSON.
     fn tell_class(&self, _kind: ClassNotice, _told: &dyn Fn() -> String) {}
 
-    /// The spans of this object that wait to be sent, if the operator named a receiver.
+    /// The queued spans of this object, if the operator configured a receiver.
     fn spans(&self) -> Option<&SpanQueue> {
         None
     }
@@ -562,7 +558,7 @@ impl CallFailure {
         .with("binding", binding)
     }
 
-    /// The failure, as the end of a sentence, without addresses or payloads.
+    /// The failure, as the end of a sentence, without URLs or payloads.
     pub fn reason(&self) -> String {
         match self {
             CallFailure::NotConfigured { binding } => {
@@ -702,7 +698,7 @@ mod tests {
         assert_eq!(clock.patience(1_270_001), total(29_999));
         assert_eq!(clock.patience(1_300_000), total(0));
         assert_eq!(clock.patience(1_400_000), total(0));
-        // Bytes that say nothing.
+        // Bytes without content.
         let mute = |left_ms| (left_ms, CallFailure::TimedOut { silence_ms: 90_000 });
         let limits = CallLimits {
             mute_ms: Some(90_000),

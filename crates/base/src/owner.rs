@@ -1,15 +1,15 @@
-//! The owner of a task: an agent, and a session of it. Owners share fairly: the sessions
-//! of an object share slots (`base/slots.rs`), and the agents of an isolate share bytes
-//! (`base/budget.rs`).
+//! The owner of a task: an agent, and one of its sessions. Capacity is shared fairly among
+//! owners: the sessions of an object share slots (`base/slots.rs`), and the agents of an
+//! isolate share bytes (`base/budget.rs`).
 //!
-//! The owner follows the task, not the call: a turn calls models, tools and homes from many
-//! places, and none of them can forget to say for whom.
+//! The owner is a property of the task, not a parameter of calls: a turn calls models,
+//! tools and backends from many places, and none of them can forget to pass it.
 
 use std::cell::Cell;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Names as numbers. Two names whose numbers are the same share one share.
+/// Names, hashed to numbers. Owners with equal numbers have one share together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
     pub agent: u64,
@@ -21,7 +21,7 @@ thread_local! {
 }
 
 impl Owner {
-    /// A session of the agent for which the running task works.
+    /// A session of the agent that owns the running task.
     pub fn named(session: &str) -> Self {
         Self {
             session: number_of(session),
@@ -29,7 +29,7 @@ impl Owner {
         }
     }
 
-    /// An agent, and none of its sessions.
+    /// An agent, without a session.
     pub fn agent(name: &str) -> Self {
         Self {
             agent: number_of(name),
@@ -37,12 +37,12 @@ impl Owner {
         }
     }
 
-    /// For whom the running task works; the default: for nobody in particular.
+    /// The owner of the running task; by default, nobody.
     pub fn current() -> Self {
         CURRENT.get()
     }
 
-    /// Runs a future for this owner: all that the future polls works for the owner, too.
+    /// Runs a future for this owner. Everything that the future polls has the same owner.
     pub fn run<F: Future>(self, task: F) -> OwnedTask<F> {
         OwnedTask {
             owner: self,
@@ -58,7 +58,7 @@ fn number_of(name: &str) -> u64 {
     })
 }
 
-/// A task that works for an owner.
+/// A task with an owner.
 pub struct OwnedTask<F> {
     owner: Owner,
     task: Pin<Box<F>>,

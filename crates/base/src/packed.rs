@@ -1,12 +1,12 @@
-//! Numbers as a short text, for a cursor: each as its distance from the number before, in
-//! digits of five bits. Neighbours take one character each.
+//! Encodes numbers as a short text for cursors: each number is stored as its difference
+//! from the previous one, in digits of five bits. Adjacent numbers take one character each.
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._";
 
-/// In a digit: another digit of the same number follows.
+/// The bit of a digit that means: another digit of the same number follows.
 const GOES_ON: u64 = 1 << 5;
 
-/// Numbers up to this fit: a distance has one bit more, for its sign.
+/// The largest number. A difference has one more bit, for its sign.
 const MAX_NUMBER: u64 = 1 << 53;
 
 pub fn pack(numbers: &[i64]) -> String {
@@ -29,8 +29,8 @@ pub fn pack(numbers: &[i64]) -> String {
     text
 }
 
-/// The numbers of a text from [`pack`]. `None`: the text is not from `pack`, or names
-/// more than `most`.
+/// The numbers of a text from [`pack`]. `None`: the text is not from `pack`, or contains
+/// more than `most` numbers.
 pub fn unpack(text: &str, most: usize) -> Option<Vec<i64>> {
     let mut numbers = Vec::new();
     let (mut before, mut distance, mut bits) = (0_i64, 0_u64, 0);

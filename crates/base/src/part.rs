@@ -1,33 +1,33 @@
-//! One part of a message of the AI SDK (`UIMessage`): the kinds of parts, the fields of
-//! a tool's part, and the states that such a part passes through. The names of kinds
-//! and states stand in this file alone.
+//! One part of a message of the AI SDK (`UIMessage`): the kinds of parts, the fields of a
+//! tool's part, and the states of such a part. The names of kinds and states are defined
+//! only in this file.
 //!
-//! A call of a tool and its result are one part, which passes through [`ToolState`]s.
-//! First the input comes. Then the user approves the call if the tool asks for approval.
-//! Then the output comes.
+//! A tool call and its result are one part, which goes through the [`ToolState`]s. First
+//! the input arrives. Then the user approves the call if the tool requires approval. Then
+//! the output arrives.
 //!
-//! This module doesn't know where a message is stored. Search reads parts as bytes
-//! (`search/skim.rs`) and takes only the names from here.
+//! This module does not depend on where a message is stored. Search reads parts as bytes
+//! (`search/skim.rs`) and uses only the names from here.
 
 use crate::json::{self, RawValue, ReadError};
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Names of a part's fields, for readers that look a field up by its name. [`Part`] and
+/// Names of a part's fields, for code that reads a field by its name. [`Part`] and
 /// [`NewToolPart`] have the same names.
 pub mod field {
     pub const KIND: &str = "type";
     /// Of a text and of reasoning.
     pub const TEXT: &str = "text";
     pub const CALL_ID: &str = "toolCallId";
-    /// Only with `dynamic-tool`: other kinds hold the name of their tool.
+    /// Only with `dynamic-tool`: other kinds include the name of their tool.
     pub const TOOL_NAME: &str = "toolName";
     pub const STATE: &str = "state";
     pub const INPUT: &str = "input";
     pub const OUTPUT: &str = "output";
     pub const ERROR_TEXT: &str = "errorText";
-    /// Of a file, as are the next two.
+    /// Of a file, like the next two.
     pub const MEDIA_TYPE: &str = "mediaType";
     pub const URL: &str = "url";
     pub const FILENAME: &str = "filename";
@@ -41,14 +41,14 @@ pub mod kind {
     pub const DYNAMIC_TOOL: &str = "dynamic-tool";
 }
 
-/// Fields of a part in which a provider describes its own work.
+/// Fields of a part that contain the provider's metadata.
 pub const PROVIDER_FIELDS: &[&str] = &[
     "providerMetadata",
     "callProviderMetadata",
     "resultProviderMetadata",
 ];
 
-/// The prefix of the kinds of tools' parts; the name of the tool follows.
+/// The prefix of the kinds of tool parts; the name of the tool follows.
 const TOOL_PREFIX: &str = "tool-";
 
 /// The kind of a part that calls the tool with this name.
@@ -62,11 +62,11 @@ pub enum PartKind<'a> {
     Text,
     Reasoning,
     File,
-    /// The place where the model was asked again.
+    /// The start of another call of the model.
     StepStart,
     /// A call of the tool with this name.
     Tool(&'a str),
-    /// A call of a tool that the part names in `toolName`.
+    /// A call of the tool in the part's `toolName`.
     DynamicTool,
     /// Kinds that this agent only stores and shows.
     Other,
@@ -96,7 +96,7 @@ impl<'a> PartKind<'a> {
     }
 }
 
-/// How far the call of a tool's part has come.
+/// The progress of the call of a tool's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolState {
     InputStreaming,
@@ -173,7 +173,7 @@ impl Serialize for ToolState {
     }
 }
 
-/// The state of the user's approval in a call's part: asked, or asked and decided.
+/// The state of the user's approval in a call's part: requested, or requested and decided.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PartApproval {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -185,7 +185,7 @@ pub struct PartApproval {
     pub reason: Option<String>,
 }
 
-/// A part as it is read. Long fields stay as they were written.
+/// A part as it is read. Long fields are left unparsed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Part<'a> {
@@ -217,10 +217,10 @@ pub struct Part<'a> {
 
 /// A tool's part as it is read.
 pub struct ToolPart<'a> {
-    /// `None`: a dynamic tool whose part doesn't name it.
+    /// `None`: a dynamic tool whose part has no name.
     pub name: Option<String>,
     pub call_id: String,
-    /// `None`: a state that this code doesn't know.
+    /// `None`: a state that is unknown here.
     pub state: Option<ToolState>,
     pub input: Option<&'a RawValue>,
     pub output: Option<&'a RawValue>,
@@ -230,12 +230,12 @@ pub struct ToolPart<'a> {
     pub approval: Option<PartApproval>,
 }
 
-/// What any part says of a call, however its other fields are filled.
+/// The fields that any part of a call has, whatever its other fields contain.
 pub struct PartOfCall<'a> {
     pub name: Option<String>,
     pub call_id: Option<String>,
     pub input: Option<&'a RawValue>,
-    /// The output and the text of an error, those that are there.
+    /// The output and the error text, those that exist.
     pub results: Vec<&'a RawValue>,
 }
 
@@ -258,7 +258,7 @@ impl<'a> Part<'a> {
         Some((value_of(self.url).ok()??, value_of(self.media_type).ok()??))
     }
 
-    /// `None` if this is not a tool's part. Of a field with the wrong type, nothing is said.
+    /// `None` if this is not a tool's part. A field of the wrong type counts as missing.
     pub fn call(&self) -> Option<PartOfCall<'a>> {
         let tool_name: Option<String> = value_of(self.tool_name).ok().flatten();
         let name = match self.kind() {
@@ -365,7 +365,7 @@ pub enum ToolOutput<'a> {
     Json(Box<RawValue>),
 }
 
-/// A result as its call's part takes it.
+/// A result in the form for its call's part.
 pub struct PartResult<'a> {
     pub content: &'a str,
     /// Whether `content` is the output as JSON, not as text.
@@ -374,7 +374,7 @@ pub struct PartResult<'a> {
     pub approval: Option<PartApproval>,
 }
 
-/// A call as its part is written.
+/// A call in the form for its part.
 pub struct PartCall {
     pub id: String,
     pub tool_name: String,
@@ -398,7 +398,7 @@ impl<'a> NewToolPart<'a> {
         }
     }
 
-    /// Whether the part waits for the result of this call.
+    /// Whether the part still needs the result of this call.
     pub fn awaits(&self, call_id: &str) -> bool {
         self.tool_call_id == call_id && self.state.is_open()
     }
@@ -415,7 +415,7 @@ impl<'a> NewToolPart<'a> {
                 });
             }
             ToolState::OutputError => self.error_text = Some(result.content),
-            // A call that was declined has no output.
+            // A declined call has no output.
             _ => {}
         }
         Ok(())

@@ -1,10 +1,10 @@
-//! Which characters a text may have that counts without anybody's word.
+//! Which characters a text may contain to apply without review.
 //!
-//! The rule this file protects: what no rule reads, no model reads either. A rule that holds words
-//! against words sees letters and digits alone. A model also reads tag characters, flag letters,
-//! Braille, and letters that are hidden between variation selectors. So a text with such characters
-//! never counts by itself. The rule is a list of what is allowed: a character that is in no list,
-//! also one that a later Unicode brings, is refused.
+//! The rule this file protects: a model must not read what no rule reads. A rule that compares
+//! words sees only letters and digits. A model also reads tag characters, flag letters, Braille,
+//! and letters that are hidden between variation selectors. So a text with such characters always
+//! needs review. The lists name what is allowed: a character that is in no list, also one from a
+//! later Unicode version, is rejected.
 //!
 //! | allowed | where |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | space, no-break space, thin and ideographic space, tab, line break | anywhere |
 //! | combining marks that spelling needs | after a letter, four at most |
 //! | joiners | between two letters of a script that joins, or between two pictures |
-//! | symbols and pictures | anywhere; [`is_symbol`] tells a rule that each is a word of its own |
+//! | symbols and pictures | anywhere; by [`is_symbol`], each counts as a word of its own |
 //! | the selector of a picture's colour | after a symbol, once |
 
 use std::ops::RangeInclusive;
@@ -25,7 +25,7 @@ const JOINER: char = '\u{200D}';
 const NON_JOINER: char = '\u{200C}';
 const COLOUR: char = '\u{FE0F}';
 
-/// Letters and digits by their class that look like nothing, or like other letters.
+/// Letters and digits by their class that are invisible, or look like other letters.
 const DISGUISED: &[RangeInclusive<char>] = &[
     '\u{2B0}'..='\u{2B8}', // small letters above and below other letters
     '\u{2E0}'..='\u{2E4}',
@@ -100,7 +100,7 @@ const SIGNS: &[RangeInclusive<char>] = &[
     '\u{FFE0}'..='\u{FFE6}',
 ];
 
-/// Symbols and pictures. To a reader, each says something.
+/// Symbols and pictures. Each means something to a reader.
 const SYMBOLS: &[RangeInclusive<char>] = &[
     '\u{2100}'..='\u{214F}', // ℃ № ™
     '\u{2190}'..='\u{22FF}', // arrows, mathematics
@@ -195,7 +195,7 @@ const MARKS: &[RangeInclusive<char>] = &[
     '\u{1E944}'..='\u{1E94A}', // Adlam
 ];
 
-/// The scripts whose letters change by a joiner between them.
+/// The scripts in which a joiner between letters changes their form.
 const JOINING: &[RangeInclusive<char>] = &[
     '\u{620}'..='\u{6FF}', // Arabic, Persian, Urdu
     '\u{750}'..='\u{77F}',
@@ -206,7 +206,7 @@ const JOINING: &[RangeInclusive<char>] = &[
     '\u{1820}'..='\u{1878}', // Mongolian
 ];
 
-/// What a character is to a reader.
+/// How a reader sees a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Letter,
@@ -244,7 +244,7 @@ pub fn is_symbol(c: char) -> bool {
     !c.is_ascii() && Class::of(c) == Class::Symbol
 }
 
-/// The first character of a text that no rule reads. `None`: the text is plain.
+/// The first character of a text that the rules can't read. `None`: the text is plain.
 pub fn find_hidden(text: &str) -> Option<char> {
     let mut chars = text.chars().peekable();
     // The character before, and the marks since the last letter.
@@ -281,13 +281,13 @@ pub fn find_hidden(text: &str) -> Option<char> {
     None
 }
 
-/// Whether all characters of a text are such that a rule about words reads them.
+/// Whether rules about words can read all characters of a text.
 pub fn is_plain(text: &str) -> bool {
     find_hidden(text).is_none()
 }
 
-/// A text as rules about words read it: letters in full width are plain ones, and what is not
-/// shown between two letters does not part their word.
+/// A text as rules about words read it: full-width letters become plain ones, and invisible
+/// characters are removed, so that they don't split a word.
 pub fn unfolded(text: &str) -> String {
     let plain = text.chars().filter_map(|c| match c {
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(c) - 0xFEE0),
@@ -399,8 +399,8 @@ mod tests {
         }
     }
 
-    /// Each character of Unicode, after a letter: one that a rule about words reads, or that is
-    /// named above, or one that is refused.
+    /// Each character of Unicode, after a letter, is read by a rule about words, named above, or
+    /// rejected.
     #[test]
     fn every_character_is_read_or_named_or_refused() {
         let mut allowed = 0;

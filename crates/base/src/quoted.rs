@@ -1,28 +1,28 @@
-//! Every text of others that stands in a prompt, or in a tool's answer, and how it stands there.
+//! Every untrusted text in a prompt or in a tool's answer, and how it is quoted there.
 //!
 //! The rule this file protects: no such text ends its quotation, begins a line of its own, or looks
-//! like a line of ours: a section's rule, a header, the line that says a source. [`Untrusted`] is
-//! the list of these texts, and [`quote`] is the one function that writes them. A text of several
-//! lines has `> ` before each of them. A name is one line, without the signs that our lines are made
-//! of. `tests/native/memory/quoted.rs` walks the list with hostile texts.
+//! like a line of ours: a section's rule, a header, the line that names a source. [`Untrusted`]
+//! lists these texts, and [`quote`] is the one function that writes them. A text of several lines
+//! has `> ` before each of them. A name is one line, without the characters that our lines consist
+//! of. `tests/native/memory/quoted.rs` tests each of them with hostile texts.
 
 use crate::days::day_of;
 
-/// A text that others chose.
+/// A text that somebody else chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untrusted {
-    /// The text of a block that a tool or a file brought.
+    /// The text of a block that a tool or a file supplied.
     BlockText,
     BlockDescription,
-    /// Why a block, or a home, is unavailable.
+    /// Why a block, or a backend, is unavailable.
     Reason,
     EntryText,
     EntryKey,
     EntryTitle,
     EntryTag,
-    /// A key or a label in the line that says a source.
+    /// A key or a label in the line that names a source.
     ListedKey,
-    /// A document that a tool or a file brought.
+    /// A document that a tool or a file supplied.
     DocumentText,
     DocumentKey,
     DocumentDescription,
@@ -71,17 +71,17 @@ impl Untrusted {
 enum QuoteForm {
     /// Each line begins with `> `.
     Lines,
-    /// All of it is one line that begins with `> `.
+    /// All of it is on one line that begins with `> `.
     Line,
     /// A part of a line.
     Name,
-    /// A name that may stand in brackets.
+    /// A name that may be in brackets.
     Bracketed,
     /// A name among others, in parentheses or in brackets.
     Listed,
 }
 
-/// The line that says a source begins with this word and a colon.
+/// The line that names a source begins with this word and a colon.
 const SOURCE: &str = "source";
 
 /// Whether a reader may begin a new line after this character.
@@ -92,7 +92,7 @@ pub fn ends_line(c: char) -> bool {
     )
 }
 
-/// A text of others, as it stands in a prompt or in a tool's answer.
+/// An untrusted text, as a prompt or a tool's answer contains it.
 pub fn quote(what: Untrusted, text: &str) -> String {
     let signs: &[(char, char)] = match what.form() {
         QuoteForm::Lines => return quote_lines(text),
@@ -131,7 +131,7 @@ fn quote_lines(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The text as one line. One that is a line already stays as it is.
+/// The text as one line. A text that is one line already is unchanged.
 fn one_line(text: &str) -> String {
     let parts = |c: char| c.is_control() || ends_line(c);
     if !text.contains(parts) && text.trim() == text {
@@ -142,9 +142,9 @@ fn one_line(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A name says no source: what makes our line out of the word is left out.
+/// A name contains no source: the characters that would turn the word into our line are removed.
 fn without_source(line: &str) -> String {
-    // In ASCII letters alone, so that the places are those of the line.
+    // Only ASCII letters are lowered, so that the positions are those of the line.
     let small = line.to_ascii_lowercase();
     let mut kept = String::with_capacity(line.len());
     let mut from = 0;
@@ -164,8 +164,8 @@ fn without_source(line: &str) -> String {
     kept
 }
 
-/// The line that says where a quoted text comes from. `more` is what else is known of it: of
-/// others' words in it, each is quoted already.
+/// The line that names the source of a quoted text. `more`: what else is known about it; untrusted
+/// text in it is quoted already.
 pub fn origin_line(source: &str, written_at: Option<i64>, more: &[String]) -> String {
     let written = written_at.map_or_else(|| "at an unknown time".to_owned(), day_of);
     let mut told = vec![format!("{SOURCE}: {source}"), format!("written {written}")];

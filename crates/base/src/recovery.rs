@@ -4,7 +4,7 @@
 use super::error::{Code, Error};
 use super::outbound::LocalBoxFuture;
 
-/// Why the platform gives no bookmark.
+/// Why the platform returns no bookmark.
 #[derive(Debug)]
 pub enum RecoveryFailure {
     /// The platform has no point-in-time recovery here, as on a developer's machine.
@@ -20,8 +20,8 @@ pub trait Recovery {
         at_ms: Option<i64>,
     ) -> LocalBoxFuture<'_, Result<String, RecoveryFailure>>;
 
-    /// Has the object's next life begin with the state of the bookmark. Returns the bookmark
-    /// of the state before that, which undoes it.
+    /// Makes the object's next activation begin with the state of the bookmark. Returns the
+    /// bookmark of the state before that, which undoes it.
     fn restore_next<'a>(
         &'a self,
         bookmark: &'a str,

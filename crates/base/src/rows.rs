@@ -1,5 +1,5 @@
-//! Rows as JSON: an array of values per row. A page of rows crosses into wasm as one
-//! text, since to read each cell by itself takes two or three calls into JavaScript.
+//! Rows as JSON: one array of values per row. A page of rows is passed into wasm as one
+//! text, because reading each cell separately takes two or three calls into JavaScript.
 
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -8,13 +8,13 @@ use crate::database::{Row, SqlValue};
 use crate::error::{Error, Result};
 use crate::json::{self, ReadError, push_quoted};
 
-/// Reads an array of rows.
+/// Parses an array of rows.
 pub fn parse_rows(json: &str) -> Result<Vec<Row>> {
     let rows: Vec<Vec<SqlValue>> = json::decode(json).map_err(no_rows)?;
     Ok(rows.into_iter().map(Row).collect())
 }
 
-/// Values as a JSON list, as a statement takes them.
+/// Renders values as a JSON list, as statements accept them.
 pub fn list_of(values: &[SqlValue]) -> String {
     let mut list = String::from("[");
     for (index, value) in values.iter().enumerate() {
@@ -32,7 +32,7 @@ pub fn list_of(values: &[SqlValue]) -> String {
     list
 }
 
-/// Reads one row.
+/// Parses one row.
 pub fn parse_row(json: &str) -> Result<Row> {
     json::decode(json).map(Row).map_err(no_rows)
 }
@@ -42,7 +42,7 @@ fn no_rows(_: ReadError) -> Error {
 }
 
 impl SqlValue {
-    /// A number as the engine gives it: a double, for a column of any type.
+    /// Converts a number from the engine, which returns a double for a column of any type.
     pub fn from_number(number: f64) -> Self {
         match number.fract() == 0.0 {
             true => Self::Integer(number as i64),
@@ -86,7 +86,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
         Ok(SqlValue::Text(text.to_owned()))
     }
 
-    /// A BLOB is an object without fields. No reader asks for its bytes.
+    /// A BLOB arrives as an object without fields. No reader needs its bytes.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SqlValue, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(SqlValue::Null)
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_number_is_the_double_that_the_engine_gave() {
-        // JavaScript writes as few digits as tell a double from the next one.
+        // JavaScript prints as few digits as identify a double.
         let row = parse_row("[1152921504606847000,9007199254740992,1e21,2.0]").unwrap();
         let expected = [1 << 60, 1 << 53, i64::MAX, 2].map(SqlValue::Integer);
         assert_eq!(row, Row(expected.to_vec()));

@@ -1,8 +1,8 @@
 //! The settings of the Worker: its secrets, variables and bindings, by name. Each
 //! setting is one line of this list, and all code reads settings through this list.
 //!
-//! The default of a setting and the checks on its value stand where the setting is
-//! read. `docs/deploy.md` and `wrangler.toml` name every setting; a test compares them.
+//! The default of a setting and the checks on its value are where the setting is read.
+//! `docs/deploy.md` and `wrangler.toml` name every setting; a test compares them.
 
 /// How the operator provides a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

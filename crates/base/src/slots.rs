@@ -1,10 +1,9 @@
-//! A limit on the number of holders that run at once; the others wait in line. Owners
-//! take turns: the next slot goes to the owner whose last slot is longest ago. So an
-//! owner that asks for many stands in nobody's way. A waiter that gives up leaves the
-//! line.
+//! A semaphore with fair queueing: limits how many holders run at once, and queues the
+//! others. The next slot goes to the owner whose last slot is longest ago, so an owner with
+//! many requests delays nobody. A waiter that gives up leaves the queue.
 //!
-//! The mutex of `futures-util` knows neither that order nor kinds of holders, and no
-//! bound on the bytes that wait.
+//! The mutex of `futures-util` supports neither this order, nor kinds of holders, nor a
+//! bound on queued bytes.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -13,21 +12,21 @@ use std::task::{Poll, Waker};
 
 use super::owner::Owner;
 
-/// The most waiters and bytes in a line.
+/// The most queued waiters and bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueBounds {
     pub waiting: usize,
-    /// The most bytes that all waiters carry together.
+    /// The most bytes of all waiters together.
     pub bytes: usize,
-    /// The same for the waiters of one owner. An owner's first waiter may carry more.
+    /// The same for the waiters of one owner. An owner's first waiter may have more bytes.
     pub waiting_each: usize,
     pub bytes_each: usize,
 }
 
-/// Of how many owners it is known when they got their last slots.
+/// For how many owners the time of their last slot is stored.
 const MAX_SERVED: usize = 64;
 
-/// The line has reached its bounds.
+/// The queue has reached its bounds.
 #[derive(Debug, PartialEq)]
 pub struct QueueFull;
 
@@ -38,16 +37,16 @@ pub trait HolderKind: Copy + PartialEq {
 
 /// Slots for holders of the kinds `K`.
 pub struct Slots<K> {
-    /// Whether a holder of this kind may start while these holders are out.
+    /// Whether a holder of this kind may start while these holders are active.
     may_go: fn(&[K], K) -> bool,
     bounds: QueueBounds,
-    /// The kinds of the present holders.
+    /// The kinds of the active holders.
     out: RefCell<Vec<K>>,
-    /// In the order of their arrival.
+    /// The queue, in the order of arrival.
     line: RefCell<Vec<Rc<Waiter<K>>>>,
-    /// The owners that got slots from the line last, with the time; the oldest first.
+    /// The owners that were last served from the queue, with the time; oldest first.
     served: RefCell<Vec<(Owner, u64)>>,
-    /// Counts arrivals and slots that were given.
+    /// A logical clock, which counts arrivals and served slots.
     now: Cell<u64>,
 }
 
@@ -60,13 +59,13 @@ struct Waiter<K> {
     waker: RefCell<Option<Waker>>,
 }
 
-/// A slot, which is given back when this value is dropped.
+/// A slot, which is released when this value is dropped.
 pub struct Slot<'a, K: HolderKind> {
     slots: &'a Slots<K>,
     kind: K,
 }
 
-/// A waiter's entry in the line. Dropping the entry leaves the line.
+/// A waiter's entry in the queue. Dropping it leaves the queue.
 struct QueueEntry<'a, K: HolderKind> {
     slots: &'a Slots<K>,
     waiter: Rc<Waiter<K>>,
@@ -86,10 +85,9 @@ impl<K: HolderKind> Slots<K> {
         }
     }
 
-    /// Waits for a slot. `bytes`: the memory that the waiter holds meanwhile.
+    /// Waits for a slot. `bytes` is the memory that the waiter uses in the meantime.
     pub async fn take(&self, kind: K, bytes: usize) -> Result<Slot<'_, K>, QueueFull> {
-        // A waiter of this kind would not be in line if this kind could go: nobody is
-        // overtaken.
+        // If this kind may start, no waiter of this kind is queued, so nobody is overtaken.
         if (self.may_go)(&self.out.borrow(), kind) {
             self.out.borrow_mut().push(kind);
             return Ok(Slot { slots: self, kind });
@@ -103,7 +101,7 @@ impl<K: HolderKind> Slots<K> {
             Poll::Pending
         })
         .await;
-        // The slot passes from the queue entry to the `Slot`.
+        // The slot is transferred from the queue entry to the `Slot`.
         place.waiter.is_called.set(false);
         Ok(Slot { slots: self, kind })
     }
@@ -118,7 +116,7 @@ impl<K: HolderKind> Slots<K> {
             .iter()
             .filter(|waiter| waiter.kind.owner() == kind.owner())
             .collect();
-        // The first waiter may carry any number of bytes.
+        // The first waiter may have any number of bytes.
         let is_too_heavy = !all.is_empty() && sum(&all) + bytes > self.bounds.bytes
             || !own.is_empty() && sum(&own) + bytes > self.bounds.bytes_each;
         let is_too_long = all.len() >= self.bounds.waiting || own.len() >= self.bounds.waiting_each;
@@ -153,7 +151,7 @@ impl<K: HolderKind> Slots<K> {
         self.now.get()
     }
 
-    /// Since when a waiter's owner has had no slot from the line, as far as is known.
+    /// When the waiter's owner was last served from the queue, if known.
     fn waits_since(&self, waiter: &Waiter<K>) -> u64 {
         let served = self.served.borrow();
         let owner = waiter.kind.owner();
@@ -161,8 +159,8 @@ impl<K: HolderKind> Slots<K> {
         found.map_or(waiter.arrived, |(_, at)| *at)
     }
 
-    /// Takes the next waiter who may go out of the line. A waiter that may not go yet
-    /// holds nobody up.
+    /// Removes the next waiter who may start from the queue. A waiter that may not start
+    /// yet blocks nobody.
     fn find_next(&self) -> Option<Rc<Waiter<K>>> {
         let mut line = self.line.borrow_mut();
         let out = self.out.borrow();
@@ -174,7 +172,7 @@ impl<K: HolderKind> Slots<K> {
         Some(line.remove(place))
     }
 
-    /// Reserves slots for all waiters who may go now.
+    /// Reserves slots for all waiters who may start now.
     fn call(&self) {
         let mut wakers = Vec::new();
         while let Some(waiter) = self.find_next() {
@@ -189,7 +187,7 @@ impl<K: HolderKind> Slots<K> {
             waiter.is_called.set(true);
             wakers.extend(waiter.waker.take());
         }
-        // A woken task may call these slots again.
+        // A woken task may use these slots again.
         for waker in wakers {
             waker.wake();
         }
@@ -273,7 +271,7 @@ mod tests {
         let (first, _second) = (take(&slots), take(&slots));
         let (mut third, mut fourth) = (wait(&slots, 0, 0), wait(&slots, 0, 0));
         drop(first);
-        // The third was there before, even if others come now or ask first.
+        // The third arrived first, even if others arrive now or are polled first.
         let mut fifth = wait(&slots, 0, 0);
         assert!(poll(&mut fourth).is_none());
         let third = poll(&mut third).unwrap().unwrap();
@@ -382,8 +380,8 @@ mod tests {
         assert!(refused(2, 1), "the line is full");
     }
 
-    /// Owners come and go as they like: no slot is lost, and nobody who asks for one slot
-    /// waits longer than one round of all owners.
+    /// Whatever owners do, no slot is lost, and an owner with one request waits at most one
+    /// round of all owners.
     #[test]
     fn each_owner_gets_its_turn_after_any_play() {
         for seed in 1..=200_u64 {
@@ -399,13 +397,13 @@ mod tests {
                 },
             );
             let mut held: Vec<Slot<'_, u8>> = Vec::new();
-            // Each with the number of others' slots that were given since it came.
+            // Each with the number of slots that others got since it arrived.
             let mut line: Vec<(u8, usize, Taking<'_>)> = Vec::new();
             for step in 0..300 {
                 let said = format!("seed {seed}, step {step}");
                 match dice.roll(4) {
                     0 | 1 => {
-                        // The owner 0 asks most of the time.
+                        // Owner 0 sends most of the requests.
                         let owner = [0, 0, 0, 1, 2][dice.roll(5)];
                         line.push((owner, 0, Box::pin(slots.take(owner, 0))));
                     }
@@ -443,7 +441,7 @@ mod tests {
 
     #[test]
     fn a_kind_that_may_go_does_not_wait_for_one_that_may_not() {
-        // Ones go alone, twos whenever.
+        // Ones run alone, twos at any time.
         let slots = Slots::new(|out: &[u8], kind| kind == 2 || out.is_empty(), BOUNDS);
         let first = take(&slots);
         let mut one = wait(&slots, 1, 0);

@@ -1,5 +1,5 @@
-//! Tags and metadata: what callers write on sessions, blocks, entries and documents, to find
-//! them again. Each type checks its value when it is parsed.
+//! Tags and metadata, which callers attach to sessions, blocks, entries and documents to find them
+//! again. Each type checks its value when it is parsed.
 
 use crate::schema::JsonSchema;
 use std::collections::HashSet;
@@ -75,7 +75,7 @@ impl Tags {
         self.0.0.iter().map(Tag::as_str)
     }
 
-    /// How many bytes the tags have as JSON.
+    /// The length of the tags as JSON.
     pub fn written_bytes(&self) -> usize {
         self.iter().map(|tag| json::written_bytes(tag) + 1).sum()
     }
@@ -120,12 +120,12 @@ impl Metadata {
         self.0.as_str()
     }
 
-    /// How many bytes it has where it is shown; 0: there is none.
+    /// The length of the metadata where it is shown; 0: there is none.
     pub fn bytes_of(metadata: Option<&Self>) -> usize {
         metadata.map_or(0, |metadata| metadata.as_str().len())
     }
 
-    /// `None`: an object without fields says nothing.
+    /// `None` for an object without fields.
     pub fn unless_empty(self) -> Option<Self> {
         let inside = self.as_str().trim_matches(['{', '}']);
         (!inside.trim().is_empty()).then_some(self)
@@ -154,8 +154,8 @@ impl<'de> Deserialize<'de> for Metadata {
     }
 }
 
-/// An object in which no key comes twice. Else a filter would test one value of the key, and
-/// a reader would see the other.
+/// An object without duplicate keys. Otherwise a filter could test one value of a key while a
+/// reader sees the other.
 struct KeysOnce;
 
 impl<'de> Deserialize<'de> for KeysOnce {

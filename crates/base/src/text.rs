@@ -1,42 +1,42 @@
-//! Texts that code passes on without looking at them.
+//! Texts that code passes on without inspecting them.
 //!
-//! The rule this file protects: bytes that no code has to look at do not travel through
-//! Rust. A hot read is JSON text made by SQLite; [`SqlText`] carries the text from the
-//! cursor to the response without turning it into a `String`.
+//! Invariant: bytes that no code inspects don't pass through Rust. The answer of a hot read
+//! is JSON text built by SQLite; [`SqlText`] carries the text from the cursor to the
+//! response without converting it into a `String`.
 
 use std::any::Any;
 use std::fmt::Debug;
 use std::rc::Rc;
 
-/// A text that an engine made and keeps outside of Rust.
+/// A text that an engine built and stores outside of Rust.
 pub trait EngineText: Debug {
     /// Copies the text into Rust. Bytes that are not UTF-8 are replaced.
     fn copy(&self) -> String;
 
-    /// As [`Self::copy`], without a look at whether the bytes are UTF-8.
+    /// Like [`Self::copy`], without checking whether the bytes are UTF-8.
     fn copy_bytes(&self) -> Vec<u8>;
 
-    /// For the sender of the text, which knows the engine that made it.
+    /// For the sender of the text, which downcasts it to its engine's type.
     fn as_any(&self) -> &dyn Any;
 }
 
 #[derive(Clone, Debug)]
 pub enum SqlText {
-    /// Made by the engine. The text stays outside.
+    /// Built by the engine, and stored outside of Rust.
     Outside(Rc<dyn EngineText>),
-    /// Made in Rust.
+    /// Built in Rust.
     Own(Rc<String>),
-    /// Texts one after the other, of which the engine made some. Their sender joins them.
+    /// Several texts in order, some of them built by the engine. The sender joins them.
     Joined(Vec<SqlText>),
 }
 
 impl SqlText {
-    /// A text of the engine's.
+    /// A text of the engine.
     pub fn outside(text: impl EngineText + 'static) -> Self {
         Self::Outside(Rc::new(text))
     }
 
-    /// Copies the text into Rust. For text that Rust must look at; never on a hot path.
+    /// Copies the text into Rust. For text that Rust must inspect; never on a hot path.
     pub fn copy(&self) -> String {
         match self {
             Self::Outside(text) => text.copy(),
@@ -45,7 +45,7 @@ impl SqlText {
         }
     }
 
-    /// As [`Self::copy`], without a look at whether the bytes are UTF-8.
+    /// Like [`Self::copy`], without checking whether the bytes are UTF-8.
     pub fn copy_bytes(&self) -> Vec<u8> {
         match self {
             Self::Outside(text) => text.copy_bytes(),
@@ -53,7 +53,7 @@ impl SqlText {
         }
     }
 
-    /// As [`Self::copy`]. A text that was made in Rust is not copied.
+    /// Like [`Self::copy`], but a text that was built in Rust is not copied.
     pub fn into_string(self) -> String {
         match self {
             Self::Own(text) => Rc::unwrap_or_clone(text),
@@ -61,7 +61,7 @@ impl SqlText {
         }
     }
 
-    /// Texts one after the other.
+    /// Concatenates texts.
     pub fn concat(texts: Vec<Self>) -> Self {
         let is_own = |text: &Self| matches!(text, Self::Own(_));
         if texts.iter().all(is_own) {
@@ -71,7 +71,7 @@ impl SqlText {
         Self::Joined(texts)
     }
 
-    /// The text between two short ones.
+    /// Adds a short text before and after this one.
     pub fn enclose(self, head: &str, tail: &str) -> Self {
         Self::concat(vec![head.into(), self, tail.into()])
     }

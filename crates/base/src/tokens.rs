@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use crate::data_url::find_payload;
 
-/// Counts the tokens of a text, or leaves it to the estimate.
+/// Counts the tokens of a text. `None`: they are estimated.
 pub type TokenCounter = Rc<dyn Fn(&str) -> Option<i64>>;
 
 thread_local! {
@@ -16,10 +16,10 @@ thread_local! {
     static COUNTER: RefCell<Option<TokenCounter>> = const { RefCell::new(None) };
 }
 
-/// A task whose texts are counted by the function of the class that the task works for.
+/// A task whose texts are counted by a function of its class.
 ///
-/// The counter goes with the task, as the task's owner does. Agents of two classes may have
-/// one name in one isolate, so a counter that is found by the agent's name would be another's.
+/// The counter belongs to the task, as the task's owner does. Agents of two classes may have the
+/// same name in one isolate, so a counter found by the agent's name could be another's.
 pub struct CountedTask<F> {
     counter: Option<TokenCounter>,
     task: F,
@@ -108,7 +108,7 @@ fn count_ascii_words(text: &str) -> i64 {
         *to = *from;
     }
     let mut words = 0;
-    // The high bit of a byte says whether the byte before is a space.
+    // The high bit of a byte is set if the byte before is a space.
     let mut after_space = 0x80;
     for chunk in chunks.iter().chain([&last]) {
         let spaces = find_spaces(u64::from_le_bytes(*chunk));

@@ -1,5 +1,5 @@
-//! Requests of the stock clients, recorded from `ai` 7.0.173 and `agents` 0.32.0 running
-//! against a server that listens. Only their ids are shortened.
+//! Requests of the stock clients, recorded from `ai` 7.0.173 and `agents` 0.32.0 with a
+//! recording server. Only their ids are shortened.
 
 use crate::frames::incoming::{Incoming, parse_frame};
 use crate::request::answers::{CallAnswer, ClientOutcome};
@@ -12,8 +12,8 @@ fn request(body: &str) -> ChatRequest {
     parse_chat_request(body.as_bytes()).unwrap()
 }
 
-/// The log as it was when the body came: each message's `id`, and its answer that is
-/// awaited from the client.
+/// The log when the request arrived: each message's `id`, and the answer that it awaits
+/// from the client.
 fn log(messages: &[(&str, Option<AwaitedAnswer>)]) -> Vec<NamedMessage> {
     let stored = |(id, awaits): &(&str, Option<AwaitedAnswer>)| NamedMessage {
         id: (*id).to_owned(),

@@ -1,12 +1,11 @@
-//! Addresses: the path of an operation and of a session's file. No name leads to an address but its
-//! own.
+//! URLs: the path of an operation and of a session's file. No name leads to the URL of another.
 
 use crate::error::{Error, Result};
 
 /// A binding leads to Session Agent whatever the host is.
 const HOST: &str = "https://session-agent";
 
-/// The address under which all of an agent's stand.
+/// The base URL of an agent.
 pub fn of_agent(name: &str) -> Result<String> {
     Ok(format!(
         "{HOST}/agents/session-agent/{}",
@@ -31,8 +30,8 @@ pub fn of_file(session_id: &str, what: &str) -> Result<String> {
     Ok(format!("/sessions/{session}/{what}"))
 }
 
-/// A text as one step of a path. `.` and `..` are steps of their own, also where they are
-/// encoded, so an address can't say them.
+/// A text as one segment of a path. `.` and `..` have a meaning of their own, even when encoded, so
+/// no URL can contain them as names.
 fn segment(what: &str, text: &str) -> Result<String> {
     if matches!(text, "" | "." | "..") {
         return Err(Error::invalid(format!(

@@ -1,4 +1,4 @@
-//! One agent: runs operations on it, and tries again what may be tried again.
+//! One agent: runs operations on it, and retries those that may be retried.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub struct Agent<#[cfg(feature = "worker")] W = Binding, #[cfg(not(feature = "wo
     retry: Retry,
 }
 
-/// Without the token, which belongs in no log.
+/// Leaves out the token, which belongs in no log.
 impl<W> fmt::Debug for Agent<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Agent").field(&self.base).finish()
@@ -32,8 +32,8 @@ impl<W> fmt::Debug for Agent<W> {
 }
 
 impl<W: Wire> Agent<W> {
-    /// The agent of this name, over a wire of the caller's own. The name is neither empty
-    /// nor `.` nor `..`, which no address can say.
+    /// The agent of this name, over the caller's own transport. The name must not be empty, `.` or
+    /// `..`, which no URL can contain as a segment.
     pub fn over(wire: W, name: &str) -> Result<Self> {
         Ok(Self {
             wire,
@@ -59,7 +59,7 @@ impl<W: Wire> Agent<W> {
         self
     }
 
-    /// Sets which calls are tried again, and when.
+    /// Sets which calls are retried, and when.
     #[must_use]
     pub fn with_retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
@@ -72,8 +72,8 @@ impl<W: Wire> Agent<W> {
             .await
     }
 
-    /// Runs an operation by its name, also one that is newer than this crate. It is never
-    /// tried again by itself.
+    /// Runs an operation by its name, also one that is newer than this crate. It is never retried
+    /// automatically.
     pub async fn call_by_name<Output: DeserializeOwned>(
         &self,
         operation: &str,
@@ -109,7 +109,7 @@ impl<W: Wire> Agent<W> {
         }
     }
 
-    /// An answer whose status is good.
+    /// Sends a request. A status other than 2xx is an error.
     pub(crate) async fn ask(
         &self,
         operation: &str,

@@ -1,4 +1,4 @@
-//! Why a call got no answer.
+//! Why a call failed.
 
 use std::fmt;
 
@@ -9,22 +9,22 @@ use crate::{Code, Object, read_json};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a call got no answer.
+/// Why a call failed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
     /// The agent refused. Nothing of the call was written.
     Refused(Box<Refusal>),
     /// The connection failed, or something other than a Session Agent answered: `status` is of its
-    /// answer. Nobody knows whether the operation ran.
+    /// answer. It is unknown whether the operation ran.
     Unreached {
         operation: String,
         message: String,
         status: Option<u16>,
     },
-    /// The operation ran, and its answer has another shape than this crate knows.
+    /// The operation ran, but its answer has a format that this crate doesn't know.
     Unreadable { operation: String, message: String },
-    /// Nothing was sent: a name that no address can say, or an input that JSON can't.
+    /// Nothing was sent: a name can't be in a URL, or an input can't be JSON.
     Invalid { message: String },
 }
 
@@ -51,7 +51,7 @@ impl Refusal {
         self.details.get("field")?.as_str()
     }
 
-    /// The seconds until the next try may pass, with `rate_limited`.
+    /// The seconds after which to retry, with `rate_limited`.
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
         self.details.get("retryAfter")?.as_u64()
@@ -138,7 +138,7 @@ struct Said {
 /// The most characters of a foreign answer in an error's message.
 const SHOWN_CHARACTERS: usize = 200;
 
-/// The error that an answer of a bad status stands for.
+/// The error for an answer with a failure status.
 pub fn of_answer(operation: &str, status: u16, text: &str) -> Error {
     match refusal(text) {
         Some(Said {
@@ -163,14 +163,15 @@ pub fn of_answer(operation: &str, status: u16, text: &str) -> Error {
     }
 }
 
-/// The refusal that the last line of a cut file is.
+/// The error in the last line of a file whose export failed.
 pub fn of_last_line(operation: &str, error: &Value) -> Error {
     // The file began with a good status.
     let said = serde_json::json!({ "error": error }).to_string();
     of_answer(operation, 200, &said)
 }
 
-/// A redirect is not followed: neither the token nor the input may go where it leads.
+/// The error for a redirect. It is not followed: neither the token nor the input may be sent to its
+/// target.
 pub fn of_redirect(operation: &str, status: u16, location: Option<&str>) -> Error {
     let to = location
         .and_then(origin)
@@ -186,7 +187,7 @@ pub fn of_redirect(operation: &str, status: u16, location: Option<&str>) -> Erro
     }
 }
 
-/// The origin of an address that names one. The address may hold a secret.
+/// The origin of a URL, whose rest may contain a secret.
 fn origin(address: &str) -> Option<String> {
     let (scheme, rest) = address.split_once("://")?;
     let authority = rest.split(['/', '?', '#', '\\']).next()?;

@@ -1,6 +1,6 @@
-//! The macros with which the operations are written.
+//! The macros that define the operations' types.
 
-/// An enum of words. A word that is newer than this crate is kept as it came.
+/// Defines an enum of strings. A string that this crate doesn't know yet is `Unknown`.
 macro_rules! words {
     (
         $(#[$about:meta])*
@@ -56,7 +56,8 @@ macro_rules! words {
     };
 }
 
-/// A method for each field that may be left out. One that takes `null` has it in `Some(None)`.
+/// Defines a setter for each optional field. `or null`: the field is nullable, and `Some(None)`
+/// sends `null`.
 macro_rules! setters {
     ($name:ident: $($fields:tt)*) => {
         impl $name {

@@ -9,8 +9,8 @@ use crate::{Object, UiMessage};
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct NewMessage {
-    /// With an id of the caller's own, a repetition is stored once, so a call that fails
-    /// may be tried again.
+    /// With an id of the caller's own, a repeated message is stored once, so a failed call may be
+    /// retried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     pub role: String,
@@ -18,7 +18,7 @@ pub struct NewMessage {
     pub parts: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
-    /// The fields that have no name here.
+    /// The fields that have no member here.
     #[serde(flatten)]
     pub more: Object,
 }
@@ -57,7 +57,7 @@ setters! {
     metadata: Value;
 }
 
-/// A message that was read, to be sent again.
+/// Converts a message that was read, to send it again.
 impl From<UiMessage> for NewMessage {
     fn from(message: UiMessage) -> Self {
         let mut more = message.more;

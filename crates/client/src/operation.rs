@@ -7,19 +7,19 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub trait Operation: Serialize {
     type Output: DeserializeOwned;
 
-    /// As the API calls it.
+    /// Its name in the API.
     const NAME: &'static str;
 
     /// Whether it changes nothing.
     const READS: bool;
 
-    /// Whether running it twice is as good as once.
+    /// Whether running it twice has the same effect as running it once.
     fn is_repeatable(&self) -> bool {
         Self::READS
     }
 }
 
-/// A field that may be left out, and that may be `null`: this tells the two apart.
+/// For an optional field that may be `null`: distinguishes `null` from a missing field.
 pub(crate) fn nullable<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,4 +1,4 @@
-//! Answers that come page by page, given item by item.
+//! Iterates over the items of paged answers.
 
 use std::time::Duration;
 use std::vec::IntoIter;
@@ -17,10 +17,11 @@ use crate::{
 pub trait Paged: Operation {
     type Item;
 
-    /// Makes it ask for the first page.
+    /// Prepares the input to request the first page.
     fn begin(&mut self) {}
 
-    /// The items of a page. Then it asks for the next page: `false` if there is none.
+    /// Returns the page's items, and prepares the input for the next page. `false`: this
+    /// was the last page.
     fn turn(&mut self, page: Self::Output) -> (Vec<Self::Item>, bool);
 }
 
@@ -31,15 +32,15 @@ pub struct Items<'a, W, P: Paged> {
     input: P,
     items: IntoIter<P::Item>,
     is_over: bool,
-    /// How long to wait where nothing is left, instead of coming to an end.
+    /// How long to wait before polling again at the end, instead of ending.
     pause: Option<Duration>,
 }
 
 impl<W: Wire> Agent<W> {
-    /// The items of all pages, one after the other. `limit` is a page's.
+    /// The items of all pages, one after the other. `limit` is the limit of each page.
     ///
-    /// Messages of a history come from the newer to the older. Changes end with the newest
-    /// that is there; [`follow`](Items::follow) waits for more.
+    /// Messages of a history come newest first. Changes end with the newest existing
+    /// change; [`follow`](Items::follow) waits for more.
     pub fn items<P: Paged>(&self, mut input: P) -> Items<'_, W, P> {
         input.begin();
         Items {
@@ -53,8 +54,8 @@ impl<W: Wire> Agent<W> {
 }
 
 impl<W: Wire, P: Paged> Items<'_, W, P> {
-    /// The next item. `None`: there is no more. After an error, it asks for the same page
-    /// again.
+    /// The next item. `None`: there are no more. After an error, the next call requests the
+    /// same page again.
     pub async fn next(&mut self) -> Result<Option<P::Item>> {
         loop {
             if let Some(item) = self.items.next() {
@@ -75,7 +76,7 @@ impl<W: Wire, P: Paged> Items<'_, W, P> {
 }
 
 impl<W: Wire> Items<'_, W, GetChanges> {
-    /// Waits for more changes where there are none, and looks again after each pause.
+    /// Instead of ending, waits for new changes and polls again after each pause.
     #[must_use]
     pub fn follow(mut self, pause: Duration) -> Self {
         self.pause = Some(pause);
@@ -83,7 +84,7 @@ impl<W: Wire> Items<'_, W, GetChanges> {
     }
 }
 
-/// Pages that follow each other by `cursor`.
+/// Operations whose pages continue by `cursor`.
 macro_rules! by_cursor {
     ($($operation:ident: $page:ident.$items:ident of $item:ident;)*) => {$(
         impl Paged for $operation {

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use crate::{Code, Error};
 
-/// How often a call is tried, and how long the pauses are. Only what may run twice is
-/// tried again: what changes nothing, and what brings its own ids.
+/// How often a call is tried, and how long the pauses are. Only a call that may run twice is
+/// retried: one that changes nothing, or one that brings its own ids.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Retry {
-    /// Tries in all. One: a failure is final.
+    /// The number of attempts in total. One: a failure is final.
     pub attempts: u32,
-    /// The first pause. Each one after it is twice as long.
+    /// The first pause. Each later pause is twice as long.
     pub pause: Duration,
-    /// The longest pause. An agent that asks for a longer one is not asked again.
+    /// The longest pause. If an agent requires a longer one, the call is not retried.
     pub longest_pause: Duration,
 }
 
@@ -34,7 +34,7 @@ impl Retry {
         Self::default().attempts(1)
     }
 
-    /// Tries in all.
+    /// The number of attempts in total.
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
@@ -55,9 +55,9 @@ impl Retry {
         self
     }
 
-    /// The pause after a failure of the attempt of this number, from one on. `None`: the
-    /// failure is final. `random` is between 0 and 1, so that callers which failed together
-    /// don't come back together.
+    /// The pause after the failure of this attempt; the first attempt is 1. `None`: the failure is
+    /// final. `random` is between 0 and 1, so that callers that failed together don't retry
+    /// together.
     #[must_use]
     pub fn pause_after(&self, error: &Error, attempt: u32, random: f64) -> Option<Duration> {
         if attempt >= self.attempts {
@@ -70,7 +70,7 @@ impl Retry {
                 }
                 _ => return None,
             },
-            // An answer that came in full and is none of ours won't change by asking again.
+            // A complete answer that is not from Session Agent would be the same after a retry.
             Error::Unreached {
                 status: Some(..500),
                 ..

@@ -1,5 +1,5 @@
-//! The protocol without a runtime: what is sent, and what becomes of each answer. The wire
-//! is a list of answers, and notes what it was asked.
+//! The protocol without a runtime: what is sent, and how each answer is handled. The transport is a
+//! list of answers, and records the requests.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -87,7 +87,7 @@ impl Script {
         Agent::over(self, "alice").unwrap().with_token("a token")
     }
 
-    /// The JSON that was sent, each with the end of its address.
+    /// The JSON that was sent, each with the end of its URL.
     fn sent(&self) -> Vec<(String, Value)> {
         let asked = self.asked.borrow();
         let said = asked.iter().map(|request| {
@@ -106,7 +106,7 @@ impl Script {
     }
 }
 
-/// Nothing here waits for anything.
+/// Nothing here awaits anything.
 fn run<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,

@@ -1,4 +1,4 @@
-//! A session as a file: out and in again, in pieces.
+//! Exports and imports a session as a file, in pieces.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::{Imported, Object, read_json};
 const EXPORT: &str = "exportSession";
 const IMPORT: &str = "importSession";
 
-/// A file's last line is short, so a longer end needs no looking at.
+/// A file's last line is short, so a longer end is not checked.
 const END_BYTES: usize = 16 * 1024;
 
 impl<W: Wire> Agent<W> {
@@ -30,7 +30,7 @@ impl<W: Wire> Agent<W> {
         })
     }
 
-    /// Takes a file that `export_session` gave, into a session of this id.
+    /// Imports a file from `export_session` into a session with this id.
     pub fn import_session<'a>(&'a self, session_id: &'a str) -> Import<'a, W> {
         Import {
             agent: self,
@@ -40,7 +40,7 @@ impl<W: Wire> Agent<W> {
     }
 }
 
-/// A session's file. It fails at its end if it was cut off.
+/// A session's file. Reading it fails at the end if it was truncated.
 #[derive(Debug)]
 pub struct Export<B> {
     body: B,
@@ -84,7 +84,8 @@ impl<B: Body> Export<B> {
         }
     }
 
-    /// The file as the wire gives it. Nobody looks whether it is whole: an import does.
+    /// The body as the transport returns it. It is not checked whether it is whole: an import does
+    /// that.
     #[must_use]
     pub fn into_body(self) -> B {
         self.body
@@ -126,7 +127,7 @@ impl<B: Body> Lines<B> {
     }
 }
 
-/// An import that waits for its file.
+/// An import that has no file yet.
 #[derive(Debug)]
 pub struct Import<'a, W> {
     agent: &'a Agent<W>,
@@ -142,12 +143,12 @@ impl<W: Wire> Import<'_, W> {
         self
     }
 
-    /// A file that is there as a whole.
+    /// Imports a file that is in memory.
     pub async fn file(self, file: impl Into<Vec<u8>>) -> Result<Imported> {
         self.send(Payload::File(file.into())).await
     }
 
-    /// A file that is sent while it comes. One that is cut off writes nothing.
+    /// Imports a file that is sent while it arrives. A truncated one writes nothing.
     pub async fn stream(self, stream: W::Stream) -> Result<Imported> {
         self.send(Payload::Stream(stream)).await
     }
@@ -166,7 +167,7 @@ impl<W: Wire> Import<'_, W> {
     }
 }
 
-/// Whether a file ends as a whole one does. A file that broke ends with an error.
+/// Whether a file ends as a whole one does. A file whose export failed ends with an error.
 fn is_whole(end: &[u8]) -> Result<()> {
     let text = end.trim_ascii_end();
     let line = text

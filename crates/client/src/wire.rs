@@ -1,5 +1,4 @@
-//! All that the crate asks of its surroundings: somebody who sends a request, waits, and
-//! knows a random number.
+//! The environment that the crate needs: sending a request, waiting, and a random number.
 
 use std::fmt;
 use std::future::Future;
@@ -9,10 +8,11 @@ use std::time::Duration;
 pub trait Wire {
     /// The body of an answer.
     type Body: Body;
-    /// A file that is sent while it comes.
+    /// A file that is streamed while it is produced.
     type Stream;
 
-    /// The answer, of whatever status. Redirects are not followed. An error is a sentence.
+    /// Returns the answer, with any status. Redirects are not followed. An error is a
+    /// sentence.
     fn send(
         &self,
         request: &Request<Self::Stream>,
@@ -28,7 +28,7 @@ pub trait Wire {
 pub trait Body {
     fn text(self) -> impl Future<Output = Result<String, String>>;
 
-    /// The next piece. `None`: there is no more.
+    /// The next chunk. `None`: the body is complete.
     fn piece(&mut self) -> impl Future<Output = Result<Option<Vec<u8>>, String>>;
 }
 
@@ -37,41 +37,41 @@ pub trait Body {
 #[non_exhaustive]
 pub struct Request<Stream> {
     pub url: String,
-    /// For the header `authorization`, after `Bearer `.
+    /// The value of the header `authorization`, after `Bearer `.
     pub token: Option<String>,
-    /// For the headers of its fields' names.
+    /// The values of the headers named like its fields.
     pub trace: Option<TraceContext>,
     pub payload: Payload<Stream>,
 }
 
-/// The caller's trace, as the W3C's Trace Context writes it. Another form is ignored.
+/// The caller's trace in the format of W3C Trace Context. Invalid values are ignored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceContext {
     pub traceparent: String,
-    /// The data that other tracers want to be passed on. It counts with the secret alone.
+    /// Data that other tracers need to receive. It is only used with the secret.
     pub tracestate: Option<String>,
 }
 
-/// Without the token and the input, which belong in no log.
+/// Omits the token and the input, which must not be logged.
 impl<Stream> fmt::Debug for Request<Stream> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Request").field(&self.url).finish()
     }
 }
 
-/// The content of a request. Without anything it is a `GET`, and else a `POST`.
+/// The content of a request. `Nothing` makes it a `GET`, anything else a `POST`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload<Stream> {
     Nothing,
     Json(String),
     /// Lines of JSON.
     File(Vec<u8>),
-    /// Lines of JSON, which are sent while they come.
+    /// Lines of JSON, streamed while they are produced.
     Stream(Stream),
 }
 
 impl<Stream> Payload<Stream> {
-    /// For the header `content-type`.
+    /// The value of the header `content-type`.
     #[must_use]
     pub fn content_type(&self) -> Option<&'static str> {
         match self {
@@ -86,7 +86,7 @@ impl<Stream> Payload<Stream> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer<Body> {
     pub status: u16,
-    /// The header of this name.
+    /// The header `location`.
     pub location: Option<String>,
     pub body: Body,
 }

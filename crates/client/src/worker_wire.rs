@@ -1,4 +1,4 @@
-//! The wire of Workers: `fetch` of a service binding, or of an object.
+//! The wire for Workers: `fetch` on a service binding or on a Durable Object.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::agent::Agent;
 use crate::error::{Error, Result};
 use crate::wire::{Answer, Body, Payload, Request, Wire};
 
-/// The way to an agent: a service binding, or a namespace of objects.
+/// The connection to an agent: a service binding, or a Durable Object namespace.
 #[derive(Clone, Debug)]
 pub struct Binding(Way);
 
@@ -86,7 +86,7 @@ impl Binding {
         let request = worker::Request::new_with_init(&request.url, &init_of(request)?)?;
         match &self.0 {
             Way::Service(binding) => response_of(binding.fetch_request(request).await?),
-            // A name that was given an id first: a runtime of any date can do this.
+            // Creates an id from the name first, which works with every compatibility date.
             Way::Object { namespace, name } => {
                 let object = namespace.id_from_name(name)?.get_stub()?;
                 object.fetch_with_request(request).await
@@ -95,7 +95,7 @@ impl Binding {
     }
 }
 
-/// With its feature `http`, the crate `worker` gives a response of another type.
+/// With its feature `http`, the crate `worker` returns another response type.
 fn response_of<R>(response: R) -> worker::Result<Response>
 where
     R: TryInto<Response>,
@@ -126,7 +126,8 @@ fn init_of(request: &Request<ReadableStream>) -> worker::Result<RequestInit> {
         Payload::Stream(stream) => Some(stream.into()),
     };
     let mut init = RequestInit::new();
-    // Neither the token nor the input may go where a redirect leads.
+    // Redirects are not followed, because they would send the token and the input
+    // elsewhere.
     init.with_redirect(RequestRedirect::Manual)
         .with_headers(headers)
         .with_method(if body.is_some() {
@@ -146,8 +147,8 @@ pub struct Received {
 }
 
 impl Received {
-    /// The body as the runtime's stream, for an import or for your own answer. It lacks the
-    /// part that was read before.
+    /// The body as the runtime's stream, for an import or for your own answer. It lacks
+    /// what was already read.
     #[must_use]
     pub fn into_stream(self) -> Option<ReadableStream> {
         if let Some(reader) = &self.reader {
@@ -194,7 +195,7 @@ impl Body for Received {
     }
 }
 
-/// So that `?` answers a request with what went wrong.
+/// Lets `?` convert errors in a Worker's request handler.
 impl From<Error> for worker::Error {
     fn from(error: Error) -> Self {
         Self::RustError(error.to_string())

@@ -1,8 +1,8 @@
-//! Messages of the AI SDK as a model should get them: older outputs and texts are
-//! shortened, documents that were unloaded are gone, older files are named instead of
-//! sent. The same rules hold for the working context, which is made of events.
+//! Prepares messages of the AI SDK for a model: truncates older outputs and texts, removes
+//! unloaded documents, and replaces older files by their names. The working context, which
+//! is built from events, follows the same rules.
 //!
-//! Only copies are changed. The parts of a message that don't change keep their bytes.
+//! Only copies are changed. Unchanged parts of a message keep their exact bytes.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,14 +21,15 @@ use conversation::messages::page::PageAsk;
 use memory::skills::loaded::{LoadedSkill, load_context_documents};
 use models::file::files_of_parts;
 
-/// The events up to which messages are shortened, and up to which their files are named.
+/// The events up to which messages are truncated, and up to which files are replaced by
+/// names.
 struct ModelLines {
     short_seq: i64,
     media_seq: i64,
 }
 
-/// The page that ends at `start`, as a model should get it. `leaf_seq` is the end of the
-/// branch, from which on older messages are counted.
+/// The page that ends at `start`, prepared for a model. `leaf_seq` is the end of the
+/// branch, from which the newest messages are counted.
 pub fn load_page_for_model(
     db: &dyn Database,
     session_id: &Id,
@@ -55,10 +56,10 @@ pub fn load_page_for_model(
 }
 
 impl ModelLines {
-    /// `newest`: the branch's newest messages.
+    /// `newest` are the branch's newest messages.
     fn new(newest: &ReadPage, keep_media: usize) -> Self {
         let seqs = newest.first_seqs();
-        // If the newest messages fill a page by themselves, all others are older.
+        // If the newest messages fill a page alone, all others are older.
         let above = match (seqs.last(), newest.is_cut()) {
             (Some(oldest), true) => oldest - 1,
             _ => 0,
@@ -78,7 +79,7 @@ struct RoleAndParts<'a> {
     parts: &'a RawValue,
 }
 
-/// The message as a model should get it. `None`: as it is.
+/// The message, prepared for a model. `None`: it is unchanged.
 fn rewrite(
     json: &str,
     first_seq: i64,
@@ -103,14 +104,14 @@ fn rewrite(
     if !has_changed {
         return None;
     }
-    // The parts are a piece of `json`, so their place follows from their address.
+    // The parts are a slice of `json`, so their offset follows from their address.
     let place = message.parts.get().as_ptr().addr() - json.as_ptr().addr();
     let head = json.get(..place)?;
     let tail = json.get(place + message.parts.get().len()..)?;
     Some(format!("{head}[{}]{tail}", parts.join(",")))
 }
 
-/// The part as a model should get it. `None`: as it is.
+/// The part, prepared for a model. `None`: it is unchanged.
 fn change_part(
     part: Value,
     role: Role,

@@ -1,9 +1,9 @@
-//! The context that a model gets in a turn: the messages that fit (`working_context`),
-//! the summaries that replace the others (`compaction`), and the tools on its memory
-//! (`tools`). For applications that ask a model themselves, `for_model` shows messages as
-//! a model should get them.
+//! The context that a model gets in a turn: the messages that fit (`working_context`), the
+//! summaries that replace the others (`compaction`), and the tools on its memory (`tools`).
+//! For applications that call a model themselves, `for_model` prepares messages in the same
+//! way.
 //!
-//! This district knows messages, memory and models. It knows neither turns nor callers.
+//! This crate depends on messages, memory and models, but not on turns or callers.
 
 pub mod compaction;
 pub mod for_model;

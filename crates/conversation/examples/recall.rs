@@ -1,5 +1,5 @@
-//! Measures how often a search finds what answers a question, natively. `npm run bench --
-//! recall` makes the sets and runs this program.
+//! Measures natively how often a search finds the messages that answer a question. `npm run
+//! bench -- recall` builds the data sets and runs this program.
 //!
 //!   recall SET.json …
 
@@ -45,17 +45,18 @@ struct Group {
 struct Question {
     kind: String,
     query: Query,
-    /// The queries that a model may ask in its place, all in one search.
+    /// The queries that a model may use instead, all in one search.
     queries: Vec<Query>,
-    /// The places of the messages that answer it.
+    /// The positions of the messages that answer it.
     gold: Vec<(i64, i64)>,
-    /// How near each message is by meaning, if vectors were given.
+    /// The similarity of each message's vector, if vectors were given.
     nearness: Vec<(i64, f64)>,
 }
 
 struct Query {
     text: String,
-    /// The candidates of the index, and the texts that were read: the same for all weights.
+    /// The candidates from the index, and the texts that were read: the same for all
+    /// weights.
     offered: OnceCell<IndexMatches>,
     read: RefCell<HashMap<(i64, i64), Option<Candidate>>>,
 }
@@ -69,7 +70,7 @@ impl Query {
         }
     }
 
-    /// The ranking by words, as one of so many queries.
+    /// The ranking by words, with the query repeated `queries` times.
     fn rank(&self, db: &Sqlite, weights: &Weights, queries: usize) -> Vec<((i64, i64), f64)> {
         let asked = vec![self.text.clone(); queries];
         let search = SearchRequest {
@@ -100,7 +101,7 @@ struct Sums {
     all_at_10: f64,
 }
 
-/// A part of the ranking that is switched off to measure its worth, and how.
+/// A part of the ranking, and how to switch it off to measure what it contributes.
 type Switch = (&'static str, fn(&mut Weights));
 
 const SWITCHES: &[Switch] = &[
@@ -170,7 +171,7 @@ impl CandidateSource for ReadTexts<'_> {
     }
 }
 
-/// The shares by which words and meanings are fused.
+/// The shares of words and of neighbors when the rankings are fused.
 #[derive(Clone, Copy)]
 struct Shares {
     words: f64,
@@ -221,8 +222,8 @@ fn main() {
     }
 }
 
-/// Changes a number of the ranking: `TRY="before=0.2;together=0,question=1"` measures two
-/// changes, the second of two numbers.
+/// Changes a constant of the ranking: `TRY="before=0.2;together=0,question=1"` measures two
+/// changes, the second one of two constants.
 fn set(weights: &mut Weights, shares: &mut Shares, change: &str) {
     let (name, value) = change.split_once('=').unwrap();
     let number = match name {
@@ -255,8 +256,8 @@ fn set(weights: &mut Weights, shares: &mut Shares, change: &str) {
     *number = value.parse().unwrap();
 }
 
-/// How R@5 and R@10 change, in points of a hundred: of all questions, of both halves of the
-/// groups, and of the kinds for which R@10 changes.
+/// The changes of R@5 and R@10 in percentage points: for all questions, for both halves of
+/// the groups, and for the kinds with a change of R@10.
 fn tell_change(change: &str, before: &BTreeMap<String, Sums>, after: &BTreeMap<String, Sums>) {
     let points = |kind: &str, of: fn(&Sums) -> f64| match (before.get(kind), after.get(kind)) {
         (Some(before), Some(after)) => 100.0 * (of(after) - of(before)) / after.questions,
@@ -293,7 +294,7 @@ impl std::fmt::Display for Sums {
     }
 }
 
-/// The texts that are nearest to a question.
+/// The texts nearest to a question.
 fn by_meaning(question: &Question, shares: Shares) -> Nearest<(i64, i64)> {
     let items = with_neighbours(question.nearness.clone(), shares.neighbours)
         .into_iter()
@@ -353,8 +354,8 @@ fn add(
     }
 }
 
-/// Reads a set, and its vectors: those of each group's messages, then of its questions, as
-/// 32-bit numbers. Each vector has the length 1.
+/// Reads a set and its vectors: those of each group's messages, then of its questions, as
+/// 32-bit numbers. Each vector has length 1.
 fn read(path: &str, vectors: &[u8]) -> Vec<Group> {
     let set: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let groups = set["groups"].as_array().unwrap();
@@ -391,7 +392,8 @@ fn read(path: &str, vectors: &[u8]) -> Vec<Group> {
         .collect()
 }
 
-/// A bit per number, as messages' vectors are stored (`recall/signs.rs`).
+/// Reduces a vector to one bit per number, as messages' vectors are stored
+/// (`recall/signs.rs`).
 fn to_signs(vector: &mut Vec<f32>) {
     let numbers = vector.len() as f32;
     let average = vector.iter().sum::<f32>() / numbers;
@@ -457,7 +459,7 @@ fn read_group(group: &Value, said: &[Vec<f32>], asked: &[Vec<f32>]) -> Group {
             .zip(said)
             .map(|(place, said)| (*place, dot(asked, said)))
             .collect(),
-        // A question in another language counts under its language.
+        // A question in another language is counted under its language.
         kind: match group["language"].as_str() {
             Some("en") => text(&question["kind"]),
             language => language.unwrap().to_owned(),

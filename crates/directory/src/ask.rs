@@ -1,5 +1,4 @@
-//! How a part of the directory is asked, by agents, by the Worker in front and by other
-//! parts.
+//! Calls to a part of the directory, from agents, the Worker and other parts.
 
 use serde::de::DeserializeOwned;
 
@@ -15,10 +14,10 @@ use memory::homes::agent::secret_header;
 /// How long a call waits before it is sent, and how long its answer may then take.
 pub const PATIENCE_MS: i64 = 10_000;
 
-/// The most bytes of a page of names: a thousand of the longest.
+/// The most bytes of a page of names: a thousand of the longest names.
 const MAX_ANSWER_BYTES: usize = 2 << 20;
 
-/// Asks the object of this name.
+/// Calls the object of this name.
 pub async fn ask<T: DeserializeOwned>(
     outbound: &dyn Outbound,
     part: &str,
@@ -60,7 +59,7 @@ fn unavailable(reason: &str) -> Error {
     ))
 }
 
-/// Refuses where this Worker has no directory.
+/// Fails if this Worker has no directory.
 pub fn check_bound(outbound: &dyn Outbound) -> Result<()> {
     let binding = Setting::Directory.name();
     match outbound.is_bound(binding) {

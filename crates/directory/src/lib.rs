@@ -1,13 +1,13 @@
 //! The directory: the list of all agents, for a Worker that binds `DIRECTORY`.
 //!
-//! An agent writes itself in when its tables are made, and out when it is destroyed. The
-//! list is cut into parts, an object each: all agents whose names begin alike, up to the
-//! first colon, are in one part. One more part, the root, has the agents without a colon
+//! An agent registers when its tables are created, and unregisters when it is destroyed. The list
+//! is divided into parts, each in its own object: all agents whose names have the same beginning,
+//! up to the first colon, are in one part. One more part, the root, has the agents without a colon
 //! in their names, and the beginnings of all other parts.
 //!
-//! A death between an agent and the directory heals by itself. An agent that is not written in
-//! has an alarm, and tries again (`membership.rs`). A part that the root does not know has
-//! refused its first agent, which tries again, too (`part.rs`).
+//! If an object dies between an agent and the directory, the list becomes correct again by itself.
+//! An unregistered agent has an alarm, and tries again (`membership.rs`). A part that the root does
+//! not know has rejected its first agent, which tries again, too (`part.rs`).
 
 mod ask;
 pub mod json_schema;
@@ -24,18 +24,18 @@ const ROOT: &str = "parts";
 /// The most agents of one page.
 pub const MAX_PAGE: usize = 1_000;
 
-/// The longest call of a part, in bytes: two names and a life.
+/// The longest call to a part, in bytes: two names and a life.
 pub const MAX_CALL_BYTES: usize = 8 << 10;
 
 /// A call to a part of the directory.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "camelCase")]
 pub enum DirectoryCall {
-    /// Writes an agent in.
+    /// Registers an agent.
     Join(DirectoryEntry),
-    /// Writes an agent out, unless it was made anew since.
+    /// Unregisters an agent, unless it was created again since.
     Leave(DirectoryEntry),
-    /// The next names that begin so, in the order of their bytes.
+    /// The next names with this prefix, in the order of their bytes.
     List {
         prefix: String,
         after: String,
@@ -47,8 +47,8 @@ pub enum DirectoryCall {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DirectoryEntry {
     name: String,
-    /// Differs each time that an agent of this name is made, so that a late word about a
-    /// destroyed agent does not concern the next one.
+    /// Differs each time that an agent of this name is created, so that a late call about a
+    /// destroyed agent does not affect the next one.
     life: String,
 }
 
@@ -68,13 +68,13 @@ pub struct DirectoryPage {
     more: bool,
 }
 
-/// The beginning of an agent's name that decides its part: up to the first colon, and with it.
+/// The beginning of an agent's name that determines its part: up to and including the first colon.
 fn beginning(name: &str) -> Option<&str> {
     let colon = name.find(':')?;
     name.get(..=colon)
 }
 
-/// The object that keeps the names of this beginning.
+/// The object that has the names with this beginning.
 fn part_of(beginning: Option<&str>) -> String {
     match beginning {
         Some(beginning) => format!("part:{beginning}"),

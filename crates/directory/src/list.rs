@@ -1,4 +1,4 @@
-//! The list of agents, put together from the parts.
+//! The list of agents, assembled from the parts of the directory.
 
 use crate::json_schema::JsonSchema;
 use serde::Serialize;
@@ -8,10 +8,11 @@ use super::{DirectoryCall, DirectoryPage, ListedAgent, ROOT, beginning, part_of}
 use base::error::{Error, Result};
 use base::outbound::Outbound;
 
-/// The most parts that one page opens. A page of fewer agents than asked for has a cursor.
+/// The most parts that one page reads. A page with fewer agents than requested still has a
+/// cursor.
 const MAX_PARTS: usize = 32;
 
-/// Stands behind every name of a part: the highest character that there is.
+/// Sorts after every name of a part: the highest character.
 const END: char = char::MAX;
 
 /// The longest name of an agent, in characters.
@@ -26,7 +27,8 @@ pub struct AgentPage {
     pub cursor: Option<String>,
 }
 
-/// The agents whose names begin so. No name begins with more than a name has.
+/// The agents whose names start with `prefix`. A prefix longer than any name matches
+/// nothing.
 pub async fn list_agents(
     outbound: &dyn Outbound,
     prefix: &str,
@@ -34,7 +36,7 @@ pub async fn list_agents(
     limit: usize,
 ) -> Result<AgentPage> {
     check_bound(outbound)?;
-    // A cursor is a name, or the beginning of names and `END`.
+    // A cursor is a name, or a prefix of names followed by `END`.
     if after.chars().count() > MAX_NAME_CHARS + 1 {
         return Err(Error::invalid(
             "cursor",
@@ -78,7 +80,7 @@ impl Walk<'_> {
         ask(self.outbound, part, &call).await
     }
 
-    /// Takes the next agents of one part. `Some`: more follow behind this name.
+    /// Adds the next agents of one part. `Some`: the part has more agents after this name.
     async fn part(&mut self, beginning: &str, after: &str) -> Result<Option<String>> {
         let page = self.ask(&part_of(Some(beginning)), after).await?;
         self.agents.extend(page.agents);
@@ -86,8 +88,8 @@ impl Walk<'_> {
         Ok(last.map(|agent| agent.name.clone()))
     }
 
-    /// Takes the next agents of all parts. A part stands in the root where its names stand
-    /// in the list.
+    /// Adds the next agents of all parts. The root lists a part at the position that its
+    /// names have in the list.
     async fn all(&mut self, after: &str) -> Result<Option<String>> {
         let mut place = after.to_owned();
         let mut opened = 0;

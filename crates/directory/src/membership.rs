@@ -1,10 +1,10 @@
-//! The agent's own side of the directory: it writes itself in when it is made, and out
-//! when it is destroyed.
+//! The agent's side of the directory: it registers itself when it is created, and
+//! deregisters when it is destroyed.
 //!
-//! The agent keeps its last word to the directory in a row (`cf_agents_config`), written before the
-//! directory is asked. After a death at any point, the agent's alarm reads the row and says the
-//! same again. So the directory may miss an agent, or name one that is gone, for as long as an
-//! alarm takes, and no longer.
+//! The agent's registration state is a row (`cf_agents_config`), written before the
+//! directory is called. If the object is evicted at any point, its alarm reads the row and
+//! repeats the call. So the directory may miss an agent, or list a destroyed one, only
+//! until the alarm runs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,14 +20,14 @@ use base::outbound::{Outbound, WriteLock};
 use base::settings::Setting;
 use store::stored::{self, find_stored, write_stored};
 
-/// For so long an agent that is being destroyed does not write itself in again: longer than
-/// the directory may take to answer.
+/// How long an agent that is being destroyed doesn't register again: longer than the
+/// directory may take to answer.
 const LEAVING_MS: i64 = 2 * PATIENCE_MS;
 
-/// The lock that lets an agent say one thing to the directory at a time.
+/// The lock under which an agent makes one directory call at a time.
 const PLACE: &str = "directory";
 
-/// An agent that is to stand in the directory.
+/// An agent that belongs in the directory.
 pub struct Member<'a> {
     pub name: &'a str,
     pub db: &'a dyn Database,
@@ -39,28 +39,28 @@ pub struct Member<'a> {
 struct Membership {
     life: String,
     state: MemberState,
-    /// Since when.
+    /// When the state was set.
     at: i64,
 }
 
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum MemberState {
-    /// The directory may not have heard of the agent yet.
+    /// The directory may not have received the registration yet.
     Joining,
     Joined,
     /// The agent is being destroyed.
     Leaving,
 }
 
-/// Whether agents of this Worker stand in a directory.
+/// Whether this Worker has a directory of its agents.
 pub fn is_there(outbound: &dyn Outbound) -> bool {
     outbound.is_bound(Setting::Directory.name())
 }
 
 impl Member<'_> {
-    /// Writes the agent in, unless it is. `Some`: the agent is being destroyed, or another call
-    /// does it now; look again after so many milliseconds.
+    /// Registers the agent, unless it is registered. `Some`: the agent is being destroyed,
+    /// or another call is in progress; retry after this many milliseconds.
     pub async fn join(&self) -> Result<Option<i64>> {
         let Some(_lock) = self.lock().await else {
             return Ok(Some(PATIENCE_MS));
@@ -79,19 +79,21 @@ impl Member<'_> {
         };
         self.write(&life, MemberState::Joining)?;
         self.say(DirectoryCall::Join(self.entry(&life))).await?;
-        // Nobody else writes the row while the lock is held, but the storage may be empty.
+        // Nobody else writes the row while the lock is held, but the storage may have been
+        // emptied.
         if self.find()?.is_some() {
             self.write(&life, MemberState::Joined)?;
         }
         Ok(None)
     }
 
-    /// Whether the agent has ever said that it is there.
+    /// Whether the agent has ever registered.
     pub fn is_known(&self) -> Result<bool> {
         Ok(self.find()?.is_some())
     }
 
-    /// Writes the agent out. The caller destroys it at once, without waiting for anything.
+    /// Deregisters the agent. The caller must destroy it immediately, without waiting for
+    /// anything.
     pub async fn leave(&self) -> Result<()> {
         if !is_there(self.outbound) {
             return Ok(());
@@ -100,7 +102,8 @@ impl Member<'_> {
             return Err(still_there("the agent is registering at this moment"));
         };
         let Some(stored) = self.find()? else {
-            // The directory may know the name from a time when nobody wrote it out.
+            // The directory may still list an earlier agent of this name that was not
+            // deregistered.
             let said = self.say(DirectoryCall::Leave(self.entry(""))).await;
             return said.map_err(|error| still_there(&error.message));
         };
@@ -109,7 +112,8 @@ impl Member<'_> {
             .say(DirectoryCall::Leave(self.entry(&stored.life)))
             .await;
         if let Err(error) = said {
-            // Whether the directory has heard it is not known: the agent says that it is there.
+            // The directory may or may not have processed the call, so the agent registers
+            // again.
             self.write(&stored.life, MemberState::Joining)?;
             return Err(still_there(&error.message));
         }
@@ -136,7 +140,7 @@ impl Member<'_> {
 
     fn find(&self) -> Result<Option<Membership>> {
         let stored = find_stored(self.db, stored::DIRECTORY)?;
-        // A row that nobody can read is written anew.
+        // An unreadable row is rewritten.
         Ok(stored.and_then(|stored| json::decode(&stored).ok()))
     }
 

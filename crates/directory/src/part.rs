@@ -1,4 +1,4 @@
-//! A part of the directory, as the object that keeps it: one table, and what it answers.
+//! A part of the directory, as its object stores it: one table, and the calls that it answers.
 
 use serde_json::{Value, json};
 
@@ -14,10 +14,10 @@ use base::outbound::Outbound;
 use base::{row, sql};
 use store::schema::make_directory;
 
-/// The row that says that the root knows this part. No agent has an empty name.
+/// The row that records that the root knows this part. No agent has an empty name.
 const KNOWN: &str = "";
 
-/// How long after the last agent has left the part tells the root, and then again.
+/// How long after its last agent left the part notifies the root, and the pause between retries.
 pub const RETRY_MS: i64 = 1_000;
 
 /// A part of the directory.
@@ -45,7 +45,7 @@ impl DirectoryPart<'_> {
     pub async fn answer(&self, body: &[u8]) -> Result<String> {
         let unread = |_| Error::invalid("do", "The directory does not support this call.");
         let call = json::decode_bytes(body).map_err(unread)?;
-        // A look at a part that nobody has used makes no table.
+        // Listing a part that nobody has used creates no table.
         if let DirectoryCall::List { .. } = &call
             && !self.is_made()?
         {
@@ -64,7 +64,7 @@ impl DirectoryPart<'_> {
         json::encode(&json!({}))
     }
 
-    /// Tells the root what it has not heard yet; `true`: it still has not.
+    /// Sends the root its pending notification; `true`: it is still pending.
     pub async fn wake(&self) -> Result<bool> {
         if !self.is_made()? {
             return Ok(false);
@@ -75,8 +75,8 @@ impl DirectoryPart<'_> {
         }
     }
 
-    /// Whether the root has yet to hear that this part is empty. A part that nobody has used has
-    /// nothing to tell.
+    /// Whether the root has yet to be notified that this part is empty. A part that nobody has used
+    /// has nothing to report.
     pub fn has_news(&self) -> Result<bool> {
         if !self.is_made()? {
             return Ok(false);
@@ -92,8 +92,8 @@ impl DirectoryPart<'_> {
         Ok(found.is_some())
     }
 
-    /// An agent whose part the root does not know is refused, and tries again: else no list
-    /// of all agents would find it.
+    /// If the root can't be notified of a new part, the agent's call fails and is retried:
+    /// otherwise no list of all agents would include the part.
     async fn join(&self, entry: DirectoryEntry) -> Result<()> {
         let begins = beginning(&entry.name).map(str::to_owned);
         self.write(&entry.name, &entry.life)?;
@@ -129,14 +129,14 @@ impl DirectoryPart<'_> {
         if self.name == ROOT || !self.list("", "", 1)?.agents.is_empty() {
             return Ok(());
         }
-        // An agent that joins from now on tells the root anew.
+        // The next agent that joins notifies the root again.
         let sql = "UPDATE cf_agents_directory SET gone_at = ?2 WHERE name = ?1";
         let now_ms = self.host.now_ms();
-        // The alarm tells the root: the agent does not wait for it.
+        // The alarm notifies the root, so that the agent does not wait for it.
         self.db.run(sql, &[KNOWN.into(), now_ms.into()])
     }
 
-    /// Tells the root that this part is empty, if it has yet to hear so.
+    /// Notifies the root that this part is empty, if that is pending.
     async fn say_empty(&self) -> Result<()> {
         let sql = "SELECT life FROM cf_agents_directory WHERE name = ?1 AND gone_at IS NOT NULL";
         let life: Option<String> = find_value(self.db, sql, &[KNOWN.into()])?;
@@ -152,12 +152,12 @@ impl DirectoryPart<'_> {
     }
 
     fn delete(&self, name: &str, life: &str) -> Result<()> {
-        // An agent that does not know its life is none: what is listed of it is too old.
+        // An empty `life` deletes the agent's entry whatever its life: the entry is outdated.
         let sql = "DELETE FROM cf_agents_directory WHERE name = ?1 AND ?2 IN (life, '')";
         self.db.run(sql, &[name.into(), life.into()])
     }
 
-    /// Reads no more rows than it gives, and one that says whether others follow.
+    /// Reads only the rows that it returns, and one more to learn whether others follow.
     fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<DirectoryPage> {
         let limit = limit.clamp(1, MAX_PAGE);
         // The row of the empty name does not belong to an agent.

@@ -1,6 +1,6 @@
-//! Reads a model's answer, as a stranger's: a strict shape, bounds on number and length,
-//! and no event that was not shown. Pure. A change that breaks a rule is left out and
-//! counted; an answer of another shape is refused as a whole.
+//! Reads a model's answer as untrusted input: a strict format, limits on number and length, and no
+//! event that was not shown. No I/O. A change that breaks a rule is left out and counted; an answer
+//! in another format is rejected as a whole.
 
 use serde::Deserialize;
 
@@ -14,14 +14,14 @@ use memory::proposals::MAX_CHANGES;
 /// The most bytes of an answer.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
 
-/// The most bytes of one fact: a sentence or a few.
+/// The most bytes of one fact: one or a few sentences.
 const MAX_FACT_BYTES: usize = 2 << 10;
 
 /// The most events that a change names, and the most entries that it merges.
 const MAX_EVENTS: usize = 20;
 pub const MAX_MERGED: usize = 20;
 
-/// How many words of a fact make its key, and how many characters.
+/// How many words of a fact are in its key, and how many characters.
 const KEY_WORDS: usize = 5;
 const MAX_KEY_CHARS: usize = 60;
 
@@ -51,7 +51,7 @@ struct WrittenChange {
     events: Option<List<String, 0, MAX_EVENTS>>,
     #[serde(default)]
     merges: Option<List<String, 0, MAX_MERGED>>,
-    /// The newer entry, for one that is retired.
+    /// The newer entry, if the change retires an entry.
     #[serde(default)]
     by: Option<String>,
 }
@@ -65,7 +65,7 @@ struct WrittenAnswer {
     profile: Option<String>,
 }
 
-/// A change that has the right shape.
+/// A change in the right format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WantedChange {
     pub action: WantedAction,
@@ -74,7 +74,7 @@ pub struct WantedChange {
     pub title: Option<String>,
     /// Empty for a change that writes no text.
     pub content: String,
-    /// The places of the events among those that were shown.
+    /// The indexes of its events among those that were shown.
     pub events: Vec<usize>,
     pub merges: Vec<String>,
     pub by: Option<String>,
@@ -88,7 +88,7 @@ pub struct ReadAnswer {
     pub profile: Option<String>,
 }
 
-/// Reads the answer to a look at these events, whose facts go to the block `label`.
+/// Reads the answer to a request with these events. The facts are for the block `label`.
 pub fn read(answer: &str, label: &str, shown: &[MaterialEvent]) -> Result<ReadAnswer> {
     let written = parse(answer)?;
     let mut read = ReadAnswer::default();
@@ -101,7 +101,7 @@ pub fn read(answer: &str, label: &str, shown: &[MaterialEvent]) -> Result<ReadAn
     Ok(read)
 }
 
-/// Reads the answer of a consolidation, whose changes come from entries and from no event.
+/// Reads the answer of a consolidation, whose changes are based on entries and on no event.
 pub fn read_order(answer: &str, label: &str) -> Result<ReadAnswer> {
     let written = parse(answer)?;
     let mut read = ReadAnswer {
@@ -118,7 +118,7 @@ pub fn read_order(answer: &str, label: &str) -> Result<ReadAnswer> {
 }
 
 fn parse(answer: &str) -> Result<WrittenAnswer> {
-    // A model may put its JSON between fences, or a sentence before it.
+    // A model may write its JSON in a code block, or a sentence before it.
     let begin = answer.find('{').unwrap_or(0);
     let end = answer.rfind('}').map_or(answer.len(), |end| end + 1);
     let object = answer.get(begin..end).unwrap_or_default();
@@ -191,7 +191,7 @@ fn check(change: &RawValue, label: &str, shown: Option<&[MaterialEvent]>) -> Opt
     })
 }
 
-/// The place of the event of this name: its short name, or its id.
+/// The index of the event of this name: its short name, or its id.
 fn find_shown(shown: &[MaterialEvent], name: &str) -> Option<usize> {
     let by_number = name
         .strip_prefix('e')
@@ -201,12 +201,12 @@ fn find_shown(shown: &[MaterialEvent], name: &str) -> Option<usize> {
     by_number.or_else(|| shown.iter().position(|event| event.id == name))
 }
 
-/// The short name of the event at this place.
+/// The short name of the event at this index.
 pub fn short_name(place: usize) -> String {
     format!("e{}", place + 1)
 }
 
-/// A key for a fact: its first words that say something.
+/// A key for a fact: its first meaningful words.
 pub fn key_for(content: &str) -> String {
     let mut key = String::new();
     let all = search::words::words(content);

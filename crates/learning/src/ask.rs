@@ -1,5 +1,5 @@
-//! Asks the model that learns: within the budgets of the agent and of learning, and counted
-//! as any call.
+//! Calls the learning model: within the budgets of the agent and of learning, and counted
+//! like any other call.
 
 use super::room::{LookRoom, named_model};
 use base::action::Role;
@@ -20,18 +20,18 @@ use store::learn_settings::LearnSettings;
 use store::learned_windows::store_named_window;
 use store::limits::{AtMost, HolderLimits, Limits};
 
-/// The holder under whose name the tokens of learning are counted. Minted tokens are called
-/// otherwise.
+/// The principal under which the tokens of learning are counted. Minted tokens have other
+/// names.
 const HOLDER: &str = "learning";
 
-/// An answer that came.
+/// A received answer.
 pub struct LearnedAnswer {
     pub text: String,
     pub model: String,
 }
 
-/// Sends the request. Its tokens count for the agent, and for the caller whose words it is about,
-/// whatever becomes of the answer.
+/// Sends the request. Its tokens count for the agent, and for the caller who wrote the
+/// messages, whatever is done with the answer.
 pub async fn ask(
     memory: &Memory<'_>,
     config: &Config,
@@ -105,7 +105,7 @@ pub async fn ask(
     })
 }
 
-/// The budget of learning has a name of its own.
+/// Replaces the error of an exceeded budget by one that names the learning budget.
 fn name_budget(error: Error) -> Error {
     if error.kind != Some(ErrorKind::BudgetLimited) {
         return error;

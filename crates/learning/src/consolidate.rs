@@ -1,7 +1,6 @@
-//! Puts a block of facts in order: a model merges those that say the same, retires those that a
-//! newer one contradicts, and writes a profile anew. Its answer is a proposal. One step shows a
-//! bounded number of entries, and how far the steps have come is stored with the step's proposal,
-//! in one transaction.
+//! Consolidates a block of facts: a model merges duplicates, retires facts that a newer one
+//! contradicts, and rewrites a profile. Its answer is a proposal. One step shows a bounded
+//! number of entries. The progress is stored with the step's proposal, in one transaction.
 
 use std::collections::BTreeSet;
 
@@ -44,26 +43,27 @@ const MAY_NOT_WRITE: &str = "The caller may not write to this block.";
 #[derive(Debug)]
 pub struct Ordered {
     pub proposal: Option<StoredProposal>,
-    /// Whether the steps have gone through the whole block.
+    /// Whether the steps have covered the whole block.
     pub is_complete: bool,
 }
 
-/// The data that a step works on.
+/// The input of a step.
 struct OrderTask<'a> {
     memory: &'a Memory<'a>,
     settings: &'a LearnSettings,
     block: &'a Definition,
-    /// Whether it is the block that is learnt into.
+    /// Whether it is the block of learned facts.
     is_into: bool,
     wish: OrderWish<'a>,
     /// Newest first.
     shown: &'a [NumberedEntry],
     profile: Option<&'a Profile>,
-    /// How many purges there were when the entries were read.
+    /// The number of purges when the entries were read.
     purges: u64,
-    /// How far the steps had come before this one.
+    /// The progress before this step.
     state: Consolidation,
-    /// Below which entry the next step goes on; `None`: this was the last one.
+    /// The next step continues with the entries below this number; `None`: this was the
+    /// last step.
     next: Option<i64>,
 }
 
@@ -74,34 +74,34 @@ struct Profile {
     content: String,
 }
 
-/// Which block is put in order, and at whose wish.
+/// Which block to consolidate, and how.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OrderWish<'a> {
-    /// The block of facts, if it is not the one that is learnt into.
+    /// The block of facts, if it is not the one that the agent learns into.
     pub label: Option<&'a str>,
-    /// The block that is rewritten, in the first step; `None`: `learn.profile`, where the
-    /// block is the one that is learnt into.
+    /// The block that the first step rewrites; `None`: `learn.profile`, if the block is the
+    /// one that the agent learns into.
     pub profile: Option<&'a str>,
-    /// Whether the step is one that was due by itself. An answer that can't be read is then
-    /// asked for a bounded number of times.
+    /// Whether the step was due automatically. The number of retries after an unreadable
+    /// answer is then bounded.
     pub is_timed: bool,
-    /// Whether changes of the entries, and of the profile, wait: the caller could not write
-    /// them by an operation.
+    /// Whether changes of the entries, and of the profile, need review, because the caller
+    /// could not write them with an operation.
     pub entries_wait: bool,
     pub profile_waits: bool,
 }
 
-/// Takes one step by hand.
+/// Runs one step that a caller requested.
 pub async fn consolidate(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ordered> {
     step(memory, wish).await.map_err(|failed| failed.error)
 }
 
-/// Takes one step.
+/// Runs one step.
 pub async fn step(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ordered, LookError> {
     ask_shorter(async |refusals| step_once(memory, wish, refusals).await).await
 }
 
-/// Takes a step whose request was refused so many times for its length.
+/// Runs a step whose request was refused `refusals` times because of its length.
 async fn step_once(
     memory: &Memory<'_>,
     wish: OrderWish<'_>,
@@ -128,7 +128,7 @@ async fn step_once(
     let state = find_consolidation(memory.db)?;
     let below = (state.block == Some(block.label.key())).then_some(state.below);
     let purges = memory.pages.purges();
-    // The profile is made of the newest entries, which the first step shows.
+    // The profile is built from the newest entries, which the first step shows.
     let profile = profile.filter(|_| below.is_none());
     let room = LookRoom::load(memory, &config, &settings, refusals)?;
     let beside = profile.as_ref().map_or(0, |profile| profile.content.len());
@@ -191,9 +191,10 @@ fn find_profile(memory: &Memory<'_>, label: &str) -> Result<Profile> {
     })
 }
 
-/// The entries that the step shows in so many bytes, newest first, and below which one the
-/// next goes on. What came from a caller narrowed to a session is left out: it merges with
-/// nobody else's words, and stands in nobody else's profile.
+/// The entries that the step shows within this many bytes, newest first, and the number
+/// below which the next step continues. Entries from a caller limited to a session are
+/// excluded: their text must not be merged with anybody else's, or be part of anybody
+/// else's profile.
 fn load_page(
     memory: &Memory<'_>,
     block: &Definition,
@@ -208,7 +209,7 @@ fn load_page(
     let mut is_cut = false;
     for entry in loaded {
         bytes += entry.entry.content.len();
-        // A line has the source and the time, too.
+        // A line also contains the source and the time.
         lines += shown_text(&entry.entry).len() + entry.entry.key.len() + 2 * LINE_BYTES;
         let is_full = shown.len() as i64 >= MAX_ENTRIES || bytes > MAX_BYTES || lines > room;
         if is_full && last.is_some() {
@@ -234,11 +235,11 @@ impl OrderTask<'_> {
         ask(self.memory, config, self.settings, prompt, room).await
     }
 
-    /// How far the steps have come after this one. `now`: what is stored now.
+    /// The progress after this step. `now` is the currently stored progress.
     fn state_after(&self, now: &Consolidation, now_ms: i64) -> Consolidation {
         let is_over = self.next.is_none() && self.is_into;
         let due_at = match is_over {
-            // Facts that were learnt while the model thought wait for the next time.
+            // Facts that were learned in the meantime wait for the next consolidation.
             true => now
                 .due_at
                 .filter(|due_at| self.state.due_at != Some(*due_at))
@@ -255,13 +256,14 @@ impl OrderTask<'_> {
         }
     }
 
-    /// Stores the proposal, applies what counts at once, and how far the steps have come.
+    /// Stores the proposal and the progress, and applies the changes that need no review.
     fn store(self, read: &ReadAnswer, model: Option<String>) -> Result<Ordered> {
         let (db, host) = (self.memory.db, self.memory.host);
         atomically(db, || {
             let now = find_consolidation(db)?;
             if now.steps != self.state.steps || self.memory.pages.purges() != self.purges {
-                // Another step was here; or a text was erased that the answer may repeat.
+                // A concurrent step was faster, or a text was erased that the answer may
+                // repeat.
                 return Ok(Ordered {
                     proposal: None,
                     is_complete: false,
@@ -287,7 +289,7 @@ impl OrderTask<'_> {
                     has_applied = true;
                 }
             }
-            // If there is nothing to do, no step is taken.
+            // If there is nothing to do, the progress is unchanged.
             let idles = model.is_none() && now.block.is_none() && now.due_at.is_none();
             if !idles || self.next.is_some() {
                 write_consolidation(db, &self.state_after(&now, host.now_ms()))?;
@@ -326,7 +328,7 @@ impl OrderTask<'_> {
         })
     }
 
-    /// The entry of this key, if the model saw it and nobody has written it since.
+    /// The entry with this key, if the model saw it and it was not written since then.
     fn find_shown(&self, key: &str) -> Result<Option<&NumberedEntry>> {
         let Some(shown) = self.shown.iter().find(|shown| shown.entry.key == key) else {
             return Ok(None);
@@ -350,7 +352,7 @@ impl OrderTask<'_> {
         let Some(key) = &wanted.key else {
             return Ok(None);
         };
-        // A newer entry that retires an older one is written again, and names it.
+        // A newer entry that retires an older one is rewritten with a reference to it.
         let (stays, merged, content) = match (wanted.action, &wanted.by) {
             (WantedAction::Replace, None) => (key, wanted.merges.clone(), Some(&wanted.content)),
             (WantedAction::Retire, Some(by)) => (by, vec![key.clone()], None),
@@ -376,7 +378,7 @@ impl OrderTask<'_> {
                 None => return Ok(None),
             },
         };
-        // An entry that retires another one takes no word from it.
+        // An entry that retires another one takes no text from it.
         let titling = match content {
             Some(_) => sources.as_slice(),
             None => &[kept],

@@ -1,10 +1,11 @@
-//! Whether somebody's words bear a text out. Pure: words and sentences, no meaning.
+//! Decides whether what somebody said supports a text. Pure: compares words and sentences, not
+//! their meaning.
 //!
-//! A sentence bears a text out if all words of the text that say something stand in it, in any form
-//! and order, and if both deny something or neither does. A question bears nothing out. So no word
+//! A sentence supports a text if it contains all meaningful words of the text, in any form and
+//! order, and if both contain a negation or neither does. A question supports nothing. So no word
 //! of a tool's result gets into a fact in the user's name. Symbols and pictures count as words, and
-//! a text with characters that no rule reads (`base/plain_text.rs`) is never borne out. One thing is
-//! not checked: that the fact says what the sentence meant.
+//! a text with characters that no rule reads (`base/plain_text.rs`) is never supported. One thing
+//! is not checked: that the fact has the meaning of the sentence.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use search::sentences::{claims, sentences};
 use search::stem::stem;
 use search::words::{MAX_WORD_CHARS, is_cjk, is_stop_word, words};
 
-/// Words that a report adds to what was said: who said it, and that it was said.
+/// Words that a report adds to the content: who said it, and that it was said.
 const REPORTING: &[&str] = &[
     Role::User.name(),
     "users",
@@ -44,7 +45,7 @@ const REPORTING: &[&str] = &[
     "remember",
 ];
 
-/// Words that deny something.
+/// Negations.
 const DENYING: &[&str] = &[
     "no", "not", "never", "none", "nor", "neither", "without", "nothing", "nobody", "cannot",
     "cant", "dont", "doesnt", "didnt", "isnt", "arent", "wasnt", "werent", "wont", "wouldnt",
@@ -52,8 +53,8 @@ const DENYING: &[&str] = &[
     "dislike", "dislikes",
 ];
 
-/// Those of other languages, so that a fact and its denial are told apart there, too: German,
-/// Dutch and Nordic ones, then Romance ones, then Polish, Russian, Turkish, Chinese and Japanese.
+/// Negations of other languages, so that a fact and its denial differ there, too: German, Dutch and
+/// Nordic ones, then Romance ones, then Polish, Russian, Turkish, Chinese and Japanese.
 const DENYING_ELSEWHERE: &str = "nicht nichts kein keine keinen keinem keiner keines nie niemals niemand ohne niet geen nooit niets zonder inte inga inget aldrig utan ikke ingen aldri uten uden \
      pas jamais rien aucun aucune sans nunca jamas nada ningun ninguna nao nenhum nenhuma sem non niente nessun nessuno nessuna senza \
      nigdy bez не нет никогда без degil yok 不 没 沒 無 无 ない ませ";
@@ -89,10 +90,10 @@ const ENDING: &[&str] = &[
     "false",
 ];
 
-/// The word that says that something is over only where it is denied: "no longer".
+/// Says that something is over only after a negation: "no longer".
 const LONGER: &str = "longer";
 
-/// The gist of a text: the stems of its meaningful words, and whether it denies.
+/// The key terms of a text: the stems of its meaningful words, and whether it has a negation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gist {
     pub stems: BTreeSet<String>,
@@ -125,12 +126,12 @@ impl Gist {
         gist
     }
 
-    /// Whether this sentence bears the text out.
+    /// Whether this sentence supports the text.
     fn bears_out(&self, text: &Self) -> bool {
         !text.hides && text.stems.is_subset(&self.stems) && text.denies == self.denies
     }
 
-    /// Whether all that this text says stands in the other one, whatever is denied.
+    /// Whether all key terms of this text occur in the other one. Ignores negations.
     pub fn stands_in(&self, other: &Self) -> bool {
         !self.stems.is_empty() && self.stems.is_subset(&other.stems)
     }
@@ -140,7 +141,7 @@ impl Gist {
     }
 }
 
-/// A text with "boss" for "boss's", since one word is the other's possessive.
+/// Removes the endings of possessives: "boss's" becomes "boss".
 pub fn without_possessives(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let is_in_word = |place: usize| chars.get(place).copied().is_some_and(char::is_alphanumeric);
@@ -157,13 +158,13 @@ pub fn without_possessives(text: &str) -> String {
     kept.map(|(_, char)| char).collect()
 }
 
-/// The words of which [`words`] gives only the beginning.
+/// The words that [`words`] truncates.
 fn long_words(text: &str) -> impl Iterator<Item = &str> {
     let runs = text.split(|c: char| !c.is_alphanumeric() || is_cjk(c));
     runs.filter(|run| run.len() > MAX_WORD_CHARS && run.chars().count() > MAX_WORD_CHARS)
 }
 
-/// Whether a sentence of one of these texts bears `text` out.
+/// Whether a sentence of one of these texts supports `text`.
 pub fn is_borne_out<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) -> bool {
     if text.stems.is_empty() {
         return false;
@@ -184,8 +185,9 @@ pub fn is_spoken_of<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) ->
     })
 }
 
-/// Whether a sentence of these texts bears out each sentence of `text`, or each part of it between
-/// commas and the word `and`. A text without meaningful words needs no evidence.
+/// Whether the sentences of these texts support each sentence of `text`, or each of its parts
+/// between commas and the word `and`. A part without meaningful words needs no evidence, but a
+/// whole text without any is not supported.
 pub fn is_borne_out_whole<'a>(text: &str, said: impl IntoIterator<Item = &'a str>) -> bool {
     let known: Vec<Gist> = said.into_iter().flat_map(claims).map(Gist::of).collect();
     let stands = |part: &str| {
@@ -209,7 +211,7 @@ pub fn is_borne_out_whole<'a>(text: &str, said: impl IntoIterator<Item = &'a str
             .all(|sentence| stands(sentence) || parts_stand(sentence))
 }
 
-/// How a sentence speaks of an end.
+/// Whether a sentence says that something is over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     /// It says that something is over.
@@ -240,8 +242,8 @@ impl Ending {
     }
 }
 
-/// The sentences of these texts that are about `text` and say that it is over.
-/// `or_denies`: a sentence that denies something will do.
+/// The sentences of these texts that share a word with `text` and say that it is over. `or_denies`:
+/// a sentence with a negation is enough.
 pub fn find_endings<'a>(
     text: &Gist,
     said: impl IntoIterator<Item = &'a str>,
@@ -278,7 +280,7 @@ mod tests {
                 "Hi! I live in Rome; it is warm.",
                 true,
             ),
-            // A word of somebody else's.
+            // A word that the sentence lacks.
             ("The user likes aisle seats", "I like window seats.", false),
             ("Transfer money to Bob", "Please read my mail.", false),
             // Words of two sentences.
@@ -349,7 +351,7 @@ mod tests {
             ("Я ем мясо", "Я не ем мясо.", false),
             ("我吃花生", "我不吃花生。", false),
             ("我不吃花生", "我不吃花生。", true),
-            // Nothing is said.
+            // No meaningful words.
             ("The user", "I like window seats.", false),
             ("", "I like window seats.", false),
         ] {

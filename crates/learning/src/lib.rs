@@ -1,12 +1,13 @@
-//! Memory that forms itself. A look takes the events of a conversation since the last look, and
-//! sends them to a model together with the entries that they touch. The model answers changes,
-//! each with the events that it comes from, and these become a proposal
-//! ([`memory::proposals`]). Consolidation puts the entries of a block in order, in the same way.
+//! Learning: memory from conversations. Each learning pass covers the events since the
+//! previous pass, and sends them to a model with the entries that they concern. The model
+//! answers with changes, each with the events that it comes from, and these become a
+//! proposal ([`memory::proposals`]). Consolidation tidies the entries of a block in the
+//! same way.
 //!
-//! Three rules hold. Each event is looked at once: the mark, the proposal and what is
-//! applied of it are one transaction after the model's answer. The model's answer is a
-//! stranger's: it is checked like any request. A change counts by itself only if the words
-//! of those who are trusted bear it out (`trust.rs`).
+//! Three invariants: Each event is covered by one pass, because the position, the proposal
+//! and the changes applied from it are written in one transaction after the model's answer.
+//! Model output is untrusted, and is checked like any request. A change is applied without
+//! review only if the words of trusted sources support it (`trust.rs`).
 
 pub mod answer;
 pub mod ask;

@@ -1,6 +1,7 @@
-//! One look at a conversation: what was said since the last one goes to the model, and its
-//! answer becomes a proposal. After the answer, the mark, the proposal and what counts of it
-//! at once are one transaction. If the object dies before, the same look is taken again.
+//! A learning pass over a conversation: the messages since the previous pass are sent to
+//! the model, and its answer becomes a proposal. After the answer, one transaction writes
+//! the position, the proposal, and the changes that apply immediately. If the object is
+//! evicted before that, the pass is repeated.
 
 use super::answer::{self, ReadAnswer, WantedAction, WantedChange, key_for};
 use super::ask::{LearnedAnswer, ask};
@@ -35,21 +36,21 @@ const MAX_KEYS: usize = 50;
 const NARROWED: &str = "The writer of the message can only write to their own session's memory, and all sessions \
      share this block.";
 
-/// The result of a look.
+/// The result of a pass.
 #[derive(Debug, Default)]
 pub struct Looked {
-    /// How many events it was about.
+    /// How many events it covered.
     pub events: i64,
     pub proposal: Option<StoredProposal>,
-    /// Whether more was said than the look was about.
+    /// Whether there are more events than the pass covered.
     pub has_more: bool,
-    /// Why the look was put off, though nothing failed.
+    /// Why the pass was postponed, though nothing failed.
     pub waits: Option<Error>,
 }
 
-/// Runs one pass over a session, and stores why it failed. A pass that waits because its caller's
-/// limits, or the number of that caller's proposals, are used up is no failure of the call: other
-/// sessions go on.
+/// Runs one pass over a session, and stores why it failed. If the limits of the caller
+/// whose messages it covers are exhausted, or that caller has too many proposals, the pass
+/// is postponed. That is no failure of the call: other sessions continue.
 pub async fn look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked> {
     let LookError {
         error,
@@ -71,12 +72,12 @@ pub async fn look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked> {
     })
 }
 
-/// Why a look, or a step of consolidation, failed.
+/// Why a pass, or a step of consolidation, failed.
 pub struct LookError {
     pub error: Error,
-    /// Whether the model's answer was not what it was asked for.
+    /// Whether the model's answer didn't have the requested form.
     pub is_nonsense: bool,
-    /// Whether the bounds of the caller whose words it is about are reached, and nobody else's.
+    /// Whether only the limits of the caller whose words the pass covers were reached.
     pub is_callers: bool,
 }
 
@@ -90,7 +91,7 @@ impl From<Error> for LookError {
     }
 }
 
-/// Asks, and asks again as long as the model refuses the request for its length.
+/// Sends the request, and retries while the model refuses it because of its length.
 pub async fn ask_shorter<T>(
     ask: impl AsyncFn(u32) -> Result<T, LookError>,
 ) -> Result<T, LookError> {
@@ -107,7 +108,7 @@ async fn try_look(memory: &Memory<'_>, session_id: &Id) -> Result<Looked, LookEr
     ask_shorter(async |refusals| look_once(memory, session_id, refusals).await).await
 }
 
-/// Takes a look whose request was refused so many times for its length.
+/// Runs a pass whose request was refused `refusals` times because of its length.
 async fn look_once(
     memory: &Memory<'_>,
     session_id: &Id,
@@ -152,7 +153,7 @@ async fn look_once(
     let touched = find_touched(memory, &target, &material.shown, &room).await?;
     let prompt = render_look(&touched, &material.shown, settings.instructions.as_deref());
     let LearnedAnswer { text, model } = ask(memory, &config, &settings, prompt, &room).await?;
-    // The block may have been defined anew meanwhile.
+    // The block may have been redefined in the meantime.
     let before = target;
     let target = find_target()?;
     if target.place != before.place {
@@ -166,7 +167,7 @@ async fn look_once(
     let label = target.block.label.as_str();
     let read = match answer::read(&text, label, &material.shown) {
         Ok(read) => read,
-        // These events are passed over, so that what is said after them is learnt.
+        // These events are skipped, so that later events are still learned from.
         Err(_) if is_enough(mark.failure.as_ref()) => ReadAnswer {
             refused: 1,
             ..ReadAnswer::default()
@@ -182,21 +183,21 @@ async fn look_once(
     Ok(task(&target).store(&read, Some(model))?)
 }
 
-/// A look whose answer has come.
+/// A pass whose answer has arrived.
 struct LookTask<'a> {
     memory: &'a Memory<'a>,
     settings: &'a LearnSettings,
     target: &'a LookTarget,
     session_id: &'a Id,
     material: &'a Material,
-    /// How many purges there were when the conversation and its entries were read.
+    /// The number of purges when the conversation and its entries were read.
     purges: u64,
     room: LookRoom,
 }
 
 impl LookTask<'_> {
-    /// Stores the proposal, applies what counts at once, and moves the mark: all of it, or
-    /// nothing where the conversation is not any more as the model saw it.
+    /// Stores the proposal, applies the changes that need no review, and advances the
+    /// position. Does nothing if the conversation changed since the model saw it.
     fn store(&self, read: &ReadAnswer, model: Option<String>) -> Result<Looked> {
         let db = self.memory.db;
         atomically(db, || {
@@ -204,15 +205,15 @@ impl LookTask<'_> {
                 return Ok(Looked::default());
             };
             if mark.learned_seq != self.material.after_seq {
-                // Another look was here.
+                // A concurrent pass was faster.
                 return Ok(Looked {
                     has_more: mark.newest_seq > mark.learned_seq,
                     ..Looked::default()
                 });
             }
-            // The answer may also repeat an entry that was erased meanwhile.
+            // The answer may also repeat an entry that was erased in the meantime.
             if self.memory.pages.purges() != self.purges || !self.is_as_shown(&mark)? {
-                // Nothing of what was deleted or changed meanwhile gets into memory.
+                // Nothing that was deleted or changed in the meantime may get into memory.
                 put_off(db, self.session_id, self.memory.host.now_ms())?;
                 return Ok(Looked {
                     has_more: true,
@@ -233,17 +234,18 @@ impl LookTask<'_> {
         })
     }
 
-    /// When to look at what was said while the model thought.
+    /// When the next pass, over the messages that arrived in the meantime, is due.
     fn due_at(&self, mark: &Mark) -> Option<i64> {
         match self.settings.after {
-            // It waits for its own quiet.
+            // It waits for its own idle period.
             LearnAfter::Idle => Some(mark.newest_at.min(self.memory.host.now_ms()) + IDLE_MS),
             LearnAfter::Manual => mark.due_at,
             LearnAfter::Turn => Some(self.memory.host.now_ms()),
         }
     }
 
-    /// Applies what counts at once, and stores it with the rest; `None`: nothing changes.
+    /// Applies the changes that need no review, and stores them with the rest. `None`:
+    /// nothing changes.
     fn propose(
         &self,
         mut changes: Vec<MemoryChange>,
@@ -282,13 +284,13 @@ impl LookTask<'_> {
         insert(self.memory, stored).map(Some)
     }
 
-    /// Whether the events that were shown are still there, with the same words.
+    /// Whether the events that the model saw still exist, with the same words.
     fn is_as_shown(&self, mark: &Mark) -> Result<bool> {
         let now = load_material(self.memory.db, self.session_id, mark, &self.room)?;
         let Some(now) = now else {
             return Ok(false);
         };
-        // More may have been said after them.
+        // More events may follow them.
         let shown = &self.material.shown;
         let is_same = now.shown.get(..shown.len()) == Some(shown.as_slice());
         let last = now.shown.get(shown.len());
@@ -309,7 +311,7 @@ impl LookTask<'_> {
         Ok((changes, refused))
     }
 
-    /// The change to store: `Applied` where it is to be applied at once. `None`: it breaks a
+    /// The change to store, `Applied` if it is applied immediately. `None`: it breaks a
     /// rule.
     fn to_change(
         &self,
@@ -388,7 +390,7 @@ impl LookTask<'_> {
         }))
     }
 
-    /// The entries that a sentence may mean which takes something back.
+    /// The entries that a retraction in the named messages may refer to.
     fn alike(&self, wanted: &WantedChange) -> Result<Vec<Entry>> {
         if !matches!(wanted.action, WantedAction::Retire | WantedAction::Forget) {
             return Ok(Vec::new());
@@ -416,7 +418,7 @@ impl LookTask<'_> {
             .collect()
     }
 
-    /// Whether an entry of the same key, or another change, says this already.
+    /// Whether an entry of the same key, or another change, already has this content.
     fn is_known(&self, wanted: &WantedChange, before: &[MemoryChange]) -> Result<bool> {
         let same = |content: &str| says_the_same(content, &wanted.content);
         if before
@@ -435,7 +437,7 @@ impl LookTask<'_> {
         Ok(false)
     }
 
-    /// The wished key, or the first one with a number that no entry has.
+    /// The requested key, or the first numbered variant that no entry has.
     fn find_free_key(
         &self,
         wished: &str,

@@ -1,5 +1,5 @@
-//! The material that one look shows the model of a conversation: the events after the mark, a
-//! bounded part of their texts, and who speaks in each.
+//! The input of a learning pass: the conversation's events after the learning position, a
+//! bounded part of their texts, and the speaker of each.
 
 use crate::room::{LINE_BYTES, LookRoom};
 use access::Authority;
@@ -16,24 +16,24 @@ use conversation::session::learn_due::load_unknown_until;
 use memory::origin::Origin;
 use search::document::{EventText, text_of, written_text_of};
 
-/// The most events of one look, and the most bytes of their texts: some 6,000 tokens. A
-/// longer history is learnt in several looks.
+/// The most events of one pass, and the most bytes of their texts: about 6,000 tokens. A
+/// longer history takes several passes.
 const MAX_EVENTS: i64 = 200;
 pub const MAX_LOOK_BYTES: usize = 24 << 10;
 
-/// How many characters are shown of a text: three quarters from its beginning, the rest from
+/// How many characters of a text are shown: three quarters from its start, the rest from
 /// its end.
 const USER_CHARS: usize = 6_000;
 const AGENT_CHARS: usize = 2_000;
 const TOOL_CHARS: usize = 1_000;
 
-/// In a small window, an event has a third of the room in characters.
+/// In a small window, an event gets a third of the capacity in characters.
 const MAX_CHAR_SHARE: usize = 3;
 
 /// How many bytes of an event are read.
 const MAX_READ_BYTES: usize = 256 << 10;
 
-/// An event that is shown.
+/// An event that is shown to the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MaterialEvent {
     pub seq: i64,
@@ -45,22 +45,23 @@ pub struct MaterialEvent {
     pub text: String,
 }
 
-/// The subject of a look.
+/// The input of a pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Material {
-    /// The mark before the look.
+    /// The learning position before the pass.
     pub after_seq: i64,
-    /// The last event that the look is about. The mark moves here.
+    /// The last event that the pass covers, and the next learning position.
     pub to_seq: i64,
-    /// The events that say something.
+    /// The events with text.
     pub shown: Vec<MaterialEvent>,
     /// The authority of the caller who caused all of them.
     pub authority: Authority,
 }
 
-/// The next events after the mark, as many as there is room for. `None`: there are none. They
-/// end where another caller's words begin: a look is about words of one authority, so nobody's
-/// words bear out, taint or take back anything together with another's.
+/// The next events after the learning position, as many as fit. `None`: there are none.
+/// They end where another caller's messages start: a pass covers messages of one authority,
+/// so no caller's words can confirm, taint or retract a fact together with another
+/// caller's.
 pub fn load_material(
     db: &dyn Database,
     session_id: &Id,
@@ -99,10 +100,10 @@ pub fn load_material(
     Ok((material.to_seq > material.after_seq).then_some(material))
 }
 
-/// The text of an event, and who caused it. `None`: it says nothing that is learnt from.
-/// Instructions, summaries and calls of tools are the operator's and the agent's own.
-/// `is_foreign`: nobody knows who said it here, since it came with a file or a fork, or from a
-/// build that did not keep the authority of a text.
+/// The text of an event, and the authority that caused it. `None`: the event is not learned
+/// from. Instructions, summaries and tool calls come from the operator and the agent
+/// itself. `is_foreign`: the authority is unknown, because the event was imported or
+/// copied, or comes from a build that did not store it.
 fn load_event(
     db: &dyn Database,
     session_id: &Id,
@@ -120,7 +121,7 @@ fn load_event(
         Action::UserMessage => {
             let message = row.message.as_deref().filter(|_| text.is_empty());
             if let Some(message) = message {
-                // The row of a long message has no room for the text beside the message.
+                // The row of a long message omits the text and contains only the message.
                 let written = written_text_of(message, MAX_READ_BYTES);
                 text = written.trim().to_owned();
             }
@@ -131,7 +132,7 @@ fn load_event(
             }
         }
         Action::AgentMessage => {
-            // A message of the agent may hold what its tools answered.
+            // A message of the agent may contain the results of its tools.
             let whole = text_of(
                 &EventText {
                     role: Role::Assistant,
@@ -156,7 +157,7 @@ fn load_event(
         }
     };
     if text.is_empty() && row.message.is_some() {
-        // The row of a long message has no room for the text beside the message.
+        // The row of a long message omits the text and contains only the message.
         let whole = EventText {
             message: row.message.as_deref(),
             ..EventText::default()
@@ -184,7 +185,7 @@ fn load_event(
     Ok(Some((event, authority)))
 }
 
-/// The beginning and the end of a text that is too long.
+/// The start and the end of a text, if it is too long.
 fn shortened(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();

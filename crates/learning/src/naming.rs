@@ -1,9 +1,9 @@
-//! Whether somebody's words support a name: a key, a title, a tag. Pure.
+//! Decides whether somebody's words support a name: a key, a title, a tag. Pure.
 
 use crate::evidence::{Gist, is_borne_out};
 use search::stem::stem;
 
-/// Words that name the topic of a fact, and order nothing.
+/// Words that name the topic of a fact, and instruct nothing.
 const TOPICS: &[&str] = &[
     "address",
     "age",
@@ -72,8 +72,8 @@ const TOPICS: &[&str] = &[
 /// What a key such as `my-cat-s-name` contains beside the words of "my cat's name".
 const POSSESSIVE: &str = "s";
 
-/// Whether a name says no more than the text that it names, or than one sentence of what was said.
-/// It stands beside the text wherever that is shown, and the model chose it.
+/// Whether a name adds nothing to the text that it names, or to one sentence of what was said. The
+/// model chose the name, and it is shown wherever the text is.
 pub fn is_supported<'a>(
     name: &str,
     content: &str,

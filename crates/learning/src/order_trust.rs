@@ -1,8 +1,8 @@
-//! The source of a change of consolidation, and whether the change counts without anybody's word.
-//! Pure.
+//! Decides whether a consolidated entry needs review, and its source. Pure functions.
 //!
-//! The model's words are held against the entries that they come from: nothing gets into a
-//! fact, a title or a profile that no entry says, and nothing goes that the model did not see.
+//! The model's text is compared with the entries that it comes from: a fact, a title or a
+//! profile must not contain anything that is in no entry, and nothing may be removed that
+//! the model did not see.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,8 @@ pub struct OrderTrust<'a> {
 }
 
 impl OrderTrust<'_> {
-    /// Judges the text that one entry gets, the first of these, and that the others merge into.
+    /// Judges the new text of an entry, the first of `sources`, into which the others are
+    /// merged.
     pub fn judge_merge(&self, content: &str, sources: &[&NumberedEntry]) -> Judgement {
         let least = sources.iter().map(|shown| shown.entry.source);
         if !says_no_more(content, sources) {
@@ -56,7 +57,7 @@ impl OrderTrust<'_> {
         }
     }
 
-    /// Judges a newer entry, the first of these two, that retires an older one. `None`: it is
+    /// Judges a newer entry, the first of the two, that retires an older one. `None`: it is
     /// not newer, so it retires nothing.
     pub fn judge_retired(&self, sources: &[&NumberedEntry]) -> Option<Judgement> {
         let [newer, older] = sources else {
@@ -85,7 +86,7 @@ impl OrderTrust<'_> {
         })
     }
 
-    /// Judges the text of a profile that is made of these entries.
+    /// Judges a profile's text that was written from these entries.
     pub fn judge_profile(&self, text: &str, shown: &[NumberedEntry]) -> Judgement {
         let contents = |is_meant: &dyn Fn(Origin) -> bool| -> Vec<&str> {
             let meant = shown.iter().filter(|shown| is_meant(shown.entry.source));
@@ -116,7 +117,7 @@ impl OrderTrust<'_> {
         (self.settings.review == LearnReview::Propose).then_some(REVIEWED)
     }
 
-    /// The reason, unless nothing counts by itself anyway.
+    /// The reason, unless every change needs review anyway.
     fn or_reviewed(&self, reason: &'static str) -> Option<&'static str> {
         Some(self.reviewed().unwrap_or(reason))
     }
@@ -132,8 +133,8 @@ impl OrderTrust<'_> {
     }
 }
 
-/// The title that the first of these entries gets: the model's, if the entries say no less,
-/// and else its own.
+/// The new title of the first of these entries: the model's, if the entries support all of
+/// it, and otherwise its own.
 pub fn find_title(wanted: Option<&String>, sources: &[&NumberedEntry]) -> Option<String> {
     let gists: Vec<Gist> = sources.iter().map(|shown| gist_of(&shown.entry)).collect();
     let is_said = |title: &&String| {
@@ -147,7 +148,7 @@ pub fn find_title(wanted: Option<&String>, sources: &[&NumberedEntry]) -> Option
     wanted.filter(is_said).cloned().or_else(own)
 }
 
-/// Whether a text says nothing that these entries don't say.
+/// Whether everything in a text is also in these entries.
 fn says_no_more(content: &str, sources: &[&NumberedEntry]) -> bool {
     let gist = Gist::of(content);
     let gists: Vec<Gist> = sources
@@ -160,7 +161,7 @@ fn says_no_more(content: &str, sources: &[&NumberedEntry]) -> bool {
     !gist.hides && is_said && gist.denies == denies
 }
 
-/// Whether a text that merges nothing leaves out what its entry says.
+/// Whether a text that merges nothing omits something from its entry.
 fn says_less(content: &str, sources: &[&NumberedEntry]) -> bool {
     let [kept] = sources else {
         return false;

@@ -1,6 +1,7 @@
-//! The prompts of learning. Pure.
+//! The prompts of learning. Pure functions.
 //!
-//! Entries and events are data: JSON, a line each, between tags that their text can't close.
+//! Entries and events are data: one line of JSON each, between tags that their text can't
+//! close.
 
 use crate::answer::short_name;
 use crate::material::MaterialEvent;
@@ -9,10 +10,10 @@ use base::quoted::{contained, contained_json};
 use memory::entry::Entry;
 use models::{CONSOLIDATE_REQUEST, LEARN_REQUEST};
 
-/// How many characters of an entry's text are shown.
+/// How many characters of an entry's text the model sees.
 const ENTRY_CHARS: usize = 600;
 
-/// The request for what is to be learnt from these events.
+/// The request to learn from these events.
 pub fn render_look(
     entries: &[Entry],
     shown: &[MaterialEvent],
@@ -64,8 +65,8 @@ pub fn render_look(
     )
 }
 
-/// The request to put entries in order. `profile`: the text that a profile has now, and the
-/// tokens that it may have.
+/// The request to consolidate entries. `profile` is the profile's current text, and its
+/// token limit.
 pub fn render_order(
     entries: &[Entry],
     profile: Option<(&str, Option<i64>)>,
@@ -107,12 +108,12 @@ pub fn render_order(
     )
 }
 
-/// Whether the model is shown only the beginning of an entry's text.
+/// Whether the model sees only the start of an entry's text.
 pub fn is_cut(entry: &Entry) -> bool {
     shown_text(entry).len() < entry.content.len()
 }
 
-/// The part of an entry's text that is shown.
+/// The part of an entry's text that the model sees.
 pub fn shown_text(entry: &Entry) -> &str {
     let end = entry.content.char_indices().nth(ENTRY_CHARS);
     let shown = end.and_then(|(at, _)| entry.content.get(..at));

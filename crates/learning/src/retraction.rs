@@ -1,23 +1,23 @@
-//! Sentences by which somebody takes back what they told. Pure.
+//! Finds sentences by which somebody takes back what they said. Pure.
 //!
-//! Beside a tool's words such a sentence is all that retires or forgets a fact. So its form
-//! counts, not its words alone: who insists on a fact uses the same words.
+//! Where a tool or a file is involved, only such a sentence retires or forgets a fact. So its form
+//! counts, not only its words: a user who insists on a fact uses the same words.
 
 use crate::evidence::{Gist, without_possessives};
 use search::sentences::claims;
 use search::words::words;
 
-/// Words by which a sentence begins or ends, and which say nothing.
+/// Words without meaning at the start or the end of a sentence.
 const POLITE: &[&str] = &[
     "please", "hi", "hello", "hey", "ok", "okay", "oh", "well", "sorry", "actually", "so", "just",
     "thanks",
 ];
 
-/// Words by which somebody takes back what they told, and words for the telling.
+/// Words that take something back, and words for having said it.
 const RETRACTING: &[&str] = &["forget", "retract"];
 const TELLING: &[&str] = &["said", "told", "mentioned", "wrote"];
 
-/// Words for the user who told it, and what else may stand beside the telling.
+/// Words for the user who said it, and other words that may occur beside them.
 const TELLERS: &[&str] = &["i", "ive", "id"];
 const BESIDE_TELLING: &[&str] = &[
     "what",
@@ -36,8 +36,7 @@ const BESIDE_TELLING: &[&str] = &[
     "before",
 ];
 
-/// Words by which a sentence says more than what it takes back: a condition, or who else
-/// says so.
+/// Words that make a sentence more than a retraction: a condition, or another speaker.
 const GOING_ON: &[&str] = &[
     "if",
     "unless",
@@ -55,10 +54,10 @@ const GOING_ON: &[&str] = &[
     "wrote",
 ];
 
-/// The most sentences of a look that are held against facts as taking them back.
+/// The most retractions of one learning pass that are compared with facts.
 const MAX_RETRACTIONS: usize = 8;
 
-/// The retraction of a sentence, and nothing else.
+/// A sentence that takes something back and says nothing else.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retraction {
     /// The words for what is taken back.
@@ -67,15 +66,15 @@ pub struct Retraction {
 }
 
 impl Retraction {
-    /// Whether all words for what is taken back stand in this text. "Forget what I said about
-    /// the recipe with nuts" takes back no allergy to nuts.
+    /// Whether this text contains all words for what is taken back. "Forget what I said about the
+    /// recipe with nuts" takes back no allergy to nuts.
     pub fn is_of(&self, text: &Gist) -> bool {
         self.gist.stems.is_subset(&text.stems)
     }
 
-    /// Reads a sentence of one of two forms: "Forget what I said about X", and "What I said
-    /// about X is not true". The form is what tells it from a sentence that insists on X with
-    /// the same words.
+    /// Parses a sentence of one of two forms: "Forget what I said about X", and "What I said about
+    /// X is not true". The form distinguishes it from a sentence that insists on X with the same
+    /// words.
     fn read(claim: &str) -> Option<Self> {
         let all = words(&without_possessives(claim));
         let all: Vec<&str> = all.iter().map(String::as_str).collect();

@@ -1,6 +1,6 @@
-//! How much of a model's window a request about memory may fill. In a large window the bounds
-//! of a look and of a step hold. In a small one less is shown at once, so that what was said is
-//! learnt by any model, in more looks.
+//! How much of a model's window a request of learning may fill. In a large window, the
+//! limits of a pass and of a step apply. In a small window less is shown at once, so that
+//! any model can learn everything, in more passes.
 
 use base::error::{Error, Result};
 use base::ids::Id;
@@ -11,43 +11,43 @@ use models::length::LengthRefusal;
 use store::config::Config;
 use store::learn_settings::LearnSettings;
 
-/// The most bytes of the lines of events, and of those of entries: so many as the bounds of a
-/// look allow.
+/// The most bytes of the event lines and of the entry lines, according to the limits of a
+/// pass.
 const MAX_EVENT_BYTES: i64 = 36 << 10;
 const MAX_ENTRY_BYTES: i64 = 20 << 10;
 
-/// The least that is shown, whatever the window is.
+/// The minimum that is shown, whatever the window is.
 const MIN_BYTES: i64 = 600;
 
-/// The bytes of a line beside its texts: names and punctuation.
+/// The bytes of a line besides its texts: names and punctuation.
 pub const LINE_BYTES: usize = 48;
 
-/// A token has four bytes of most texts, and three of those without spaces.
+/// A token has about four bytes in most texts, and three in those without spaces.
 const BYTES_PER_TOKEN: i64 = 3;
 
-/// The most tokens of an answer, and its part of a small window: a quarter.
+/// The most tokens of an answer, and its fraction of a small window: a quarter.
 const ANSWER_TOKENS: i64 = 4_000;
 const ANSWER_SHARE: i64 = 4;
 
-/// The tokens of the request itself.
+/// The tokens of the request's fixed text.
 const REQUEST_TOKENS: i64 = 700;
 
-/// How often a request is sent to a model that refuses it for its length, half as long each
-/// time.
+/// How often a request is sent to a model that refuses it because of its length. Each retry
+/// is half as long.
 const MAX_TRIES: u32 = 4;
 
-/// The room of one request.
+/// The capacity of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LookRoom {
-    /// Bytes of the events' lines.
+    /// The bytes of the event lines.
     pub events: usize,
-    /// Bytes of the entries' lines.
+    /// The bytes of the entry lines.
     pub entries: usize,
     pub answer_tokens: i64,
 }
 
 impl LookRoom {
-    /// The room of a request that was refused so many times for its length.
+    /// The capacity of a request that was refused `refusals` times because of its length.
     pub fn load(
         memory: &Memory<'_>,
         config: &Config,
@@ -56,11 +56,11 @@ impl LookRoom {
     ) -> Result<Self> {
         let model = named_model(config, settings).map(Id::as_str);
         let instructions = settings.instructions.as_ref().map_or(0, String::len) as i64;
-        // The caller that asks the model is told why there is none.
+        // The code that calls the model reports why there is none.
         let Ok(choice) = choose_model(memory.outbound, model) else {
             return Ok(Self::of(i64::from(i32::MAX), instructions, refusals));
         };
-        // The agent's setting is about the model of its turns.
+        // The agent's setting applies to the model of its turns.
         let told = config
             .max_context_tokens
             .map(|tokens| tokens.0)
@@ -89,7 +89,7 @@ pub fn named_model<'a>(config: &'a Config, settings: &'a LearnSettings) -> Optio
     settings.model.as_ref().or(config.model.as_ref())
 }
 
-/// Whether a request is sent again, half as long, after this failure.
+/// Whether a request is retried, half as long, after this failure.
 pub fn is_sent_again(error: &Error, refusals: u32) -> bool {
     refusals + 1 < MAX_TRIES && LengthRefusal::of(error).is_some()
 }

@@ -1,5 +1,6 @@
-//! Which conversation is looked at next: by the alarm when its look is due, or by hand. The
-//! alarm also takes the steps of consolidation, where the agent's settings say so.
+//! Schedules learning passes: decides which conversation is next, for the alarm when a pass
+//! is due, or for a caller. The alarm also runs the steps of consolidation, if the agent's
+//! settings require it.
 
 use super::consolidate::{OrderWish, step};
 use super::look::{Looked, look};
@@ -19,19 +20,19 @@ use store::learn_failure::LearnFailure;
 use store::learn_settings::IDLE_MS;
 use store::learn_settings::{LearnAfter, LearnOrder};
 
-/// How many looks one call, or one alarm, takes.
+/// The most passes of one call, or of one alarm.
 const MAX_LOOKS: usize = 8;
 
-/// While another look is under way, the alarm comes back after so long.
+/// How soon the alarm retries while another pass is running.
 const BUSY_MS: i64 = 10_000;
 
-/// The result of the looks of one call.
+/// The result of one call's passes.
 #[derive(Debug, Default)]
 pub struct Round {
     pub looks: i64,
     pub events: i64,
     pub proposals: Vec<StoredProposal>,
-    /// Whether nothing is left to look at.
+    /// Whether nothing is left to learn from.
     pub is_complete: bool,
 }
 
@@ -43,7 +44,7 @@ impl Round {
     }
 }
 
-/// Looks at a session, or at all sessions in which something new was said.
+/// Runs passes over a session, or over all sessions with new messages.
 pub async fn learn_by_hand(
     memory: &Memory<'_>,
     tracker: &LearningTracker,
@@ -84,7 +85,7 @@ pub async fn learn_by_hand(
     }
     round.is_complete = match session_id {
         Some(_) => false,
-        // What waits for its caller's limits can't be looked at now.
+        // Sessions that wait for their caller's limits are not counted as left.
         None => find_next(memory.db, &waiting)?.is_none(),
     };
     Ok(round)
@@ -98,7 +99,7 @@ fn is_busy() -> Error {
     .with_retry_after(5)
 }
 
-/// The work that is due by itself.
+/// The work that is due automatically.
 #[derive(Debug, Default)]
 struct DueWork {
     look: Option<DueSession>,
@@ -107,19 +108,19 @@ struct DueWork {
 }
 
 impl DueWork {
-    /// Waiting work goes on waiting until its setting is switched on again.
+    /// Scheduled work is kept until its setting is turned on again.
     fn load(memory: &Memory<'_>) -> Result<Self> {
         let now_ms = memory.host.now_ms();
         let order_at = find_consolidation(memory.db)?.due_at;
         let waiting = Self {
             look: find_next_timed(memory.db, now_ms)?,
-            // As a look whose time was written before the clock went back.
+            // As for a pass whose time was written before the clock was set back.
             order_at: order_at.map(|at| match at > now_ms + PAUSE_MS + IDLE_MS {
                 true => now_ms,
                 false => at,
             }),
         };
-        // An agent that does not learn reads no setting for it.
+        // An agent that doesn't learn reads no settings for it.
         if waiting.first_at().is_none() {
             return Ok(waiting);
         }
@@ -142,23 +143,24 @@ impl DueWork {
     }
 }
 
-/// When the next look, or the next step of consolidation, is due by itself. `None`: none is.
+/// When the next pass, or the next step of consolidation, is due automatically. `None`:
+/// none is.
 pub fn find_due_time(memory: &Memory<'_>) -> Result<Option<i64>> {
     Ok(DueWork::load(memory)?.first_at())
 }
 
-/// The result of the alarm's looks.
+/// The result of the alarm's passes.
 #[derive(Debug, Default)]
 pub struct TimedRound {
-    /// When the next one is due.
+    /// When the next pass is due.
     pub next_at: Option<i64>,
     pub failure: Option<Error>,
     /// Whether a proposal was made.
     pub has_learnt: bool,
 }
 
-/// Takes the looks and the steps of consolidation that are due. Conversations are learnt from
-/// before memory is put in order.
+/// Runs the passes and the steps of consolidation that are due. Learning precedes
+/// consolidation.
 pub async fn learn_if_due(memory: &Memory<'_>, tracker: &LearningTracker) -> Result<TimedRound> {
     let mut round = TimedRound::default();
     let Some(due_at) = find_due_time(memory)? else {
@@ -193,7 +195,7 @@ pub async fn learn_if_due(memory: &Memory<'_>, tracker: &LearningTracker) -> Res
     Ok(round)
 }
 
-/// Takes a step of consolidation that is due, and notes its failure.
+/// Runs a due step of consolidation, and records its failure.
 async fn put_in_order(memory: &Memory<'_>) -> Result<bool> {
     let wish = OrderWish {
         is_timed: true,
@@ -218,8 +220,8 @@ async fn put_in_order(memory: &Memory<'_>) -> Result<bool> {
     Err(failed.error)
 }
 
-/// Whether a session may be looked at now. If the agent learns from idle conversations and
-/// something was said a short time ago, the look is put off.
+/// Whether a session may be learned from now. If the agent learns from idle conversations
+/// and this one had a recent message, the pass is postponed.
 fn is_quiet(memory: &Memory<'_>, session_id: &Id) -> Result<bool> {
     let (_, settings) = get_settings(memory)?;
     if settings.after != LearnAfter::Idle {
@@ -228,10 +230,11 @@ fn is_quiet(memory: &Memory<'_>, session_id: &Id) -> Result<bool> {
     let Some(mark) = find_mark(memory.db, session_id)? else {
         return Ok(true);
     };
-    // After a failure, the pause is the failure's.
+    // After a failure, the failure's own delay applies.
     let now_ms = memory.host.now_ms();
     let quiet_at = mark.newest_at + IDLE_MS;
-    // After an event that lies ahead, the clock went back: nothing says when it is quiet.
+    // An event in the future means that the clock was set back, so the idle time is
+    // unknown.
     if quiet_at <= now_ms || mark.newest_at > now_ms || mark.failure.is_some() {
         return Ok(true);
     }

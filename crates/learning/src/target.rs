@@ -1,10 +1,11 @@
-//! Where a look's facts go, and which entries it may see: by the authority of the caller whose
-//! words the look is about.
+//! Where the facts of a learning pass are written, and which entries the pass may see. Both
+//! depend on the authority of the caller who wrote the messages.
 //!
-//! The rule this file protects: what is learnt from somebody's words is written no further than
-//! that caller could write by an operation, and shows nothing that the caller could not read.
-//! The words of a caller narrowed to a session go to that session's own block, or wait. In the
-//! agent's block they touch, and their model sees, only what the same session brought in.
+//! Invariant: what is learnt from a caller's messages is written only where that caller
+//! could write by an operation, and reveals nothing that the caller could not read. Facts
+//! from a caller narrowed to a session go to that session's own block, or need review. In
+//! the agent's block, they change, and their model sees, only what the same session
+//! contributed.
 
 use access::Authority;
 use base::error::{Code, Error, Result};
@@ -23,7 +24,7 @@ use memory::proposals::{ProposalPlace, ProposalScope};
 use store::config::{Config, load_config};
 use store::learn_settings::LearnSettings;
 
-/// The agent's settings of learning. An error: it does not learn.
+/// The agent's learning settings. An error: the agent does not learn.
 pub fn get_settings(memory: &Memory<'_>) -> Result<(Config, LearnSettings)> {
     let config = load_config(memory.db, &memory.deployed.config)?;
     match config.learn.clone() {
@@ -32,7 +33,7 @@ pub fn get_settings(memory: &Memory<'_>) -> Result<(Config, LearnSettings)> {
     }
 }
 
-/// The block that is learnt into.
+/// The block that learning writes to.
 pub fn into_block(memory: &Memory<'_>, settings: &LearnSettings) -> Result<Definition> {
     let into = settings.into.as_ref().ok_or_else(learns_nothing)?;
     entries_of(memory, BlockScope::Agent, into.as_str())
@@ -46,7 +47,7 @@ fn learns_nothing() -> Error {
     .with("binding", "learn")
 }
 
-/// The block that a look's facts go to.
+/// The block that the facts of a pass go to.
 #[derive(Clone, Debug)]
 pub struct LookTarget {
     pub block: Definition,
@@ -82,12 +83,12 @@ impl LookTarget {
         })
     }
 
-    /// Whether every change waits, because the caller may not write the block.
+    /// Whether every change needs review, because the caller may not write the block.
     pub fn is_narrowed(&self) -> bool {
         self.place.scope == ProposalScope::Narrowed
     }
 
-    /// The entry of this key and its version, if the look may see it.
+    /// The entry of this key and its version, if the pass may see it.
     pub fn find_entry(&self, memory: &Memory<'_>, key: &str) -> Result<Option<(Entry, i64)>> {
         match (&self.place.session_id, self.is_narrowed()) {
             (Some(id), true) => find_of_session(memory.db, &self.block, key, id),

@@ -1,6 +1,6 @@
-//! The entries that a look shows beside the events. The model can't replace or retire an entry that
-//! is not shown, so a search for each part of the conversation finds them, in a bounded number of
-//! searches.
+//! Finds the entries that a learning pass shows to the model beside the events. The model can't
+//! replace or retire an entry that it does not see, so each part of the conversation is searched
+//! for, in a bounded number of searches.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,8 @@ use memory::origin::Origin;
 use recall::entries::search;
 use search::words::{is_stop_word, words};
 
-/// The most entries that a look shows beside the events, and the most bytes of their texts.
+/// The most entries that a learning pass shows beside the events, and the most bytes of their
+/// texts.
 const MAX_ENTRIES: usize = 40;
 const MAX_ENTRY_BYTES: usize = 16 << 10;
 
@@ -28,12 +29,12 @@ const MAX_SEARCHES: usize = 24;
 const MAX_QUERY_WORDS: usize = 40;
 const MAX_QUERY_BYTES: usize = 1_800;
 
-/// How long the searches of a look ask for meanings. A search that is under way then comes to its
-/// end, and the searches after it go by words alone.
+/// How long the searches of a learning pass use meanings. A search in progress then completes, and
+/// the searches after it use words alone.
 const MEANINGS_MS: i64 = 10_000;
 
-/// The entries that the events touch: those that searches for their words find, the best of
-/// each search first.
+/// The entries that the events are about: the results of searches for the events' words, the best
+/// of each search first.
 pub async fn find_touched(
     memory: &Memory<'_>,
     target: &LookTarget,
@@ -49,7 +50,7 @@ pub async fn find_touched(
             true => {
                 let asked = asked_for(std::slice::from_ref(&query));
                 let found = search(memory, std::slice::from_ref(block), &asked).await?;
-                // A model that fails once would fail each search of this look.
+                // A model that fails once would fail in each search of this learning pass.
                 let has_failed = found.vectors.is_some_and(|told| told.error.is_some());
                 let has_time = memory.host.now_ms() - begun_at < MEANINGS_MS;
                 asks_meanings = has_time && !has_failed;
@@ -82,7 +83,7 @@ pub async fn find_touched(
     Ok(touched)
 }
 
-/// The entries that have words of what is taken back.
+/// The entries that share words with what is taken back.
 pub fn find_alike(memory: &Memory<'_>, target: &LookTarget, subject: &str) -> Result<Vec<Entry>> {
     let found = search_words(memory, &target.block, subject.to_owned())?;
     let mut alike = Vec::new();
@@ -112,7 +113,7 @@ fn asked_for(queries: &[String]) -> EntryQuery<'_> {
     }
 }
 
-/// The queries: all that users said, cut where a search would read no more words.
+/// The queries: all that users said, split where a search would read no more words.
 fn queries_for(shown: &[MaterialEvent]) -> Vec<String> {
     let said = shown
         .iter()
@@ -122,7 +123,7 @@ fn queries_for(shown: &[MaterialEvent]) -> Vec<String> {
     let mut query = String::new();
     let mut stems = BTreeSet::new();
     for event in said {
-        // A quotation mark would ask for a phrase, and a star for a beginning.
+        // A quotation mark would start a phrase, and a star would make a prefix.
         let text = event.text.replace(['"', '\u{201C}', '\u{201D}', '*'], " ");
         for word in text.split_whitespace() {
             stems.extend(words(word).into_iter().filter(|word| !is_stop_word(word)));

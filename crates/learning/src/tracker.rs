@@ -1,5 +1,6 @@
-//! The look that is under way. The lease may be lost at any time: two looks at the same
-//! events cost tokens, and the second one finds the mark moved.
+//! Tracks the running learning pass. Eviction may lose the lease at any time. Two passes
+//! over the same events cost tokens, but the second one stores nothing, because the
+//! position has advanced.
 
 use std::cell::Cell;
 
@@ -8,11 +9,11 @@ pub struct LearningTracker {
     is_looking: Cell<bool>,
 }
 
-/// Held while the agent looks.
+/// Marks a learning pass as running until it is dropped.
 pub struct LookLease<'a>(&'a LearningTracker);
 
 impl LearningTracker {
-    /// `None`: another look is under way.
+    /// `None`: another pass is running.
     pub fn take(&self) -> Option<LookLease<'_>> {
         (!self.is_looking.replace(true)).then_some(LookLease(self))
     }

@@ -1,10 +1,10 @@
-//! The source of a change, and whether the change counts without anybody's word. Pure.
+//! Decides the source of a learned change, and whether it applies without review. Pure.
 //!
-//! The rule this file protects: what a tool or a file says never counts in the user's name.
-//! The model names the events that a change comes from, and may be talked into naming the
-//! wrong ones. So the words of the change are held against the words of these events
-//! (`evidence.rs`), and a change that the user's words don't bear out is somebody else's:
-//! the tool's or the file's if its other words stand there, and else the model's own.
+//! The rule this file protects: the content of a tool or a file never counts as the user's. The
+//! model names the events that a change is based on, and may be tricked into naming the wrong ones.
+//! So the words of the change are compared with the words of these events (`evidence.rs`). A change
+//! that the user's words don't support has another source: the tool or the file, if the other words
+//! of the change occur there, and else the model itself.
 
 use std::collections::BTreeSet;
 
@@ -18,11 +18,11 @@ use memory::entry::Entry;
 use memory::origin::Origin;
 use store::learn_settings::{LearnReview, LearnSettings, TrustedSource};
 
-/// The verdict of the rules about a change.
+/// The verdict on a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     pub source: Origin,
-    /// Why the change waits. `None`: it counts at once.
+    /// Why the change needs review. `None`: it applies at once.
     pub waits: Option<&'static str>,
 }
 
@@ -37,8 +37,8 @@ const HIDES: &str = "It contains characters that the automatic check can't compa
 
 const NAMED_BY_AGENT: &str = "The agent stated this fact, and the user did not.";
 
-/// Judges a change. `changed`: the entry that it replaces, retires or forgets. `alike`: the
-/// entries that have words of what the user takes back.
+/// Judges a change. `changed`: the entry that it replaces, retires or forgets. `alike`: the entries
+/// that share words with what the user takes back.
 pub fn judge(
     change: &WantedChange,
     changed: Option<&Entry>,
@@ -67,25 +67,25 @@ fn trusts(settings: &LearnSettings, source: TrustedSource) -> bool {
     settings.trust.0.contains(&source)
 }
 
-/// The gist of an entry, with its key and its title.
+/// The key terms of an entry, including its key and its title.
 pub fn gist_of(entry: &Entry) -> Gist {
     let title = entry.title.as_deref().unwrap_or_default();
     Gist::of(&format!("{} {title} {}", entry.key, entry.content))
 }
 
-/// Whether a text names an entry: its key, or all that its text says.
+/// Whether a text names an entry: it contains all key terms of the entry's key or of its content.
 fn names(said: &Gist, entry: &Entry) -> bool {
     let gists = [Gist::of(&entry.key), Gist::of(&entry.content)];
     gists.iter().any(|gist| gist.stands_in(said))
 }
 
-/// Whether this is taken back, and no other entry can be meant.
+/// Whether the sentence takes this entry back and can't mean another one.
 fn pins(retraction: &Retraction, entry: &Entry, alike: &[Entry]) -> bool {
     let mut others = alike.iter().filter(|other| other.key != entry.key);
     retraction.is_of(&gist_of(entry)) && !others.any(|other| retraction.is_of(&gist_of(other)))
 }
 
-/// The source of a change, and the reason that speaks against applying it.
+/// The source of a change, and the reason against applying it.
 fn find_source(
     change: &WantedChange,
     changed: Option<&Entry>,
@@ -97,7 +97,7 @@ fn find_source(
         .iter()
         .filter_map(|place| shown.get(*place))
         .collect();
-    // The least trusted of those that the model names itself.
+    // The least trusted source among the events that the model names.
     for voice in [Origin::Tool, Origin::Import] {
         if named.iter().any(|event| event.voice == voice) {
             return (voice, Some(NOT_USERS));
@@ -109,7 +109,7 @@ fn find_source(
         .iter()
         .filter(|event| matches!(event.voice, Origin::Tool | Origin::Import))
         .collect();
-    // A text that an earlier look read may come back by the agent's mouth.
+    // The agent may repeat a text that an earlier learning pass read.
     let is_named_by_agent = changed.is_some_and(|entry| {
         let mut agents = shown.iter().filter(|event| event.voice == Origin::Agent);
         agents.any(|event| names(&Gist::of(&event.text), entry))
@@ -118,7 +118,7 @@ fn find_source(
         WantedAction::Add | WantedAction::Replace => {
             let gist = Gist::of(&change.content);
             if is_users_alone && is_borne_out(&gist, said()) {
-                // The words are the user's. Which entry they overwrite is the model's word.
+                // The words are the user's. But only the model says which entry they overwrite.
                 let is_apart = changed.is_some_and(|entry| !is_spoken_of(&gist_of(entry), said()));
                 return match (is_apart, others.first()) {
                     (true, Some(other)) => (other.voice, Some(TAINTED)),
@@ -128,8 +128,8 @@ fn find_source(
             }
             (find_foreign(&gist, shown, &others), Some(NOT_BORNE_OUT))
         }
-        // These write no words that could be held against the user's. So where somebody else
-        // spoke of the entry, only a sentence that takes it back and says nothing else counts.
+        // These actions write no words to compare with the user's. So if a tool or a file is
+        // involved, only a sentence that takes the entry back and says nothing else counts.
         WantedAction::Retire | WantedAction::Forget => {
             let nobodys = (Origin::Agent, Some(NOT_BORNE_OUT));
             let Some(entry) = changed else {
@@ -163,7 +163,7 @@ fn find_source(
     }
 }
 
-/// The stems of all that the user said here.
+/// The stems of everything that the user said here.
 fn users_stems(shown: &[MaterialEvent]) -> BTreeSet<String> {
     let users = shown.iter().filter(|event| event.voice == Origin::User);
     users
@@ -171,13 +171,14 @@ fn users_stems(shown: &[MaterialEvent]) -> BTreeSet<String> {
         .collect()
 }
 
-/// The sources of the words that the user did not say.
+/// The source of the words that the user did not say.
 fn find_foreign(gist: &Gist, shown: &[MaterialEvent], others: &[&MaterialEvent]) -> Origin {
     let users = users_stems(shown);
     let foreign: BTreeSet<&String> = gist.stems.difference(&users).collect();
     let speaks = |event: &&MaterialEvent| {
         let stems = Gist::of(&event.text).stems;
-        // Words of the user's that no sentence of theirs puts so may be another's sentence.
+        // If all words are the user's, but from different sentences, another may have combined
+        // them.
         foreign.is_empty() || foreign.iter().any(|word| stems.contains(*word))
     };
     let voices: Vec<Origin> = others
@@ -194,7 +195,7 @@ fn find_foreign(gist: &Gist, shown: &[MaterialEvent], others: &[&MaterialEvent])
     Origin::Agent
 }
 
-/// Whether a key or a title of a fact says no more than the fact, or than a sentence of the user's.
+/// Whether a fact's key or title adds nothing to the fact, or to a sentence of the user's.
 pub fn is_supported_name(name: &str, content: &str, shown: &[MaterialEvent]) -> bool {
     let users = shown.iter().filter(|event| event.voice == Origin::User);
     naming::is_supported(name, content, users.map(|event| event.text.as_str()))

@@ -1,4 +1,4 @@
-//! Clears a session: its messages are deleted, the session stays.
+//! Clears a session: deletes its messages, but not the session.
 
 use base::database::{Database, atomically};
 use base::error::Result;
@@ -14,7 +14,7 @@ use conversation::session::last_turns;
 use store::tables;
 
 /// Deletes a session's events and the documents in its context, but not the session. The
-/// feed keeps only the entry for this change.
+/// change feed keeps only the entry for this change.
 pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<i64> {
     atomically(db, || {
         let tip = get_tip(db, session_id)?;

@@ -1,4 +1,4 @@
-//! Deletes a session: its row, its log, and all that belongs to either.
+//! Deletes a session: its row, its log, and everything that belongs to either.
 
 use base::database::{Database, atomically};
 use base::error::Result;
@@ -9,14 +9,15 @@ use conversation::session::changes;
 use conversation::session::last_turns;
 use store::tables;
 
-/// Deletes the session and all that belongs to it; `false`: there is no such session.
+/// Deletes the session and everything that belongs to it. `false`: there is no such
+/// session.
 pub fn delete_session(db: &dyn Database, id: &Id) -> Result<bool> {
     atomically(db, || {
         if !session_exists(db, id)? {
             return Ok(false);
         }
-        // Must run first: it reads from the log where the cursors of the next session
-        // with this id begin.
+        // Must run first: it reads from the log where the cursors of the next session with
+        // this id start.
         changes::end_life(db, id)?;
         last_turns::outlive(db, id)?;
         index::remove_session(db, id.as_str())?;

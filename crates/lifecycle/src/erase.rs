@@ -1,5 +1,5 @@
-//! Erases places that `findMentions` found, all of them or none, by the deletions that
-//! purge: each place's text, and what was made of it.
+//! Erases places that `findMentions` found, all of them or none, by deletions that purge: each
+//! place's text, and what was derived from it.
 
 use std::collections::BTreeMap;
 
@@ -37,8 +37,7 @@ pub struct ErasedPlaces {
     pub erasure: Erasure,
 }
 
-/// Erases these places in one transaction. A place that is gone already counts as not
-/// found.
+/// Erases these places in one transaction. A place that no longer exists counts as not found.
 pub fn erase_places(
     db: &dyn Database,
     host: &dyn Host,
@@ -64,7 +63,7 @@ pub fn erase_places(
     })
 }
 
-/// A place with what its kind needs.
+/// A place with the fields that its kind needs.
 enum Target<'a> {
     Event(&'a Id, &'a Id),
     Summary(&'a Id, &'a Id),
@@ -121,7 +120,7 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// `false`: the place is gone already, or is an event, which [`erase_events`] takes.
+    /// `false`: the place no longer exists, or is an event, which [`erase_events`] handles.
     fn erase(&self, db: &ErasingDatabase<'_>, host: &dyn Host) -> Result<bool> {
         Ok(match self {
             Target::Event(..) => false,
@@ -156,8 +155,8 @@ impl<'a> Target<'a> {
                 erase_of_block(db, scope, &label.key(), Some(key))?;
                 erase_version(db, &ItemKeys::new(scope, label, key), *version)?
             }
-            // The row says that the log may hold the document: without the row, no purge would
-            // look there.
+            // The row records that the log may contain the document: without the row, no purge
+            // would look there.
             Target::LoadedDocument(session_id, label, key) => {
                 let sought = SoughtDocument {
                     label,

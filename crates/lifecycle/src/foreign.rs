@@ -1,9 +1,9 @@
-//! The tables that the Agents SDK left in this object: its class became ours, and its
-//! storage stayed. They are read page by page, so that an importer can write their
-//! contents by the usual operations. Nothing here writes, and the tables stay as they
-//! are.
+//! Reads the tables that the Agents SDK left in this object when its class was transferred
+//! to ours and its storage stayed. They are read page by page, so that an importer can
+//! write their contents through the usual operations. This file only reads; the tables stay
+//! unchanged.
 //!
-//! Versions of the SDK differ in their columns, so the columns are asked of SQLite.
+//! Columns differ between versions of the SDK, so they are looked up in SQLite.
 
 use crate::json_schema::JsonSchema;
 use base64::Engine as _;
@@ -17,7 +17,7 @@ use base::error::{Error, Result};
 use base::json;
 
 /// The tables with conversations, their media and context memory. Other tables of the SDK
-/// hold schedules, queues and the credentials of other servers, and are not shown.
+/// contain schedules, queues and credentials of other servers, and are not shown.
 const TABLES: &[&str] = &[
     "cf_agents_session_messages",
     "cf_agents_session_message_chunks",
@@ -32,37 +32,37 @@ const TABLES: &[&str] = &[
     "cf_agents_search_fts",
 ];
 
-/// The table with bytes, and their column.
+/// The table with media bytes, and their column.
 const MEDIA: &str = "cf_agents_session_attachment_chunks";
 const MEDIA_BYTES: &str = "data";
 
 /// The most rows of one table in a page.
 const PAGE_ROWS: usize = 100;
 
-/// The bytes of a page's rows, as they are stored. A longer row is a page by itself; a
-/// Durable Object stores no row above 2 MB.
+/// The most stored bytes of a page's rows. A longer row gets its own page; a Durable Object
+/// stores no row larger than 2 MB.
 const PAGE_BYTES: i64 = 1 << 20;
 
-/// Bytes of media are read as hexadecimal digits, in pieces that SQLite may return
-/// (`MAX_VALUE_BYTES`). Three pieces hold the longest row.
+/// Media bytes are read as hexadecimal digits, in pieces that SQLite may return
+/// (`MAX_VALUE_BYTES`). Three pieces cover the longest row.
 const PIECE_BYTES: usize = 900_000;
 const PIECES: usize = 3;
 
-/// The order of the rows of a table whose key may be empty, or that has none.
+/// The sort key for a table without a primary key, or with a nullable one.
 const ROW_ID: &str = "_rowid_";
 
-/// The beginning of a page: a table by its number in [`TABLES`], and the key of the last
-/// row that was read of the table. A page begins at its key, so it costs the same
-/// anywhere in a table. Nobody writes these tables, so their order stays.
+/// The start of a page: a table, by its index in [`TABLES`], and the key of the last row
+/// that was read of it. Seeking by key costs the same anywhere in a table. Nobody writes
+/// these tables, so their order is stable.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Place {
     table: usize,
-    /// Empty: no row was read.
+    /// Empty: no row of the table was read.
     after: Vec<Value>,
 }
 
 impl Place {
-    /// A cursor: the table's number, a dot, and the key as a JSON array.
+    /// Parses a cursor: the table's index, a dot, and the key as a JSON array.
     pub fn parse(text: &str) -> Option<Self> {
         let (table, after) = text.split_once('.')?;
         let Value::Array(after) = json::decode_tree(after).ok()? else {
@@ -99,7 +99,7 @@ struct ForeignRow {
     row: Map<String, Value>,
 }
 
-/// Reads the page that begins at `place`. `None`: there is no such place.
+/// Reads the page that starts at `place`. `None`: the place is invalid.
 pub fn read_page(db: &dyn Database, mut place: Place) -> Result<Option<ForeignPage>> {
     let mut rows = Vec::new();
     let mut bytes = 0;
@@ -114,7 +114,7 @@ pub fn read_page(db: &dyn Database, mut place: Place) -> Result<Option<ForeignPa
                 bytes <= PAGE_BYTES
             };
             let count = sizes.iter().take_while(fits).count();
-            // A page holds at least one row.
+            // A page contains at least one row.
             let count = count.max(usize::from(rows.is_empty() && !sizes.is_empty()));
             if count > 0 {
                 place.after = table.load_rows(db, &place.after, count, &mut rows)?;
@@ -132,16 +132,16 @@ pub fn read_page(db: &dyn Database, mut place: Place) -> Result<Option<ForeignPa
     Ok(Some(ForeignPage { rows, cursor: None }))
 }
 
-/// A table of the SDK, as this version of the SDK made it.
+/// A table of the SDK, with the columns of the SDK's version.
 struct ForeignTable {
     name: &'static str,
     columns: Vec<String>,
-    /// The columns that order the rows, and tell each from the others, as names in SQL.
+    /// The columns that order and identify the rows, as quoted SQL names.
     key: Vec<String>,
 }
 
 impl ForeignTable {
-    /// `None`: the SDK made no such table here.
+    /// `None`: this object doesn't have the table.
     fn find(db: &dyn Database, name: &'static str) -> Result<Option<Self>> {
         let sql = "SELECT name
                      FROM pragma_table_info(?1)
@@ -150,7 +150,7 @@ impl ForeignTable {
         if columns.is_empty() {
             return Ok(None);
         }
-        // A table without row ids has a key, whose columns are never empty.
+        // A table without row ids always has a primary key without nulls.
         let sql = "SELECT name
                      FROM pragma_table_info(?1)
                     WHERE pk > 0
@@ -167,7 +167,7 @@ impl ForeignTable {
         Ok(Some(Self { name, columns, key }))
     }
 
-    /// The bytes of the next rows.
+    /// The stored bytes of each of the next rows.
     fn load_sizes(&self, db: &dyn Database, after: &[Value]) -> Result<Vec<i64>> {
         let sizes: Vec<String> = self
             .columns
@@ -178,7 +178,7 @@ impl ForeignTable {
         load_values(db, &sql, &params)
     }
 
-    /// Adds the next rows, and gives the key of the last of them.
+    /// Adds the next rows, and returns the key of the last one.
     fn load_rows(
         &self,
         db: &dyn Database,
@@ -212,15 +212,15 @@ impl ForeignTable {
             rows.push(ForeignRow { table, row });
             last = values.map(json_of).collect();
         }
-        // No version of the SDK has bytes in a key. Without its key, the next page would
-        // leave rows out.
+        // No version of the SDK has bytes in a key. Without the key, the next page would
+        // skip rows.
         if last.iter().any(Value::is_null) {
             return Err(Error::corrupt_row(self.name, "key"));
         }
         Ok(last)
     }
 
-    /// The statement that reads the next rows, and its values.
+    /// The statement that reads the next rows, and its parameters.
     fn page_of(&self, values: &str, after: &[Value], count: usize) -> (String, Vec<SqlValue>) {
         let mut params = vec![SqlValue::from(i64::try_from(count).unwrap_or(i64::MAX))];
         params.extend(after.iter().map(sql_of));
@@ -242,12 +242,12 @@ impl ForeignTable {
     }
 }
 
-/// A column as a name in SQL.
+/// A column name, quoted for SQL.
 fn quoted(column: &str) -> String {
     format!("\"{}\"", column.replace('"', "\"\""))
 }
 
-/// Only the column of media holds bytes.
+/// Only the media column contains bytes.
 fn text_or_number(column: &str) -> String {
     format!("iif(typeof({column}) = 'blob', NULL, {column})")
 }

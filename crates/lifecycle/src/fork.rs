@@ -1,5 +1,5 @@
-//! Forking: a new session that holds the path up to an event, with the same ids and
-//! times. A client can go on from there without changing the original.
+//! Forks a session: creates a session with the path up to an event, with the same ids and times. A
+//! client can continue from there without changing the original.
 
 use base::database::{Database, SqlText, atomically};
 use base::error::Result;
@@ -68,7 +68,7 @@ pub fn fork_session(
             copied = get_tip(db, &id)?.newest_seq;
         }
         // The open calls belong to the original. If both sessions ran them, one approval would
-        // allow them twice. The same events are learnt from in the original, too.
+        // allow them twice. Learning, too, covers the same events in the original.
         mark_copied(db, &id, copied)?;
         let overlays = overlay_writes::copy(db, fork.session_id, &segments, &id)?;
         let told: Vec<Option<&str>> = overlays.iter().map(|id| Some(id.as_str())).collect();

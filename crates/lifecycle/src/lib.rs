@@ -1,13 +1,13 @@
-//! Whole sessions: they are cleared, deleted, forked, exported and imported. The list of tables
-//! (`store/tables.rs`) says which rows belong to a session, so no row stays behind.
+//! Operations on whole sessions: clear, delete, fork, export and import. The list of tables
+//! (`store/tables.rs`) defines which rows belong to a session, so no row stays behind.
 //!
-//! Texts leave by two more ways. Retention deletes texts by their age (`retention/`). A purge
+//! Texts are deleted in two more ways. Retention deletes texts by their age (`retention/`). A purge
 //! erases texts for good (`purge.rs`) and signs a receipt (`receipt.rs`): `mentions.rs` finds the
 //! places of a text, and `erase.rs` erases them.
 //!
-//! `restores.rs` remembers the restore of a backup that is under way. `verify/` checks the
-//! content of the tables. `foreign.rs` reads the rows that the Agents SDK left in an object that
-//! became ours.
+//! `restores.rs` tracks the restore of a backup that is in progress. `verify/` checks the content
+//! of the tables. `foreign.rs` reads the rows that the Agents SDK left in an object that became
+//! ours.
 
 pub mod clear;
 pub mod delete;

@@ -1,20 +1,20 @@
-//! The tables in which `findMentions` looks, and how a row of each becomes a place.
+//! The tables that `findMentions` searches, and how a row of each becomes a place.
 
-/// A table with texts.
+/// A table with user text.
 pub struct MentionTable {
     pub name: &'static str,
-    /// The columns of the primary key, in its order.
+    /// The columns of the primary key, in order.
     pub key: &'static [&'static str],
-    /// SQL: the texts of a row `t`.
+    /// SQL: the text columns of a row `t`.
     texts: &'static [&'static str],
-    /// The column with the session that the row belongs to. `None`: rows are the agent's,
-    /// and a caller of one session finds none.
+    /// The column with the session that the row belongs to. `None`: rows belong to the
+    /// agent, and a caller limited to one session finds none.
     pub owner: Option<&'static str>,
     /// SQL: the place of a row `t`, as JSON without its snippet.
     pub place: &'static str,
     /// SQL: whether a row `t` may be shown.
     pub is_there: &'static str,
-    /// SQL: whether a row `t` comes from events. `?p` is a JSON array of [id, `seq`].
+    /// SQL: whether a row `t` derives from events. `?p` is a JSON array of [id, `seq`].
     pub comes_from: Option<&'static str>,
 }
 
@@ -28,7 +28,7 @@ impl MentionTable {
         lengths.collect::<Vec<_>>().join(" + ")
     }
 
-    /// SQL: whether a text of the row holds one of the forms `?p`.
+    /// SQL: whether a text of the row contains one of the forms `?p`.
     pub fn holds_text(&self) -> String {
         let holds = self
             .texts
@@ -40,7 +40,7 @@ impl MentionTable {
         )
     }
 
-    /// SQL: what stands around the first form that a text holds.
+    /// SQL: the context of the first form that a text contains.
     pub fn snippet(&self) -> String {
         let cut = |column: &&str| {
             format!(
@@ -58,18 +58,18 @@ impl MentionTable {
     }
 }
 
-/// SQL: an event that a note names is one of the events `?p`.
+/// SQL: whether an event in a note is one of the events `?p`.
 const NOTE_COMES_FROM: &str = "(json_valid(t.note)
     AND (t.note ->> '$.eventId' IN (SELECT value ->> 0 FROM json_each(?p))
          OR EXISTS (SELECT 1
                       FROM json_each(t.note, '$.events') AS named
                      WHERE named.value IN (SELECT value ->> 0 FROM json_each(?p)))))";
 
-/// SQL: what callers wrote on an item.
+/// SQL: the custom data of an item.
 const NOTE_METADATA: &str = "iif(json_valid(t.note), t.note -> '$.metadata', NULL)";
 const NOTE_TAGS: &str = "iif(json_valid(t.note), t.note -> '$.tags', NULL)";
 
-/// SQL: a session that is there. An import that is under way has rows before its session.
+/// SQL: whether the session exists. A pending import writes rows before its session.
 macro_rules! session_is_there {
     ($column:literal) => {
         concat!(
@@ -80,11 +80,12 @@ macro_rules! session_is_there {
     };
 }
 
-/// SQL: the agent, or a session that is there.
+/// SQL: whether the scope is the agent or an existing session.
 const SCOPE_IS_THERE: &str =
     "(t.scope = '' OR EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.id = t.scope))";
 
-/// SQL: whether the block's version `t` is its newest, which is the block's text.
+/// SQL: whether the block's version `t` is the newest one, which is the block's current
+/// text.
 macro_rules! is_newest {
     () => {
         "t.version = (SELECT max(newer.version)
@@ -94,8 +95,8 @@ macro_rules! is_newest {
     };
 }
 
-/// SQL: a slice, and the beginning of the next one, since a text may stand across a cut: 200
-/// characters, each of which JSON may write with twelve.
+/// SQL: a slice and the start of the next one, because a match may cross the boundary: 200
+/// characters, each of which may take up to twelve in JSON.
 const SLICE: &str = "(t.text || coalesce((SELECT substr(next.text, 1, 2400)
                                             FROM cf_agents_slices AS next
                                            WHERE next.session_id = t.session_id
@@ -133,7 +134,7 @@ pub const MENTION_TABLES: &[MentionTable] = &[
         owner: Some("session_id"),
         place: "json_object('kind', 'summary', 'sessionId', t.session_id, 'id', t.id)",
         is_there: session_is_there!("session_id"),
-        // Those on other branches are left out afterwards.
+        // Matches on other branches are filtered out afterwards.
         comes_from: Some(
             "EXISTS (SELECT 1
                        FROM json_each(?p) AS wanted
@@ -236,7 +237,7 @@ pub const MENTION_TABLES: &[MentionTable] = &[
         name: "cf_agents_proposals",
         key: &["number"],
         texts: &["t.changes"],
-        // No index leads to the rows of one session, and they are about the agent's memory.
+        // There is no index of rows by session, and they concern the agent's memory.
         owner: None,
         place: "json_object('kind', 'proposal', 'sessionId', nullif(t.session_id, ''), 'id', cast(t.number AS TEXT))",
         is_there: "1",
@@ -251,7 +252,7 @@ pub const MENTION_TABLES: &[MentionTable] = &[
         name: "cf_agents_callbacks",
         key: &["number"],
         texts: &["t.report"],
-        // No index leads to the rows of one session.
+        // There is no index of rows by session.
         owner: None,
         place: "json_object('kind', 'report', 'sessionId', nullif(t.session_id, ''), 'id', t.id)",
         is_there: "(t.session_id = '' OR EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.id = t.session_id))",

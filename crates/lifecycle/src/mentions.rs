@@ -1,10 +1,10 @@
-//! Finds every place where a text stands, or what comes from an event: in logs, memory,
-//! versions, summaries, frozen prompts. A request reads a bounded part of the tables; its
-//! cursor names the row where the next request goes on.
+//! Finds every place that contains a text or that is derived from an event: in logs, memory,
+//! versions, summaries, frozen prompts. A request reads a bounded part of the tables; its cursor
+//! names the row where the next request continues.
 //!
-//! The tables are read, not the index of words: the index knows no summaries and no
-//! versions, it may be half built, and a place that it misses would stay. SQLite looks at
-//! the texts where they are, so no text but the snippets comes into memory.
+//! The tables are read, not the index of words: the index has no summaries and no versions, it may
+//! be incomplete, and a place that it lacks would not be erased. SQLite searches the texts itself,
+//! so only the snippets are loaded into memory.
 
 use crate::json_schema::JsonSchema;
 use std::collections::btree_map::Entry;
@@ -23,19 +23,19 @@ use base::row;
 use conversation::log::find::find_seqs;
 use conversation::messages::tree::path::{Branches, PathSegment, is_on_path};
 
-/// The most characters of a query. Each form of it is looked for in each text.
+/// The most characters of a query. Each form of it is searched in each text.
 pub const MAX_QUERY_CHARS: usize = 200;
 
-/// The most rows, and the most bytes of text, that one request looks at: some 100 ms of
-/// the engine. A row that is longer by itself is looked at alone.
+/// The most rows, and the most bytes of text, that one request reads: about 100 ms of the engine. A
+/// row with more bytes than that is read alone.
 const MAX_ROWS: i64 = 20_000;
 const MAX_BYTES: i64 = 8 << 20;
 
-/// The thing to find.
+/// What to find.
 pub enum Wanted<'a> {
-    /// Texts that hold this text, whether its letters are large or small.
+    /// Texts that contain this text, in upper or lower case.
     Text(&'a str),
-    /// These events, the summaries that cover them, and the memory that comes from them.
+    /// These events, the summaries that cover them, and the memory derived from them.
     Events(&'a [Id]),
 }
 
@@ -70,8 +70,8 @@ pub enum PlaceKind {
 }
 
 impl PlaceKind {
-    /// Whether such a place is the agent's, whatever session it names: a proposal is about the
-    /// agent's memory, a report is for the operator. A caller of one session finds none.
+    /// Whether such a place belongs to the agent, even if it names a session: a proposal is about
+    /// the agent's memory, a report is for the operator. A caller of one session finds none.
     pub fn is_agents(self) -> bool {
         match self {
             Self::Report | Self::Proposal => true,
@@ -118,7 +118,7 @@ pub struct Mentions {
     pub cursor: Option<String>,
 }
 
-/// Finds up to `limit` places. `only`: within this session alone.
+/// Finds up to `limit` places. `only`: only in this session.
 pub fn find_mentions(
     db: &dyn Database,
     wanted: &Wanted<'_>,
@@ -171,8 +171,8 @@ impl Wanted<'_> {
     }
 }
 
-/// The forms in which a text may stand in a row: large and small letters, as SQLite's
-/// `lower` leaves them, and as JSON writes them.
+/// The forms in which a row may contain a text: upper and lower case, since SQLite's `lower`
+/// changes only ASCII, and escaped as in JSON.
 fn forms(text: &str) -> Vec<String> {
     let mut title: String = text.chars().take(1).flat_map(char::to_uppercase).collect();
     title.extend(text.chars().skip(1).flat_map(char::to_lowercase));
@@ -195,7 +195,7 @@ fn forms(text: &str) -> Vec<String> {
     forms
 }
 
-/// The text with all but ASCII as `\u` escapes, as some programs write JSON.
+/// The text with everything but ASCII as `\u` escapes, as some programs write JSON.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     let in_json = quoted(text);
@@ -225,13 +225,13 @@ struct TableSearch<'a> {
     wanted: &'a Wanted<'a>,
 }
 
-/// Where the wanted events stand in one session.
+/// The numbers of the wanted events in one session.
 struct WantedSeqs {
     seqs: BTreeSet<i64>,
     branches: Branches,
 }
 
-/// A row that is wanted.
+/// A matching row.
 struct FoundPlace {
     place: MentionPlace,
     key: Vec<SqlValue>,
@@ -254,8 +254,8 @@ row! {
 }
 
 impl TableSearch<'_> {
-    /// Looks at the next rows of the table. Returns the key of the last of them; `None`:
-    /// the table is at its end.
+    /// Reads the next rows of the table. Returns the key of the last of them; `None`: the table has
+    /// no more.
     fn step(
         &self,
         after: &[SqlValue],
@@ -300,7 +300,7 @@ impl TableSearch<'_> {
             if self.is_on_its_path(&place, &key, &mut sessions)? {
                 places.push(place);
             }
-            // A full page ends at its last place, and the rows after it are looked at again.
+            // A full page ends at its last place, and the rows after it are read again.
             if is_full {
                 last = key;
             }
@@ -308,8 +308,8 @@ impl TableSearch<'_> {
         Ok(Some(last))
     }
 
-    /// Whether a summary covers one of the wanted events: on a branch beside the summary, an event
-    /// may have a number between those of the summary's ends. `true`: any other place.
+    /// Whether a summary covers one of the wanted events: an event on a branch beside the summary
+    /// may have a number between those of the summary's ends. `true` for any other place.
     fn is_on_its_path(
         &self,
         place: &MentionPlace,
@@ -358,7 +358,8 @@ impl TableSearch<'_> {
         }
     }
 
-    /// SQL: whether a row is wanted. `?p` is the pattern. `None`: no row of this table is.
+    /// The SQL condition for a matching row. `?p` is the pattern. `None`: no row of this table
+    /// matches.
     fn condition(&self) -> Option<String> {
         if self.only.is_some() && self.table.owner.is_none() {
             return None;

@@ -1,6 +1,7 @@
-//! Clears pages after purges, and has requests wait until theirs are clear: the steps, of which
-//! each is committed before the next one begins. `store/clearing.rs` decides when and which,
-//! `store/schema/free_space.rs` knows how.
+//! Clears database pages after purges, and makes requests wait until the pages of their
+//! purges are clear. It works in steps, each of which is committed before the next one
+//! starts. `store/clearing.rs` decides when and which pages, and
+//! `store/schema/free_space.rs` how.
 
 use base::database::{Database, Writes};
 use base::error::Result;
@@ -15,16 +16,16 @@ use store::schema::zeros::{PAGE_BYTES, empty_free_pages};
 /// The object whose pages are cleared.
 pub struct ClearedObject<'a> {
     pub pages: &'a PageClearing,
-    /// Counts what a clearing writes that this request runs.
+    /// Counts the rows written by a clearing that this request runs.
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
     pub outbound: &'a dyn Outbound,
-    /// Whether the tables are there: the storage may be emptied meanwhile.
+    /// Whether the tables exist: the storage may be emptied in the meantime.
     pub has_tables: &'a dyn Fn() -> bool,
 }
 
 impl ClearedObject<'_> {
-    /// Waits until pages were cleared after all purges that were noted, or clears them.
+    /// Waits until pages were cleared after all recorded purges, or clears them.
     pub async fn clear_after(&self, left: &LeftPages) -> Result<()> {
         if !left.needs_clearing() {
             return Ok(());
@@ -64,12 +65,12 @@ impl ClearedObject<'_> {
         if !self.commit().await {
             return Ok(());
         }
-        // Purges that came meanwhile are cleared after, too.
+        // Purges that arrived in the meantime are included.
         let Some(to_clear) = clearing.begin(&without_peak(db.take_writes()?), 0) else {
             return Ok(());
         };
         let renewed = renew_tables(db, &to_clear.tables, filled.file_pages)?;
-        // What it wrote itself.
+        // Discard the writes of the clearing itself.
         db.take_writes()?;
         clearing.forget_dirt();
         if !self.commit().await {
@@ -78,7 +79,7 @@ impl ClearedObject<'_> {
         step(&clearing)?;
         let mut peak_pages = (to_clear.peak_bytes / PAGE_BYTES).max(renewed.pages);
         if to_clear.is_first {
-            // A life before this one may have had as many pages as the file has.
+            // An earlier activation may have had as many pages as the file has.
             peak_pages = peak_pages.max(pages_of_earlier_log(filled.file_pages));
         }
         let log_pages = fill_log(db, peak_pages)?;
@@ -106,14 +107,14 @@ impl ClearedObject<'_> {
         Ok(())
     }
 
-    /// Commits what was written. `false`: the storage was emptied meanwhile.
+    /// Commits the writes. `false`: the storage was emptied in the meantime.
     async fn commit(&self) -> bool {
         self.outbound.sleep(0).await;
         (self.has_tables)()
     }
 }
 
-/// Zeros are no transaction's pages.
+/// Drops the peak size: the zeros that a clearing writes are not a transaction's pages.
 fn without_peak(writes: Writes) -> Writes {
     Writes {
         peak_bytes: 0,

@@ -1,6 +1,6 @@
-//! Purging events, messages and sessions: the deletions of these operations, in one
-//! transaction that leaves no text behind. Beside the log, a purge takes back the
-//! summaries that covered its events, and what was kept of the turns that wrote them.
+//! Purges events, messages and sessions, in one transaction that leaves no text behind. Beside the
+//! log, a purge removes the summaries that covered its events, and the stored turns that wrote
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ pub fn purge_messages(
     ids: &[Id],
 ) -> Result<(usize, Erasure)> {
     erase(db, |db| {
-        // A summary that is taken back joins messages that it parted.
+        // Removing a summary joins messages that it split.
         let messages = FoundMessages::find(db, session_id, ids)?;
         erase_around(
             db,
@@ -52,8 +52,8 @@ pub fn purge_messages(
     })
 }
 
-/// Erases a session and all that belongs to it, and what an import has begun to write
-/// under its id; `false`: there is no such session.
+/// Erases a session and all that belongs to it, and a pending import under its id; `false`: there
+/// is no such session.
 pub fn purge_session(db: &dyn Database, id: &Id) -> Result<(bool, Erasure)> {
     erase(db, |db| {
         db.merge_index(ENTRY_INDEX);
@@ -77,8 +77,8 @@ fn erase<T>(
     })
 }
 
-/// Erases what other rows say of these events, before the events are deleted. Returns the
-/// summaries that it took back.
+/// Erases what other rows contain of these events, before the events are deleted. Returns the
+/// summaries that it removed.
 pub fn erase_around(
     db: &ErasingDatabase<'_>,
     host: &dyn Host,

@@ -1,6 +1,6 @@
-//! Receipts of purges: what was erased, where, by which operation and when. A receipt has
-//! counts and no content, so it may be kept after all else is gone. Its digest says that
-//! nobody changed it, and its signature, that this Worker wrote it.
+//! Receipts of purges: what was erased, where, by which operation and when. A receipt
+//! contains counts and no content, so it may be kept after everything else is deleted. Its
+//! digest proves that it was not changed, and its signature that this Worker issued it.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ pub struct Receipt {
     pub signature: Option<String>,
 }
 
-/// The most shared agents that a receipt names: 1,000 names of 200 characters.
+/// The most shared agents that a receipt lists: 1,000 names of 200 characters.
 const MAX_NAMED_HOMES: usize = 1_000;
 
 /// The agents that a receipt is for.
@@ -60,7 +60,7 @@ pub struct ErasedNames {
     pub homes: Vec<String>,
 }
 
-/// The writer of a receipt.
+/// Issues the receipts of an agent.
 pub struct Issuer<'a> {
     pub agent: &'a str,
     pub host: &'a dyn Host,
@@ -104,7 +104,8 @@ impl Issuer<'_> {
 }
 
 impl Receipt {
-    /// The names of an object's fields are sorted, since `Value` keeps them so.
+    /// The digest of the receipt's JSON. Field names are sorted, because `Value` sorts
+    /// them.
     fn compute_digest(&self) -> Result<String> {
         let unread = |_| Error::storage("a receipt is not JSON");
         let mut digested = json::decode_tree(&json::encode(self)?).map_err(unread)?;
@@ -115,12 +116,12 @@ impl Receipt {
         Ok(hex(&Sha256::digest(json::text(&digested))))
     }
 
-    /// Whether the digest is that of the receipt.
+    /// Whether the digest matches the receipt.
     pub fn is_whole(&self) -> Result<bool> {
         Ok(self.compute_digest()? == self.digest)
     }
 
-    /// Whether this secret's Worker signed the receipt.
+    /// Whether a Worker with this secret signed the receipt.
     pub fn is_signed_by(&self, secret: &Secret) -> bool {
         let signature = self.signature.as_deref().and_then(from_hex);
         signature.is_some_and(|seal| secret.has_sealed_receipt(&self.digest, &seal))

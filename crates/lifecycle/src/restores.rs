@@ -1,6 +1,7 @@
-//! The restore of a backup that is under way in this life of the object. It goes on when its
-//! caller gives up. The same request, sent again, waits for it: else the later one would take
-//! away the session that the earlier one writes, and a long restore would never end.
+//! Tracks the backup restore that runs in this activation of the object. A restore
+//! continues if its caller disconnects. A repeated identical request waits for the running
+//! restore. Otherwise the second restore would take over the session that the first one
+//! writes, and a long restore would never finish.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -8,7 +9,7 @@ use std::rc::Rc;
 use base::error::{Code, Error, Result};
 use base::outbound::Outbound;
 
-/// How often somebody who waits for a restore looks whether it is over.
+/// How often a waiting request checks whether the restore is over.
 const LOOK_EVERY_MS: i64 = 500;
 
 #[derive(Default)]
@@ -16,30 +17,30 @@ pub struct RestoreTracker {
     under_way: RefCell<Option<Rc<RunningRestore>>>,
 }
 
-/// A restore, as those see it who wait for it.
+/// A running restore, shared with the requests that wait for it.
 pub struct RunningRestore {
     key: String,
     allows_sources: bool,
     is_over: Cell<bool>,
-    /// The answer. `None`: the restore goes on, or was cut off.
+    /// The answer. `None`: the restore still runs, or was interrupted.
     answer: RefCell<Option<Result<String>>>,
 }
 
-/// Whether a restore may begin.
+/// Whether a restore may start.
 pub enum RestorePlace<'a> {
     Begins(RestoreLease<'a>),
-    /// The same restore is under way.
+    /// The same restore is already running.
     Runs(Rc<RunningRestore>),
 }
 
-/// Held while an agent is restored.
+/// Marks the restore as running until it is dropped.
 pub struct RestoreLease<'a> {
     of: &'a RestoreTracker,
     running: Rc<RunningRestore>,
 }
 
 impl RestoreTracker {
-    /// Refuses where another restore is under way.
+    /// Refuses if a different restore is running.
     pub fn begin(&self, key: &str, allows_sources: bool) -> Result<RestorePlace<'_>> {
         if let Some(running) = self.under_way.borrow().as_ref() {
             if running.key == key && running.allows_sources == allows_sources {

@@ -1,6 +1,5 @@
-//! A request's walk over tables, row by row in the order of a key, within a bound of rows
-//! and of bytes. A cursor names the row where the next request goes on, so that a table of
-//! any length is read in pages.
+//! Reads tables in pages, row by row in the order of a key, up to a maximum of rows and
+//! bytes per request. A cursor identifies the row at which the next request continues.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,17 +11,17 @@ use base::ids::Id;
 use base::json::{self, Tree, json};
 use base::row;
 
-/// A position: a place in a list of tables, and the key of the last row that was looked at.
+/// A position: an index into a list of tables, and the key of the last row that was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PageCursor {
     pub table: usize,
-    /// Empty: the table begins.
+    /// Empty: the beginning of the table.
     pub after: Vec<SqlValue>,
 }
 
 impl PageCursor {
-    /// Reads a request's cursor. `key_columns`: how many columns the key of the table at a
-    /// place has; `None`: there is no such table.
+    /// Parses a request's cursor. `key_columns`: the number of key columns of the table
+    /// with this index; `None`: there is no such table.
     pub fn read(text: Option<&str>, key_columns: impl Fn(usize) -> Option<usize>) -> Result<Self> {
         let Some(text) = text else {
             return Ok(Self::default());
@@ -35,7 +34,7 @@ impl PageCursor {
         })
     }
 
-    /// Goes on with the next table.
+    /// Moves to the next table.
     pub fn leave_table(&mut self) {
         self.table += 1;
         self.after.clear();
@@ -55,7 +54,7 @@ impl PageCursor {
         URL_SAFE_NO_PAD.encode(json::text(&json!([self.table, key])))
     }
 
-    /// `None`: no request answered this cursor.
+    /// `None`: not a valid cursor.
     fn decode(text: &str, key_columns: impl Fn(usize) -> Option<usize>) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let Tree(parts) = json::decode_bytes(&bytes).ok()?;
@@ -76,7 +75,7 @@ impl PageCursor {
     }
 }
 
-/// The rows and bytes that a request may still look at.
+/// The remaining rows and bytes that a request may read.
 #[derive(Debug)]
 pub struct PageRoom {
     pub rows: i64,
@@ -89,24 +88,24 @@ impl PageRoom {
     }
 }
 
-/// The rows of one table that a request walks over.
+/// The rows of one table to read.
 pub struct TableRows<'a> {
     pub name: &'a str,
     /// The columns of the primary key, in its order.
     pub key: &'a [&'a str],
-    /// SQL: how many bytes a look at row `t` reads.
+    /// SQL: the number of bytes that reading row `t` takes.
     pub length: String,
-    /// The session whose rows alone are walked over.
+    /// If set, only this session's rows are read.
     pub only: Option<OwnRows<'a>>,
 }
 
-/// Which rows of a table are one session's.
+/// The condition that selects one session's rows of a table.
 pub struct OwnRows<'a> {
     pub session_id: &'a Id,
-    /// SQL: whether a row `t` is the session's. `?s` is the session's id.
+    /// SQL: whether a row `t` belongs to the session. `?s` is the session's id.
     pub condition: String,
-    /// Whether the condition bounds the key itself, which then leads to the rows. Otherwise
-    /// another index does.
+    /// Whether the condition restricts the key itself, so that the primary key finds the
+    /// rows. Otherwise another index finds them.
     pub is_range: bool,
 }
 
@@ -119,7 +118,8 @@ row! {
     }
 }
 
-/// The rows of one page, as SQL on rows `t`: after the last page's end, up to this one's.
+/// The rows of one page, as SQL on rows `t`: after the end of the last page, up to the end
+/// of this one.
 pub struct PageRange {
     pub condition: String,
     pub order: String,
@@ -127,8 +127,8 @@ pub struct PageRange {
 }
 
 impl TableRows<'_> {
-    /// Finds the end of the next page, and takes the page from the room. `None`: the table
-    /// has no more rows.
+    /// Finds the end of the next page, and subtracts the page from `room`. `None`: the
+    /// table has no more rows.
     pub fn next_page(
         &self,
         db: &dyn Database,
@@ -185,8 +185,8 @@ impl TableRows<'_> {
         find(db, &sql, &params)
     }
 
-    /// SQL: the key that orders the rows. For one session, an index leads to its rows, and
-    /// the plus keeps SQLite from walking through all rows by their numbers instead.
+    /// SQL: the key that orders the rows. For one session, an index finds its rows, and the
+    /// plus prevents SQLite from scanning all rows by rowid instead.
     fn order(&self) -> String {
         match (&self.only, self.key) {
             (

@@ -1,5 +1,5 @@
-//! A block as the API and the prompt show it: its definition, and its content
-//! fetched from its home.
+//! A block as the API and the prompt show it: its definition, and its content fetched from its
+//! backend.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -125,8 +125,8 @@ impl Block {
     }
 }
 
-/// Reads a block. If its home is unavailable, the block says why. A home that
-/// isn't configured is an error.
+/// Reads a block. If its backend is unavailable, the block has the reason. A backend that isn't
+/// configured is an error.
 pub async fn read(memory: &Memory<'_>, block: &Definition) -> Result<Block> {
     let held = match hold(memory, block).await {
         Err(error) => match find_unavailable(&error) {
@@ -138,7 +138,7 @@ pub async fn read(memory: &Memory<'_>, block: &Definition) -> Result<Block> {
     Ok(Block::new(block, held))
 }
 
-/// Like [`read`], but no home can cause an error: only this object's storage can.
+/// Like [`read`], but no backend can cause an error: only this object's storage can.
 pub async fn read_or_omit(memory: &Memory<'_>, block: &Definition) -> Result<Block> {
     let held = match hold(memory, block).await {
         Err(error) => BlockContent::away(why_omitted(error)?),
@@ -190,7 +190,7 @@ async fn hold(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
     }
 }
 
-/// The content of a block that lives in this object.
+/// The content of a block that is stored in this object.
 pub fn hold_here(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
     match block.kind {
         BlockKind::Readonly | BlockKind::Writable => newest_of(memory, block),

@@ -1,5 +1,5 @@
-//! A block's text and its versions. The newest version is the content. A write adds
-//! one row, and older versions stay for a while.
+//! A block's text and its versions. The newest version is the content. A write adds one
+//! row, and older versions are kept for a while.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,8 +21,8 @@ use base::tags::{Metadata, Tags};
 use base::tokens;
 use store::text_tables::BLOCK_VERSIONS;
 
-/// How many versions of a block are kept, and how many bytes of them. The newest
-/// version is always kept.
+/// How many versions of a block are stored, and how many bytes of them. The newest version
+/// is always kept.
 pub const MAX_VERSIONS: i64 = 50;
 pub const MAX_VERSIONS_BYTES: i64 = 8 << 20;
 
@@ -96,7 +96,7 @@ impl WrittenBy {
         }
     }
 
-    /// The source of a text, if nothing else is known than how it was written.
+    /// The default source of a text, if only the kind of its writer is known.
     pub fn usual_origin(self) -> Origin {
         match self {
             Self::Tool => Origin::Agent,
@@ -110,7 +110,7 @@ pub struct NewVersion<'a> {
     pub content: &'a str,
     pub reason: Option<&'a str>,
     pub writer: MemoryWriter<'a>,
-    /// The source of the text, of which the writer may have written a part.
+    /// The source of the text. The writer may have written only a part of it.
     pub source: Origin,
 }
 
@@ -124,7 +124,7 @@ pub fn check_reason(reason: Option<&str>) -> Result<()> {
     }
 }
 
-/// Refuses a write that expects another version than the newest.
+/// Refuses a write that expects a version other than the newest.
 pub fn check_version(label: &Label, expected: Option<i64>, version: i64) -> Result<()> {
     match expected {
         Some(expected) if expected != version => Err(Error::new(
@@ -213,8 +213,8 @@ pub fn find_version(
     find(db, &sql, &[scope, key, version.into()])
 }
 
-/// Up to `limit` versions, newest first. A statement reads one version: texts that cross
-/// together stand in JavaScript and in Rust at the same time.
+/// Up to `limit` versions, newest first. Each statement reads one version, because texts
+/// read together would be in memory twice, in JavaScript and in Rust.
 pub fn load_versions(db: &dyn Database, block: &Definition, limit: i64) -> Result<Vec<Version>> {
     let sql = format!(
         "SELECT {}
@@ -238,7 +238,7 @@ pub fn load_versions(db: &dyn Database, block: &Definition, limit: i64) -> Resul
     Ok(versions)
 }
 
-/// Writes a version's row unchanged. Part of a transaction.
+/// Writes a version's row unchanged. Must run in a transaction.
 pub fn insert_version(db: &dyn Database, scope: &str, key: &str, version: &Version) -> Result<()> {
     db.run(
         "INSERT INTO cf_agents_block_versions
@@ -261,8 +261,8 @@ pub fn insert_version(db: &dyn Database, scope: &str, key: &str, version: &Versi
     )
 }
 
-/// When a version was written; 0: it is not kept. A clock that goes back makes no version
-/// older than the one before it.
+/// When a version was written; 0: it is not stored. If the clock is set back, a version
+/// still isn't older than the previous one.
 fn find_written_at(db: &dyn Database, block: &Definition, version: i64) -> Result<i64> {
     let [scope, key] = place(block);
     let sql = "SELECT written_at
@@ -274,7 +274,7 @@ fn find_written_at(db: &dyn Database, block: &Definition, version: i64) -> Resul
     Ok(written_at.unwrap_or(0))
 }
 
-/// Writes the version after `newest`, and deletes the oldest. Part of a transaction.
+/// Writes the version after `newest`, and deletes the oldest. Must run in a transaction.
 pub fn write_version(
     memory: &Memory<'_>,
     block: &Definition,
@@ -327,8 +327,8 @@ pub fn write_version(
     Ok(version)
 }
 
-/// The versions of a block's text and when each was written, the oldest first. A block has at
-/// most [`MAX_VERSIONS`].
+/// The versions of a block's text with their times, oldest first. A block has at most
+/// [`MAX_VERSIONS`].
 pub fn load_times(db: &dyn Database, scope: &str, key: &str) -> Result<Vec<(i64, i64)>> {
     let sql = "SELECT version, written_at
                  FROM cf_agents_block_versions
@@ -338,7 +338,7 @@ pub fn load_times(db: &dyn Database, scope: &str, key: &str) -> Result<Vec<(i64,
     load(db, sql, &[scope.into(), key.into()])
 }
 
-/// Deletes versions of a block's text. Part of a transaction.
+/// Deletes versions of a block's text. Must run in a transaction.
 pub fn delete_versions(db: &dyn Database, scope: &str, key: &str, versions: &[i64]) -> Result<()> {
     Delete::from(
         BLOCK_VERSIONS,
@@ -351,10 +351,10 @@ pub fn delete_versions(db: &dyn Database, scope: &str, key: &str, versions: &[i6
     Ok(())
 }
 
-/// How often a write is tried on a home where others write at the same time.
+/// How often a write is attempted in a backend with concurrent writers.
 pub const MAX_TRIES: usize = 4;
 
-/// The error when another writer was faster at every try.
+/// The error if another writer was faster at every attempt.
 pub fn overtaken(block: &Definition) -> Error {
     Error::new(
         Code::VersionConflict,

@@ -1,10 +1,11 @@
-//! How many entries a block has, and how many of its deleted items are remembered, without
-//! reading them.
+//! How many entries a block has, and how many of its deleted items are recorded, without reading
+//! them.
 //!
-//! A count that is written with each entry would cost a row more per entry. So a block's
-//! row is added to the numbers that its range has given out (`entry_number.rs`): it is
-//! changed when an entry goes, and when the range is taken. It follows from the block
-//! alone, so a caller's reads and writes tell nothing of other sessions' entries.
+//! A count that is written with each entry would cost a row more per entry. So the count is the sum
+//! of a number in the block's row and of the numbers that its range has assigned
+//! (`entry_number.rs`): the row is changed when an entry is deleted, and when the range is
+//! assigned. The count follows from the block alone, so a caller's reads and writes reveal nothing
+//! about other sessions' entries.
 
 use super::number_range::{EARLIER, NumberRange, RANGE};
 use base::columns::{find, find_value, load};
@@ -104,15 +105,15 @@ row! {
 pub struct CountChange {
     /// Added to the entries that the range's numbers count.
     pub entries: i64,
-    /// The change in the number of deleted items that are remembered.
+    /// The change in the number of recorded deleted items.
     pub deleted: i64,
-    /// The beginning of the block's range from now on; 0: the block gives its range back.
+    /// The beginning of the block's range from now on; 0: the block releases its range.
     pub first_number: Option<i64>,
 }
 
 impl CountChange {
-    /// The change when the entry of this number goes. Numbers above the newest entry that
-    /// is left are given out again, so entries that went before from there no longer count.
+    /// The change when the entry of this number is deleted. Numbers above the newest remaining
+    /// entry are assigned again, so entries that were deleted there before no longer count.
     pub fn without(db: &dyn Database, scope: &str, block: &str, number: i64) -> Result<Self> {
         let counts = count_block(db, scope, block)?;
         let Some(range) = counts.range.filter(|_| number > EARLIER.last) else {
@@ -170,7 +171,7 @@ row! {
     }
 }
 
-/// How many deleted items of the block are remembered.
+/// How many deleted items of the block are recorded.
 pub fn count_deleted(db: &dyn Database, scope: &str, block: &str) -> Result<i64> {
     let sql = "SELECT deleted
                  FROM cf_agents_item_counts
@@ -180,7 +181,7 @@ pub fn count_deleted(db: &dyn Database, scope: &str, block: &str) -> Result<i64>
     Ok(count.unwrap_or(0))
 }
 
-/// The deleted item that is remembered longest. The index holds the deleted items alone.
+/// The deleted item that was recorded first. The index contains the deleted items alone.
 pub fn find_oldest_deleted(
     db: &dyn Database,
     scope: &str,

@@ -1,4 +1,4 @@
-//! The definition of a block: its kind, its budget and its home. Definitions from
+//! The definition of a block: its kind, its budget and its backend. Definitions from
 //! operations and from the configuration are parsed and checked here.
 
 use crate::json_schema::JsonSchema;
@@ -29,7 +29,7 @@ pub enum WhenChanged {
 }
 
 impl WhenChanged {
-    /// The value that holds if a definition does not say one.
+    /// The default for a definition without this field.
     fn default_of(source: Option<&BlockSource>) -> Self {
         match source.is_some_and(BlockSource::is_agent) {
             true => Self::Remind,
@@ -83,7 +83,7 @@ pub struct DefineBlock {
     pub tags: Tags,
 }
 
-/// A block's definition, checked.
+/// A block's validated definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
     /// The scope as rows store it: a session's id, or "" for the agent.
@@ -94,22 +94,23 @@ pub struct Definition {
     pub max_tokens: Option<i64>,
     pub default_content: Option<String>,
     pub source: Option<BlockSource>,
-    /// The place that the source names for this agent: see [`Definition::placed`].
+    /// The resolved source of this agent's block: see [`Definition::placed`].
     pub place: BlockPlace,
     pub when_changed: WhenChanged,
-    /// As the definition sets it. `None`: the home decides.
+    /// As the definition sets it. `None`: depends on the backend.
     pub model_writes: Option<bool>,
     pub retention: Option<BlockRetention>,
     pub metadata: Option<Metadata>,
     pub tags: Tags,
-    /// The source of the definition, if a file brought it that its sender did not trust.
+    /// The source of the definition, if it was imported by a sender who didn't trust the
+    /// file.
     pub origin: Option<Origin>,
     /// `None`: the block comes from the deployed configuration.
     pub defined_at: Option<i64>,
 }
 
 impl DefineBlock {
-    /// The definition, not placed yet.
+    /// The definition, without its resolved source.
     pub fn into_definition(self) -> Result<Definition> {
         if let Some(description) = &self.description {
             check_description("description", description)?;
@@ -148,7 +149,7 @@ impl DefineBlock {
 }
 
 impl Definition {
-    /// This definition as the block of the agent of this name has it.
+    /// Resolves this definition's source for the agent with this name.
     pub fn placed(self, agent_name: &str) -> Self {
         let place = match &self.source {
             Some(source) => source.place(agent_name, self.is_sessions()),
@@ -165,7 +166,7 @@ impl Definition {
         }
     }
 
-    /// The key of the block that holds the content, if it lives in this agent: the block
+    /// The key of the block whose content is used, if it is stored in this agent: the block
     /// itself, or another one that the source names.
     pub fn content_key(&self) -> String {
         match &self.place {
@@ -176,10 +177,10 @@ impl Definition {
         }
     }
 
-    /// Whether the model's tools may write the block. Content outside this agent is
-    /// shared: somebody who talks the model into a write in one conversation would
-    /// change what all others read. So such a definition must allow it explicitly. A
-    /// template of this agent's name allows it: it names who shares the content.
+    /// Whether the model's tools may write the block. Content outside this agent is shared:
+    /// whoever persuades the model to write in one conversation would change what all
+    /// others read. So such a definition must allow it explicitly. A template of this
+    /// agent's name counts as permission, because it defines who shares the content.
     pub fn model_may_write(&self) -> bool {
         let names_template = || {
             self.source
@@ -196,7 +197,7 @@ impl Definition {
         self.source.as_ref().is_some_and(BlockSource::is_template)
     }
 
-    /// Whether a file brought the definition that its sender did not trust.
+    /// Whether the definition was imported by a sender who didn't trust the file.
     pub fn is_imported(&self) -> bool {
         self.origin.is_some_and(Origin::is_quoted)
     }
@@ -210,8 +211,8 @@ impl Definition {
     }
 }
 
-/// The place of a definition that [`Definition::placed`] has not seen: no content is read
-/// or written there.
+/// The source of a definition that [`Definition::placed`] has not resolved: no content is
+/// read or written there.
 pub fn unplaced() -> BlockPlace {
     BlockPlace::Nowhere("its agent is unknown".to_owned())
 }

@@ -51,7 +51,7 @@ row! {
 }
 
 impl DefinitionRow<'_> {
-    /// The definition, not placed yet.
+    /// The definition, whose source is not resolved yet.
     fn definition(&self) -> Result<Definition> {
         let damaged = || Error::corrupt_row(self.label, "definition");
         let source = self
@@ -86,10 +86,10 @@ impl DefinitionRow<'_> {
     }
 }
 
-/// A definition's row as a file shows it.
+/// A definition's row for an export.
 pub struct DefinedBlock {
     pub number: i64,
-    /// Not placed.
+    /// Its source is not resolved.
     pub block: Definition,
     /// The row hides a block of the deployed configuration.
     pub is_removed: bool,
@@ -171,7 +171,7 @@ pub fn find_definition(
     find_in(memory, scope.column(), label)
 }
 
-/// The block of this label in a scope as rows store it.
+/// The block of this label in a scope, given as the column's value.
 pub fn find_in(memory: &Memory<'_>, scope: &str, label: &Label) -> Result<Option<Definition>> {
     match find_row_of(memory.db, scope, label)? {
         Some(row) => match row.read::<DefinitionRow>()? {
@@ -221,8 +221,8 @@ fn find_default(memory: &Memory<'_>, scope: &str, label: &Label) -> Option<Defin
     Some(found.placed(memory.agent))
 }
 
-/// Defines a block, or changes its definition. `may_reach_out`: the caller may
-/// choose the block's home.
+/// Defines a block, or changes its definition. `may_reach_out`: the caller may choose the block's
+/// backend.
 pub async fn define(memory: &Memory<'_>, block: Definition, may_reach_out: bool) -> Result<Block> {
     let (block, held) = write_definition(memory, block, may_reach_out)?;
     match held {
@@ -231,7 +231,7 @@ pub async fn define(memory: &Memory<'_>, block: Definition, may_reach_out: bool)
     }
 }
 
-/// Writes the definition. Returns the content too if the block lives in this object.
+/// Writes the definition. Returns the content too if this object stores it.
 fn write_definition(
     memory: &Memory<'_>,
     block: Definition,
@@ -268,8 +268,8 @@ fn write_definition(
                 check_room(memory.db, &block.scope)?;
             }
             check_kind(memory.db, &block)?;
-            // What a session loaded since then is from its own block (`log_copies.rs`), so a new
-            // definition of a block of documents leaves the time.
+            // What a session loaded since then comes from its own block (`log_copies.rs`), so a new
+            // definition of a block of documents does not change the time.
             let is_own = !block.scope.is_empty() && block.kind == BlockKind::Loadable;
             if !is_own || defined_at.is_none() {
                 block.defined_at = Some(memory.host.now_ms()).max(defined_at);
@@ -288,8 +288,8 @@ fn write_definition(
     })
 }
 
-/// Refuses a source that leads nowhere although it is not a template. A template may lead
-/// nowhere for one agent: the same definition is sent to many.
+/// Rejects a source that can't be resolved although it is not a template. A template may be
+/// unresolvable for one agent: the same definition is sent to many.
 pub fn check_place(block: &Definition) -> Result<()> {
     match &block.place {
         BlockPlace::Nowhere(reason) if !block.has_template() => Err(nowhere(reason)),
@@ -297,7 +297,7 @@ pub fn check_place(block: &Definition) -> Result<()> {
     }
 }
 
-/// Refuses rules for content that is not in this object.
+/// Rejects rules for content that is not in this object.
 pub fn check_retention(block: &Definition) -> Result<()> {
     if block.retention.is_none() || block.home().is_this_object() || block.has_template() {
         return Ok(());
@@ -331,7 +331,7 @@ fn check_room(db: &dyn Database, scope: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a kind that would make the label's existing content unreadable.
+/// Rejects a kind that would make the label's existing content unreadable.
 fn check_kind(db: &dyn Database, block: &Definition) -> Result<()> {
     let holds = |table: &str, column: &str| -> Result<bool> {
         let sql = format!("SELECT 1 FROM {table} WHERE scope = ?1 AND {column} = ?2 LIMIT 1");
@@ -418,10 +418,10 @@ pub fn hide(db: &dyn Database, scope: &str, label: &Label) -> Result<()> {
     )
 }
 
-/// Removes a block's definition; `false` if there is none. Content in this object
-/// stays for a later block of the same label, unless `purge` is set. Content
-/// elsewhere always stays. `may_reach_out`: as in [`define`]. Without this check, a
-/// caller who may not choose a home could remove the block and define another one.
+/// Removes a block's definition; `false` if there is none. Content in this object stays for a later
+/// block of the same label, unless `purge` is set. Content elsewhere always stays. `may_reach_out`:
+/// as in [`define`]. Without this check, a caller who may not choose a backend could remove the
+/// block and define another one.
 pub fn remove(
     memory: &Memory<'_>,
     scope: BlockScope<'_>,

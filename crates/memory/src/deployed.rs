@@ -1,8 +1,8 @@
 //! Blocks that are deployed with the Worker: every agent has them. An agent's own
 //! definition replaces the deployed definition of the same label.
 //!
-//! A block that is written wrong is left out and reported. The other blocks still hold,
-//! and no conversation fails because of it.
+//! An invalid block is skipped and reported. The other blocks still apply, and no
+//! conversation fails because of it.
 
 use std::collections::HashSet;
 
@@ -14,19 +14,18 @@ use base::error::{Error, Result};
 use base::json::{self, RawValue};
 use store::config::DeployedConfig;
 
-/// The most deployed blocks.
+/// The maximum number of deployed blocks.
 const MAX_DEPLOYED: i64 = 100;
 
 /// The deployed part of every agent's memory, and the configuration.
 #[derive(Default)]
 pub struct DeployedMemory {
     pub config: Rc<DeployedConfig>,
-    /// In the order in which they were written. They are not placed yet: each agent reads
-    /// the same ones.
+    /// In the order of the list. They have no position yet: all agents share them.
     pub blocks: Vec<Definition>,
 }
 
-/// Reads a JSON list of inputs of `defineBlock`.
+/// Parses a JSON list of inputs of `defineBlock`.
 pub fn read_blocks(reader: &mut PartReader<'_>, list: &RawValue) -> Vec<Definition> {
     let mut keys = HashSet::new();
     reader.items(list, MAX_DEPLOYED, |item| read_block(item, &mut keys))
@@ -51,7 +50,7 @@ fn read_block(item: &RawValue, keys: &mut HashSet<String>) -> Result<Definition>
 }
 
 impl DeployedMemory {
-    /// The deployed block with this key. It is not placed.
+    /// The deployed block with this key. It has no position.
     pub fn find_block(&self, key: &str) -> Option<Definition> {
         let mut blocks = self.blocks.iter();
         blocks.find(|block| block.label.key() == key).cloned()

@@ -1,5 +1,5 @@
-//! Entries of a searchable block: a key, a title, a text. The same transaction
-//! writes an entry and its place in the search index.
+//! Entries of a searchable block: a key, a title, a text. An entry and its rows in the
+//! search index are written in the same transaction.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ pub fn check_searchable(block: &Definition) -> Result<()> {
     ))
 }
 
-/// Whether this object holds the block's entries.
+/// Whether this object stores the block's entries.
 pub fn lives_here(block: &Definition) -> bool {
     match block.home() {
         BlockHome::Agent { .. } | BlockHome::Service { .. } | BlockHome::Nowhere { .. } => false,
@@ -102,8 +102,8 @@ pub async fn set(
     }
 }
 
-/// Writes an entry here. It holds from now on, also if another one had replaced it. So of
-/// entries that replace each other in a circle, the newest holds.
+/// Writes an entry here. It is valid from now on, even if another entry had replaced it. So
+/// of entries that replace each other in a cycle, the newest is valid.
 pub fn write_here(
     memory: &Memory<'_>,
     block: &Definition,
@@ -121,7 +121,8 @@ pub fn write_here(
             Some(given) => given.to_vec(),
             None => replaced.clone(),
         };
-        // A clock that went back makes no text older than the one that it takes the place of.
+        // If the clock was set back, the text must not become older than the one that it
+        // replaces.
         let mut now_ms = host.now_ms();
         let replacing = before
             .as_ref()
@@ -201,8 +202,8 @@ pub fn write_here(
     })
 }
 
-/// Whether the write changes nothing. The source of the text is compared only if the writer says
-/// it: a fact that is said again is not new.
+/// Whether the write changes nothing. The text's source is only compared if the writer
+/// specifies it: repeating a fact doesn't make it new.
 fn is_same(before: &Entry, entry: &Entry, writer: MemoryWriter<'_>) -> bool {
     before.title == entry.title
         && before.content == entry.content
@@ -234,7 +235,7 @@ pub async fn delete(
     }
 }
 
-/// Deletes an entry that lives in this object.
+/// Deletes an entry that is stored in this object.
 pub fn delete_here(
     memory: &Memory<'_>,
     block: &Definition,
@@ -294,7 +295,7 @@ pub struct EntryDetails {
     pub versions_kept: i64,
 }
 
-/// An entry by its key, wherever its block lives.
+/// An entry by its key, wherever its block is stored.
 pub async fn get(
     memory: &Memory<'_>,
     block: &Definition,

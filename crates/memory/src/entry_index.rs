@@ -1,5 +1,5 @@
-//! The search index over entries: the words and stems of each entry. Words and stems work as
-//! in the log's search, over another table.
+//! The search index of entries: the words and stems of each entry. They work as in the
+//! log's index, in another table.
 
 use super::entry::Entry;
 use base::database::{Database, Delete};
@@ -10,7 +10,7 @@ use search::stem::stem;
 use search::words::{each_word, words};
 use store::text_tables::{ENTRIES_SEARCH, ENTRY_VECTORS};
 
-/// Adds an entry to the index. Part of the transaction that writes the entry.
+/// Adds an entry to the index. Must run in the transaction that writes the entry.
 pub fn index_entry(db: &dyn Database, number: i64, entry: &Entry) -> Result<()> {
     let text = text_of(entry.title.as_deref(), &entry.content);
     let (mut row, mut known) = (RowWords::default(), KnownStems::default());
@@ -29,8 +29,8 @@ pub fn index_entry(db: &dyn Database, number: i64, entry: &Entry) -> Result<()> 
     )
 }
 
-/// Removes an entry and its vector from the index. Part of the transaction that
-/// deletes or changes the entry.
+/// Removes an entry and its vector from the index. Must run in the transaction that deletes
+/// or changes the entry.
 pub fn unindex_entry(db: &dyn Database, number: i64) -> Result<()> {
     Delete::from(ENTRIES_SEARCH, "rowid = ?1", &[number.into()]).run(db)?;
     Delete::from(ENTRY_VECTORS, "number = ?1", &[number.into()]).run(db)?;

@@ -1,4 +1,4 @@
-//! The entries of some blocks that the index of words offers for a query.
+//! The entries of some blocks that the index of words returns for a query.
 //!
 //! The engine's own score and word counts are not used: they cover every block of the agent, and
 //! the content of another session's blocks must not change an answer. A block's entries are one
@@ -19,44 +19,44 @@ use search::query::{WordQuery, find_word};
 use search::stem::stem;
 use search::terms::QueryTerm;
 
-/// The most entries of a block in which a word is counted, newest first. Of a word that more
-/// entries hold, the older ones hold it as often as the newer.
+/// The most entries of a block in which a word is counted, newest first. If more entries have a
+/// word, the older ones are assumed to have it as often as the newer.
 const MAX_COUNTED: i64 = 500;
 
-/// The same among entries that earlier builds wrote: there, other blocks' stand between them.
+/// The same among entries that earlier builds wrote: there, other blocks' are between them.
 const MAX_COUNTED_EARLIER: i64 = 10_000;
 
-/// The most entries that are visited for the words of a query, an entry for each word that it
-/// holds: the words that fewest entries hold come first.
+/// The most entries that are visited for the words of a query, an entry for each word that it has:
+/// the words of the fewest entries come first.
 const MAX_VISITED: i64 = 2_000;
 
-/// The same with a filter: what it leaves over may be rare and old. A block has as many entries.
-/// Several queries share them: a filter looks at each entry that is visited.
+/// The same with a filter: the entries that pass may be rare and old. A block has as many entries.
+/// Several queries share them: a filter checks each entry that is visited.
 const MAX_VISITED_FILTERED: i64 = 10_000;
 
-/// The entries that the index offers for a query.
+/// The entries that the index returns for a query.
 pub struct LikelyEntries {
-    /// The numbers of the likeliest entries, best first, each with its score and with the
-    /// place of its block.
+    /// The numbers of the likeliest entries, best first, each with its score and with the index of
+    /// its block.
     pub entries: Vec<LikelyEntry>,
     /// The query's words, and how rare each is among the blocks' entries.
     pub terms: Vec<QueryTerm>,
-    /// Some entries that match were not looked at.
+    /// Some entries that match were not scanned.
     pub is_cut: bool,
 }
 
-/// An entry that the index offers.
+/// An entry that the index returns.
 #[derive(Clone, Copy)]
 pub struct LikelyEntry {
     pub number: i64,
     pub score: f64,
-    /// The place of the entry's block among those that are searched.
+    /// The index of the entry's block among those that are searched.
     pub block: usize,
 }
 
 /// Finds the likeliest entries of some blocks for one of so many queries, and counts the query's
-/// words in these blocks, as if all entries were in one. `begun` has the entries of each block
-/// with the beginnings of words that the query asks for.
+/// words in these blocks, as if all entries were in one. `begun` has the entries of each block with
+/// the query's prefixes.
 pub fn load_matches(
     db: &dyn Database,
     blocks: &[Definition],
@@ -86,7 +86,7 @@ pub fn load_matches(
         })
         .collect();
     let mut wanted = looked_for(&terms, most_filtered.unwrap_or(MAX_VISITED));
-    // At least one word is looked for, in the newest entries that hold it.
+    // At least one word is searched, in the newest entries that have it.
     if wanted.is_empty() {
         let held = terms.iter().filter(|term| term.found > 0);
         wanted.extend(
@@ -132,7 +132,7 @@ pub fn load_matches(
 /// A word in a range of a block's entries.
 #[derive(Clone, Copy, Default)]
 struct WordInBlock {
-    /// About how many entries hold it.
+    /// About how many entries have it.
     found: i64,
     /// How many entries are visited for it.
     visited: i64,
@@ -152,8 +152,8 @@ impl std::ops::Add for WordInBlock {
 /// A range of a block's numbers, and the words in it.
 struct SearchedRange {
     range: NumberRange,
-    /// For each of the query's words: what is known of it, the lowest number that is looked at,
-    /// and whether entries below are not.
+    /// For each of the query's words: its counts, the lowest number that is scanned, and whether
+    /// entries below are not.
     words: Vec<(WordInBlock, i64, bool)>,
 }
 
@@ -257,7 +257,7 @@ impl<'a> BlockSearch<'a> {
         Ok((WordInBlock { found, visited }, least, is_cut))
     }
 
-    /// The words that are looked for in each range, each with its weight and the lowest number.
+    /// The words that are searched in each range, each with its weight and the lowest number.
     fn asked(
         &self,
         terms: &[QueryTerm],
@@ -279,7 +279,7 @@ impl<'a> BlockSearch<'a> {
         self.ranges.iter().map(of_range).collect()
     }
 
-    /// The phrases, in the entries that hold the rarest of their words.
+    /// The phrases, in the entries that have the rarest of their words.
     fn asked_phrases(
         &self,
         query: &WordQuery,
@@ -302,7 +302,7 @@ impl<'a> BlockSearch<'a> {
         self.ranges.iter().map(of_range).collect()
     }
 
-    /// The entries that match, each with the sum of the weights of what it holds: the best ones
+    /// The entries that match, each with the sum of the weights of what it has: the best ones
     /// first. `asked` has a list for each range.
     fn load_offered(
         &self,

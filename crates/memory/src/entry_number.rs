@@ -1,6 +1,6 @@
-//! The numbers of entries, which are also the entries' rows in the index of words. The
-//! entries of a block have a range of numbers to themselves. So a search in one block
-//! visits the rows of no other, and a block's entries are counted by its own numbers.
+//! The numbers of entries, which are also their row ids in the full-text index. Each block
+//! has its own range of numbers. So a search in one block visits no rows of other blocks,
+//! and a block's entries can be counted by number.
 
 use super::counts::{BlockCounts, CountChange};
 use super::number_range::{EARLIER, NumberRange, OWN_NUMBERS, RANGE};
@@ -9,15 +9,15 @@ use base::database::Database;
 use base::error::{Error, Result};
 use base::hash::hash_names;
 
-/// The bits that tell ranges apart. With those of a range, a number has 52 bits: JavaScript
-/// is exact up to 53.
+/// The bits that distinguish ranges. Together with the bits within a range, a number has 52
+/// bits; JavaScript is exact up to 53.
 const RANGE_BITS: u32 = 27;
 
-/// The most ranges that are looked at for a free one.
+/// The most ranges that are tried to find a free one.
 const MAX_TRIED: i64 = 1000;
 
-/// The number of a block's next entry. `counts`: those of the block. Part of the transaction
-/// that writes the entry.
+/// The number of a block's next entry. `counts` are the block's counts. Must run in the
+/// transaction that writes the entry.
 pub fn take_number(
     db: &dyn Database,
     [scope, block]: [&str; 2],
@@ -43,8 +43,8 @@ pub fn take_number(
     range.find_gap(db)
 }
 
-/// The first number of a range without entries. The names say where the search begins; a
-/// range that other entries have is passed over, by one statement that returns one row.
+/// The first number of a range without entries. A hash of the names determines where the
+/// search starts. Occupied ranges are skipped by one statement that returns one row.
 fn find_free(db: &dyn Database, names: [&str; 2]) -> Result<i64> {
     let hash = hash_names(&names) >> (u64::BITS - RANGE_BITS);
     let first = OWN_NUMBERS + hash.cast_signed() * RANGE;
@@ -64,8 +64,8 @@ fn find_free(db: &dyn Database, names: [&str; 2]) -> Result<i64> {
         .ok_or_else(|| Error::storage("no range is left for entries"))
 }
 
-/// The ranges in which a block may have entries: its own, and, in an agent that has
-/// entries of earlier builds, theirs.
+/// The ranges in which a block may have entries: its own, and, in an agent with entries of
+/// earlier builds, the shared range of those.
 pub fn find_ranges(db: &dyn Database, counts: &BlockCounts) -> Result<Vec<NumberRange>> {
     let mut ranges: Vec<NumberRange> = counts.range.into_iter().collect();
     let oldest: Option<Option<i64>> =

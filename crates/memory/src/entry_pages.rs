@@ -98,8 +98,8 @@ fn load_page(
     Ok(EntryPage { entries, cursor })
 }
 
-/// How many entries a page with a filter looks at, and how many bytes of their texts lie
-/// before the notes that it reads.
+/// How many entries a page with a filter scans, and how many bytes of their texts lie before the
+/// notes that it reads.
 const MAX_FILTERED: i64 = 1_000;
 const MAX_FILTERED_BYTES: i64 = 8 << 20;
 
@@ -111,8 +111,8 @@ row! {
     }
 }
 
-/// A page of the entries that pass a filter. It may show fewer than `limit`, or none, and
-/// have a cursor, because it looks at a bounded number of rows.
+/// A page of the entries that pass a filter. It may have fewer than `limit`, or none, and a cursor,
+/// because it scans a bounded number of rows.
 fn load_filtered(
     db: &dyn Database,
     block: &Definition,

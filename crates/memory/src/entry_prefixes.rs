@@ -1,6 +1,6 @@
-//! Beginnings of words in the entries of a block. The entries' texts say where they are, the
-//! newest first: the engine makes the list of a beginning from the words of all blocks, so its
-//! time would tell a caller of one session what others keep.
+//! Finds word prefixes in the entries of a block by scanning the entries' texts, newest
+//! first. The engine would build a prefix's list from the words of all blocks, so its time
+//! would reveal to a caller of one session what others store.
 
 use std::collections::HashMap;
 
@@ -14,21 +14,21 @@ use base::database::Database;
 use base::error::Result;
 use search::prefixes::PrefixScan;
 
-/// The most bytes of entries that one search looks through.
+/// The most bytes of entries that one search scans.
 const MAX_SCANNED_BYTES: usize = 8 << 20;
 
-/// The entries that one statement reads: 2 MiB at most.
+/// How many entries one statement reads: at most 2 MiB.
 const PAGE: usize = 32;
 
-/// The most entries that are taken for one beginning.
+/// The most entries per prefix.
 const MAX_TAKEN: usize = 2_000;
 
-/// The entries of a block whose words begin so.
+/// The entries of a block that contain the prefixes.
 #[derive(Default)]
 pub struct BegunEntries {
-    /// For each beginning, the entries' numbers, newest first.
+    /// For each prefix, the entries' numbers, newest first.
     entries: HashMap<String, Vec<i64>>,
-    /// Not all entries were looked at.
+    /// Not all entries were scanned.
     pub is_cut: bool,
 }
 
@@ -38,7 +38,7 @@ impl BegunEntries {
     }
 }
 
-/// Looks for beginnings in each of some blocks.
+/// Scans each of the blocks for the prefixes.
 pub fn scan_blocks(
     db: &dyn Database,
     blocks: &[Definition],
@@ -55,7 +55,7 @@ pub fn scan_blocks(
         .collect()
 }
 
-/// The entries of a block are 10,000 at most.
+/// A block has at most 10,000 entries.
 fn scan_block(
     db: &dyn Database,
     block: &Definition,

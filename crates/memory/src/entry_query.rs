@@ -1,4 +1,4 @@
-//! The query of a search of entries, and the time that it asks about.
+//! The query of a search of entries, and the time that it refers to.
 
 use base::filter::Filter;
 
@@ -7,7 +7,7 @@ use base::filter::Filter;
 pub struct EntryQuery<'a> {
     pub queries: &'a [String],
     pub limit: i64,
-    /// A time: what held then is searched. `None`: now.
+    /// Searches what was valid at this time. `None`: now.
     pub as_of: Option<i64>,
     /// The filter that an entry must pass.
     pub filter: Option<&'a Filter>,
@@ -19,7 +19,7 @@ impl EntryQuery<'_> {
     }
 }
 
-/// The time that a search asks about.
+/// The time that a search refers to.
 #[derive(Clone, Copy)]
 pub struct Moment {
     pub now_ms: i64,

@@ -1,5 +1,5 @@
-//! The rows of entries. The same transaction writes an entry and its place in the search
-//! index.
+//! The rows of entries. An entry and its rows in the search index are written in the same
+//! transaction.
 
 use super::content::Version;
 use super::counts::count_block;
@@ -81,7 +81,7 @@ pub(super) fn find_row(
     find_by_key(db, EntryRow::COLUMNS, block, key)
 }
 
-/// The entry, if it lives in this object.
+/// The entry, if it is stored in this object.
 pub fn find_entry(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<Entry>> {
     Ok(find_row(db, block, key)?.map(|row| row.entry))
 }
@@ -164,8 +164,8 @@ fn insert_next(db: &dyn Database, names: [&str; 2], entry: &Entry, note: &ItemNo
     Ok(number)
 }
 
-/// Writes an exported entry, and indexes it. `block` is the key of its block, which
-/// must not have an entry of this key. Part of a transaction.
+/// Inserts and indexes an exported entry. `block` is the key of its block, which must not
+/// have an entry of this key. Must run in a transaction.
 pub fn restore(
     db: &dyn Database,
     scope: &str,
@@ -185,8 +185,8 @@ pub fn restore(
     index_entry(db, number, entry)
 }
 
-/// Writes all entries into the index, which is empty. One entry at a time, because all
-/// texts together may be long. Part of a transaction.
+/// Indexes all entries into the empty index. Reads one entry at a time, because all texts
+/// together may be long. Must run in a transaction.
 pub fn index_all(db: &dyn Database) -> Result<()> {
     let sql = "SELECT number FROM cf_agents_entries ORDER BY number";
     let columns = EntryRow::COLUMNS;
@@ -199,8 +199,8 @@ pub fn index_all(db: &dyn Database) -> Result<()> {
     Ok(())
 }
 
-/// Copies the entries of a session's blocks to another session. One entry at a time,
-/// because all texts together may be long. Part of a transaction.
+/// Copies the entries of a session's blocks to another session. Reads one entry at a time,
+/// because all texts together may be long. Must run in a transaction.
 pub fn copy_session(db: &dyn Database, from: &str, to: &str) -> Result<()> {
     let sql = "SELECT number, block
                  FROM cf_agents_entries
@@ -230,7 +230,7 @@ pub fn load_versions(
     past::load_all(db, &place(block, &content_key, key), newest, limit)
 }
 
-/// One version of an entry, if it is kept.
+/// One version of an entry, if it is still stored.
 pub fn find_version(
     db: &dyn Database,
     block: &Definition,

@@ -1,5 +1,5 @@
-//! The search of the entries that live in this object. Words, stems and ranking work as in
-//! the log's search, over another table.
+//! Searches the entries that are stored in this object. Words, stems and ranking work as in the
+//! log's search, over another table.
 
 use std::collections::HashMap;
 
@@ -34,8 +34,8 @@ use search::terms::QueryTerm;
 use search::weights::WEIGHTS;
 use search::words::words;
 
-/// One ranking of the entries that match the queries' words and of the nearest entries by
-/// meaning. `nearest` holds the numbers of the latter, for each query, or nothing.
+/// One ranking of the entries that match the queries' words and of the nearest entries by meaning.
+/// `nearest` has the numbers of the latter, for each query, or is empty.
 pub fn find(
     db: &dyn Database,
     blocks: &[Definition],
@@ -67,7 +67,7 @@ pub fn find(
         is_cut |= is_part;
         let mut matching = load_ranked(db, blocks, &entries)?;
         if let Some(at_ms) = moment.as_of {
-            // An entry that was written later was not there then.
+            // An entry that was written later did not exist then.
             matching.retain(|row| row.begins() <= at_ms);
             let said_then = said_then.iter().filter(|said| said.matches(query));
             matching.extend(said_then.map(|said| said.row.clone()));
@@ -78,7 +78,7 @@ pub fn find(
         stems.extend(terms.into_iter().map(|term| term.stem));
     }
     let ranked = merge(rankings);
-    // Those that meaning alone found.
+    // The entries that only meaning found.
     let unknown: Vec<i64> = ranked
         .iter()
         .map(|(number, _)| *number)
@@ -103,7 +103,7 @@ pub fn find(
         if found.results.len() >= most {
             break;
         }
-        // An entry that is deleted meanwhile has no row.
+        // An entry that was deleted meanwhile has no row.
         let Some(row) = rows.get(&number) else {
             continue;
         };
@@ -196,9 +196,9 @@ fn load_ranked(
 pub struct FoundHere {
     /// Best first.
     pub results: Vec<FoundEntry>,
-    /// The entries that match and hold no longer. Empty for a search in the past.
+    /// The entries that match and are no longer valid. Empty for a search in the past.
     pub past: Vec<PastEntry>,
-    /// Some entries that match were not looked at.
+    /// Some entries that match were not scanned.
     pub is_cut: bool,
 }
 
@@ -221,7 +221,7 @@ struct FoundRow {
     created_at: i64,
     note: ItemNote,
     score: f64,
-    /// The place of the entry's block among those that are searched.
+    /// The index of the entry's block among those that are searched.
     block: usize,
 }
 
@@ -250,8 +250,8 @@ row! {
 }
 
 impl FoundRow {
-    /// The text of the entry at this moment; `None`: the entry did not hold then, or did not
-    /// pass the filter then.
+    /// The text of the entry at this moment; `None`: the entry was not valid then, or did not pass
+    /// the filter then.
     fn said_at(
         &self,
         db: &dyn Database,
@@ -262,7 +262,7 @@ impl FoundRow {
         let validity = &self.note.validity;
         let known_since = moment.as_of.map(|_| self.created_at);
         let at_ms = moment.as_of.unwrap_or(moment.now_ms);
-        // The text was written later, and nobody said that it holds since before.
+        // The text was written later, and has no earlier `validFrom`.
         if moment.as_of.is_some() && self.begins() > at_ms {
             let content_key = block.content_key();
             let past = find_at(db, &place(block, &content_key, &self.key), at_ms, filter)?;
@@ -307,9 +307,8 @@ impl FoundRow {
         Ok(self.note.validity.state(now_ms, None) == FactState::Over)
     }
 
-    /// The present as far as the entry is concerned: not before the times at which the
-    /// entry, and the one that replaced it, were written. A clock that went back does not
-    /// change that.
+    /// The current time for this entry: not before the times at which the entry, and the one that
+    /// replaced it, were written. So a clock that went back does not change its state.
     fn present(&self, db: &dyn Database, block: &Definition, now_ms: i64) -> Result<i64> {
         let validity = &self.note.validity;
         let now_ms = now_ms.max(self.updated_at);
@@ -345,7 +344,7 @@ impl EntryTextRow {
         }
     }
 
-    /// Whether the text matches, as the index would say.
+    /// Whether the text matches, by the rules of the index.
     fn matches(&self, query: &WordQuery) -> bool {
         let words = &self.words;
         let holds = |phrase: &Vec<String>| words.windows(phrase.len()).any(|row| row == phrase);
@@ -364,7 +363,7 @@ impl EntryTextRow {
     }
 }
 
-/// The texts at this time of entries that are deleted by now, or have another text.
+/// The texts at this time of entries that were deleted since, or have another text now.
 fn load_then(
     db: &dyn Database,
     blocks: &[Definition],
@@ -375,12 +374,12 @@ fn load_then(
     for (block, searched) in blocks.iter().enumerate() {
         let most_bytes = MAX_THEN_BYTES / blocks.len() as i64;
         let said = load_said_then(db, searched, at_ms, filter, most_bytes)?;
-        // Each block has numbers of its own, and more of them than texts are looked at.
+        // Each block has a range of numbers of its own, larger than the number of scanned texts.
         let first = 1 + ((block as i64) << 32);
         let said = (first..).zip(said);
         rows.extend(said.map(|(place, SaidThen { key, past, number })| {
             EntryTextRow::new(FoundRow {
-                // An entry that is deleted has no number any more.
+                // A deleted entry has no number.
                 number: number.unwrap_or(-place),
                 key,
                 title: past.title,

@@ -1,4 +1,4 @@
-//! The search of a block's entries in the block's home: another agent, a service, or this
+//! Searches a block's entries in the block's backend: another agent, a service, or this
 //! object.
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use search::merge::merge;
 use search::query::WordQuery;
 use search::snippet::snippet;
 
-/// The entries that a query finds in a block that lives elsewhere, best first.
+/// The entries that a query finds in a block stored elsewhere, best first.
 pub async fn search_elsewhere(
     memory: &Memory<'_>,
     block: &Definition,
@@ -115,8 +115,8 @@ fn read_told(told: service::ServiceResults, query: &str, most: usize) -> Vec<Fou
         .collect()
 }
 
-/// One ranking of what a service told of each query. Results with the same key, or without a
-/// key with the same content, are one.
+/// Merges a service's results for several queries into one ranking. Results with the same
+/// key, or without a key and with the same content, count as one.
 fn merge_told(mut told: Vec<Vec<FoundEntry>>, most: usize) -> Vec<FoundEntry> {
     if told.len() < 2 {
         return told.pop().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! An entry to write, and the checks on it.
+//! An entry to write, and its validation.
 
 use serde_json::Value as Json;
 
@@ -39,7 +39,7 @@ pub struct EntryText<'a> {
 }
 
 impl<'a> EntryText<'a> {
-    /// A fact that holds from now on, until another one is written.
+    /// A fact that is valid from now on, until another one replaces it.
     pub fn holding_from_now(key: &'a str, title: Option<&'a str>, content: &'a str) -> Self {
         Self {
             key,
@@ -69,7 +69,7 @@ impl<'a> EntryText<'a> {
         Ok(())
     }
 
-    /// The fields of a request to another home. A field that is not set is left out.
+    /// The fields of a request to another backend. Unset fields are omitted.
     pub fn fields(&self) -> Vec<(&'static str, Json)> {
         let mut fields = vec![
             ("key", self.key.into()),

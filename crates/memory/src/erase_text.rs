@@ -8,8 +8,8 @@ use base::error::Result;
 use store::erasing::{ErasingDatabase, Overwrite};
 use store::text_tables::BLOCK_VERSIONS;
 
-/// Erases a version of a block's text. The newest version stays, with an empty text: else
-/// the version before it would be the block's text again.
+/// Erases a version of a block's text. The newest version is kept with an empty text: otherwise the
+/// version before it would become the block's text again.
 pub fn erase_text(
     db: &ErasingDatabase<'_>,
     scope: &str,
@@ -17,7 +17,7 @@ pub fn erase_text(
     version: i64,
 ) -> Result<bool> {
     let place: [SqlValue; 3] = [scope.into(), label.key().into(), version.into()];
-    // A frozen prompt shows the version of its time.
+    // A frozen prompt contains the version of its time.
     forget_prompts(db, scope)?;
     erase_of_block(db, scope, &label.key(), None)?;
     let older = Delete::from(

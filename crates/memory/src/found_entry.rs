@@ -1,4 +1,4 @@
-//! The result of a search of entries: the entries that hold, and those that hold no longer.
+//! The result of an entry search: the valid entries, and those that are no longer valid.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,16 +55,16 @@ pub struct PastEntry {
     pub validity: Validity,
 }
 
-/// The entries that a search in another home found.
+/// The entries that a search in another backend found.
 #[derive(Debug, Deserialize)]
 pub struct FoundElsewhere {
     /// Best first.
     pub results: Vec<FoundEntry>,
     #[serde(default)]
     pub past: Vec<PastEntry>,
-    /// How the home's vector search took part, as the home reports it.
+    /// How the backend's vector search took part, as the backend reports it.
     pub vectors: Option<Box<RawValue>>,
-    /// Whether the home's search was cut short.
+    /// Whether the backend's search was cut short.
     #[serde(default, rename = "truncated")]
     pub is_cut: bool,
 }

@@ -37,7 +37,7 @@ pub async fn freeze(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Frozen
     }
     let blocks = read_for_prompt(memory, scope).await?;
     atomically(memory.db, || {
-        // Another call may have frozen the prompt while this call read other homes.
+        // Another call may have frozen the prompt while this call read other backends.
         match find(memory.db, scope)? {
             Some((frozen, _)) => Ok(frozen),
             None => {
@@ -62,8 +62,7 @@ pub async fn refresh(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Froze
     })
 }
 
-/// Renders the prompt of these blocks and stores it, unless it is the same. Part of a
-/// transaction.
+/// Renders the prompt of these blocks and stores it, unless it is unchanged. Part of a transaction.
 pub fn freeze_again(
     db: &dyn Database,
     host: &dyn Host,
@@ -78,12 +77,12 @@ pub fn freeze_again(
     }
 }
 
-/// The most prompts that one call of [`forget_all`] forgets.
+/// The most prompts that one call of [`forget_all`] deletes.
 pub const MAX_FORGOTTEN: i64 = 5_000;
 
-/// Forgets frozen prompts, the agent's and its sessions': each is rendered anew when it is used
-/// next. Rendering all of them now would read every home for conversations that may be over.
-/// Returns how many were forgotten. Part of a transaction.
+/// Deletes frozen prompts, the agent's and its sessions': each is rendered again on its next use.
+/// Rendering all of them now would read every backend for conversations that may be over. Returns
+/// how many were deleted. Part of a transaction.
 pub fn forget_all(db: &dyn Database) -> Result<i64> {
     Delete::from(
         PROMPTS,
@@ -95,20 +94,20 @@ pub fn forget_all(db: &dyn Database) -> Result<i64> {
     .run(db)
 }
 
-/// Forgets a scope's frozen prompt, as rows name the scope; `false`: it has none. Part of a
+/// Deletes a scope's frozen prompt. `scope`: the column's value. `false`: there is none. Part of a
 /// transaction.
 pub fn forget(db: &dyn Database, scope: &str) -> Result<bool> {
     Ok(Delete::from(PROMPTS, "scope = ?1", &[scope.into()]).run(db)? > 0)
 }
 
-/// Forgets a scope's frozen prompt if it was made up to this time. Part of a transaction.
+/// Deletes a scope's frozen prompt if it was frozen up to this time. Part of a transaction.
 pub fn forget_until(db: &dyn Database, scope: &str, time_ms: i64) -> Result<()> {
     let params = [scope.into(), time_ms.into()];
     Delete::from(PROMPTS, "scope = ?1 AND frozen_at <= ?2", &params).run(db)?;
     Ok(())
 }
 
-/// The row of a scope's prompt, as rows name the scope.
+/// The row of a scope's prompt. `scope`: the column's value.
 pub fn find_row(db: &dyn Database, scope: &str) -> Result<Option<PromptRow>> {
     let sql = sql!(
         "SELECT ",
@@ -192,7 +191,7 @@ fn hash(text: &str) -> String {
     format!("{:x}", Sha256::digest(text.as_bytes()))
 }
 
-/// A hash per block with [`WhenChanged::Remind`], by its label in lower case.
+/// A hash of each block with [`WhenChanged::Remind`], by its label in lower case.
 fn hash_sections(blocks: &[Block]) -> BTreeMap<String, String> {
     blocks
         .iter()
@@ -217,7 +216,7 @@ pub async fn find_reminder(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result
     for block in read_blocks(memory, &reminding).await? {
         let section = section_of(&block);
         let was = frozen.get(&block.label.to_lowercase());
-        // An unavailable home doesn't mean that the block changed.
+        // An unavailable backend doesn't mean that the block changed.
         if block.unavailable.is_some() || was == Some(&hash(&section)) {
             continue;
         }

@@ -1,5 +1,5 @@
-//! The facts about a version of an entry or a document that stand beside its text: its
-//! writer, where it comes from, what callers wrote on it, and when it held.
+//! The metadata of a version of an entry or a document: its writer, its source, the
+//! callers' metadata and tags, and its validity.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use base::error::{Error, Result};
 use base::json;
 use base::tags::{Metadata, Tags};
 
-/// The facts about its newest version that an item's row holds beside the text.
+/// The metadata of an item's newest version, stored in its row next to the text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemNote {
@@ -23,13 +23,13 @@ pub struct ItemNote {
     pub turn_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
-    /// Whether the words are those of a caller who may write the memory of `session_id` alone.
+    /// Whether the text is from a caller who may write only the memory of `session_id`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub narrowed: bool,
-    /// The source of the text, if `written_by` does not say it.
+    /// The source of the text, unless `written_by` implies it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
-    /// The events that the text comes from, if `event_id` does not say it.
+    /// The events that the text comes from, unless `event_id` identifies them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
     /// The custom data of the item.
@@ -42,7 +42,7 @@ pub struct ItemNote {
 }
 
 impl Default for ItemNote {
-    /// The note of an item that was written before there were notes.
+    /// The note of an item that was written before notes existed.
     fn default() -> Self {
         Self {
             version: 1,
@@ -88,8 +88,8 @@ impl ItemNote {
             .unwrap_or_else(|| self.written_by.usual_origin())
     }
 
-    /// The events that the text comes from: those that its writer named, or the answer in
-    /// which a model wrote it.
+    /// The events that the text comes from: those that its writer specified, or the answer
+    /// in which a model wrote it.
     pub fn source_events(&self) -> Vec<String> {
         match self.events.is_empty() {
             true => self.event_id.iter().cloned().collect(),
@@ -97,7 +97,7 @@ impl ItemNote {
         }
     }
 
-    /// This note, as of a text from there.
+    /// This note with another origin.
     pub fn with_origin(self, origin: Origin) -> Self {
         Self {
             source: Some(origin).filter(|origin| *origin != self.written_by.usual_origin()),
@@ -112,7 +112,7 @@ impl ItemNote {
         }
     }
 
-    /// Reads the column `note` of the item `key`.
+    /// Parses the column `note` of the item `key`.
     pub fn read(column: Option<&str>, key: &str) -> Result<Self> {
         match column {
             Some(text) => json::decode(text).map_err(|_| Error::corrupt_row(key, "note")),

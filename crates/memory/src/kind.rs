@@ -37,7 +37,7 @@ impl BlockKind {
         .find(|kind| kind.name() == name)
     }
 
-    /// Whether a block of this kind holds one text, which the prompt contains.
+    /// Whether a block of this kind has a single text, which the prompt contains.
     pub fn has_content(self) -> bool {
         matches!(self, BlockKind::Readonly | BlockKind::Writable)
     }

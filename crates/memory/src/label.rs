@@ -1,5 +1,5 @@
-//! A block's label: the name that people, models and homes use. Headers, attributes
-//! and enums contain labels, so a label can't contain their syntax.
+//! A block's label: the name that people, models and backends use. Headers, attributes and enums
+//! contain labels, so a label can't contain their syntax.
 
 use crate::json_schema::JsonSchema;
 use std::fmt;

@@ -1,11 +1,11 @@
-//! Context memory: labelled blocks that become the system prompt. A definition
-//! describes each block. The block's content lives in one of four homes: this
-//! object, the bucket, another agent or a service. Code that reads or writes a
-//! block need not know its home.
+//! Context memory: labelled blocks that become the system prompt. A definition describes
+//! each block. The block's content is stored in one of four backends: this object, the
+//! bucket, another agent or a service. Code that reads or writes a block does not depend on
+//! its backend.
 //!
-//! Two rules hold. When a home is unavailable, the prompt lacks that block's content, but
-//! the prompt is still made. A text that a model or a stranger writes into a block stays
-//! inside that block's section of the prompt.
+//! Two invariants: if a backend is unavailable, the prompt lacks that block's content but
+//! is still built. A text that a model or a stranger writes into a block stays inside that
+//! block's section of the prompt.
 
 pub mod block;
 pub mod budget;
@@ -68,7 +68,7 @@ use store::callbacks::NewCallbacks;
 use store::clearing::PageClearing;
 use store::limits::HolderLimits;
 
-/// An agent's memory, and the parts that are needed to reach every home.
+/// An agent's memory, and what is needed to reach every backend.
 #[derive(Clone, Copy)]
 pub struct Memory<'a> {
     /// The agent's name.
@@ -77,18 +77,18 @@ pub struct Memory<'a> {
     pub host: &'a dyn Host,
     pub outbound: &'a dyn Outbound,
     pub deployed: &'a DeployedMemory,
-    /// Notes that a change has written a call (`onMemoryChange`).
+    /// Records that a change has written a callback (`onMemoryChange`).
     pub new_callbacks: &'a NewCallbacks,
-    /// Notes the entries that were written.
+    /// Records the entries that were written.
     pub pending_vectors: &'a PendingVectors,
-    /// The purges of this life of the object.
+    /// The purges during this activation of the object.
     pub pages: &'a PageClearing,
-    /// The limits of the holder who pays for what is asked of models now.
+    /// The limits of the principal that pays for the current model requests.
     pub payer: Option<&'a HolderLimits>,
-    /// The session whose model asks by a tool. Only a class's own functions are told.
+    /// The session whose model calls a tool. It is passed only to a class's own functions.
     pub asking: Option<&'a Id>,
-    /// The agents that this request came through, in order. Each has a block that
-    /// the next agent keeps.
+    /// The agents that this request came through, in order. Each has a block that is stored
+    /// by the next agent.
     pub via: &'a [String],
 }
 

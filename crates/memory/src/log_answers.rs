@@ -1,9 +1,10 @@
-//! Where a log holds a document: the results of `load_context`, and the parts of messages that
-//! hold such a call with its result.
+//! Finds the copies of a document in a log: results of `load_context`, and message parts
+//! that contain such a call with its result.
 //!
-//! The rule this file protects: a result belongs to a call by its place, because models repeat
-//! ids (`models/call_ids.rs`). It belongs to the newest event above it on its path that has an
-//! open call with its id, and of that event's calls to the first. The message view says the same.
+//! Invariant: a result is matched to a call by position, because models reuse ids
+//! (`models/call_ids.rs`). It belongs to the newest event above it on its path that has an
+//! open call with its id, and to the first such call of that event. The message view uses
+//! the same rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,30 +20,30 @@ use conversation::log::tool::{RenderedTool, ShownCall};
 use conversation::messages::erased_results::calls_in;
 use conversation::messages::tree::path::Branches;
 
-/// The text that stands in the place of a document.
+/// The text that replaces an erased document.
 pub const ERASED: &str = "[This document was erased.]";
 
-/// The tool whose answers are documents.
+/// The tool whose results are documents.
 const TOOL: &str = "load_context";
 
-/// The document whose copies are looked for in a log.
+/// The document whose copies are searched for in a log.
 pub struct SoughtDocument<'a> {
     pub label: &'a Label,
     /// `None`: all documents of the block.
     pub key: Option<&'a str>,
-    /// Only copies that were asked for until then. `None`: whenever that was.
+    /// Only copies requested until this time. `None`: at any time.
     pub until_ms: Option<i64>,
-    /// It is the agent's: a copy in the context that says what the session's own document of this
-    /// key says is not meant.
+    /// Whether the document is the agent's. Then copies in the context with the text of the
+    /// session's own document of this key are excluded.
     pub is_agents: bool,
 }
 
-/// The places that hold a document.
+/// Where copies of the document were found.
 #[derive(Default)]
 pub struct FoundAnswers {
     /// The `seq` of results.
     pub results: BTreeSet<i64>,
-    /// The parts of messages that hold a result, by the `seq` of the message.
+    /// The message parts that contain a result, by the `seq` of the message.
     pub parts: BTreeMap<i64, BTreeSet<usize>>,
 }
 
@@ -78,12 +79,12 @@ struct LoggedCall {
 }
 
 enum LoggedState {
-    /// A call without its result. `loads`: whether the call asks for the document.
+    /// A call without a result. `loads`: whether it requests the document.
     Open { loads: bool },
-    /// A call with its result, in one part of a message.
+    /// A call with its result, in one message part.
     Answered { loads: bool, is_erased: bool },
-    /// A result. `is_context`: whether it is one of the tool. `is_erased`: whether it holds
-    /// nothing any more.
+    /// A result. `is_context`: whether it is a result of `load_context`. `is_erased`:
+    /// whether its content was erased.
     Result { is_context: bool, is_erased: bool },
 }
 
@@ -123,7 +124,7 @@ pub fn find_answers(
     Ok(found)
 }
 
-/// The log in which a document is looked for.
+/// The log that is searched for a document.
 struct AnswerSearch<'a> {
     db: &'a dyn Database,
     session_id: &'a Id,
@@ -131,8 +132,8 @@ struct AnswerSearch<'a> {
 }
 
 impl AnswerSearch<'_> {
-    /// The results with these ids, and the calls of other tools. `read`: the events that are
-    /// read already.
+    /// The results with these ids, and the calls of other tools. `read` lists the events
+    /// that were already read.
     fn load_namesakes(
         &self,
         ids: &BTreeMap<String, Vec<LoggedCall>>,
@@ -161,8 +162,8 @@ impl AnswerSearch<'_> {
         Ok(namesakes)
     }
 
-    /// The calls of an event by their ids, the last one first: of calls with one id, the first
-    /// is answered first, and here the newest is.
+    /// The calls of an event with their ids, last first. Of several open calls with one id,
+    /// the first is answered first, and `pair` takes the newest.
     fn read_calls(&self, seq: i64, asked_at: i64) -> Result<Vec<(String, LoggedCall)>> {
         let row = get_event_text(self.db, self.session_id, seq)?;
         let calls = match (&row.message, &row.tool) {
@@ -184,7 +185,7 @@ impl AnswerSearch<'_> {
             let is_answered = !call.results.is_empty();
             let is_erased = call.results.iter().all(|result| result.get() == erased);
             let state = match named {
-                // A result that stands alone: its call is in a message above.
+                // A result without its call: the call is in a message above.
                 Some(named) if is_answered && named.is_empty() => LoggedState::Result {
                     is_context: true,
                     is_erased,
@@ -220,7 +221,7 @@ impl AnswerSearch<'_> {
     }
 }
 
-/// What a call of the tool asks for.
+/// The document that a call of the tool requests.
 struct NamedDocument {
     /// In lower case.
     label: Option<String>,
@@ -233,7 +234,7 @@ impl NamedDocument {
     }
 }
 
-/// `None`: a call of another tool.
+/// `None`: a call to another tool.
 fn read_named(tool: Option<&str>, arguments: &str) -> Option<NamedDocument> {
     if tool != Some(TOOL) {
         return None;
@@ -256,22 +257,23 @@ impl LoggedCall {
     }
 }
 
-/// The calls with one id on a path, as they stand after one of its events.
+/// The state of the calls with one id on a path, after one of its events.
 #[derive(Clone, Copy, Default)]
 struct CallsAbove {
-    /// The newest call without a result: its place among the open calls.
+    /// The index of the newest call without a result among the open calls.
     open: Option<usize>,
-    /// Whether the newest call asks for the document.
+    /// Whether the newest call requests the document.
     newest_loads: bool,
 }
 
-/// A call that is open, and the place of the open call before it on its path.
+/// An open call, and the index of the previous open call on its path.
 struct UnansweredCall {
     loads: bool,
     before: Option<usize>,
 }
 
-/// Adds the results that hold the document. `calls` have one id, and are ordered by `seq`.
+/// Adds the results that contain the document. `calls` share one id and are ordered by
+/// `seq`.
 fn pair(calls: &[LoggedCall], branches: &Branches, found: &mut FoundAnswers) {
     let mut open: Vec<UnansweredCall> = Vec::new();
     let mut after: Vec<CallsAbove> = Vec::with_capacity(calls.len());
@@ -309,7 +311,7 @@ fn pair(calls: &[LoggedCall], branches: &Branches, found: &mut FoundAnswers) {
                         here.open = asked.before;
                         asked.loads
                     }
-                    // The call has a result already, and this is one more.
+                    // The call already has a result, and this is another one.
                     None => is_context && here.newest_loads,
                 };
                 loads && !is_erased

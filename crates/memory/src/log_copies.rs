@@ -1,6 +1,7 @@
-//! Copies of documents in conversations: what sessions have loaded, and the answers of
-//! `load_context` in their logs. A purge of a document takes both, and what was made of such an
-//! answer. The log keeps the answer's event, with a sentence in the place of the text.
+//! Copies of documents in conversations: the documents that sessions have loaded, and the
+//! answers of `load_context` in their logs. A purge of a document deletes both, and what
+//! was derived from such an answer. The log keeps the answer's event, with a sentence in
+//! place of the text.
 
 use std::collections::BTreeSet;
 
@@ -32,14 +33,15 @@ pub struct CopiedDocument<'a> {
     pub key: Option<&'a str>,
 }
 
-/// Erases the copies of a document in all sessions that ever loaded it. Part of a
+/// Erases the copies of a document in all sessions that ever loaded it. Must run in a
 /// transaction.
 ///
-/// No row says which block a copy came from. A session's own block hides the agent's block of
-/// the same label, so the copies that were asked for since it was first defined are its own, and
-/// stay when the agent's document goes. So does a copy that says what the session's own document
-/// says, also if its block was removed. Older copies may be of either, and go: to forget more is
-/// the safer fault.
+/// No row records which block a copy came from. A session's own block hides the agent's
+/// block of the same label, so copies that were requested after the session's block was
+/// first defined are the session's own, and stay when the agent's document is deleted. A
+/// copy with the same text as the session's own document also stays, even if the block was
+/// removed. Older copies may be from either block and are deleted: erasing too much is the
+/// safer error.
 pub fn erase_copies(
     db: &ErasingDatabase<'_>,
     host: &dyn Host,
@@ -78,8 +80,8 @@ pub fn erase_copies(
     Ok(())
 }
 
-/// Erases the copies in a session, of this session's document and of the agent's. `false`: there
-/// are none. Part of a transaction.
+/// Erases the copies in a session, of this session's document and of the agent's. `false`:
+/// there are none. Must run in a transaction.
 pub fn erase_in_session(
     db: &ErasingDatabase<'_>,
     host: &dyn Host,
@@ -98,10 +100,10 @@ pub fn erase_in_session(
     Ok(true)
 }
 
-/// Erases the document where the session keeps it for its context. `false`: it is not there.
+/// Erases the document that the session has stored for its context. `false`: there is none.
 ///
-/// Its row says that the log may hold the document. A turn that runs may still log it, so the
-/// row stays for the next purge, without the text.
+/// The row records that the log may contain the document. A running turn may still log it,
+/// so the row stays for the next purge, without the text.
 fn forget_loaded(
     db: &ErasingDatabase<'_>,
     session_id: &Id,
@@ -139,7 +141,7 @@ fn forget_loaded(
     Ok(erased > 0)
 }
 
-/// The keys of loaded documents that say what the session's own documents say.
+/// The keys of loaded documents that have the same text as the session's own documents.
 fn find_own_copies(db: &dyn Database, session_id: &Id, label: &Label) -> Result<Vec<String>> {
     load_values(
         db,
@@ -157,7 +159,7 @@ fn find_own_copies(db: &dyn Database, session_id: &Id, label: &Label) -> Result<
     )
 }
 
-/// Puts a sentence in the place of the document, and tells the feed.
+/// Replaces the document by a sentence, and records this in the feed.
 fn replace(
     db: &ErasingDatabase<'_>,
     host: &dyn Host,
@@ -170,7 +172,7 @@ fn replace(
     for (seq, parts) in &found.parts {
         changed.insert(replace_results(db, session_id, *seq, parts, ERASED)?);
     }
-    // The record of the session's last turn holds what its tools answered.
+    // The record of the session's last turn contains the results of its tools.
     let turns = last_turns::overwrite_over(db, session_id)?;
     last_turns::settle(db, session_id)?;
     db.count(|erased| {

@@ -8,8 +8,8 @@ use base::error::{Error, Result};
 /// range.
 pub const OWN_NUMBERS: i64 = 1 << 32;
 
-/// The numbers of a range. A block has at most 10,000 entries at once, and the newest one's
-/// number is given out again when it is deleted.
+/// The numbers of a range. A block has at most 10,000 entries at once, and the newest one's number
+/// is assigned again when it is deleted.
 pub const RANGE: i64 = 1 << 24;
 
 /// Numbers from the first to the last.
@@ -33,8 +33,8 @@ impl NumberRange {
         }
     }
 
-    /// The lowest number that is free above one in use. Reads the range: it is asked for
-    /// when millions of numbers were given out.
+    /// The lowest number that is free above one in use. Reads the range: it is called only after
+    /// millions of numbers were assigned.
     pub fn find_gap(self, db: &dyn Database) -> Result<i64> {
         let Self { first, last } = self;
         let sql = "SELECT e.number + 1

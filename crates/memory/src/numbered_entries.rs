@@ -1,5 +1,5 @@
-//! Entries with their numbers and versions, for those who change them later: a change is
-//! made for one version, and for no other.
+//! Entries with their numbers and versions, for later changes: a change applies to exactly
+//! one version.
 
 use super::definition::Definition;
 use super::entry::{Entry, find_by_key};
@@ -9,7 +9,7 @@ use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 
-/// The entry and its version, if it lives in this object.
+/// The entry and its version, if it is stored in this object.
 pub fn find_with_version(
     db: &dyn Database,
     block: &Definition,
@@ -19,7 +19,7 @@ pub fn find_with_version(
     Ok(row.map(|row| (row.entry, row.note.version)))
 }
 
-/// As [`find_with_version`], if the newest text was written in this session.
+/// Like [`find_with_version`], if the newest text was written in this session.
 pub fn find_of_session(
     db: &dyn Database,
     block: &Definition,
@@ -36,7 +36,7 @@ pub fn find_of_session(
 pub struct NumberedEntry {
     pub number: i64,
     pub version: i64,
-    /// Whether its words are those of a caller narrowed to a session.
+    /// Whether its text comes from a caller whose scope is limited to a session.
     pub is_narrowed: bool,
     pub entry: Entry,
 }

@@ -1,8 +1,8 @@
-//! The source of a text in memory, and the data that callers wrote on it.
+//! The source of a text in memory, and the custom data that callers attached to it.
 //!
-//! The rule this file protects: nobody claims more trust than they have. A text that the operator
-//! writes is the operator's; a caller with a minted token speaks for a user; a model's tools write
-//! what the model says.
+//! Invariant: nobody can claim more trust than they have. The operator's texts have the
+//! operator's trust; a caller with a minted token acts for a user; a model's tools write
+//! with the model's trust.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use base::json;
 use base::quoted::{Untrusted, origin_line, quote};
 use base::tags::{Metadata, Tags};
 
-/// The most events that a text says it comes from.
+/// The most source events of a text.
 pub const MAX_SOURCE_EVENTS: usize = 50;
 
 /// The source of a text.
@@ -46,13 +46,13 @@ impl Origin {
         }
     }
 
-    /// Whether a model reads even a document of it as quoted data. Documents of the others are
-    /// skills, which it may follow.
+    /// Whether models receive even documents of this source as quoted data. Documents of
+    /// other sources are skills, which a model may follow.
     pub fn is_quoted(self) -> bool {
         matches!(self, Self::Tool | Self::Import)
     }
 
-    /// How much a source is doubted.
+    /// The trust rank of a source: 0 is the most trusted.
     pub fn doubt(self) -> u8 {
         match self {
             Self::Operator => 0,
@@ -63,7 +63,7 @@ impl Origin {
         }
     }
 
-    /// The source of a text that has parts from both.
+    /// The source of a text with parts from both: the less trusted one.
     pub fn or_less_trusted(self, other: Self) -> Self {
         match other.doubt() > self.doubt() {
             true => other,
@@ -83,15 +83,15 @@ impl Origin {
         .find(|origin| origin.name() == name)
     }
 
-    /// The least trusted of the sources whose quotations stand in this prompt, or in this answer
-    /// of a tool of the memory. Quoted lines and names of others say no source (`base/quoted.rs`).
+    /// The least trusted source that is quoted in this prompt, or in this result of a
+    /// memory tool. Quoted lines and names never count as a source mark (`base/quoted.rs`).
     pub fn find_quoted(text: &str) -> Option<Self> {
         let lines = text.lines().filter(|line| !line.starts_with('>'));
         let found = lines.flat_map(|line| {
             let quoted = [
                 (Self::Tool.name(), Self::Tool),
                 (Self::Import.name(), Self::Import),
-                // What a service keeps without a source is the answer of a service.
+                // A service's text without a source counts as the output of a service.
                 ("unknown", Self::Tool),
             ];
             let stands = |(name, _): &(&str, Self)| line.contains(&format!("(source: {name}"));
@@ -102,7 +102,7 @@ impl Origin {
             .max_by_key(|origin| origin.doubt())
     }
 
-    /// The source after an import whose sender does not trust the file.
+    /// The source after an import by a sender who doesn't trust the file.
     pub fn imported(self) -> Self {
         match self {
             Self::Tool => Self::Tool,
@@ -110,7 +110,7 @@ impl Origin {
         }
     }
 
-    /// Checks that this caller may say that a text comes from here.
+    /// Checks that this caller may claim this source for a text.
     pub fn permit(self, caller: &Caller) -> Result<()> {
         let may = match self {
             Self::User | Self::Tool | Self::Import => true,
@@ -131,7 +131,7 @@ impl Origin {
     }
 }
 
-/// The text of a block that a tool or a file brought, as prompts show it.
+/// The text of a block from a tool or a file, as prompts quote it.
 pub fn quoted_text(origin: Origin, written_at: Option<i64>, text: &str) -> String {
     format!(
         "{}\n{}",
@@ -140,23 +140,23 @@ pub fn quoted_text(origin: Origin, written_at: Option<i64>, text: &str) -> Strin
     )
 }
 
-/// The data that callers wrote on an entry or a document.
+/// The custom data that callers attached to an entry or a document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Marks {
     pub metadata: Option<Metadata>,
     pub tags: Tags,
 }
 
-/// A change of the marks. Fields that are left out stay.
+/// A change of the custom data. Omitted fields are unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct MarksChange {
-    /// `Some(None)`: the metadata is taken away.
+    /// `Some(None)`: the metadata is removed.
     pub metadata: Option<Option<Metadata>>,
     pub tags: Option<Tags>,
 }
 
 impl MarksChange {
-    /// The change that leaves exactly these marks.
+    /// The change that results in exactly this data.
     pub fn to(marks: Marks) -> Self {
         Self {
             metadata: Some(marks.metadata),
@@ -168,7 +168,7 @@ impl MarksChange {
         self.metadata.is_none() && self.tags.is_none()
     }
 
-    /// The fields of a request to another home. A field that stays is left out.
+    /// The fields of a request to another backend. Unchanged fields are omitted.
     pub fn fields(&self) -> Vec<(&'static str, Json)> {
         let mut fields = Vec::new();
         if let Some(metadata) = &self.metadata {

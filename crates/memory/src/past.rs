@@ -1,8 +1,8 @@
-//! The past of entries and documents: the writer and the text of each version, and the
-//! time when a fact held.
+//! The history of entries and documents: the writer and the text of each version, and the
+//! time when a fact was valid.
 //!
-//! The newest version is the item's own row, with a note. A version moves into the table of
-//! the past when another one takes its place, or when the item is deleted.
+//! The newest version is the item's own row, with a note. It moves to the table of past
+//! versions when another one replaces it, or when the item is deleted.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,18 +22,18 @@ use base::row;
 use base::tokens;
 use store::text_tables::ITEM_VERSIONS;
 
-/// How many earlier versions of an entry and of a document are kept. An entry has at most
-/// 64 KiB and a document 1 MiB, so a key's past has at most 1.25 MiB or 10 MiB.
+/// How many earlier versions of an entry and of a document are stored. An entry has at most
+/// 64 KiB and a document 1 MiB, so a key's history has at most 1.25 MiB or 10 MiB.
 pub const MAX_ENTRY_VERSIONS: i64 = 20;
 pub const MAX_SKILL_VERSIONS: i64 = 10;
 
-/// How many deleted items of a block can be brought back.
+/// How many deleted items of a block can be restored.
 pub const MAX_DELETED: i64 = 1_000;
 
-/// An entry or a document, by its place.
+/// Identifies an entry or a document.
 pub struct ItemPlace<'a> {
     pub scope: &'a str,
-    /// The key of the block that holds it.
+    /// The key of its block.
     pub block: &'a str,
     pub key: &'a str,
 }
@@ -44,7 +44,7 @@ impl ItemPlace<'_> {
     }
 }
 
-/// A version that is over, as its row keeps it.
+/// An earlier version, in its stored form.
 pub struct PastVersion {
     pub version: i64,
     pub title: Option<String>,
@@ -97,8 +97,8 @@ row! {
     })
 }
 
-/// Writes a version's row. It takes the place of the oldest of `kept` versions. Part of a
-/// transaction.
+/// Writes a version's row, which replaces the oldest if `kept` versions are stored. Must
+/// run in a transaction.
 pub fn insert_past(
     db: &dyn Database,
     item: &ItemPlace<'_>,
@@ -108,7 +108,7 @@ pub fn insert_past(
     insert_row(db, item, kept, past)?.write(db, item.scope, item.block)
 }
 
-/// Like [`keep`]; leaves the block's counts to the caller.
+/// Like [`insert_past`], but leaves the block's counts to the caller.
 fn insert_row(
     db: &dyn Database,
     item: &ItemPlace<'_>,
@@ -173,14 +173,14 @@ pub struct ItemDeleted {
 }
 
 impl ItemDeleted {
-    /// An item that was deleted and leaves nothing here.
+    /// A deleted item without stored versions.
     pub const WITHOUT_TRACE: Self = Self {
         deleted: true,
         versions_kept: None,
         versions_until: None,
     };
 
-    /// An item that was deleted here and leaves its versions.
+    /// A deleted item whose versions are still stored.
     pub fn with_versions(db: &dyn Database, item: &ItemPlace<'_>) -> Result<Self> {
         let versions = count_kept(db, item)?;
         Ok(Self {
@@ -191,7 +191,7 @@ impl ItemDeleted {
     }
 }
 
-/// How many earlier texts of an item are kept.
+/// How many earlier texts of an item are stored.
 pub fn count_kept(db: &dyn Database, item: &ItemPlace<'_>) -> Result<i64> {
     let sql = "SELECT count(*)
                  FROM cf_agents_item_versions
@@ -202,17 +202,17 @@ pub fn count_kept(db: &dyn Database, item: &ItemPlace<'_>) -> Result<i64> {
     Ok(find_value(db, sql, &item.params())?.unwrap_or(0))
 }
 
-/// The item that is deleted, and when.
+/// The deletion of an item.
 pub struct ItemDeletion<'a> {
     pub last: PastVersion,
     pub writer: MemoryWriter<'a>,
     pub now_ms: i64,
-    /// The other changes that the deletion makes to the block's counts.
+    /// Other changes of the block's counts that the deletion causes.
     pub counts: CountChange,
 }
 
-/// Keeps the last version of an item and that it was deleted after that version, and forgets
-/// the deleted item that is one too many. Part of a transaction.
+/// Stores the last version of an item and its deletion, and deletes the oldest deleted item
+/// beyond the limit. Must run in a transaction.
 pub fn insert_deletion(
     db: &dyn Database,
     item: &ItemPlace<'_>,
@@ -220,7 +220,7 @@ pub fn insert_deletion(
     deletion: ItemDeletion<'_>,
 ) -> Result<()> {
     let mut counts = deletion.counts;
-    // The newest deletion is the last to be forgotten, also if the clock has gone back.
+    // The newest deletion must be dropped last, even if the clock was set back.
     let newest: Option<Option<i64>> = find_value(
         db,
         "SELECT max(written_at)
@@ -257,16 +257,16 @@ pub fn insert_deletion(
     counts.write(db, item.scope, item.block)
 }
 
-/// The rows that went with what deleted items left.
+/// The number of rows that were deleted with the remains of deleted items.
 pub struct Forgotten {
     pub rows: i64,
-    /// How many of them are deletions.
+    /// How many of them record a deletion.
     pub deletions: i64,
 }
 
-/// Forgets the versions of deleted items of a block, each by its key and its deletion's version,
-/// up to that one. A later item of a key may get their numbers again, so the proposals that name
-/// one are marked. Part of a transaction.
+/// Deletes the versions of deleted items of a block, each up to the version of its
+/// deletion. A later item with the same key may reuse their numbers, so the proposals that
+/// name one are marked. Must run in a transaction.
 pub fn forget_up_to(
     db: &dyn Database,
     (scope, block): (&str, &str),
@@ -293,8 +293,9 @@ pub fn forget_up_to(
     })
 }
 
-/// The next version of an item that is not there, and the time when its last version was
-/// written (0: it had none). The versions go on where those of the deleted item ended.
+/// The next version number of an item that doesn't exist, and the time when its last
+/// version was written (0: it had none). Numbering continues after the deleted item's
+/// versions.
 pub fn next_version(db: &dyn Database, item: &ItemPlace<'_>) -> Result<(i64, i64)> {
     let sql = "SELECT coalesce(max(version), 0) + 1, coalesce(max(written_at), 0)
                  FROM cf_agents_item_versions
@@ -304,8 +305,8 @@ pub fn next_version(db: &dyn Database, item: &ItemPlace<'_>) -> Result<(i64, i64
     Ok(find(db, sql, &item.params())?.unwrap_or((1, 0)))
 }
 
-/// Up to `limit` earlier versions, newest first. A statement reads one text: texts that
-/// cross together stand in JavaScript and in Rust at the same time.
+/// Up to `limit` earlier versions, newest first. Each statement reads one text, because
+/// texts read together would be in memory twice, in JavaScript and in Rust.
 fn load_past(db: &dyn Database, item: &ItemPlace<'_>, limit: i64) -> Result<Vec<PastVersion>> {
     let [scope, block, key] = item.params();
     let versions: Vec<i64> = load_values(
@@ -326,7 +327,7 @@ fn load_past(db: &dyn Database, item: &ItemPlace<'_>, limit: i64) -> Result<Vec<
     Ok(past)
 }
 
-/// An earlier version, if it is kept.
+/// An earlier version, if it is stored.
 fn find_past(db: &dyn Database, item: &ItemPlace<'_>, version: i64) -> Result<Option<PastVersion>> {
     let sql = format!(
         "SELECT {}
@@ -341,7 +342,7 @@ fn find_past(db: &dyn Database, item: &ItemPlace<'_>, version: i64) -> Result<Op
     find(db, &sql, &[scope, block, key, version.into()])
 }
 
-/// One version of an item: the newest, if it is there, or an earlier one.
+/// One version of an item: the newest one, if the item exists, or an earlier one.
 pub fn find_version(
     db: &dyn Database,
     item: &ItemPlace<'_>,
@@ -355,7 +356,7 @@ pub fn find_version(
     Ok(found.map(PastVersion::show))
 }
 
-/// The newest version of an item, if it is there, and the earlier ones, newest first.
+/// The newest version of an item, if it exists, and the earlier ones, newest first.
 pub fn load_all(
     db: &dyn Database,
     item: &ItemPlace<'_>,
@@ -368,7 +369,7 @@ pub fn load_all(
     Ok(versions.map(PastVersion::show).collect())
 }
 
-/// The place of an item of a block that lives in this object.
+/// Identifies an item of a block that is stored in this object.
 pub fn place<'a>(block: &'a Definition, content_key: &'a str, key: &'a str) -> ItemPlace<'a> {
     ItemPlace {
         scope: &block.scope,

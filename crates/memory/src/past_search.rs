@@ -1,4 +1,4 @@
-//! The texts that entries and documents had at a time in the past, for a search as of then.
+//! The texts that entries and documents had at a past time, for a search as of then.
 
 use super::definition::Definition;
 use super::past::{ItemPlace, PastVersion};
@@ -8,12 +8,13 @@ use base::error::Result;
 use base::filter::{Filter, FilteredColumns};
 use base::row;
 
-/// SQL: the time since when a version's text has been true.
+/// SQL: the time since when a version's text has been valid.
 const BEGINS: &str = "coalesce(note ->> '$.validFrom', written_at)";
 
-/// The newest version that held at this time; `None`: it is not kept, or no version held.
+/// The newest version that was valid at this time; `None`: it is not stored, or no version was
+/// valid.
 ///
-/// A version that does not pass the filter is as one that is not kept.
+/// A version that does not pass the filter counts as not stored.
 pub fn find_at(
     db: &dyn Database,
     item: &ItemPlace<'_>,
@@ -53,13 +54,13 @@ row! {
     }
 }
 
-/// How many earlier versions of a block's entries a search in the past looks at, and how
-/// many bytes of their texts it reads in all of its blocks.
+/// How many earlier versions of a block's entries a search in the past scans, and how many bytes of
+/// their texts it reads in all of its blocks.
 const MAX_SEARCHED: i64 = 5_000;
 pub const MAX_THEN_BYTES: i64 = 2 << 20;
 
-/// The texts at this time of a block's entries that are deleted by now, or have another
-/// text: so many bytes of them. The texts that were written last come first.
+/// The texts at this time of a block's entries that were deleted since, or have another text now:
+/// so many bytes of them. The texts that were written last come first.
 pub fn load_said_then(
     db: &dyn Database,
     searched: &Definition,

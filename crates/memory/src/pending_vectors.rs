@@ -1,15 +1,17 @@
-//! The entries that were written in this life of the object and whose vectors may be missing.
+//! The queue of entries that were written in this activation of the object and whose
+//! vectors may be missing.
 //!
-//! No write waits for an embedding model: the numbers wait here, and vectors are made after
-//! the answer (`recall/entries.rs`). If the object dies before, the next search makes them. Each
-//! entry waits together with who pays for its vector: the holder whose request wrote it.
+//! No write waits for an embedding model: the entries' numbers are queued here, and vectors
+//! are computed after the answer (`recall/entries.rs`). If the object is evicted before
+//! that, the next search computes them. Each entry is queued with the principal that pays
+//! for its vector: the one whose request wrote it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use store::limits::HolderLimits;
 
-/// The most entries that wait here. A search makes the vectors of the others.
+/// The most queued entries. A search computes the vectors of the others.
 const MAX_PENDING: usize = 1_000;
 
 #[derive(Default)]
@@ -18,7 +20,7 @@ pub struct PendingVectors {
     is_busy: Cell<bool>,
 }
 
-/// Entries whose vectors one holder pays for.
+/// Entries whose vectors one principal pays for.
 #[derive(Debug, Default, PartialEq)]
 pub struct PendingBatch {
     pub payer: Option<HolderLimits>,
@@ -37,7 +39,7 @@ impl PendingVectors {
         self.numbers.borrow().is_empty()
     }
 
-    /// Takes up to `most` of the entries of one payer, the lowest number first.
+    /// Removes and returns up to `most` entries of one payer, lowest number first.
     pub fn take(&self, most: usize) -> PendingBatch {
         let mut numbers = self.numbers.borrow_mut();
         let Some(payer) = numbers.values().next().cloned() else {
@@ -58,19 +60,19 @@ impl PendingVectors {
         self.numbers.borrow_mut().clear();
     }
 
-    /// Forgets what this holder pays for. A search makes these vectors.
+    /// Drops the entries that this principal pays for. A search computes their vectors.
     pub fn forget_of(&self, payer: Option<&HolderLimits>) {
         let mut numbers = self.numbers.borrow_mut();
         numbers.retain(|_, other| other.as_ref() != payer);
     }
 
-    /// `None`: somebody makes vectors already, and takes what waits here, too.
+    /// `None`: vectors are already being computed, and the queued entries will be included.
     pub fn begin(&self) -> Option<VectorLease<'_>> {
         (!self.is_busy.replace(true)).then_some(VectorLease(self))
     }
 }
 
-/// Held while vectors of written entries are made.
+/// Marks the computation of vectors as running until it is dropped.
 pub struct VectorLease<'a>(&'a PendingVectors);
 
 impl Drop for VectorLease<'_> {

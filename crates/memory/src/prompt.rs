@@ -28,8 +28,8 @@ pub enum PromptFormat {
     Xml,
 }
 
-/// The prompt of these blocks, in their order. The section of a block that doesn't
-/// fit says so instead of showing the content.
+/// The prompt of these blocks, in their order. The section of a block that doesn't fit has a notice
+/// in place of the content.
 pub fn render(blocks: &[Block], format: PromptFormat) -> String {
     let mut prompt = String::new();
     let mut written = 0;
@@ -85,8 +85,8 @@ pub fn render_section(block: &Block, format: PromptFormat) -> Option<String> {
     })
 }
 
-/// The reason as a prompt says it. What another agent answers, and the names of the agents on the
-/// way to it, may come from requests: no prompt repeats them. The block itself has the whole reason.
+/// The reason as a prompt shows it. Another agent's answer, and the names of the agents on the way
+/// to it, may come from requests: no prompt repeats them. The block itself has the whole reason.
 fn shown_reason<'a>(block: &Block, reason: &'a str) -> &'a str {
     match &block.source {
         Some(source) if source.is_agent() => "the agent that stores it could not be reached",
@@ -110,7 +110,7 @@ fn header(block: &Block) -> String {
     without_rules(&header)
 }
 
-/// What a header says of the block. A file's description is nobody's.
+/// The description in a header. The description in an imported file is untrusted.
 fn description_of(block: &Block) -> Option<String> {
     let description = block.description.as_ref().filter(|_| !block.imported);
     description.map(|description| quote(Untrusted::BlockDescription, description))

@@ -1,9 +1,9 @@
-//! Purging entries, documents and blocks: their texts, earlier versions and copies leave this
-//! object. A text in a home elsewhere is deleted there first. So if the object dies in between, the
-//! caller has no receipt, and the same request finishes the work.
+//! Purges entries, documents and blocks: removes their texts, earlier versions and copies from this
+//! object. A text in an external backend is deleted there first. So if the object dies in between,
+//! the caller has no receipt, and repeating the request finishes the work.
 //!
 //! The text of conversations stays: `findMentions` finds it there. The exception is a document that
-//! `load_context` put into a log, since the log then holds the document.
+//! `load_context` copied into a log.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ pub enum HomeKind {
     Service,
 }
 
-/// The answer of another agent to a deletion that purges.
+/// Another agent's answer to a deletion that purges.
 #[derive(Deserialize)]
 struct RemotePurge {
     deleted: bool,
@@ -133,8 +133,8 @@ pub async fn purge_entry(memory: &Memory<'_>, block: &Definition, key: &str) -> 
     let is_elsewhere = home.is_some();
     erase(memory, home, |db| {
         let was_there = erase_entry_at(db, &ItemKeys::of(block, key))?;
-        // A key that nothing has, such as a model's mistake, costs no conversation its prompt:
-        // prompts say how many entries there are, and nothing of an entry.
+        // A key that no entry has, such as a model's mistake, costs no conversation its prompt:
+        // prompts contain the number of entries, and nothing of an entry.
         if was_there || is_elsewhere || db.has_erased() {
             forget_prompts(db, &block.scope)?;
         }
@@ -176,8 +176,8 @@ pub async fn purge_document(memory: &Memory<'_>, block: &Definition, key: &str) 
     })
 }
 
-/// Removes a block, and erases all that this object holds of it. Content elsewhere stays:
-/// others may share it.
+/// Removes a block, and erases all that this object stores of it. Content elsewhere stays: others
+/// may share it.
 pub fn purge_block(
     memory: &Memory<'_>,
     scope: BlockScope<'_>,
@@ -187,7 +187,7 @@ pub fn purge_block(
     erase(memory, None, |db| {
         let memory = Memory { db, ..*memory };
         let was_there = remove(&memory, scope, label, true, may_reach_out)?;
-        // A row that hides a deployed block is still there.
+        // A row that hides a deployed block still exists.
         erase_definition(db, scope.column(), label)?;
         let copied = CopiedDocument {
             scope: scope.column(),
@@ -249,7 +249,7 @@ fn erase(
     })
 }
 
-/// Writes tables anew, if they are small: nothing of a deleted text is left in their pages then.
+/// Rewrites tables, if they are small, so that nothing of a deleted text is left in their pages.
 /// Returns how many rows that wrote.
 pub fn renew_tables(
     db: &dyn Database,
@@ -263,8 +263,8 @@ pub fn renew_tables(
     renew(db, tables, &fill_index, file_pages)
 }
 
-/// Forgets the frozen prompts of a scope: they show its blocks. The agent's blocks may
-/// stand in the prompts of all sessions.
+/// Deletes the frozen prompts of a scope, since they contain its blocks. The agent's blocks may be
+/// in the prompts of all sessions.
 pub fn forget_prompts(db: &dyn Database, scope: &str) -> Result<()> {
     match scope {
         "" => {
@@ -277,12 +277,12 @@ pub fn forget_prompts(db: &dyn Database, scope: &str) -> Result<()> {
     Ok(())
 }
 
-/// How many prompts one statement forgets.
+/// How many prompts one statement deletes.
 const PROMPTS_AT_ONCE: i64 = 1_000;
 
-/// Forgets the frozen prompts of a scope that name a block which is not there: it may have been
-/// removed after they were frozen. They are found first: what is erased is overwritten before it
-/// is deleted, and no condition on its text would still hold then.
+/// Deletes the frozen prompts of a scope that name a block which does not exist: it may have been
+/// removed after they were frozen. They are found first: a purge overwrites texts before it deletes
+/// their rows, and no condition on a text would match then.
 fn forget_prompts_of(db: &dyn Database, scope: &str, label: &Label) -> Result<()> {
     let heading = label.as_str().to_uppercase();
     loop {
@@ -311,7 +311,7 @@ fn forget_prompts_of(db: &dyn Database, scope: &str, label: &Label) -> Result<()
     }
 }
 
-/// The fields that are read of an entry before it is erased.
+/// The fields of an entry that are read before it is erased.
 struct DoomedEntry {
     number: i64,
     note: ItemNote,
@@ -324,7 +324,7 @@ row! {
     }
     Ok(Self {
         number,
-        // A damaged note must not keep its entry from being erased.
+        // A damaged note must not prevent erasing its entry.
         note: ItemNote::read(note, "").unwrap_or_default(),
     })
 }
@@ -362,7 +362,7 @@ impl<'a> ItemKeys<'a> {
     }
 }
 
-/// `false`: the entry was not there. Its earlier versions go in any case.
+/// Erases an entry. `false`: it did not exist. Its earlier versions are erased in any case.
 pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<bool> {
     let item = keys.place();
     db.merge_index(ENTRY_INDEX);
@@ -416,8 +416,8 @@ pub fn erase_document_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Resul
     Ok(deleted > 0)
 }
 
-/// Erases one earlier version of an entry or a document, or what tells that it was deleted: that
-/// has no text, and a key. `false`: it is not kept.
+/// Erases one earlier version of an entry or a document, or the record of its deletion, which has a
+/// key and no text. `false`: there is no such version.
 pub fn erase_version(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>, version: i64) -> Result<bool> {
     let item = keys.place();
     let [scope, block, key] = params_of(&item);
@@ -451,7 +451,7 @@ pub fn erase_version(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>, version: i64
     Ok(was_deletion.is_some())
 }
 
-/// Where the notes stand that may name an entry: its table, and SQL for the place of a row.
+/// The tables with notes that may name an entry, and SQL for the number of a row.
 const NOTED: [(TableName, &str); 2] = [(ENTRIES, "number"), (ITEM_VERSIONS, "slot")];
 
 /// A note that may name an entry.
@@ -470,13 +470,13 @@ row! {
     Ok(Self {
         key,
         number,
-        // A damaged note must not keep an entry from being erased.
+        // A damaged note must not prevent erasing an entry.
         note: ItemNote::read(note, "").unwrap_or_default(),
     })
 }
 
-/// Erases an entry's key from what other entries say that they replace, or were replaced by: also
-/// from their earlier versions. Part of a transaction.
+/// Erases an entry's key from the notes of the entries that replaced it or that it replaced, and of
+/// their earlier versions. Part of a transaction.
 fn forget_key(db: &ErasingDatabase<'_>, item: &ItemPlace<'_>) -> Result<()> {
     let [scope, block, key] = params_of(item);
     let quoted = json::quoted(item.key);

@@ -1,6 +1,6 @@
-//! The entries of a block that replace others. An entry names those that it replaces, and
-//! each of them notes the one that replaced it. If a replacement is deleted, or no longer
-//! names an entry, that entry counts again, unless another one replaced it, too.
+//! The entries of a block that replace others. An entry names those that it replaces, and each of
+//! them records the one that replaced it. If a replacement is deleted, or no longer names an entry,
+//! that entry is valid again, unless another one replaced it, too.
 
 use super::definition::Definition;
 use super::entry::find_by_key;
@@ -43,7 +43,7 @@ row! {
     })
 }
 
-/// Notes on the entry `key` that the entry `by` replaced it. Part of a transaction.
+/// Records on the entry `key` that the entry `by` replaced it. Part of a transaction.
 pub fn replace(
     db: &dyn Database,
     block: &Definition,
@@ -64,8 +64,8 @@ pub fn replace(
     row.write(db)
 }
 
-/// Takes back that the entry at `by` replaced the entry `key` of its block. Part of a
-/// transaction, after `by` was deleted or written anew.
+/// Undoes the replacement of the entry `key` by the entry at `by`, of the same block. Part of a
+/// transaction, after `by` was deleted or rewritten.
 pub fn give_back(db: &dyn Database, by: &ItemPlace<'_>, key: &str) -> Result<()> {
     match find_given_back(db, by, key)? {
         Some(row) => row.write(db),
@@ -73,7 +73,7 @@ pub fn give_back(db: &dyn Database, by: &ItemPlace<'_>, key: &str) -> Result<()>
     }
 }
 
-/// As [`give_back`], in a purge of the entry at `by`: the note of the other names it.
+/// As [`give_back`], in a purge of the entry at `by`, whose key is in the note of the other.
 pub fn give_back_in_purge(db: &ErasingDatabase<'_>, by: &ItemPlace<'_>, key: &str) -> Result<()> {
     let Some(row) = find_given_back(db, by, key)? else {
         return Ok(());
@@ -87,7 +87,8 @@ pub fn give_back_in_purge(db: &ErasingDatabase<'_>, by: &ItemPlace<'_>, key: &st
     row.write(db)
 }
 
-/// The entry `key` as it is when the entry at `by` no longer replaces it. `None`: it did not.
+/// The entry `key` as it is when the entry at `by` no longer replaces it. `None`: it was not
+/// replaced by it.
 fn find_given_back(
     db: &dyn Database,
     by: &ItemPlace<'_>,
@@ -148,8 +149,7 @@ fn find_other(
     )
 }
 
-/// Notes that the entry at `replacer` says that it replaces the entry `key`. Part of a
-/// transaction.
+/// Records that the entry at `replacer` replaces the entry `key`. Part of a transaction.
 pub fn note_replacement(db: &dyn Database, replacer: &ItemPlace<'_>, key: &str) -> Result<()> {
     db.run(
         "INSERT INTO cf_agents_replacements (scope, block, key, replacer)
@@ -159,7 +159,7 @@ pub fn note_replacement(db: &dyn Database, replacer: &ItemPlace<'_>, key: &str) 
     )
 }
 
-/// Takes back the notes of [`note_replacement`]. Part of a transaction.
+/// Deletes the record of [`note_replacement`]. Part of a transaction.
 pub fn forget_replacement(db: &dyn Database, replacer: &ItemPlace<'_>, key: &str) -> Result<()> {
     db.run(
         "DELETE FROM cf_agents_replacements

@@ -1,8 +1,8 @@
-//! The place of a block's content when it is not in this object. Keys and names are
-//! checked here, so that no key can escape its prefix.
+//! Where a block's content is stored if not in this object. Keys and names are checked here, so
+//! that no key can escape its prefix.
 //!
-//! A source may be a template (`memory/template.rs`), so it leads to a home only together
-//! with the name of the agent that has the block.
+//! A source may be a template (`memory/template.rs`), so it identifies a backend only together with
+//! the name of the agent that has the block.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,20 +45,20 @@ pub struct BlockSource {
     service: Option<String>,
 }
 
-/// The place of the block's content, for one agent.
+/// Where the block's content is stored, for one agent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockPlace {
     /// In this agent: the block of this label, or without one the block itself.
     Here(Option<Label>),
     There(Box<BlockSource>),
-    /// The source leads nowhere, for this reason.
+    /// The source can't be resolved, for this reason.
     Nowhere(String),
 }
 
 /// A [`BlockSource`], parsed.
 ///
-/// Code distinguishes homes by a `match` that names every variant, so that the
-/// compiler reports each `match` that a new home affects. Hence no `PartialEq`.
+/// Code distinguishes backends by a `match` that names every variant, so that the compiler reports
+/// each `match` that a new backend affects. Hence no `PartialEq`.
 #[derive(Clone, Copy, Debug)]
 pub enum BlockHome<'a> {
     Object,
@@ -75,14 +75,14 @@ pub enum BlockHome<'a> {
     Service {
         binding: &'a str,
     },
-    /// The source leads nowhere for this agent.
+    /// The source can't be resolved for this agent.
     Nowhere {
         reason: &'a str,
     },
 }
 
 impl BlockSource {
-    /// Checks that exactly one home is named, and that this kind of block can have it.
+    /// Checks that exactly one backend is named, and that this kind of block can have it.
     pub fn check(&self, kind: BlockKind) -> Result<()> {
         let Self {
             r2,
@@ -142,8 +142,8 @@ impl BlockSource {
         }
     }
 
-    /// The place of the content for the agent of this name. `is_sessions`: the block
-    /// belongs to one of its sessions.
+    /// Where the content is stored for the agent of this name. `is_sessions`: the block belongs to
+    /// one of its sessions.
     pub fn place(&self, agent_name: &str, is_sessions: bool) -> BlockPlace {
         match self.filled_in(agent_name) {
             Err(reason) => BlockPlace::Nowhere(reason),
@@ -157,7 +157,7 @@ impl BlockSource {
         }
     }
 
-    /// The source with its placeholders filled in, or the reason why not.
+    /// The source with its placeholders filled in, or the reason why they can't be.
     fn filled_in(&self, agent_name: &str) -> Result<Self, String> {
         let fill = |text: &Option<String>| match text {
             Some(text) => expand(text, agent_name).map(Some),
@@ -198,12 +198,12 @@ impl BlockSource {
             .any(|text| has_placeholder(text))
     }
 
-    /// Whether a template names another agent: each agent has a home of its own.
+    /// Whether a template names another agent: then each agent has a backend of its own.
     pub fn is_agent_template(&self) -> bool {
         self.agent.as_deref().is_some_and(has_placeholder)
     }
 
-    /// Whether another agent keeps the content.
+    /// Whether another agent stores the content.
     pub fn is_agent(&self) -> bool {
         self.agent.is_some()
     }
@@ -234,7 +234,7 @@ impl BlockSource {
 }
 
 impl BlockHome<'_> {
-    /// Whether this object's tables hold the block's content.
+    /// Whether this object's tables store the block's content.
     pub fn is_this_object(&self) -> bool {
         match self {
             BlockHome::Object => true,
@@ -246,7 +246,7 @@ impl BlockHome<'_> {
         }
     }
 
-    /// The binding that this home needs.
+    /// The binding that this backend needs.
     pub fn binding(&self) -> Option<&str> {
         match self {
             BlockHome::Object | BlockHome::Agent { .. } | BlockHome::Nowhere { .. } => None,

@@ -1,12 +1,11 @@
-//! Placeholders in a block's source: `{name}` stands for the agent's name, `{1}` to `{9}`
-//! for the name's parts between colons. So one deployed definition gives each agent a home
-//! of its own.
+//! Placeholders in a block's source: `{name}` stands for the agent's name, `{1}` to `{9}` for the
+//! name's parts between colons. So one deployed definition gives each agent a backend of its own.
 //!
-//! The chooser of an agent's name also chooses the text of a placeholder. So that text is
-//! one step of a path at most, and is not read as a template again.
+//! Whoever chooses an agent's name also chooses the text of a placeholder. So that text is at most
+//! one step of a path, and is not expanded again.
 
-/// Fills in the placeholders, once. A brace that begins no placeholder stays: a key that
-/// was stored before there were templates may hold one.
+/// Fills in the placeholders, once. A brace that begins no placeholder stays: a key that was stored
+/// before there were templates may contain one.
 pub fn expand(template: &str, agent_name: &str) -> Result<String, String> {
     let mut expanded = String::with_capacity(template.len());
     let mut rest = template;

@@ -1,9 +1,9 @@
-//! Changes of memory that a service is told of (`onMemoryChange`). The call is written in the
-//! change's own transaction; `chat/run/callbacks/` makes it. Without the setting there is no
+//! Changes of memory that a service is notified of (`onMemoryChange`). The callback is stored in
+//! the change's own transaction; `chat/run/callbacks/` sends it. Without the setting there is no
 //! row.
 //!
-//! Changes by the operator are told to nobody: an import, a fork, retention, a purge. A purge and
-//! retention also take back the calls that wait for a text which is gone, since they name its key.
+//! Changes by the operator notify nobody: an import, a fork, retention, a purge. A purge and
+//! retention also delete the pending callbacks about a deleted text, since they contain its key.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,18 +26,18 @@ pub enum ChangeKind {
     Block,
     Entry,
     Document,
-    /// A proposal was made, decided or taken back.
+    /// A proposal was made, decided or withdrawn.
     Proposal,
 }
 
-/// A change, as its call's row keeps it. The text is read when the call is made, so that a
-/// text which was erased meanwhile is told to nobody.
+/// A change, as its callback's row stores it. The text is read when the callback is sent, so that a
+/// text that was erased meanwhile is sent to nobody.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToldChange {
     pub kind: ChangeKind,
     pub label: String,
-    /// The key of the block that holds the content.
+    /// The key of the block that stores the content.
     block: String,
     /// The scope of the block: a session's id, or "" for the agent.
     #[serde(skip)]
@@ -45,7 +45,7 @@ pub struct ToldChange {
     /// Of an entry or a document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// `None`: this agent keeps no versions of the text.
+    /// `None`: this agent stores no versions of the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
     #[serde(default)]
@@ -71,7 +71,7 @@ impl ToldChange {
         }
     }
 
-    /// A proposal is in another state, or new.
+    /// A proposal is new, or its state has changed.
     pub fn of_proposal(id: i64, label: &str, status: &str) -> Self {
         Self {
             kind: ChangeKind::Proposal,
@@ -104,9 +104,9 @@ impl ToldChange {
         }
     }
 
-    /// Writes the call that tells of the change, if the agent's configuration names somebody. Part
-    /// of the change's transaction. If a home elsewhere keeps the text, the call is written after
-    /// that home has taken it.
+    /// Stores the callback about the change, if the agent's configuration names a receiver. Part of
+    /// the change's transaction. If an external backend stores the text, the callback is stored
+    /// after that backend has accepted it.
     pub fn tell(&self, memory: &Memory<'_>, writer: MemoryWriter<'_>) -> Result<()> {
         if writer.tells_nobody {
             return Ok(());
@@ -126,8 +126,8 @@ impl ToldChange {
         Ok(())
     }
 
-    /// In the block that is learnt into, other writers' texts are put in order like learnt ones. A
-    /// proposal says so itself.
+    /// Schedules a consolidation if another writer changed an entry of the block that learning
+    /// writes to. A proposal schedules it itself.
     fn ask_for_order(
         &self,
         memory: &Memory<'_>,
@@ -148,18 +148,18 @@ impl ToldChange {
     }
 }
 
-/// Which calls that name a text are meant.
+/// Selects callbacks about a text by its version.
 #[derive(Clone, Copy, Debug)]
 pub enum Told<'a> {
     All,
-    /// Those that tell of these versions.
+    /// Those about these versions.
     Versions(&'a [i64]),
-    /// Those that tell of this version, or of one before.
+    /// Those about this version, or an earlier one.
     UpTo(i64),
 }
 
-/// Takes back the calls that name a block, or one of its items, whose text is gone. Part of a
-/// transaction.
+/// Deletes the pending callbacks about a block, or one of its items, whose text was deleted. Part
+/// of a transaction.
 pub fn forget_calls(
     db: &dyn Database,
     scope: &str,

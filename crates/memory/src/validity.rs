@@ -1,4 +1,4 @@
-//! When a fact holds: from when until when, and which fact replaced it.
+//! The validity of a fact: from when until when it is true, and which fact replaced it.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct Validity {
     pub superseded_at: Option<i64>,
 }
 
-/// Whether a fact holds at some time.
+/// Whether a fact is true at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactState {
     NotYet,
@@ -32,8 +32,8 @@ pub enum FactState {
 }
 
 impl Validity {
-    /// `written_at`: when the fact became known, which counts if nobody said since when it
-    /// holds.
+    /// The state at a time. `written_at` is when the fact was recorded, and is used if
+    /// `valid_from` isn't set.
     pub fn state(&self, at_ms: i64, written_at: Option<i64>) -> FactState {
         let begins = self.valid_from.or(written_at);
         let ends = [self.valid_until, self.superseded_at];

@@ -1,8 +1,8 @@
-//! The blocks that one session sees: the agent's blocks, then the session's own. A
-//! session's block hides the agent's block of the same label, unless a file brought the session's
-//! block that its sender did not trust.
+//! The blocks that one session sees: the agent's blocks, then the session's own. A session's block
+//! hides the agent's block of the same label, unless the session's block comes from a file that its
+//! sender did not trust.
 //!
-//! Reading many blocks takes bounded time, however many homes are unavailable.
+//! Reading many blocks takes bounded time, however many backends are unavailable.
 
 use super::block::{Block, BlockContent, read_or_omit};
 use super::definition::Definition;
@@ -14,7 +14,7 @@ use base::budget::MAX_ANSWER_BYTES;
 use base::error::{Code, Error, Result};
 use base::json::written_bytes;
 
-/// How long a read of many blocks waits for all homes together.
+/// How long a read of many blocks waits for all backends together.
 const TOTAL_PATIENCE_MS: i64 = 2 * PATIENCE_MS;
 
 pub fn load_view(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Definition>> {
@@ -51,8 +51,8 @@ pub fn get_in_view(
     get_definition(memory, BlockScope::Agent, label)
 }
 
-/// The blocks that a scope sees, read from every home. A block that doesn't fit in
-/// the answer has no content, and says why.
+/// The blocks that a scope sees, read from every backend. A block that doesn't fit in the answer
+/// has the reason in place of its content.
 pub async fn read_view(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Block>> {
     read_blocks(memory, &load_view(memory, scope)?).await
 }
@@ -62,12 +62,12 @@ pub async fn read_for_prompt(memory: &Memory<'_>, scope: BlockScope<'_>) -> Resu
     read_to_keep(memory, async || read_view(memory, scope).await).await
 }
 
-/// How often a text that is kept is read.
+/// How often a text that will be stored is read.
 const MAX_READS: usize = 5;
 
-/// Reads what the caller stores, who waits for nothing else before that. A home may take long to
-/// answer. If a purge erases something meanwhile, `read` begins anew, so that nothing is stored
-/// that is gone.
+/// Reads what the caller will store, without another await before that. A backend may take long to
+/// answer. If a purge erases something meanwhile, `read` is repeated, so that nothing is stored
+/// that was erased.
 pub async fn read_to_keep<T>(memory: &Memory<'_>, read: impl AsyncFn() -> Result<T>) -> Result<T> {
     for _ in 0..MAX_READS {
         let purges = memory.pages.all_purges();
@@ -83,7 +83,7 @@ pub async fn read_to_keep<T>(memory: &Memory<'_>, read: impl AsyncFn() -> Result
     Err(error.with_retry_after(1))
 }
 
-/// The blocks. An error if one answer can't hold them all.
+/// The blocks. Fails if one answer can't contain them all.
 pub async fn read_whole_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<Vec<Block>> {
     let read = read_blocks(memory, blocks).await?;
     if read.iter().any(is_left_out) {
@@ -106,7 +106,7 @@ fn is_left_out(block: &Block) -> bool {
     block.unavailable.as_deref() == Some(LEFT_OUT)
 }
 
-/// Reads blocks from their homes. If a home is unavailable, its block says so.
+/// Reads blocks from their backends. If a backend is unavailable, its block has the reason.
 pub async fn read_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<Vec<Block>> {
     let begun_ms = memory.host.now_ms();
     let mut read = Vec::with_capacity(blocks.len());

@@ -1,6 +1,6 @@
-//! Writes a block's text, after checking permission, budget and expected version.
-//! In this object a write is one transaction. Elsewhere the home accepts or refuses
-//! the write, and this object records the version afterwards.
+//! Writes a block's text, after checking permission, budget and expected version. In this
+//! object, a write is one transaction. An external backend accepts or refuses the write,
+//! and this object records the version afterwards.
 
 use crate::content::{MAX_TRIES, overtaken};
 use crate::json_schema::JsonSchema;
@@ -28,7 +28,7 @@ use crate::skills::stored;
 use base::database::atomically;
 use base::error::{Code, Error, Result};
 
-/// A text to write into a block.
+/// A text to write to a block.
 #[derive(Clone, Copy)]
 pub struct NewContent<'a> {
     pub content: &'a str,
@@ -49,8 +49,8 @@ pub enum Placement {
 }
 
 impl NewContent<'_> {
-    /// The source of the block's text after the write. A text that is added to keeps what a tool or
-    /// a file brought.
+    /// The source of the block's text after the write. Appending keeps the source of text
+    /// from a tool or a file.
     fn source_after(&self, before: &BlockContent) -> Origin {
         let own = self.writer.origin();
         let kept = before.source.filter(|source| source.is_quoted());
@@ -62,8 +62,8 @@ impl NewContent<'_> {
         }
     }
 
-    /// Whether somebody who is trusted more writes a text of a tool's or a file's as their own.
-    /// A model that repeats the text does not.
+    /// Whether a more trusted writer replaces text from a tool or a file with their own. A
+    /// model that repeats the text doesn't count.
     fn clears(&self, before: &BlockContent) -> bool {
         let is_quoted = before.source.is_some_and(Origin::is_quoted);
         let is_whole = self.placement == Placement::Whole;
@@ -103,7 +103,7 @@ fn check_writable(block: &Definition) -> Result<()> {
     }
 }
 
-/// Writes a text. A text that changes nothing writes no row.
+/// Writes a text. If it is unchanged, no row is written.
 pub async fn write(
     memory: &Memory<'_>,
     block: &Definition,
@@ -125,7 +125,8 @@ pub async fn write(
     Ok(Block::new(block, held))
 }
 
-/// Writes a text that lives in this object. Part of a transaction, or one by itself.
+/// Writes a text that is stored in this object, in the caller's transaction or in one of
+/// its own.
 pub fn write_in_object(
     memory: &Memory<'_>,
     block: &Definition,
@@ -153,9 +154,9 @@ fn write_here(
     })
 }
 
-/// Other writers use the same object, among them this agent's other requests. So
-/// the write succeeds only if the object is unchanged since it was read. Otherwise
-/// the new text is computed again from the changed object.
+/// Other writers use the same object in the bucket, including this agent's other requests.
+/// So the write succeeds only if the object is unchanged since it was read. Otherwise the
+/// new text is computed again from the changed object.
 async fn write_in_bucket(
     memory: &Memory<'_>,
     block: &Definition,
@@ -171,7 +172,7 @@ async fn write_in_bucket(
         };
         let after = prepare(memory, block, text, before)?;
         let etag = stored.as_ref().map(|stored| stored.etag.as_str());
-        // The description belongs to the object and outlives its texts.
+        // The description belongs to the object and is kept when its text changes.
         let description = stored
             .as_ref()
             .and_then(|stored| stored.description.as_deref());
@@ -182,7 +183,7 @@ async fn write_in_bucket(
     Err(overtaken(block))
 }
 
-/// Like [`write_in_bucket`], if the service gives versions to its texts.
+/// Like [`write_in_bucket`], if the service versions its texts.
 async fn write_in_service(
     memory: &Memory<'_>,
     block: &Definition,
@@ -204,7 +205,7 @@ async fn write_in_service(
     Err(overtaken(block))
 }
 
-/// The block's text after the write. An error if the write isn't allowed.
+/// The block's text after the write, or an error if the write isn't allowed.
 fn prepare(
     memory: &Memory<'_>,
     block: &Definition,
@@ -222,7 +223,7 @@ fn prepare(
     Ok(after)
 }
 
-/// Records the version of a text that was written outside this object.
+/// Records the version of a text that was written to an external backend.
 fn record(
     memory: &Memory<'_>,
     block: &Definition,
@@ -262,7 +263,7 @@ fn to_held(version: Version) -> BlockContent {
     }
 }
 
-/// The source of a text, as another agent is told of it. Of the operator's own text, there is none.
+/// The source of a text, as another agent receives it. `None` for the operator's own text.
 fn source_of(writer: MemoryWriter<'_>) -> Option<&'static str> {
     Some(writer.origin())
         .filter(|origin| *origin != Origin::Operator)
@@ -347,7 +348,8 @@ pub async fn read_versions(
     }
 }
 
-/// Refuses a key for a block that has one text, and no key for one that has many.
+/// Refuses a key for a block with a single text, and a missing key for a block with
+/// several.
 fn check_item(block: &Definition, key: Option<&str>) -> Result<()> {
     match key {
         Some(_) if block.kind.has_content() => Err(Error::invalid(
@@ -358,8 +360,8 @@ fn check_item(block: &Definition, key: Option<&str>) -> Result<()> {
     }
 }
 
-/// The version of an entry or a document to write again. `None`: another agent keeps the
-/// block, and has written the version again itself.
+/// The version of an entry or a document to restore. `None`: another agent stores the
+/// block, and has already restored the version itself.
 pub async fn find_item_version(
     memory: &Memory<'_>,
     block: &Definition,
@@ -403,7 +405,7 @@ pub async fn find_item_version(
     }
 }
 
-/// Writes an old version's text as a new version. Version 0 is the default content.
+/// Restores an old version's text as a new version. Version 0 is the default content.
 pub async fn revert(
     memory: &Memory<'_>,
     block: &Definition,
@@ -446,7 +448,7 @@ pub async fn revert(
             })
             .map(|old| (old.content, old.source))?,
     };
-    // The text comes from where it came from.
+    // The restored text keeps its original source.
     let writer = MemoryWriter {
         source: source.filter(|source| source.is_quoted()).or(writer.source),
         ..writer
@@ -461,9 +463,9 @@ pub async fn revert(
     write(memory, block, &text).await
 }
 
-/// Resets the writable blocks that live in this object to their default content.
-/// Returns how many blocks changed. Blocks in other agents, services and the bucket
-/// keep their content, because this agent may share it.
+/// Resets the writable blocks that are stored in this object to their default content.
+/// Returns how many blocks changed. Blocks in other agents, services and the bucket keep
+/// their content, because this agent may share it.
 pub fn clear(memory: &Memory<'_>, scope: BlockScope<'_>, writer: MemoryWriter<'_>) -> Result<i64> {
     atomically(memory.db, || {
         let mut cleared = 0;

@@ -1,11 +1,11 @@
-//! The writer to memory, and the source of the text.
+//! Who writes to memory, and the source of the text.
 
 use super::origin::Origin;
 use access::Caller;
 use base::error::Result;
 use base::ids::Id;
 
-/// The writer to the memory, with its session and turn.
+/// Who writes to memory, with the session and turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryWriter<'a> {
     /// Whether a model writes, through a tool.
@@ -15,17 +15,17 @@ pub struct MemoryWriter<'a> {
     pub turn_id: Option<&'a str>,
     /// The first event of the answer in which a model writes.
     pub event_id: Option<&'a str>,
-    /// Whether a caller with a minted token writes.
+    /// Whether the writer is a caller with a minted token.
     pub is_scoped: bool,
-    /// The source of the text, if the writer says it.
+    /// The source of the text, if the writer specified it.
     pub source: Option<Origin>,
-    /// The events that the text comes from, where the writer says so.
+    /// The events that the text comes from, if the writer specified them.
     pub events: &'a [Id],
-    /// Whether it writes because it was told of a change: a callback starts no callback.
+    /// Whether the write reacts to a callback: then it triggers no further callback.
     pub tells_nobody: bool,
-    /// Whether a proposal writes, that is applied or taken back.
+    /// Whether the write applies or reverts a proposal.
     pub is_proposed: bool,
-    /// Whether the words are those of a caller who may write this session's memory alone.
+    /// Whether the text comes from a caller who may only write this session's memory.
     pub is_narrowed: bool,
 }
 
@@ -38,7 +38,7 @@ impl<'a> MemoryWriter<'a> {
         }
     }
 
-    /// As [`Self::of_operation`], for a write that says who the text comes from.
+    /// Like [`Self::of_operation`], for a write that records the source of its text.
     pub fn of_caller(caller: &Caller, session_id: Option<&'a Id>) -> Self {
         Self {
             is_scoped: *caller != Caller::Owner,
@@ -46,8 +46,8 @@ impl<'a> MemoryWriter<'a> {
         }
     }
 
-    /// The fields of a request to another home that say where the text comes from. Of the
-    /// operator's own text, there are none.
+    /// The fields of a request to another backend that specify the source of the text.
+    /// Empty for the operator's own text.
     pub fn fields(&self) -> Vec<(&'static str, serde_json::Value)> {
         let mut fields = Vec::new();
         if self.origin() != Origin::Operator {
@@ -74,14 +74,14 @@ impl<'a> MemoryWriter<'a> {
     }
 }
 
-/// The source of a text, as a caller says it.
+/// The source of a text, as specified by a caller.
 pub struct SaidOrigin<'a> {
     pub source: Option<Origin>,
     pub events: &'a [Id],
 }
 
 impl<'a> SaidOrigin<'a> {
-    /// The writer of the text, if the caller may say so.
+    /// The writer of the text, if the caller may specify this source.
     pub fn writer(self, caller: &Caller, session_id: Option<&'a Id>) -> Result<MemoryWriter<'a>> {
         if let Some(source) = self.source {
             source.permit(caller)?;

@@ -1,6 +1,6 @@
-//! Builds an answer from any provider's pieces, as parts in one order. A call begins when
-//! its name is known and is completed once. Usage comes before the end, the end comes
-//! once, and nothing follows it.
+//! Builds an answer from any provider's pieces, as parts in one order. A call begins when its name
+//! is known and is completed once. Usage comes before the end, the end comes once, and nothing
+//! follows it.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub struct AnswerBuilder {
     calls: Vec<PartialCall>,
     usage: Option<TokenUsage>,
     finish: Option<FinishReason>,
-    /// The data that the provider wants back with this answer: an object.
+    /// The data that the provider expects back with this answer: an object.
     kept: Option<Value>,
     has_said_anything: bool,
     is_over: bool,
@@ -76,12 +76,12 @@ impl AnswerBuilder {
         self.has_said_anything || self.has_finish()
     }
 
-    /// Whether the model said why it stopped.
+    /// Whether the model gave a reason for its end.
     pub fn has_finish(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// An event as it came. It is no part of what the model says.
+    /// An event as the provider sent it. It is not part of the answer's content.
     pub fn add_event(&mut self, json: String) {
         if !self.is_over {
             self.parts.push(AnswerPart::Event(json));
@@ -229,7 +229,7 @@ impl AnswerBuilder {
         self.usage.unwrap_or_default()
     }
 
-    /// The model said why it stopped; usage may still follow.
+    /// Records why the model stopped; usage may still follow.
     pub fn set_finish(&mut self, reason: FinishReason) {
         self.complete_calls();
         self.finish = Some(reason);
@@ -240,7 +240,7 @@ impl AnswerBuilder {
         self.calls.len()
     }
 
-    /// The data that the provider wants back with this answer, so far.
+    /// The data that the provider expects back with this answer, so far.
     pub fn kept(&mut self) -> &mut Option<Value> {
         &mut self.kept
     }
@@ -264,7 +264,7 @@ impl AnswerBuilder {
         self.end_with(AnswerPart::Finish(reason));
     }
 
-    /// `sentence` is for a person and must hold nobody's payload.
+    /// `sentence` is for a person and must not contain anybody's payload.
     pub fn fail(&mut self, sentence: String) {
         self.end_with(AnswerPart::Failed(sentence));
     }

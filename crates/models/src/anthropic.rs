@@ -1,5 +1,4 @@
-//! Anthropic's messages: the request around a conversation, and the events of
-//! an answer.
+//! Anthropic's Messages API: the request around a conversation, and the events of an answer.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -101,13 +100,13 @@ struct AnthropicTool<'a> {
     cache_control: Option<CacheControl>,
 }
 
-/// The body of a request. The provider is told to cache the tools, the system text, and
-/// the conversation.
+/// The body of a request. It marks the tools, the system text and the conversation for the
+/// provider's cache.
 pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
     let caller = request.caller_of(ProviderApi::Messages);
     let marks = caller.map_or(0, |caller| caller.cache_marks);
     let cache = |takes: bool| takes.then_some(CacheControl::Ephemeral);
-    // A request takes four marks. Ours are two before the messages, and two in them.
+    // A request may have four marks. Ours are two before the messages, and two in them.
     let mut body = body(request, cache(marks == 0), cache(marks <= 2));
     tell_to_think(&mut body, request, model);
     let json = to_json(&AnthropicRequest {
@@ -191,13 +190,13 @@ fn tools<'a>(request: &ModelRequest<'a>, cache: Option<CacheControl>) -> Vec<Sen
     tools
 }
 
-/// Sets the model's effort to think, and leaves out the fields that it then refuses.
+/// Sets the model's reasoning effort, and removes the fields that it then rejects.
 fn tell_to_think(body: &mut AnthropicRequest<'_>, request: &ModelRequest<'_>, model: &str) {
     let effort = request.reasoning_effort;
     match anthropic_thinking(model) {
         Thinking::Never => {}
-        // A model with a budget refuses to go on after its tools' results, unless the request has
-        // the thoughts before the calls. If they were not kept, because they were too long or
+        // A model with a budget refuses to continue after its tools' results, unless the request
+        // has the thoughts before the calls. If they were not stored, because they were too long or
         // another model's, it thinks before the first call of a turn.
         Thinking::Budget => {
             let budget = effort.and_then(thinking_budget);
@@ -219,7 +218,7 @@ fn tell_to_think(body: &mut AnthropicRequest<'_>, request: &ModelRequest<'_>, mo
     }
 }
 
-/// Whether the model goes on after calls whose thoughts are not in the request.
+/// Whether the model continues after calls whose thoughts are not in the request.
 fn answers_unthought_calls(request: &ModelRequest<'_>) -> bool {
     let start = request.newest_user().map_or(0, |index| index + 1);
     let since = request.messages.iter().skip(start);
@@ -343,8 +342,8 @@ fn read_usage(value: &Value, answer: &mut AnswerBuilder) {
     };
     let count = |name: &str| usage.get(name).and_then(Value::as_i64);
     let so_far = answer.usage();
-    // Tokens written to a cache or read from it are input, too. The event that ends an
-    // answer may say all of it again, or the output alone.
+    // Tokens written to a cache or read from it are input, too. The event that ends an answer may
+    // repeat all of it, or the output alone.
     let read = count("cache_read_input_tokens").unwrap_or_default();
     let written = count("cache_creation_input_tokens").unwrap_or_default();
     let input = count("input_tokens");

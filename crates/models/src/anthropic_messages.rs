@@ -1,10 +1,10 @@
-//! A conversation in Anthropic's shape, which is strict. User and assistant take turns,
-//! and the user begins. Results come first in the message after their calls. No block of
-//! text is empty, and ids use few characters.
+//! A conversation in Anthropic's format, which is strict: user and assistant alternate, and the
+//! user begins. Results come first in the message after their calls. No text block is empty, and
+//! ids use few characters.
 //!
-//! A mark on a block has the provider cache everything up to the block. Two blocks of the
-//! messages are marked. The newest user message is the same in the next turn. The last
-//! block is the same in the turn's next step. Tools and system have the other two of the
+//! A mark on a block makes the provider cache everything up to the block. Two blocks of the
+//! messages are marked: the newest user message, which is the same in the next turn, and the last
+//! block, which is the same in the turn's next step. Tools and system have the other two of the
 //! four marks that a request may have.
 
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ use crate::message::ContextMessage;
 use base::action::Role;
 use base::json::{self, RawValue};
 
-/// The user's message that is put first if the conversation begins with an answer.
+/// The user message that comes first if the conversation begins with an answer.
 const EARLIER: &str = "(The conversation began earlier.)";
 
 /// The text of a failed result that has none of its own.
@@ -32,8 +32,7 @@ pub struct AnthropicMessage<'a> {
     content: Vec<MarkedBlock<'a>>,
 }
 
-/// Has the provider cache the request up to this place, for five minutes after the last
-/// use.
+/// Makes the provider cache the request up to this block, for five minutes after the last use.
 #[derive(Clone, Copy, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum CacheControl {
@@ -43,7 +42,7 @@ pub enum CacheControl {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum MarkedBlock<'a> {
-    /// As the provider sent it, or the caller wrote it. Takes no mark.
+    /// As the provider sent it, or the caller wrote it. Can't be marked.
     Thought(&'a RawValue),
     Said {
         #[serde(flatten)]
@@ -91,8 +90,8 @@ enum ContentSource<'a> {
     },
 }
 
-/// The system text: the prompt, then the system messages, for which the conversation
-/// itself has no place. May be empty.
+/// The system text: the prompt, then the system messages, which the conversation itself can't
+/// contain. May be empty.
 pub fn system(prompt: &[String], messages: &[ContextMessage]) -> String {
     let later = messages
         .iter()
@@ -136,7 +135,7 @@ pub fn messages<'a>(
             add(&mut turns, "user", std::mem::take(&mut reminder));
         }
     }
-    // The reminder is not there in the next turn, so nothing is cached up to it.
+    // The reminder is not in the next turn's request, so nothing is cached up to it.
     let ends_with_reminder =
         request.reminder.is_some() && newest_user.is_none_or(|at| at + 1 == request.messages.len());
     if !ends_with_reminder {
@@ -146,7 +145,7 @@ pub fn messages<'a>(
     turns
 }
 
-/// The blocks as the caller wrote them, if it did in this shape.
+/// The blocks as the caller wrote them, if it used this format.
 fn given(message: &ContextMessage) -> Vec<MarkedBlock<'_>> {
     let kept = message.kept.as_deref();
     let given = kept.and_then(|kept| find_given(&kept.parts));
@@ -250,9 +249,9 @@ fn result<'a>(message: &'a ContextMessage, ids: Vec<Cow<'a, str>>) -> ContentBlo
     }
 }
 
-/// An id or a name in the characters that Anthropic allows. Other providers' ids have
-/// dots and colons (`functions.search:0`). These are written as numbers, so that
-/// different ids stay different.
+/// An id or a name in the characters that Anthropic allows. Other providers' ids have dots and
+/// colons (`functions.search:0`). These are written as hex code points, so that different ids stay
+/// different.
 fn allowed_name(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !text.is_empty() && text.chars().all(is_plain) {

@@ -1,9 +1,9 @@
-//! The thoughts of Anthropic's models, which the provider signs. In the steps after a call
-//! it wants them back unchanged, where they stood. Thoughts without a signature, and those
-//! of an answer that broke off, are not kept.
+//! Thinking blocks of Anthropic's models, which the provider signs. In the steps after a
+//! call it requires them unchanged, in their original positions. Blocks without a
+//! signature, and those of an interrupted answer, are not stored.
 //!
-//! The kept data is `{"thoughts": [{"at", "block"}]}`. `at` 0 is before the text; 1, 2 … is after
-//! it, before the first, the second … call.
+//! The stored data is `{"thoughts": [{"at", "block"}]}`. `at` 0 is before the text; 1, 2 …
+//! is after it, before the first, the second … call.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,10 +14,10 @@ use base::json::{self, RawValue};
 
 const THOUGHTS: &str = "thoughts";
 
-/// Set while the answer is read: the text has begun.
+/// Set while the answer is read: text has started.
 const HAS_TEXT: &str = "hasText";
 
-/// The blocks that stand at a place of an answer.
+/// A block at a position of an answer.
 #[derive(Deserialize)]
 pub struct Thought<'a> {
     pub at: usize,
@@ -31,7 +31,7 @@ struct Thoughts<'a> {
     thoughts: Vec<Thought<'a>>,
 }
 
-/// A block of thoughts begins.
+/// Starts a thinking block.
 pub fn begin(index: Option<i64>, block: &Value, answer: &mut AnswerBuilder) {
     let calls = answer.calls_begun();
     let kept = answer.kept().get_or_insert_with(|| json!({}));
@@ -48,7 +48,7 @@ pub fn begin(index: Option<i64>, block: &Value, answer: &mut AnswerBuilder) {
     }
 }
 
-/// A piece of a block of thoughts.
+/// Appends to a thinking block.
 pub fn go_on(index: Option<i64>, field: &str, delta: &Value, answer: &mut AnswerBuilder) {
     let Some(kept) = answer.kept() else {
         return;
@@ -65,7 +65,7 @@ pub fn go_on(index: Option<i64>, field: &str, delta: &Value, answer: &mut Answer
     }
 }
 
-/// The text of the answer begins or goes on.
+/// Records that the answer has text.
 pub fn note_text(answer: &mut AnswerBuilder) {
     let kept = answer.kept().get_or_insert_with(|| json!({}));
     if let Some(kept) = kept.as_object_mut() {
@@ -73,7 +73,7 @@ pub fn note_text(answer: &mut AnswerBuilder) {
     }
 }
 
-/// Leaves of what was noted what the provider takes back.
+/// Reduces the data to what the provider accepts back.
 pub fn seal(answer: &mut AnswerBuilder) {
     let Some(mut noted) = answer.kept().take() else {
         return;
@@ -97,14 +97,14 @@ pub fn seal(answer: &mut AnswerBuilder) {
     *answer.kept() = Some(json!({THOUGHTS: thoughts}));
 }
 
-/// The thoughts that the provider wants back with a message.
+/// The thinking blocks that the provider requires with a message.
 pub fn of(message: &ContextMessage) -> Vec<Thought<'_>> {
     let kept = message.kept.as_deref();
     let kept = kept.and_then(|kept| json::decode::<Thoughts<'_>>(kept.parts.as_str()).ok());
     kept.map(|kept| kept.thoughts).unwrap_or_default()
 }
 
-/// Whether the message begins with thoughts, as the provider demands of calls.
+/// Whether the message starts with a thinking block, as the provider requires of calls.
 pub fn is_thought(message: &ContextMessage) -> bool {
     of(message).first().is_some_and(|thought| thought.at == 0)
 }

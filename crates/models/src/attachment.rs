@@ -1,8 +1,9 @@
-//! A file as a model is shown it: an image, if providers take its type; the text of a
-//! text file; a PDF, if the model reads PDFs; else a label with the file's name.
+//! Decides how a file is sent to a model: as an image, if providers accept its type; as the
+//! text of a text file; as a PDF, if the model reads PDFs; otherwise as a label with the
+//! file's name.
 //!
-//! Knows no provider and fetches nothing: an `https:` image's address is passed on, and
-//! the provider decides whether to fetch it.
+//! Independent of any provider, and fetches nothing: the URL of an `https:` image is passed
+//! on, and the provider decides whether to fetch it.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -10,22 +11,22 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use crate::file::{File, MAX_INLINED_BYTES, PDF};
 
-/// The image types that every provider with vision takes.
+/// The image types that every provider with vision accepts.
 const IMAGE_TYPES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// The longest address that a label repeats, in characters.
+/// The longest URL that a label repeats, in characters.
 const MAX_SHOWN_URL_CHARS: usize = 2_000;
 
-/// The longest PDF that a model is sent, in base64. Longer ones are named.
+/// The longest PDF that is sent to a model, in base64. Longer ones are only named.
 const MAX_PDF_BYTES: usize = 4 << 20;
 
-/// The form in which a provider's model takes PDFs.
+/// How a provider's model accepts PDFs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PdfHabit {
     Nothing,
-    /// Their bytes alone.
+    /// Only as bytes.
     Bytes,
-    /// Their bytes, or the address that they can be fetched from.
+    /// As bytes, or as a URL to fetch.
     BytesOrAddress,
 }
 
@@ -36,7 +37,7 @@ pub enum ShownAttachment<'a> {
         source: FileSource<'a>,
     },
     Pdf {
-        /// The file's name, within one line.
+        /// The file's name, on one line.
         name: String,
         source: FileSource<'a>,
     },
@@ -78,7 +79,7 @@ pub fn show(file: &File, pdfs: PdfHabit) -> ShownAttachment<'_> {
     }
 }
 
-/// `None`: the file is not a PDF, or the model can't be sent it.
+/// `None`: the file is not a PDF, or it can't be sent to the model.
 fn pdf_source<'a>(file: &'a File, kind: &str, pdfs: PdfHabit) -> Option<FileSource<'a>> {
     if kind != PDF || pdfs == PdfHabit::Nothing {
         return None;
@@ -90,7 +91,7 @@ fn pdf_source<'a>(file: &'a File, kind: &str, pdfs: PdfHabit) -> Option<FileSour
     }
 }
 
-/// A stranger chose the name: it must stay on its line and in its brackets.
+/// The name is untrusted: it must stay on its line and in its brackets.
 fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
@@ -133,14 +134,14 @@ impl<'a> DataUrl<'a> {
         })
     }
 
-    /// Whether the payload can be passed on as it is.
+    /// Whether the payload can be passed on unchanged.
     fn is_file_data(&self) -> bool {
         let is_digit =
             |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
         self.is_base64 && !self.payload.is_empty() && self.payload.bytes().all(is_digit)
     }
 
-    /// The text up to the limit, and whether it was cut.
+    /// The text up to the limit, and whether it was truncated.
     fn text(&self) -> (String, bool) {
         let mut bytes = match self.is_base64 {
             true => self.decode_base64(),
@@ -150,7 +151,7 @@ impl<'a> DataUrl<'a> {
         bytes.truncate(MAX_INLINED_BYTES);
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
         if is_cut {
-            // Drops half a character at the cut.
+            // Drops the incomplete character at the cut.
             text.truncate(text.trim_end_matches('\u{fffd}').len());
         }
         (text, is_cut)
@@ -160,7 +161,7 @@ impl<'a> DataUrl<'a> {
         let lenient = GeneralPurposeConfig::new()
             .with_decode_padding_mode(DecodePaddingMode::Indifferent)
             .with_decode_allow_trailing_bits(true);
-        // Decodes one group beyond the limit, to see whether there is more.
+        // Decodes one group more than the limit, to detect whether there is more.
         let longest = (MAX_INLINED_BYTES / 3 + 1) * 4;
         let payload = self.payload.get(..longest).unwrap_or(self.payload);
         GeneralPurpose::new(&STANDARD, lenient)
@@ -181,8 +182,7 @@ impl<'a> DataUrl<'a> {
     }
 }
 
-/// Reads an escape such as `%41` as its byte. If the text is not an escape, reads nothing
-/// more.
+/// Decodes an escape such as `%41`. If this is no escape, consumes nothing more.
 fn read_escape(bytes: &mut std::str::Bytes<'_>, first: u8) -> Option<u8> {
     if first != b'%' {
         return None;

@@ -1,8 +1,8 @@
 //! Calls a model: the one place that sends a request and returns its answer in parts.
 //!
-//! An overloaded model is asked again as long as no part of its answer has arrived. An
-//! answer that has begun is never begun again. A model that fails is an error. The demo
-//! stands in only if nobody named a model and a local run can't serve the default.
+//! An overloaded model is called again as long as no part of its answer has arrived. An answer that
+//! has begun is never restarted. A model that fails is an error. The demo replaces a model only if
+//! nobody named one and a local run can't serve the default.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ use base::settings::Setting;
 
 /// An answer that is arriving.
 pub struct ModelStream<'a> {
-    /// The model that answers: the chosen one, or the demo that stands in for it.
+    /// The model that answers: the chosen one, or the demo that replaces it.
     pub model: String,
     /// `None`: the demo.
     provider: Option<Provider>,
@@ -49,8 +49,8 @@ pub fn choose_model(outbound: &dyn Outbound, agent_model: Option<&str>) -> Resul
     )
 }
 
-/// Whether OpenAI's models are asked in Responses by a caller who speaks it: at OpenAI's own
-/// address, or if the operator says so.
+/// Whether OpenAI's models are called through Responses for a caller who uses it: at OpenAI's own
+/// address, or if the operator configured it.
 pub fn has_responses(outbound: &dyn Outbound) -> Result<bool> {
     match outbound.find_setting(Setting::OpenAiApi).as_deref() {
         None | Some("") => Ok(openai::is_own_address(
@@ -135,7 +135,7 @@ pub async fn open<'a>(
     }
 }
 
-/// The path below OpenAI's address: that of the API in which the caller is answered.
+/// The path below OpenAI's base URL: that of the API that the caller uses.
 fn openai_path(request: &ModelRequest<'_>) -> &'static str {
     match request.caller_of(ProviderApi::Responses) {
         Some(_) => responses::PATH,
@@ -143,7 +143,7 @@ fn openai_path(request: &ModelRequest<'_>) -> &'static str {
     }
 }
 
-/// `caller`: whose provider this is.
+/// `caller`: the caller, if this is its provider.
 fn decoder(
     provider: Provider,
     request: &ModelRequest<'_>,
@@ -156,7 +156,7 @@ fn decoder(
     }
 }
 
-/// The facts about a call whose answer is taken as a whole, known even if the answer fails.
+/// The facts about a call whose answer is collected as a whole, known even if the answer fails.
 #[derive(Default)]
 pub struct CompletedCall {
     /// The tokens that the provider reports.
@@ -165,14 +165,14 @@ pub struct CompletedCall {
     pub model: Option<String>,
 }
 
-/// The whole text of an answer. Tells `call` of it as it comes.
+/// The whole text of an answer. Fills `call` while the answer arrives.
 pub async fn complete(
     outbound: &dyn Outbound,
     choice: &ModelChoice,
     request: &ModelRequest<'_>,
     call: &mut CompletedCall,
 ) -> Result<String> {
-    // Streams here, too: a long answer that comes whole looks like silence.
+    // Streams here, too: a long answer that is not streamed looks like silence.
     let mut stream = open(outbound, choice, request, true).await?;
     call.model = Some(stream.model.clone());
     let mut text = String::new();
@@ -198,7 +198,7 @@ impl<'a> ModelStream<'a> {
         }
     }
 
-    /// Whether the answer comes in the API that this caller speaks.
+    /// Whether the answer arrives in the API that this caller uses.
     pub fn is_in_api_of(&self, caller: &CallerFields) -> bool {
         caller.api == caller.asked_in() && self.provider == Some(caller.api.provider())
     }

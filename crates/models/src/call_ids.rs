@@ -1,10 +1,9 @@
-//! The ids of tool calls. Some models give none, and some give every call the same id.
-//! But a provider and a browser find a call's result by its id alone. So each call gets an
-//! id that no other call in its request or answer has. In the log an id may repeat, because
-//! a request seldom holds the whole log.
+//! The ids of tool calls. Some models give none, and some give every call the same id. But a
+//! provider and a browser find a call's result by its id alone. So each call gets an id that no
+//! other call in its request or answer has. In the log an id may repeat, because a request rarely
+//! contains the whole log.
 //!
-//! New ids are numbered, not random: the same request and the same answer give the same
-//! ids.
+//! New ids are numbered, not random: the same request and the same answer get the same ids.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -15,15 +14,14 @@ use base::ids::{Id, MAX_ID_CHARS};
 
 const PREFIX: &str = "call_";
 
-/// The most characters of an id that stands for one that repeats. OpenAI takes no longer
-/// ids.
+/// The most characters of an id that replaces a repeated one. OpenAI accepts no longer ids.
 const MAX_RENAMED_CHARS: usize = 40;
 
-/// Gives the calls of a context ids of their own, and their results the same ids. Each
-/// result follows its call's message.
+/// Gives the calls of a context distinct ids, and their results the same ids. Each result follows
+/// its call's message.
 ///
-/// The first call with an id keeps the id. Another call's new id depends only on the
-/// messages before it, so that a request begins as the one before it did.
+/// The first call with an id keeps the id. Another call's new id depends only on the messages
+/// before it, so that a request begins with the same bytes as the request before it.
 pub fn tell_apart(messages: &mut [ContextMessage]) {
     let written: Vec<Vec<String>> = write_ids(messages, Cow::Borrowed)
         .into_iter()
@@ -47,8 +45,8 @@ pub fn tell_apart(messages: &mut [ContextMessage]) {
     }
 }
 
-/// The ids that a request writes: for each message those of its calls, or the one of the
-/// call that it answers. `spell`: an id in the provider's characters.
+/// The ids that a request contains: for each message those of its calls, or the id of the call that
+/// it answers. `spell` converts an id to the provider's characters.
 pub fn write_ids<'a>(
     messages: &'a [ContextMessage],
     spell: fn(&'a str) -> Cow<'a, str>,
@@ -81,7 +79,7 @@ pub fn write_ids<'a>(
 #[derive(Default)]
 struct WrittenIds<'a> {
     taken: HashSet<Cow<'a, str>>,
-    /// By the beginning of ids that repeat: the number of the next.
+    /// The next number for repeated ids. The key is their beginning.
     next: HashMap<String, usize>,
 }
 
@@ -90,12 +88,12 @@ impl<'a> WrittenIds<'a> {
         if self.taken.insert(id.clone()) {
             return id;
         }
-        // Leaves room for a line and a number.
+        // Leaves space for an underscore and a number.
         let beginning = id.char_indices().nth(MAX_RENAMED_CHARS - 8);
         let end = beginning.map_or(id.len(), |(end, _)| end);
         let beginning = id.get(..end).unwrap_or_default().to_owned();
         let number = self.next.entry(beginning.clone()).or_insert(1);
-        // The loop ends, since every number gives another id.
+        // The loop ends, since every number makes a different id.
         loop {
             *number += 1;
             let id: Cow<'a, str> = Cow::Owned(format!("{beginning}_{number}"));
@@ -114,8 +112,8 @@ pub struct CallIds {
 }
 
 impl CallIds {
-    /// Takes the ids of the calls that the request already holds, and those of the answer
-    /// so far that it doesn't.
+    /// Reserves the ids of the calls in the request, and those of the answer so far that the
+    /// request lacks.
     pub fn after(messages: &[ContextMessage], earlier: &[String]) -> Self {
         let mut ids = Self::default();
         for call in messages.iter().flat_map(ContextMessage::calls) {

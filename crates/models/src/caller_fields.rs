@@ -1,7 +1,8 @@
-//! What a request in a provider's own API asks for beside the conversation. If the model is the
-//! provider's, its fields, its tools and its system blocks go through as the caller wrote them.
+//! What a request in a provider's own API specifies in addition to the conversation. If the
+//! model is from the same provider, the request's fields, tools and system blocks are
+//! passed through unchanged.
 //!
-//! The rule this file protects: the caller's fields go before ours, and never in place of the
+//! Invariant: the caller's fields take precedence over ours, but never replace the
 //! conversation, the model, or the tools that run here.
 
 use std::borrow::Cow;
@@ -13,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::choice::Provider;
 use base::json::{self, JsonObject, RawValue};
 
-/// An API of a provider, which clients may speak here.
+/// A provider's API that clients may use here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProviderApi {
@@ -21,12 +22,13 @@ pub enum ProviderApi {
     ChatCompletions,
     /// Anthropic's Messages.
     Messages,
-    /// OpenAI's Responses. A server that has only Chat Completions is asked in them.
+    /// OpenAI's Responses. A server that supports only Chat Completions is called in that
+    /// API.
     Responses,
 }
 
 impl ProviderApi {
-    /// The provider whose API it is.
+    /// The provider of this API.
     pub fn provider(self) -> Provider {
         match self {
             Self::ChatCompletions | Self::Responses => Provider::OpenAi,
@@ -39,29 +41,31 @@ impl ProviderApi {
 #[serde(rename_all = "camelCase")]
 pub struct CallerFields {
     pub api: ProviderApi,
-    /// With Responses: whether the model is asked in Responses, too, and not in Chat Completions.
+    /// With Responses: whether the model is also called by Responses, and not by Chat
+    /// Completions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_responses: bool,
-    /// Whether the caller wants its answer in events.
+    /// Whether the caller wants its answer as an event stream.
     pub is_streamed: bool,
-    /// The fields that go through.
+    /// The fields that are passed through.
     pub fields: JsonObject,
     /// The caller's tools as it wrote them, by name.
     pub tools: BTreeMap<String, Box<RawValue>>,
-    /// In Responses: the caller's tools as it wrote them, in its order. The provider runs some of
-    /// them, which have no names.
+    /// With Responses: the caller's tools as it wrote them, in its order. Some of them run
+    /// at the provider and have no names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_list: Vec<Box<RawValue>>,
-    /// The caller's system prompt in blocks. They stand for the last [`Self::system_texts`] texts of
-    /// the system prompt.
+    /// The caller's system prompt in blocks. They replace the last [`Self::system_texts`]
+    /// texts of the system prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub system: Vec<Box<RawValue>>,
     #[serde(default)]
     pub system_texts: usize,
-    /// The marks for the provider's cache in the caller's system prompt and tools.
+    /// The number of cache breakpoints in the caller's system prompt and tools.
     #[serde(default)]
     pub cache_marks: usize,
-    /// The most tokens of the answer, and the temperature, for a model of another provider.
+    /// The maximum tokens of the answer, and the temperature, for a model of another
+    /// provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,27 +75,28 @@ pub struct CallerFields {
     pub beta: Option<String>,
 }
 
-/// The data of a message that was written in a provider's shape, as
-/// [`Kept`](conversation::log::note::Kept): the message, or its blocks, as the caller wrote them.
+/// The data of a message that was written in a provider's format, stored as
+/// [`Kept`](conversation::log::note::Kept): the message, or its blocks, as the caller wrote
+/// them.
 #[derive(Deserialize)]
 struct Given<'a> {
     #[serde(borrow)]
     given: &'a RawValue,
 }
 
-/// The data under which a message in a provider's shape is kept. `json` is a value.
+/// The stored form of a message in a provider's format. `json` must be a JSON value.
 pub fn kept_as_given(json: &str) -> Option<JsonObject> {
     json::decode(&format!(r#"{{"given":{json}}}"#)).ok()
 }
 
-/// What the caller wrote, in the data that is kept with a message.
+/// What the caller wrote, from the data that is stored with a message.
 pub fn find_given(parts: &JsonObject) -> Option<&RawValue> {
     json::decode::<Given<'_>>(parts.as_str())
         .ok()
         .map(|it| it.given)
 }
 
-/// The data of messages that Responses wrote: the item of a user or of a result, or the items of
+/// The data of messages from Responses: the item of a user or of a result, or the items of
 /// the assistant.
 #[derive(Deserialize)]
 struct KeptItem<'a> {
@@ -104,12 +109,13 @@ struct KeptItems {
     items: Vec<Box<RawValue>>,
 }
 
-/// The data under which an item of Responses is kept. `json` is a value.
+/// The stored form of an item of Responses. `json` must be a JSON value.
 pub fn kept_as_item(json: &str) -> Option<JsonObject> {
     json::decode(&format!(r#"{{"item":{json}}}"#)).ok()
 }
 
-/// The same for the items of an assistant's message. `json` is a list.
+/// Like [`kept_as_item`], for the items of an assistant's message. `json` must be a JSON
+/// list.
 pub fn kept_as_items(json: &str) -> Option<JsonObject> {
     json::decode(&format!(r#"{{"items":{json}}}"#)).ok()
 }
@@ -126,16 +132,16 @@ pub fn find_items(parts: &JsonObject) -> Option<Vec<Box<RawValue>>> {
         .map(|it| it.items)
 }
 
-/// The most fields of an object that is read here.
+/// The maximum number of fields of an object that is read here.
 const MAX_FIELDS: usize = 1_000;
 
-/// The fields of an object, in the order in which they stand.
+/// The fields of an object, in their order.
 struct ObjectFields<'a>(Vec<ObjectField<'a>>);
 
-/// A field of an object: its name, and its value as it is written.
+/// A field of an object: its name, and its value as written.
 pub type ObjectField<'a> = (Cow<'a, str>, &'a RawValue);
 
-/// A name that is not copied unless it is escaped.
+/// A name that is only copied if it contains escapes.
 #[derive(Deserialize)]
 struct FieldName<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -162,12 +168,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
     }
 }
 
-/// The fields of an object's text; none if it is no object, or has more than a thousand.
+/// The fields of an object's text. Empty if it is not an object, or has more than a
+/// thousand fields.
 pub fn fields_of(object: &str) -> Vec<ObjectField<'_>> {
     json::decode::<ObjectFields<'_>>(object).map_or_else(|_| Vec::new(), |fields| fields.0)
 }
 
-/// Our fields that make no sense beside one of the caller's.
+/// Our fields that conflict with one of the caller's.
 const REPLACED: &[(&str, &[&str])] = &[
     ("max_tokens", &["max_completion_tokens"]),
     ("max_completion_tokens", &["max_tokens"]),
@@ -176,7 +183,7 @@ const REPLACED: &[(&str, &[&str])] = &[
 ];
 
 impl CallerFields {
-    /// The API in which the model is asked, if its provider is the caller's.
+    /// The API by which the model is called, if its provider is the caller's.
     pub fn asked_in(&self) -> ProviderApi {
         match self.api {
             ProviderApi::Responses if !self.in_responses => ProviderApi::ChatCompletions,
@@ -184,8 +191,8 @@ impl CallerFields {
         }
     }
 
-    /// A request's body with the caller's fields in place of ours. `ours`: fields of which ours
-    /// hold those of the caller.
+    /// A request's body in which the caller's fields replace ours. `ours`: our fields that
+    /// already contain the caller's values.
     pub(crate) fn merge_into(&self, body: &str, ours: &[&str]) -> String {
         let mut given = fields_of(self.fields.as_str());
         given.retain(|(name, _)| !ours.contains(&name.as_ref()));

@@ -1,6 +1,5 @@
-//! Reads answers in the shape of OpenAI's chat: `choices` with a `delta` or a `message`.
-//! A dozen servers use this shape, each a little differently; all of them are understood
-//! here.
+//! Reads answers in the format of OpenAI's chat: `choices` with a `delta` or a `message`. A
+//! dozen servers use this format with small differences; all variants are handled here.
 
 use serde_json::{Value, json};
 
@@ -8,10 +7,10 @@ use super::answer::{AnswerBuilder, CallPiece};
 use super::{FinishReason, TokenUsage};
 use base::json;
 
-/// A chunk of a stream, or the whole answer: they differ in one word.
+/// Reads a chunk of a stream or a whole answer; they differ in one field name.
 pub fn read(value: &Value, answer: &mut AnswerBuilder) {
     let choices = value.get("choices").and_then(Value::as_array);
-    // Only one answer was asked for. The chunk with the usage has no choice.
+    // Only one answer was requested. The chunk with the usage has no choice.
     if let Some(choice) = choices.and_then(|choices| choices.first()) {
         let said = choice.get("delta").or_else(|| choice.get("message"));
         if let Some(said) = said {
@@ -59,8 +58,8 @@ fn read_block(block: &Value, answer: &mut AnswerBuilder) {
     }
 }
 
-/// `tool_calls` of a message, a delta, or of Workers AI's own shape, where
-/// `name` and `arguments` stand without a `function` around them.
+/// Reads `tool_calls` of a message, of a delta, or of Workers AI's own format, where `name`
+/// and `arguments` are not nested in `function`.
 pub fn read_calls(said: &Value, answer: &mut AnswerBuilder) {
     let calls = said.get("tool_calls").and_then(Value::as_array);
     for call in calls.into_iter().flatten() {
@@ -82,8 +81,8 @@ pub fn read_calls(said: &Value, answer: &mut AnswerBuilder) {
     }
 }
 
-/// Keeps what comes with the newest call. Google puts the signature of a thought there, and
-/// refuses the call's result without it.
+/// Stores the extra content of the newest call. Google puts the signature of a reasoning
+/// text there, and refuses the call's result without it.
 fn keep_extra(extra: &Value, answer: &mut AnswerBuilder) {
     let Some(newest) = answer.calls_begun().checked_sub(1) else {
         return;
@@ -95,7 +94,7 @@ fn keep_extra(extra: &Value, answer: &mut AnswerBuilder) {
     }
 }
 
-/// An answer of a class's model, which says by itself what it wants back.
+/// Reads an answer of a class's model, which itself specifies the data to store for it.
 pub fn read_own(value: &Value, answer: &mut AnswerBuilder) {
     if let Some(kept) = value.get("kept") {
         *answer.kept() = Some(kept.clone());
@@ -118,8 +117,8 @@ pub fn read_usage(value: &Value, answer: &mut AnswerBuilder) {
     }
 }
 
-/// The tokens that came from the provider's cache: by OpenAI's name, by DeepSeek's, and by
-/// Moonshot's. All of them count these tokens in `prompt_tokens`, too.
+/// The tokens from the provider's cache: by OpenAI's name, by DeepSeek's, and by
+/// Moonshot's. All of them also count these tokens in `prompt_tokens`.
 fn count_cached(usage: &Value) -> Option<i64> {
     let details = usage.get("prompt_tokens_details");
     details

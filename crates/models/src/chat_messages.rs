@@ -1,4 +1,4 @@
-//! Messages and tools in the shape of OpenAI's chat. Workers AI takes the same shape,
+//! Messages and tools in the format of OpenAI's Chat Completions. Workers AI uses the same format,
 //! with small differences.
 
 use serde::{Deserialize, Serialize};
@@ -10,15 +10,15 @@ use crate::message::ContextMessage;
 use base::action::Role;
 use base::json::{self, JsonObject, RawValue};
 
-/// The dialects of the shape.
+/// The dialects of the format.
 #[derive(Clone, Copy, PartialEq)]
 pub enum CompletionDialect {
     OpenAi,
     /// The same, for a model that reads PDFs.
     OpenAiWithPdfs,
-    /// Refuses `content: null`, and wants a result to name its tool.
+    /// Rejects `content: null`, and requires a result to name its tool.
     WorkersAi,
-    /// Wants all there is: PDFs, and a result's tool.
+    /// Accepts all there is: PDFs, and a result's tool.
     Own,
 }
 
@@ -26,7 +26,7 @@ pub enum CompletionDialect {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum SentMessage<'a> {
-    /// As the caller wrote it in this shape.
+    /// As the caller wrote it in this format.
     Given(&'a RawValue),
     Said(CompletionMessage<'a>),
 }
@@ -41,7 +41,7 @@ pub struct CompletionMessage<'a> {
     tool_call_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
-    /// The data that the model of a class gave with the message, as it gave it.
+    /// The data that the model of a class returned with the message, unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<&'a JsonObject>,
 }
@@ -79,7 +79,7 @@ struct ChatCall<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     function: CalledFunction<'a>,
-    /// The data that the provider gave with the call: see [`super::chat_answer`].
+    /// The data that the provider returned with the call: see [`super::chat_answer`].
     #[serde(skip_serializing_if = "Option::is_none")]
     extra_content: Option<&'a RawValue>,
 }
@@ -94,7 +94,7 @@ struct CalledFunction<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum ChatTool<'a> {
-    /// As the caller wrote it in this shape.
+    /// As the caller wrote it in this format.
     Given(&'a RawValue),
     Defined {
         #[serde(rename = "type")]
@@ -110,8 +110,8 @@ pub struct DefinedFunction<'a> {
     parameters: &'a RawValue,
 }
 
-/// The system prompt as one message, then the conversation. The templates of many models
-/// refuse a second system message.
+/// The system prompt as one message, then the conversation. The templates of many models reject a
+/// second system message.
 pub fn messages<'a>(request: &ModelRequest<'a>, habit: CompletionDialect) -> Vec<SentMessage<'a>> {
     let system = request.system.join("\n\n");
     let system = (!system.trim().is_empty()).then(|| message_of("system", Content::Text(system)));
@@ -145,7 +145,7 @@ pub fn messages<'a>(request: &ModelRequest<'a>, habit: CompletionDialect) -> Vec
         .collect()
 }
 
-/// The message as its caller wrote it, if it was in this shape and its call has its own id.
+/// The message as its caller wrote it, if it was in this format and its call has its own id.
 fn given(message: &ContextMessage, habit: CompletionDialect) -> Option<&RawValue> {
     match habit {
         CompletionDialect::OpenAi | CompletionDialect::OpenAiWithPdfs => {}
@@ -166,14 +166,14 @@ fn message_of<'a>(role: &'static str, content: Content) -> CompletionMessage<'a>
     }
 }
 
-/// `None` for an empty message, which some servers refuse.
+/// `None` for an empty message, which some servers reject.
 fn text_of(message: &ContextMessage) -> Option<Content> {
     let is_empty = message.content.trim().is_empty();
     (!is_empty).then(|| Content::Text(message.content.clone()))
 }
 
-/// The reminder is part of the message: the templates of many models refuse two messages
-/// of the user in a row.
+/// The reminder is part of the message: the templates of many models reject two user messages in a
+/// row.
 fn user(
     message: &ContextMessage,
     reminder: Option<&str>,
@@ -221,7 +221,7 @@ fn user(
             ContentPart::ImageUrl { .. } | ContentPart::File { .. } => None,
         })
         .collect();
-    // Models without vision take a string and no list.
+    // Models without vision accept a string and no list.
     if texts.len() == blocks.len() {
         return Some(Content::Text(texts.join("\n\n")));
     }
@@ -261,7 +261,7 @@ fn assistant(message: &ContextMessage, habit: CompletionDialect) -> Option<Compl
     })
 }
 
-/// The data that the provider gave with each call.
+/// The data that the provider returned with each call.
 fn extras_of(message: &ContextMessage) -> Vec<Option<&RawValue>> {
     #[derive(Deserialize)]
     struct KeptCalls<'a> {
@@ -274,7 +274,7 @@ fn extras_of(message: &ContextMessage) -> Vec<Option<&RawValue>> {
 }
 
 fn result(message: &ContextMessage, habit: CompletionDialect) -> CompletionMessage<'_> {
-    // The shape has no field for a failure, so the text reports it.
+    // The format has no field for a failure, so the text reports it.
     let content = match message.is_error {
         Some(true) => format!("Error: {}", message.content),
         _ => message.content.clone(),

@@ -1,6 +1,6 @@
-//! The choice of the model that answers: the agent's own, else the Worker's `MODEL`, else
-//! Workers AI if it is bound, else the built-in demo. A named model that fails is an
-//! error; only a model that nobody named gives way to the demo.
+//! Chooses the model that answers: the agent's own, otherwise the Worker's `MODEL`,
+//! otherwise Workers AI if it is bound, otherwise the built-in demo. If a named model
+//! fails, that is an error; only the default is replaced by the demo.
 
 use crate::json_schema::JsonSchema;
 use std::fmt;
@@ -10,11 +10,11 @@ use serde::Deserialize;
 use base::error::{Error, Result};
 use base::settings::Setting;
 
-/// The model that answers if `AI` is bound and nobody named a model. It calls tools,
-/// takes long contexts and is among the cheapest models that do both.
+/// The default model if `AI` is bound. It calls tools, accepts long contexts and is among
+/// the cheapest models that do both.
 pub const DEFAULT_WORKERS_AI_MODEL: &str = "@cf/zai-org/glm-4.7-flash";
 
-/// The most characters of a model's name, after the provider's.
+/// The longest name of a model, after the provider's name.
 pub const MAX_MODEL_CHARS: usize = 200;
 
 /// A model, by its provider.
@@ -22,12 +22,12 @@ pub const MAX_MODEL_CHARS: usize = 200;
 pub enum ModelName {
     /// A provider, and its name for the model.
     Served(Provider, String),
-    /// The built-in demo, which nobody serves.
+    /// The built-in demo, which has no provider.
     Demo,
 }
 
-// Providers are told apart by a `match` that names each of them, so that the compiler
-// names every place that a new provider concerns.
+// Use a `match` that names each provider, so that the compiler reports every place that a
+// new provider affects.
 /// The provider that serves a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -46,12 +46,12 @@ pub enum Provider {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelChoice {
     pub name: ModelName,
-    /// Nobody named the model, so the demo answers if a local run can't serve it.
+    /// No model was named, so the demo answers if a local run can't use this one.
     pub is_default: bool,
 }
 
 impl ModelName {
-    /// `field` is where the name was read, for the error.
+    /// `field` is where the name comes from, for the error.
     pub fn parse(field: &str, text: &str) -> Result<Self> {
         if text == "demo" {
             return Ok(Self::Demo);
@@ -68,8 +68,8 @@ impl ModelName {
         Ok(Self::Served(*provider, model.to_owned()))
     }
 
-    /// The provider, and its name for the model. `None` for the demo, which nobody
-    /// serves.
+    /// The provider, and its name for the model. `None` for the demo, which has no
+    /// provider.
     pub fn served(&self) -> Option<(Provider, &str)> {
         match self {
             Self::Served(provider, model) => Some((*provider, model)),
@@ -79,7 +79,7 @@ impl ModelName {
 }
 
 impl Provider {
-    /// All of them. A test compares them with the variants.
+    /// All providers. A test compares them with the variants.
     pub const ALL: [Self; 4] = [Self::WorkersAi, Self::OpenAi, Self::Anthropic, Self::Own];
 
     /// The provider's name at the start of an error's sentence.
@@ -92,7 +92,7 @@ impl Provider {
         }
     }
 
-    /// The provider's name in models' names and in errors' details.
+    /// The provider's name in models' names and in error details.
     pub fn name(self) -> &'static str {
         match self {
             Self::WorkersAi => "workers-ai",
@@ -103,7 +103,7 @@ impl Provider {
     }
 }
 
-/// Checks the model's part of a name.
+/// Validates the model's part of a name.
 pub fn check_model(field: &str, model: &str) -> Result<()> {
     let is_printable = |c: char| !c.is_whitespace() && !c.is_control();
     let chars = model.chars().take(MAX_MODEL_CHARS + 1).count();
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn all_providers_are_all_there_are() {
-        // The error names every variant, as JSON spells it.
+        // The error lists every variant, as spelled in JSON.
         let error = serde_json::from_str::<Provider>("\"nobody\"").unwrap_err();
         let formats = Provider::ALL.iter().filter(|one| **one != Provider::Own);
         let names: Vec<String> = formats.map(|one| format!("`{}`", one.name())).collect();

@@ -1,6 +1,6 @@
-//! How many tokens a model takes, its answer included, as far as that is known by its
-//! name. Providers add models all the time, so an agent can be told another number
-//! (`maxContextTokens`), and a refusal for length teaches the true one.
+//! How many tokens a model accepts, its answer included, if its name is known. Providers add models
+//! all the time, so an agent can set another number (`maxContextTokens`), and a refusal for length
+//! reveals the true one.
 
 use super::choice::{ModelName, Provider};
 use base::database::Database;
@@ -10,7 +10,7 @@ use store::learned_windows::find_named_window;
 /// The window of a model that is not in the table.
 const DEFAULT_CONTEXT_TOKENS: i64 = 100_000;
 
-/// The beginnings of models' names, and their windows. The longest beginning counts.
+/// Prefixes of models' names, and their windows. The longest prefix counts.
 type WindowTable = &'static [(&'static str, i64)];
 
 const OPENAI: WindowTable = &[
@@ -68,8 +68,8 @@ const WORKERS_AI: WindowTable = &[
     ("@hf/nousresearch/hermes-2-pro-mistral-7b", 24_000),
 ];
 
-/// The window of an agent's model: as the agent was told, or as the model's name says, and no
-/// larger than its provider has said.
+/// The window of an agent's model: as configured, or as known by the model's name, and no larger
+/// than its provider has reported.
 pub fn load_window(
     db: &dyn Database,
     now_ms: i64,
@@ -89,7 +89,7 @@ fn find_context_window(model: &ModelName) -> Option<i64> {
         Provider::OpenAi => OPENAI,
         Provider::Anthropic => ANTHROPIC,
         Provider::WorkersAi => WORKERS_AI,
-        // The name is the maker's, whichever package speaks to it.
+        // The name is the maker's, whichever package calls the model.
         Provider::Own => OPENAI,
     };
     // Routers put the maker's name in front: `openai/gpt-4o`, `anthropic/claude-…`.

@@ -1,8 +1,8 @@
-//! Decodes the bytes of an answer into [`AnswerPart`]s, for every provider and wherever
-//! the bytes are cut. A body is an event stream or one JSON value, even if a stream was
-//! asked for. The first byte that isn't blank shows which.
+//! Decodes the bytes of an answer into [`AnswerPart`]s, for every provider and wherever the bytes
+//! are split. A body is an event stream or one JSON value, even if a stream was requested. The
+//! first byte that isn't blank determines which.
 //!
-//! An answer that breaks off ends in [`AnswerPart::Failed`], never silently.
+//! An answer that is cut off ends with [`AnswerPart::Failed`], never silently.
 
 use base::json;
 use serde_json::Value;
@@ -15,8 +15,8 @@ use super::mend::mend;
 use super::responses_reader::{self, ResponsesReader};
 use super::{AnswerPart, anthropic, openai, sse, workers_ai};
 
-/// The most bytes of an answer with its events: a long answer of 32,000 tokens at some
-/// 300 bytes per event, and half as much again.
+/// The most bytes of an answer with its events: a long answer of 32,000 tokens with about 300 bytes
+/// per event, and a reserve of half as much.
 pub const MAX_ANSWER_BYTES: usize = 16 << 20;
 
 pub struct Decoder {
@@ -28,7 +28,7 @@ pub struct Decoder {
     tells_events: bool,
     /// The model that answers, as the provider names it.
     model: Option<String>,
-    /// With an answer of OpenAI's Responses.
+    /// For an answer of OpenAI's Responses.
     responses: Option<ResponsesReader>,
 }
 
@@ -36,7 +36,7 @@ pub struct Decoder {
 const MAX_MODEL_BYTES: usize = 200;
 
 enum BodyFormat {
-    /// Nothing but blanks so far.
+    /// Only blanks so far.
     Unknown,
     Stream(sse::Parser),
     Whole(Vec<u8>),
@@ -55,8 +55,8 @@ impl Decoder {
         }
     }
 
-    /// Decodes an answer of OpenAI's Responses. Only a caller who speaks Responses is answered so, so
-    /// the events are parts.
+    /// Decodes an answer of OpenAI's Responses. Only a caller who uses Responses receives such an
+    /// answer, so the events are parts.
     pub fn of_responses(ids: CallIds) -> Self {
         Self {
             responses: Some(ResponsesReader::default()),
@@ -110,8 +110,8 @@ impl Decoder {
             },
             BodyFormat::Stream(mut parser) => {
                 let last = parser.end().ok().flatten();
-                // A last event that is cut off is dropped; the failure below reports the
-                // cut.
+                // A last event that is incomplete is dropped; the failure below reports that the
+                // answer ended early.
                 let last =
                     last.filter(|event| event.data.trim() == DONE || parse(&event.data).is_some());
                 if let Some(event) = last {
@@ -131,7 +131,7 @@ impl Decoder {
         self.answer.is_over()
     }
 
-    /// The failure that came instead of an answer, if the request is too long.
+    /// The failure that came in place of an answer, if the request is too long.
     pub fn too_long(&self) -> Option<&ProviderError> {
         self.too_long.as_ref()
     }
@@ -156,7 +156,7 @@ impl Decoder {
         }
         match parse(data) {
             Some(value) => self.take_value(&value),
-            // Some servers keep a connection alive with an empty event.
+            // Some servers keep a connection open with an empty event.
             None if data.trim().is_empty() => {}
             None => self.fail("sent an event that is not valid JSON"),
         }
@@ -218,8 +218,8 @@ impl Decoder {
 
 const DONE: &str = "[DONE]";
 
-/// The model that an event names: by itself, in its message or response, or in the result of a
-/// binding.
+/// The model that an event names: at its top level, in its message or response, or in the result of
+/// a binding.
 fn find_model(value: &Value) -> Option<String> {
     let places = [
         Some(value),

@@ -1,5 +1,5 @@
-//! Turns texts into vectors, by the model that `EMBEDDING_MODEL` names: a limited number
-//! of texts per request. Each answer is checked against its request.
+//! Computes vectors of texts with the model that `EMBEDDING_MODEL` names: a limited number of texts
+//! per request. Each answer is checked against its request.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,17 +13,17 @@ use base::settings::Setting;
 
 const SETTING: &str = Setting::EmbeddingModel.name();
 
-/// The most texts of one request: Workers AI takes 100.
+/// The most texts of one request: Workers AI accepts 100.
 pub const MAX_BATCH_TEXTS: usize = 100;
 
-/// Characters of a text that are sent. Models read from 512 to 8,192 tokens. Those with
-/// the least drop the rest of a longer text themselves; OpenAI's refuse it.
+/// Characters of a text that are sent. Models read from 512 to 8,192 tokens. Those with the least
+/// truncate a longer text themselves; OpenAI's reject it.
 pub const MAX_TEXT_CHARS: usize = 8_000;
 
 /// The most numbers of a vector; the longest vectors in use have 4,096.
 const MAX_DIMENSIONS: usize = 4_096;
 
-/// A model that makes vectors of texts.
+/// A model that computes vectors of texts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EmbeddingModel {
     WorkersAi(String),
@@ -122,7 +122,7 @@ fn encode(model: &EmbeddingModel, texts: &[String]) -> String {
     })
 }
 
-/// Models refuse an empty text, so it becomes a blank, which means as little.
+/// Models reject an empty text, so it becomes a blank, which means as little.
 fn shorten(text: &str) -> &str {
     let end = text.char_indices().nth(MAX_TEXT_CHARS);
     match end.and_then(|(end, _)| text.get(..end)).unwrap_or(text) {
@@ -131,7 +131,7 @@ fn shorten(text: &str) -> &str {
     }
 }
 
-/// Reads both shapes: `data` holds vectors, or objects that hold one vector each.
+/// Reads both formats: `data` has vectors, or objects with one vector each.
 fn decode(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, &'static str> {
     #[derive(Default, Deserialize)]
     struct Answer<'a> {

@@ -1,6 +1,5 @@
-//! A file in a user's message: its bytes' place and its type. Providers accept different
-//! files; the code that encodes a request decides the form in which a model is shown a
-//! file.
+//! A file in a user's message: its URL and its type. Providers accept different files; the
+//! code that encodes a request decides in which form a file is sent.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,24 +8,24 @@ use serde_json::{Value, json};
 use base::error::{Error, Result};
 use base::part::{PartKind, field, kind};
 
-/// The most files of one message that a model is sent; a message may hold more.
+/// The most files of one message that are sent to a model; a message may contain more.
 pub const MAX_FILES: usize = 20;
 
-/// Characters of a media type, and of a file's name.
+/// The most characters of a media type, and of a file's name.
 const MAX_NAME_CHARS: usize = 200;
 
-/// The rough cost for a model of an image of middling size.
+/// The approximate token cost of an average image.
 const IMAGE_TOKENS: i64 = 1000;
 
-/// The cost of a PDF: every page as text and as an image, some 2,000 tokens together. A
-/// page takes about 100,000 bytes in base64, and no PDF counts for more than ten pages.
-/// Models that read no PDFs get its name alone, and a refusal for length teaches the
-/// rest.
+/// The estimated cost of a PDF: every page as text and as an image, about 2,000 tokens
+/// together. A page takes about 100,000 bytes in base64, and a PDF counts for at most ten
+/// pages. Models that don't read PDFs receive only the name. Errors of the estimate are
+/// corrected after a refusal because of length.
 const PDF_BYTES_PER_TOKEN: i64 = 50;
 const MAX_PDF_TOKENS: i64 = 20_000;
 
-/// Bytes of a text file that a model is sent: some ten pages. A multiple of three, so
-/// that a cut of base64 falls between groups.
+/// The most bytes of a text file that are sent to a model: about ten pages. A multiple of
+/// three, so that a cut in base64 falls between groups.
 pub const MAX_INLINED_BYTES: usize = 30_000;
 
 /// The media type of a PDF.
@@ -54,8 +53,8 @@ pub struct File {
 }
 
 impl File {
-    /// Reads a `file` part of a stored message. `None` if no model could be shown the
-    /// file.
+    /// Parses a `file` part of a stored message. `None` if the file can't be sent to any
+    /// model.
     fn from_part(part: &Value) -> Option<Self> {
         let text = |name: &str| part.get(name).and_then(Value::as_str).map(str::to_owned);
         if part.get(field::KIND)?.as_str().map(PartKind::parse) != Some(PartKind::File) {
@@ -69,7 +68,7 @@ impl File {
         file.problem().is_none().then_some(file)
     }
 
-    /// Writes a `file` part of a message.
+    /// Renders a `file` part of a message.
     pub fn to_part(&self) -> Value {
         let mut part = json!({
             field::KIND: kind::FILE,
@@ -88,7 +87,7 @@ impl File {
         head.trim().to_lowercase()
     }
 
-    /// Whether the file is a text, which can be shown to a model as words.
+    /// Whether the file is text, which can be sent to a model as words.
     pub fn is_text(&self) -> bool {
         let kind = self.kind();
         kind.starts_with("text/")
@@ -97,12 +96,12 @@ impl File {
             || TEXT_TYPES.contains(&kind.as_str())
     }
 
-    /// Roughly how many tokens the file costs.
+    /// The approximate number of tokens that the file costs.
     pub fn tokens(&self) -> i64 {
         match self.is_text() {
             // Four bytes per token, as in Latin text.
             true => self.url.len().min(MAX_INLINED_BYTES) as i64 / 4,
-            // The length of a file at an address is not known.
+            // The length of a file at an `https:` URL is unknown.
             false if self.kind() == PDF => {
                 let by_length = self.url.len() as i64 / PDF_BYTES_PER_TOKEN;
                 by_length.clamp(IMAGE_TOKENS, MAX_PDF_TOKENS)
@@ -111,7 +110,7 @@ impl File {
         }
     }
 
-    /// The wrong field, and the end of a sentence that begins with its name.
+    /// The invalid field, and the end of a sentence that starts with its name.
     fn problem(&self) -> Option<(&'static str, &'static str)> {
         let is_short = |text: &str| text.chars().take(MAX_NAME_CHARS + 1).count() <= MAX_NAME_CHARS;
         if self.media_type.is_empty() || !is_short(&self.media_type) {

@@ -1,8 +1,8 @@
-//! Turns a provider's failure into our error: `model_overloaded` if trying again may
-//! help, `model_failed` if not.
+//! Converts a provider's failure into our error: `model_overloaded` if a retry may help,
+//! `model_failed` if not.
 //!
-//! Only the provider's short name for the failure is passed on: its sentences quote keys,
-//! prompts and addresses.
+//! Only the provider's short name for the failure is passed on: its sentences quote keys, prompts
+//! and addresses.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub const MAX_BODY_BYTES: usize = 64 << 10;
 
 const MAX_KIND_CHARS: usize = 64;
 
-/// A provider's words about a failure.
+/// A provider's report of a failure.
 #[derive(Debug, Default, PartialEq)]
 pub struct ProviderError {
     /// The provider's name for the failure: `rate_limit_exceeded`, `3040`.
@@ -44,7 +44,7 @@ pub fn find_problem(value: &Value) -> Option<ProviderError> {
         Some(Value::Number(number)) => Some(number.to_string()),
         _ => None,
     };
-    // A code says more than a type, unless the code is a bare number.
+    // A code is more specific than a type, unless the code is a bare number.
     let (code, kind) = (word("code"), word("type").or_else(|| word("status")));
     let is_number = |text: &String| text.bytes().all(|byte| byte.is_ascii_digit());
     let words: Vec<&String> = code.iter().chain(&kind).collect();
@@ -67,7 +67,7 @@ pub fn find_problem(value: &Value) -> Option<ProviderError> {
 fn problem_of_text(text: &str) -> ProviderError {
     let name = text.split_once(':').map(|(name, _)| name.trim());
     let name = name.and_then(clean);
-    // The code stands near the front; further back is the model's own text.
+    // The code is near the front; further back is the model's own text.
     let head: String = text.chars().take(MAX_KIND_CHARS + 32).collect();
     let code = head
         .split(|c: char| !c.is_alphanumeric())

@@ -1,19 +1,19 @@
-//! Recognises that a provider refused a request because the request is too long for the
-//! model, and reads the numbers that the provider gives. Each provider says this in its
-//! own words; `models/recorded/too_long/` holds them.
+//! Recognizes that a provider refused a request because it is too long for the model, and
+//! reads the numbers in the refusal. Each provider uses different wording;
+//! `models/recorded/too_long/` contains examples.
 
 use base::error::{Error, ErrorKind};
 
-/// Bytes of a failure in which the words are looked for.
+/// How many bytes of a failure are searched for the phrases.
 const MAX_READ_BYTES: usize = 4_000;
 
-/// Bytes before and after the words in which numbers are looked for.
+/// How many bytes before and after a phrase are searched for numbers.
 const MAX_NUMBERS_BYTES: usize = 400;
 
-/// Smaller numbers count no tokens of a request.
+/// Smaller numbers are not token counts of a request.
 const MIN_TOKENS: i64 = 16;
 
-/// The phrases in a refusal for length, in lower case.
+/// The phrases of a refusal because of length, in lower case.
 const PHRASES: &[&str] = &[
     "context_length_exceeded",
     "context length exceeded",
@@ -39,7 +39,7 @@ const PHRASES: &[&str] = &[
     "too many input tokens",
 ];
 
-/// The phrases before a limit.
+/// The phrases that precede a limit.
 const BEFORE_LIMIT: &[&str] = &[
     "maximum context length is",
     "maximum context length of",
@@ -52,19 +52,19 @@ const BEFORE_LIMIT: &[&str] = &[
     "<=",
 ];
 
-/// A refusal for length, in tokens as the provider counts them.
+/// A refusal because of length, in tokens as the provider counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LengthRefusal {
     /// The tokens of the request.
     pub sent: Option<i64>,
-    /// The most tokens that a request may have, without the answer that was asked for.
+    /// The most tokens that a request may have, excluding the requested answer.
     pub most: Option<i64>,
-    /// The model's whole window, as the provider names it.
+    /// The model's whole window, as the provider reports it.
     pub window: Option<i64>,
 }
 
 impl LengthRefusal {
-    /// Reads a provider's answer: JSON or text.
+    /// Parses a provider's answer: JSON or text.
     pub fn find(said: &str) -> Option<Self> {
         let end = said.floor_char_boundary(MAX_READ_BYTES);
         let said = said.get(..end)?.to_ascii_lowercase();
@@ -74,7 +74,7 @@ impl LengthRefusal {
             .collect();
         found.sort_unstable();
         found.first()?;
-        // llama.cpp gives the numbers beside its sentence.
+        // llama.cpp returns the numbers in separate fields.
         let field = |name: &str| {
             let after = said.split_once(name)?.1.trim_start_matches([':', ' ']);
             read_number(after).map(|(number, _)| number)
@@ -88,7 +88,7 @@ impl LengthRefusal {
         if named != Self::default() {
             return Some(named);
         }
-        // The words may stand in a short code, and the numbers in another string.
+        // The phrase may be in a short code, and the numbers in another string.
         let mut read = found.iter().filter_map(|start| Self::read(&said, *start));
         Some(
             read.find(|found| *found != Self::default())
@@ -96,8 +96,8 @@ impl LengthRefusal {
         )
     }
 
-    /// Reads the numbers around the words at this place. Their sentence is a string of
-    /// JSON, or a text by itself.
+    /// Reads the numbers around the phrase at this offset. Their sentence is a JSON string,
+    /// or plain text.
     fn read(said: &str, start: usize) -> Option<Self> {
         let (before, after) = said.split_at_checked(start)?;
         let after = after.get(..after.floor_char_boundary(MAX_NUMBERS_BYTES))?;
@@ -127,7 +127,7 @@ impl LengthRefusal {
         }
     }
 
-    /// Writes the refusal into the error that the caller gets.
+    /// Adds the refusal to the error that the caller gets.
     pub fn mark(self, error: Error) -> Error {
         let error = error.with("refused", "length");
         let error = match self.sent {
@@ -146,7 +146,7 @@ impl LengthRefusal {
         error.of_kind(ErrorKind::RefusedForLength { sent, most, window })
     }
 
-    /// The refusal that an error is.
+    /// The refusal in an error, if it is one.
     pub fn of(error: &Error) -> Option<Self> {
         match error.kind {
             Some(ErrorKind::RefusedForLength { sent, most, window }) => {
@@ -167,7 +167,7 @@ struct NumberSaid<'a> {
 #[derive(Clone, Copy, PartialEq)]
 enum NumberMeaning {
     Limit,
-    /// Tokens of the answer that was asked for.
+    /// Tokens of the requested answer.
     Answer,
     Input,
     Other,
@@ -215,7 +215,7 @@ fn numbers_of(sentence: &str) -> Vec<NumberSaid<'_>> {
     numbers
 }
 
-/// The number at the beginning of a text, and its length. Thousands may be set apart.
+/// The number at the start of a text, and its length. It may have thousands separators.
 fn read_number(text: &str) -> Option<(i64, usize)> {
     let is_part = |(place, c): (usize, char)| {
         let next = text.as_bytes().get(place + 1);

@@ -1,11 +1,11 @@
 //! Models. Each provider has a file that writes its requests and reads its answers:
-//! [`encode_request`] picks it for a request, `decode` for an answer. The files are pure: values
-//! become JSON, bytes become [`AnswerPart`]s. `demo` answers without a provider. [`call`] and
-//! [`embedding`] send requests with `send`, through [`base::outbound`].
+//! [`encode_request`] selects it for a request, `decode` for an answer. These files do no I/O:
+//! values become JSON, bytes become [`AnswerPart`]s. `demo` answers without a provider. [`call`]
+//! and [`embedding`] send requests with `send`, through [`base::outbound`].
 //!
-//! The parts of every answer keep an order. A call begins before its pieces and is
-//! complete after them. Usage comes before the end. The end, which is
-//! [`AnswerPart::Finish`] or [`AnswerPart::Failed`], comes once.
+//! The parts of every answer have a fixed order. A call begins before its pieces and is complete
+//! after them. Usage comes before the end. The end is [`AnswerPart::Finish`] or
+//! [`AnswerPart::Failed`], and comes once.
 
 mod answer;
 mod anthropic;
@@ -52,8 +52,8 @@ use base::json::{self, MAX_INTEGER, is_zero};
 use choice::{ModelName, Provider};
 use store::model_settings::{Prices, ReasoningEffort};
 
-/// How a request for a summary begins. The demo model, which understands nothing,
-/// recognises such a request by this beginning.
+/// How a request for a summary begins. The demo model, which understands no text, recognises such a
+/// request by this beginning.
 pub const SUMMARY_REQUEST: &str = "Summarize this conversation";
 
 /// How the requests of learning begin, for the same reason.
@@ -65,25 +65,25 @@ pub const CONSOLIDATE_REQUEST: &str = "Consolidate these entries";
 pub struct ModelRequest<'a> {
     /// The pieces of the system prompt, in order.
     pub system: &'a [String],
-    /// The calls have ids of their own: see [`call_ids::tell_apart`].
+    /// The calls' ids are distinct: see [`call_ids::tell_apart`].
     pub messages: &'a [ContextMessage],
-    /// The calls of the answer so far. A small window may not hold them any more.
+    /// The calls of the answer so far. A small window may not contain them any more.
     pub earlier_calls: &'a [String],
     pub tools: &'a [ToolDefinition],
-    /// The facts that the model has to know now. They stand after the newest user
-    /// message, so that everything before that message stays the same from turn to turn,
-    /// and a provider's cache stays warm.
+    /// The facts that the model must know now. They are placed after the newest user message, so
+    /// that everything before that message stays the same from turn to turn, and a provider's cache
+    /// stays usable.
     pub reminder: Option<&'a str>,
     pub max_output_tokens: Option<i64>,
     pub temperature: Option<f64>,
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// What the caller asks for in its provider's own words, if a request in a provider's API
+    /// What the caller requests in its provider's own format, if a request in a provider's API
     /// began the turn.
     pub caller: Option<&'a CallerFields>,
 }
 
 impl<'a> ModelRequest<'a> {
-    /// The caller's fields, if they are in this provider's words.
+    /// The caller's fields, if they are in this provider's format.
     fn caller_of(&self, api: ProviderApi) -> Option<&'a CallerFields> {
         self.caller.filter(|caller| caller.asked_in() == api)
     }
@@ -121,20 +121,20 @@ pub enum AnswerPart {
         index: usize,
         text: String,
     },
-    /// A call is complete. `arguments` is the text that the model sent, whether
-    /// or not it is a JSON object; an empty one is given as `{}`.
+    /// A call is complete. `arguments` is the text that the model sent, whether or not it is a JSON
+    /// object; an empty text becomes `{}`.
     Call {
         index: usize,
         id: String,
         name: String,
         arguments: String,
     },
-    /// The data that the provider wants back with this step, as a JSON object: see
+    /// The data that the provider requires again with this step, as a JSON object: see
     /// [`Kept`](conversation::log::note::Kept). Comes at most once, after the calls.
     Kept(String),
     Usage(TokenUsage),
-    /// An event of the provider, or its whole answer, as it came: before the parts that it
-    /// holds. Only a caller who speaks the provider's API is told.
+    /// An event of the provider, or its whole answer, unchanged, before the parts in it. Only a
+    /// caller who uses the provider's API receives it.
     Event(String),
     Finish(FinishReason),
     /// The provider reported an error inside its answer; nothing follows.
@@ -153,7 +153,7 @@ pub struct TokenUsage {
 }
 
 impl TokenUsage {
-    /// A provider's numbers, within what JavaScript holds exactly.
+    /// A provider's numbers, limited to what JavaScript represents exactly.
     fn bounded(self) -> Self {
         let input_tokens = self.input_tokens.clamp(0, MAX_INTEGER);
         Self {
@@ -186,7 +186,7 @@ impl TokenUsage {
     }
 }
 
-/// Why an answer ended, in the words of the AI SDK's protocol.
+/// Why an answer ended, as the AI SDK's protocol names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FinishReason {
@@ -199,8 +199,8 @@ pub enum FinishReason {
     Other,
 }
 
-/// A model's input in its provider's shape, as text, without the model's name and the
-/// fields of streaming.
+/// A model's input in its provider's format, as text, without the model's name and the fields of
+/// streaming.
 pub fn encode_input(provider: Provider, request: &ModelRequest<'_>) -> String {
     match provider {
         Provider::WorkersAi => workers_ai::encode_input(request),
@@ -209,8 +209,8 @@ pub fn encode_input(provider: Provider, request: &ModelRequest<'_>) -> String {
     }
 }
 
-/// The whole request to a model, as it is sent. The demo is sent none: it reads what
-/// `OpenAI`'s shape would say.
+/// The whole request to a model, as it is sent. Nothing is sent to the demo: it reads what a
+/// request in `OpenAI`'s format would contain.
 pub fn encode_request(name: &ModelName, request: &ModelRequest<'_>, stream: bool) -> String {
     match name.served() {
         Some((Provider::WorkersAi, _)) => workers_ai::encode(request, stream),
@@ -224,7 +224,7 @@ pub fn encode_request(name: &ModelName, request: &ModelRequest<'_>, stream: bool
     }
 }
 
-/// The most tokens that a model is asked to answer, where nobody sets another number.
+/// The most tokens that a model may answer, unless a setting has another number.
 pub fn answer_tokens(model: &ModelName) -> i64 {
     match model.served() {
         Some((Provider::WorkersAi, _)) => workers_ai::DEFAULT_MAX_TOKENS,

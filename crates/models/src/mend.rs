@@ -1,8 +1,8 @@
-//! Repairs JSON with half characters. A proxy that cuts JavaScript's strings anywhere
-//! sends one half of an emoji as `\ud83d`: valid JSON by the letter, but no text. One bad
-//! letter is better than a lost answer.
+//! Repairs JSON with lone surrogates. A proxy that splits JavaScript strings anywhere sends one
+//! half of an emoji as `\ud83d`: formally valid JSON, but not text. One wrong character is better
+//! than a lost answer.
 
-/// The same JSON with each lone half as the replacement character.
+/// The same JSON with each lone surrogate replaced by the replacement character.
 pub fn mend(json: &str) -> String {
     let mut mended = String::with_capacity(json.len());
     let mut rest = json;
@@ -24,7 +24,7 @@ pub fn mend(json: &str) -> String {
     mended
 }
 
-/// The number of a `\uXXXX` that the text begins with.
+/// The number in the `\uXXXX` at the beginning of the text.
 fn unit(text: &str) -> Option<u16> {
     u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }

@@ -71,7 +71,7 @@ impl ContextMessage {
         }
     }
 
-    /// Forgets the form in which a caller wrote the message: its content was changed.
+    /// Drops the format in which a caller wrote the message: its content was changed.
     pub fn forget_given(&mut self) {
         let is_given =
             |kept: &Kept| find_given(&kept.parts).is_some() || find_item(&kept.parts).is_some();
@@ -84,8 +84,8 @@ impl ContextMessage {
         self.tool_calls.as_deref().unwrap_or_default()
     }
 
-    /// The bytes of the message as a model is sent it. A provider may want arguments as
-    /// text within text.
+    /// The bytes of the message as it is sent to a model. A provider may require arguments as text
+    /// within text.
     pub fn bytes(&self) -> usize {
         let calls = self.calls().iter();
         let calls = calls.map(|call| json::written_bytes(call.arguments.as_str()));

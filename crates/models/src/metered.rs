@@ -1,6 +1,6 @@
-//! The spending of a model's call, once it is over, for limits and for usage. If a
-//! provider reports no tokens, the estimates of the request and of the received answer
-//! count. So nobody gets tokens for nothing by stopping an answer.
+//! The spending of a finished model call, for limits and for usage. If a provider reports no
+//! tokens, the estimates of the request and of the received answer count. So stopping an answer
+//! does not avoid its cost.
 
 use super::TokenUsage;
 use base::error::{Code, Error, ErrorKind, Result};
@@ -17,12 +17,12 @@ pub struct EndedCall<'a> {
 
 pub enum CallOutcome<'a> {
     Whole,
-    /// The answer was given up before its end.
+    /// The answer was cancelled before its end.
     GivenUp,
     Failed(&'a Error),
 }
 
-/// Replaces the estimate of a call by its real spending, if something limits the call.
+/// Replaces the estimate of a call by its real spending, if the call has a limit.
 pub fn settle(meter: &Meter<'_>, reserved: Option<&ReservedCall>, spent: TokenUsage) -> Result<()> {
     let spent = CallSpending {
         input_tokens: spent.input_tokens,
@@ -57,7 +57,7 @@ impl EndedCall<'_> {
         }
     }
 
-    /// Whether the provider refused the request, or was never asked.
+    /// Whether the provider rejected the request, or never received it.
     fn was_never_read(&self) -> bool {
         let CallOutcome::Failed(error) = self.outcome else {
             return false;

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, and every server that speaks them.
+//! OpenAI's Chat Completions API, as OpenAI and compatible servers offer it.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -44,8 +44,8 @@ struct StreamOptions {
 
 /// The body of a request.
 pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
-    // OpenAI's reasoning models refuse `max_tokens` and `temperature`; other servers know
-    // only that name. OpenAI's other models refuse `reasoning_effort`.
+    // OpenAI's reasoning models refuse `max_tokens` and `temperature`; other servers
+    // support only `max_tokens`. OpenAI's other models refuse `reasoning_effort`.
     let takes_new_name = is_openai_reasoning(model);
     let limit = request.max_output_tokens;
     let effort = request.reasoning_effort.filter(|_| !is_openai_plain(model));
@@ -74,8 +74,8 @@ pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
     }
 }
 
-/// The body for the model of a class that extends this one. The class knows what its model
-/// takes, so nothing is left out.
+/// The body for the model of a class that extends this one. The class adapts the request to
+/// its model, so nothing is omitted.
 pub fn encode_own(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
     to_json(&OpenAiRequest {
         model: Some(model),
@@ -85,7 +85,7 @@ pub fn encode_own(request: &ModelRequest<'_>, model: &str, stream: bool) -> Stri
     })
 }
 
-/// The body without the model and the fields of streaming.
+/// The body without the model and the streaming fields.
 pub fn encode_input(request: &ModelRequest<'_>) -> String {
     to_json(&body(request))
 }
@@ -104,31 +104,31 @@ fn body<'a>(request: &ModelRequest<'a>) -> OpenAiRequest<'a> {
     }
 }
 
-/// The URL of this path.
+/// The URL with this path.
 pub fn endpoint(base_url: Option<&str>, path: &str) -> String {
     let base = base_url.unwrap_or(DEFAULT_BASE_URL).trim_end_matches('/');
     format!("{base}/{path}")
 }
 
-/// Whether requests go to OpenAI itself.
+/// Whether requests are sent to OpenAI itself.
 pub fn is_own_address(base_url: Option<&str>) -> bool {
     let own = host_and_port(DEFAULT_BASE_URL);
     base_url.is_none_or(|base_url| host_and_port(base_url) == own)
 }
 
-/// A local server has no key, and refuses an empty one.
+/// A local server needs no key, and refuses an empty one.
 pub fn headers(key: Option<&str>) -> Vec<(String, String)> {
     key.into_iter()
         .map(|key| ("authorization".to_owned(), format!("Bearer {key}")))
         .collect()
 }
 
-/// A chunk of a stream of a class's model.
+/// Reads a chunk of a stream from a class's model.
 pub fn read_own(value: &Value, answer: &mut AnswerBuilder) {
     chat_answer::read_own(value, answer);
 }
 
-/// A chunk of a stream, or a whole answer.
+/// Reads a chunk of a stream, or a whole answer.
 pub fn read(value: &Value, answer: &mut AnswerBuilder) {
     chat_answer::read(value, answer);
 }

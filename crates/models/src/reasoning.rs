@@ -1,6 +1,6 @@
-//! The parameters that a model takes. Models that reason refuse a temperature, and name
-//! the limit of their answer otherwise; models that don't reason refuse to be told how
-//! much. A model is known by its name alone.
+//! The parameters that a model accepts. Models that reason reject a temperature, and use another
+//! name for the limit of their answer; models that don't reason reject a reasoning effort. A model
+//! is identified by its name alone.
 
 use store::model_settings::ReasoningEffort;
 
@@ -21,8 +21,8 @@ pub fn is_openai_reasoning(model: &str) -> bool {
     begins_with_any(model, &["o1", "o3", "o4", "gpt-5"]) && !begins_with_any(model, &["gpt-5-chat"])
 }
 
-/// Whether this is a model of OpenAI's that does not reason. Of other servers' models
-/// nobody knows.
+/// Whether this is a model of OpenAI's that does not reason. For other servers' models this is
+/// unknown.
 pub fn is_openai_plain(model: &str) -> bool {
     begins_with_any(model, &["gpt-3", "gpt-4", "gpt-5-chat", "chatgpt-"])
 }
@@ -33,18 +33,18 @@ pub fn reads_pdfs(model: &str) -> bool {
         || begins_with_any(model, &["gpt-4o", "gpt-4.1", "gpt-5", "chatgpt-4o"])
 }
 
-/// How a model of Anthropic's is told to think.
+/// How reasoning is configured for a model of Anthropic's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thinking {
     /// The model does not think.
     Never,
     /// It thinks up to a number of tokens.
     Budget,
-    /// The model decides by itself how much it thinks, and is told an effort.
+    /// The model itself decides how much it thinks, given an effort.
     Adaptive,
 }
 
-/// Models whose names say nothing known are newer than this list.
+/// Models with unknown names are newer than this list.
 pub fn anthropic_thinking(model: &str) -> Thinking {
     const NEVER: &[&str] = &[
         "claude-2",
@@ -101,7 +101,7 @@ pub fn thinking_budget(effort: ReasoningEffort) -> Option<i64> {
     }
 }
 
-/// The effort in the words of providers that know three. `None`: not to reason.
+/// The effort for providers that have three levels. `None`: not to reason.
 pub fn three_words(effort: ReasoningEffort) -> Option<&'static str> {
     match effort {
         ReasoningEffort::None => None,

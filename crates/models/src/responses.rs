@@ -1,5 +1,5 @@
-//! A request in OpenAI's Responses. A model is asked so if its caller speaks Responses, and its
-//! provider does, too. The fields and the tools of the caller go through as it wrote them.
+//! Encodes a request in OpenAI's Responses API. It is used if both the caller and the provider
+//! speak Responses. The caller's fields and tools pass through as it wrote them.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ pub const PATH: &str = "responses";
 
 const INCLUDE: &str = "include";
 
-/// What has the provider add to a thought all that it needs to take the thought back, so that no
+/// Makes the provider add to each thought all that it needs to accept the thought again, so that no
 /// thought depends on what the provider stores.
 const ENCRYPTED: &str = "reasoning.encrypted_content";
 
@@ -55,7 +55,7 @@ enum ResponsesTool<'a> {
         name: &'a str,
         description: &'a str,
         parameters: &'a RawValue,
-        /// Without it, the provider takes no schema with optional fields.
+        /// `false`: otherwise the provider rejects schemas with optional fields.
         strict: bool,
     },
 }
@@ -82,14 +82,14 @@ pub fn encode(request: &ModelRequest<'_>, model: &str, caller: &CallerFields) ->
     caller.merge_into(&body, &[INCLUDE])
 }
 
-/// Whether the provider stores the answer, and so finds its items by their ids.
+/// Whether the provider stores the answer, and so can resolve the ids of its items.
 fn is_stored(caller: &CallerFields) -> bool {
     let fields = fields_of(caller.fields.as_str());
     let store = fields.iter().find(|(name, _)| name == "store");
     store.is_none_or(|(_, store)| store.get() != "false")
 }
 
-/// What the caller asks for beside the answer, and, of a model that reasons, all of its thoughts.
+/// What the caller wants included; for a model that reasons, also its encrypted thoughts.
 fn included(caller: &CallerFields, reasons: bool) -> Vec<String> {
     let fields = fields_of(caller.fields.as_str());
     let given = fields.iter().find(|(name, _)| name == INCLUDE);

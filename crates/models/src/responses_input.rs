@@ -1,6 +1,7 @@
-//! A conversation as the input of OpenAI's Responses. The provider gets its own items back as it
-//! sent them: a thought belongs to the item after it, and is refused without it. If a message isn't
-//! what its items say any more, because it was shortened, the message is written anew, without ids.
+//! Converts a conversation into the input of OpenAI's Responses. The provider gets its own
+//! items back unchanged: a reasoning item belongs to the item after it, and is refused
+//! without it. If a message no longer matches its items because it was truncated, the
+//! message is written again without ids.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -47,7 +48,7 @@ pub enum InputContent {
     Parts(Vec<Value>),
 }
 
-/// `is_stored`: whether the provider finds an item of an earlier answer by its id.
+/// `is_stored`: whether the provider can find an item of an earlier answer by its id.
 pub fn input<'a>(request: &ModelRequest<'a>, model: &str, is_stored: bool) -> Vec<InputItem<'a>> {
     let newest_user = request.newest_user();
     let reminder = |text: &str| InputItem::Message {
@@ -126,7 +127,7 @@ fn address_of(media_type: &str, source: &FileSource<'_>) -> String {
     }
 }
 
-/// The parts of a user's message that was written as Chat Completions write it.
+/// The parts of a user's message that was written in the format of Chat Completions.
 fn parts_of_chat(given: &RawValue) -> Option<Vec<Value>> {
     let mut given = json::decode_tree(given.get()).ok()?;
     let Some(Value::Array(parts)) = given.get_mut("content").map(Value::take) else {
@@ -172,8 +173,8 @@ fn assistant<'a>(message: &'a ContextMessage, is_stored: bool, items: &mut Vec<I
     }));
 }
 
-/// The items that the provider sent, if they say what the message says, and the provider can take
-/// them back.
+/// The items that the provider sent, if they match the message and the provider can accept
+/// them again.
 fn kept_items(message: &ContextMessage, is_stored: bool) -> Option<Vec<Value>> {
     let kept = message.kept.as_deref()?;
     let items = find_items(&kept.parts)?;
@@ -210,7 +211,7 @@ fn kept_items(message: &ContextMessage, is_stored: bool) -> Option<Vec<Value>> {
     if calls.next().is_some() || (!is_stored && items.iter().any(is_lost)) {
         return None;
     }
-    // An image that was too long is known to the provider by its id.
+    // The provider finds an image that was too long to store by its id.
     items.retain(|item| {
         is_stored || kind_of(item) != "image_generation_call" || item.get("result").is_some()
     });

@@ -1,5 +1,6 @@
-//! Reads an answer of OpenAI's Responses: the events of a stream, or the whole answer. What the
-//! provider wants back with the next request is the answer's items, in their order.
+//! Reads an answer of OpenAI's Responses API: the events of a stream, or the whole answer.
+//! The items of the answer, in order, are what the provider expects back with the next
+//! request.
 
 use std::collections::HashSet;
 
@@ -15,20 +16,21 @@ pub const FUNCTION_CALL: &str = "function_call";
 
 const MESSAGE: &str = "message";
 
-/// Stands between the texts of an answer, and between the parts of a thought.
+/// The separator between the texts of an answer, and between the parts of a reasoning
+/// summary.
 const BETWEEN: &str = "\n\n";
 
-/// The longest image that is kept with an answer, in base64. The provider knows a longer one by its
-/// id.
+/// The longest image that is stored with an answer, in base64. A longer one is referenced
+/// by the provider's id.
 const MAX_IMAGE_BYTES: usize = 8 << 10;
 
 #[derive(Default)]
 pub struct ResponsesReader {
-    /// The items that are complete, with their places.
+    /// The completed items, with their output indexes.
     items: Vec<(i64, Value)>,
-    /// The item and the part that the newest text belongs to.
+    /// The item and the part of the newest text.
     text_at: Option<(i64, i64)>,
-    /// The calls whose arguments came in pieces.
+    /// The output indexes of calls whose arguments were streamed.
     in_pieces: HashSet<i64>,
 }
 
@@ -39,7 +41,7 @@ pub fn kind_of(value: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// The error that an event or a whole answer reports.
+/// The error in an event or in a whole answer.
 pub fn find_problem(value: &Value) -> Option<ProviderError> {
     match kind_of(value) {
         "response.failed" => {
@@ -70,13 +72,14 @@ pub fn texts_of(item: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// A message that a caller wrote may have no type.
+/// A message that a caller wrote may have no `type`.
 fn is_message(item: &Value) -> bool {
     matches!(kind_of(item), MESSAGE | "")
 }
 
 impl ResponsesReader {
-    /// The event as a caller is told it. The last one repeats all items: they are long, and have come.
+    /// The event to forward to a caller. The last event repeats all items, which are long
+    /// and were already sent, so they are omitted from it.
     pub fn event(&self, value: &Value) -> String {
         let has_output = value
             .get("response")
@@ -94,7 +97,7 @@ impl ResponsesReader {
         json::text(&short)
     }
 
-    /// An event of a stream, or a whole answer.
+    /// Reads an event of a stream, or a whole answer.
     pub fn read(&mut self, value: &Value, answer: &mut AnswerBuilder) {
         let number = |name: &str| value.get(name).and_then(Value::as_i64).unwrap_or_default();
         let at = number("output_index");
@@ -160,7 +163,7 @@ impl ResponsesReader {
         answer.complete_call(at);
     }
 
-    /// The end of an answer, or a whole one.
+    /// Reads the end of an answer, or a whole answer.
     fn read_end(&mut self, response: &Value, answer: &mut AnswerBuilder) {
         let output = response.get("output").and_then(Value::as_array);
         if self.items.is_empty() {
@@ -229,7 +232,8 @@ fn finish_reason(response: &Value) -> FinishReason {
     }
 }
 
-/// The items as the data that is kept with the answer. `None`: the message and its calls say all.
+/// The items as the data that is stored with the answer. `None`: the message and its calls
+/// contain everything.
 fn kept(mut items: Vec<Value>) -> Option<Value> {
     let messages = items
         .iter()
@@ -265,8 +269,8 @@ fn kept(mut items: Vec<Value>) -> Option<Value> {
 
 const CALL_FIELDS: &[&str] = &["id", "type", "status", "call_id", "name", "arguments"];
 
-/// Leaves out what the provider can do without: the results of its searches and programs, and the
-/// lists of servers' tools, which it then asks for again.
+/// Removes what the provider doesn't need: the results of its searches and programs, and
+/// the tool lists of servers, which it then requests again.
 fn shorten(items: &mut Vec<Value>) {
     items.retain(|item| kind_of(item) != "mcp_list_tools");
     for item in items {
@@ -286,7 +290,7 @@ fn has_only(item: &Value, known: &[&str]) -> bool {
     fields.is_some_and(|fields| fields.keys().all(|name| known.contains(&name.as_str())))
 }
 
-/// A message of one text, to which nothing is added.
+/// A message with a single text part and nothing else.
 fn is_plain_message(item: &Value) -> bool {
     const FIELDS: &[&str] = &["id", "type", "status", "role", "content"];
     let parts = item.get("content").and_then(Value::as_array);

@@ -1,5 +1,5 @@
-//! Sends a request to a provider. Sends it again only if the provider is overloaded, a
-//! limited number of times and after limited pauses.
+//! Sends a request to a provider. Retries only if the provider is overloaded, a limited
+//! number of times and after limited pauses.
 
 use super::caller_fields::CallerFields;
 use super::choice::Provider;
@@ -13,19 +13,18 @@ use base::outbound::{
 };
 use base::settings::Setting;
 
-/// Silence after which an answer is given up: longer than a provider takes to
-/// begin a long prompt's answer.
+/// The time without data after which an answer is abandoned: longer than a provider takes
+/// to start the answer to a long prompt.
 const SILENCE_MS: i64 = 60_000;
 
-/// How long an answer may send bytes that say nothing: comments, pings, empty events. Some
-/// servers send them while a request waits for its model.
+/// The maximum time in which an answer may send only bytes without content: comments,
+/// pings, empty events. Some servers send them while a request is queued for its model.
 const MUTE_MS: i64 = 2 * 60_000;
 
-/// The longest time of one answer. In this time a page is written, even at one character
-/// a second.
+/// The maximum time of one answer. It is enough for a page even at one character a second.
 const MAX_ANSWER_MS: i64 = 30 * 60_000;
 
-/// How long a request may wait in line before it is sent.
+/// The maximum time that a request may be queued before it is sent.
 const WAIT_MS: i64 = 5 * 60_000;
 
 pub const LIMITS: CallLimits = CallLimits {
@@ -36,21 +35,21 @@ pub const LIMITS: CallLimits = CallLimits {
     max_bytes: MAX_ANSWER_BYTES,
 };
 
-/// The limits of an answer that comes whole: nothing is heard while the model writes it. The
-/// official clients wait as long.
+/// The limits of an answer that is not streamed: no data arrives while the model writes it.
+/// The official clients wait as long.
 pub const WHOLE_LIMITS: CallLimits = CallLimits {
     silence_ms: 10 * 60_000,
     mute_ms: None,
     ..LIMITS
 };
 
-/// Times that a request is sent at most, the first included.
+/// The maximum number of attempts, including the first.
 const MAX_TRIES: u32 = 3;
 
-/// The pause before the second try; it doubles with each: 0.5 s, 1 s.
+/// The pause before the second attempt; it doubles with each: 0.5 s, 1 s.
 const FIRST_PAUSE_MS: i64 = 500;
 
-/// The longest pause that a provider may ask for: a person is waiting, too.
+/// The maximum pause that a provider may request: a user is waiting, too.
 const MAX_PAUSE_MS: i64 = 10_000;
 
 /// The target of a request.
@@ -61,23 +60,23 @@ pub enum ModelEndpoint<'a> {
         url: String,
         headers: Vec<(String, String)>,
     },
-    /// The class that extends this one, with the path that it is asked at.
+    /// The class that extends this one, with the path of its function.
     Own(&'static str),
 }
 
-/// The path at which a class is asked for an answer of its model.
+/// The path for requesting an answer from a class's model.
 pub const MODEL_PATH: &str = "model";
 
-/// The path at which a class is asked for vectors.
+/// The path for requesting vectors from a class.
 pub const VECTORS_PATH: &str = "embed";
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 pub struct Refusal {
     pub error: Error,
     pub remedy: Remedy,
 }
 
-/// What helps against a refusal.
+/// What can resolve a refusal.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Remedy {
     /// Waiting may help.
@@ -169,7 +168,7 @@ pub async fn attempt<'a>(
     })
 }
 
-/// The refusal for an answer that did not come or broke off.
+/// The refusal for an answer that did not arrive or was interrupted.
 pub fn unanswered(provider: Provider, failure: &CallFailure) -> Refusal {
     let remedy = match failure {
         CallFailure::RemoteOnly { .. } => Remedy::Deploy,
@@ -200,7 +199,7 @@ pub fn unanswered(provider: Provider, failure: &CallFailure) -> Refusal {
     Refusal { error, remedy }
 }
 
-/// The refusal for an answer with a good status whose body reports an overload.
+/// The refusal for an answer with a success status whose body reports an overload.
 pub fn overloaded(provider: Provider) -> Refusal {
     let problem = ProviderError {
         is_overload: true,
@@ -217,7 +216,7 @@ async fn read_head(body: &mut dyn ByteChunks) -> Vec<u8> {
     while bytes.len() < MAX_BODY_BYTES {
         match body.next().await {
             Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-            // The status alone says enough.
+            // The status alone is sufficient.
             Ok(None) | Err(_) => break,
         }
     }
@@ -225,14 +224,14 @@ async fn read_head(body: &mut dyn ByteChunks) -> Vec<u8> {
     bytes
 }
 
-/// Counts how often a request was tried.
+/// Counts the attempts of a request.
 #[derive(Default)]
 pub struct Backoff {
     tries: u32,
 }
 
 impl Backoff {
-    /// Waits if another try may help; else returns the error.
+    /// Waits if another attempt may succeed; else returns the error.
     pub async fn wait(&mut self, outbound: &dyn Outbound, refusal: Refusal) -> Result<()> {
         self.tries += 1;
         let asked = refusal.error.retry_after_s;
@@ -246,7 +245,7 @@ impl Backoff {
     }
 }
 
-/// Sends the request until there is an answer or another try can't help.
+/// Sends the request until there is an answer or another attempt can't succeed.
 pub async fn send<'a>(
     outbound: &'a dyn Outbound,
     provider: Provider,

@@ -2,9 +2,9 @@
 //! between CR and LF, in the middle of a field. The events are the same wherever the cuts
 //! are.
 //!
-//! The parser doesn't know the events' meaning. It also returns an event that the end of
-//! the stream cuts off, which the standard would drop. Servers forget the last blank
-//! line, and the decoder decides whether an answer is whole.
+//! The parser doesn't interpret the events. It also returns an event that the end of the stream
+//! cuts off, which the standard would drop: servers forget the last blank line, and the decoder
+//! decides whether an answer is whole.
 
 /// The most bytes of one line. The longest line that a provider sends is an image that it made, in
 /// base64.
@@ -50,7 +50,7 @@ impl Parser {
         self.last_id.as_deref()
     }
 
-    /// How long the stream wants a client to wait before it reconnects.
+    /// How long a client must wait before it reconnects, according to the stream.
     pub fn retry_ms(&self) -> Option<i64> {
         self.retry_ms
     }

@@ -1,5 +1,5 @@
-//! Workers AI. Its answers have one of two shapes, by model: its own (`response` beside
-//! `tool_calls`) or OpenAI's (`choices`).
+//! Workers AI. Its answers have one of two shapes, depending on the model: its own
+//! (`response` and `tool_calls`) or OpenAI's (`choices`).
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,8 +11,8 @@ use super::reasoning::three_words;
 use super::{ModelRequest, to_json};
 use base::json;
 
-/// The most tokens of an answer if the request sets no limit: the platform's own default
-/// of 256 cuts most answers short.
+/// The default limit of an answer's tokens: the platform's own default of 256 truncates
+/// most answers.
 pub const DEFAULT_MAX_TOKENS: i64 = 4096;
 
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ pub fn encode(request: &ModelRequest<'_>, stream: bool) -> String {
     })
 }
 
-/// The input without the field of streaming.
+/// The input without the field `stream`.
 pub fn encode_input(request: &ModelRequest<'_>) -> String {
     to_json(&body(request))
 }
@@ -53,7 +53,7 @@ fn body<'a>(request: &ModelRequest<'a>) -> WorkersAiRequest<'a> {
     }
 }
 
-/// A chunk of a stream, or a whole answer.
+/// Reads a chunk of a stream, or a whole answer.
 pub fn read(value: &Value, answer: &mut AnswerBuilder) {
     // The REST API wraps the binding's answer in `result`.
     let value = value
@@ -69,7 +69,7 @@ pub fn read(value: &Value, answer: &mut AnswerBuilder) {
     match value.get("response") {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) => answer.add_text(text),
-        // An answer, or a piece of an answer, that happens to be JSON comes parsed.
+        // An answer, or a part of one, that happens to be JSON arrives parsed.
         Some(parsed) => answer.add_text(&json::text(parsed)),
     }
     read_calls(value, answer);

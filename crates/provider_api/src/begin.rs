@@ -30,10 +30,10 @@ use models::caller_fields::{CallerFields, ProviderApi, fields_of};
 use models::choice::{ModelName, Provider};
 use store::config::{Config, check_instructions, load_config};
 
-/// Names by which a request asks for the agent's own model.
+/// Names by which a request selects the agent's own model.
 const OWN_MODEL: &[&str] = &["default", "session-agent"];
 
-/// What became of a request.
+/// The outcome of a request.
 pub enum Beginning {
     Answer(BegunAnswer),
     /// Another turn of this session runs.
@@ -44,11 +44,11 @@ pub struct BegunAnswer {
     pub session_id: Id,
     pub is_streamed: bool,
     pub listener: ApiListener,
-    /// The turn to run. `None`: it runs already, or is over.
+    /// The turn to run. `None`: it runs already, or has ended.
     pub work: Option<TurnWork>,
 }
 
-/// Begins a turn. `address`: the session that the address names.
+/// Begins a turn. `address`: the session in the request's URL.
 pub fn begin(
     agent: &Agent<'_>,
     api: ProviderApi,
@@ -68,7 +68,7 @@ pub fn begin(
             let in_responses = |name: &str| asks_in_responses(agent, name);
             let ask = openai::responses_request::parse(body, &stored, &in_responses)?;
             if let Some(conversation) = &ask.conversation {
-                // The address and the header go before it.
+                // The URL and the header take precedence.
                 if address.is_none() && headers.session_id.is_none() {
                     named = named_session(agent, Some(conversation), headers)?;
                 }
@@ -91,7 +91,7 @@ pub fn begin(
         echo: asked.as_ref().map(|ask| ask.echo.clone()),
         wants_encrypted: asked.as_ref().is_some_and(|ask| ask.wants_encrypted),
     };
-    // A turn that was cut off goes on before it is joined.
+    // An interrupted turn is resumed before it is joined.
     agent.starter.recover();
     if let Some(joined) = join(agent, &head, named.as_ref(), headers, &request)? {
         return Ok(Beginning::Answer(joined));
@@ -128,7 +128,7 @@ fn follow(head: Head, running: Rc<RunningTurn>, work: Option<TurnWork>) -> Begun
     }
 }
 
-/// The turn of the very same request, if it runs, or if it is over and the request has a key.
+/// The turn of the very same request, if it runs, or if it has ended and the request has a key.
 fn join(
     agent: &Agent<'_>,
     head: &Head,
@@ -161,7 +161,7 @@ fn join(
     }))
 }
 
-/// The turn of the same request that was cut off when the object died.
+/// The turn of the same request that was interrupted when the object died.
 fn take_up_same(
     agent: &Agent<'_>,
     head: &Head,
@@ -183,8 +183,8 @@ fn take_up_same(
     Ok(Some(follow(head.clone(), running, work)))
 }
 
-/// Two requests are the same if they say the same, of the same session. With a key, a request is
-/// the same as long as its answer is kept.
+/// Two requests are the same if they have the same content and session. With a key, a request is
+/// the same as long as its answer is stored.
 fn digest_of_request(named: Option<&Id>, headers: &ApiHeaders, body: &[u8]) -> String {
     let key = headers.key.as_deref().unwrap_or_default();
     let ours = format!("{:?} {}", headers.memory, headers.is_stored);
@@ -198,7 +198,7 @@ fn digest_of_request(named: Option<&Id>, headers: &ApiHeaders, body: &[u8]) -> S
     ])
 }
 
-/// A turn answers what a user or a tool says.
+/// A turn answers a message of a user or the result of a tool.
 fn check_end(items: &[Item]) -> Result<()> {
     match items.last() {
         Some(Item::User { .. } | Item::Result { .. }) => Ok(()),
@@ -280,10 +280,10 @@ fn to_request(
     })
 }
 
-/// Fields by which a provider asks servers of the caller's choice.
+/// Fields by which a provider calls servers of the caller's choice.
 const SERVERS: &[&str] = &["mcp_servers", "web_search_options", "plugins", "container"];
 
-/// The model that the request asks for, if it is not the agent's own, and who serves it.
+/// The model that the request selects, if it is not the agent's own, and who serves it.
 fn choose(
     agent: &Agent<'_>,
     config: &Config,
@@ -304,7 +304,7 @@ fn choose(
     Ok((Some(id), provider))
 }
 
-/// Whether the model of this name is asked in Responses by a caller who speaks it.
+/// Whether the model of this name is called through Responses for a caller who uses it.
 fn asks_in_responses(agent: &Agent<'_>, name: &str) -> Result<bool> {
     let config = load_config(agent.db, &agent.deployed.memory.config)?;
     let (_, provider) = choose(agent, &config, ProviderApi::Responses, name)?;
@@ -325,7 +325,7 @@ fn parse_model(api: ProviderApi, name: &str) -> Result<ModelName> {
     }
 }
 
-/// Fields that say nothing to a model of another provider, or that every model keeps to.
+/// Fields that don't affect a model of another provider, or that every model obeys.
 const TRANSLATED: &[&str] = &[
     "max_tokens",
     "max_completion_tokens",
@@ -340,8 +340,8 @@ const TRANSLATED: &[&str] = &[
     "service_tier",
 ];
 
-/// Refuses what can't be said to a model of another provider. The demo takes everything, so that
-/// each client can be tried.
+/// Rejects what can't be translated for a model of another provider. The demo accepts everything,
+/// so that each client can be tried.
 fn check_translated(fields: &JsonObject, provider: Option<Provider>) -> Result<()> {
     let Some(provider) = provider else {
         return Ok(());

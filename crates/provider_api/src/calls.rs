@@ -1,4 +1,4 @@
-//! The addresses of the APIs below an agent or a session, and the headers that are ours.
+//! The URLs of the provider APIs below an agent or a session, and our own headers.
 
 use access::Caller;
 use base::error::{Code, Error, Result};
@@ -7,35 +7,36 @@ use models::caller_fields::ProviderApi;
 use store::config::Config;
 use store::memory_use::MemoryUse;
 
-/// The longest value of `anthropic-beta`: some twenty names.
+/// The maximum length of `anthropic-beta`: about twenty names.
 const MAX_BETA_BYTES: usize = 1_024;
 
-/// The longest key of a request that may be repeated.
+/// The maximum length of an idempotency key.
 const MAX_KEY_BYTES: usize = 255;
 
-/// A family of addresses, which says the shape of errors.
+/// A family of URLs. It determines the format of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiFamily {
     OpenAi,
     Anthropic,
 }
 
-/// A request of an API.
+/// A request to a provider API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiCall {
     /// `POST chat/completions` and `POST messages`.
     Turn(ProviderApi),
     CountTokens,
-    /// An answer of `Responses`, by its id.
+    /// Gets an answer of `Responses` by its id.
     Response(String),
-    /// The same: its id is forgotten.
+    /// Deletes the id of an answer of `Responses`.
     DeleteResponse(String),
     /// The list of models, or the model of this name.
     Models(ApiFamily, Option<String>),
 }
 
 impl ApiCall {
-    /// The call at this address below `openai/` or `anthropic/`, and the methods that it takes.
+    /// The call at this path below `openai/` or `anthropic/`, and the methods that it
+    /// accepts.
     pub fn find(method: &str, family: &str, rest: &str) -> Option<(Self, &'static [&'static str])> {
         const POST: &[&str] = &["POST"];
         const GET: &[&str] = &["GET", "HEAD"];
@@ -67,7 +68,7 @@ impl ApiCall {
         }
     }
 
-    /// What OpenAI has at an address where nothing is here, and what to do instead.
+    /// The error for a path that OpenAI has and we do not: what to do instead.
     pub fn find_missing(family: &str, rest: &str) -> Option<Error> {
         let below = rest.strip_prefix("responses/").unwrap_or_default();
         let instead = match (family, below) {
@@ -110,12 +111,12 @@ impl ApiCall {
     }
 }
 
-/// What the headers of a request say.
+/// The values of a request's headers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ApiHeaders {
     /// `x-session-id`
     pub session_id: Option<Id>,
-    /// `x-session-history: stored`: the log's own messages go before the request's.
+    /// `x-session-history: stored`: the messages of the log are prepended to the request's.
     pub is_stored: bool,
     /// `x-session-memory`
     pub memory: Option<MemoryUse>,
@@ -126,8 +127,8 @@ pub struct ApiHeaders {
 }
 
 impl ApiHeaders {
-    /// What the request lets the model do with the memory: by its header, else by its token, else
-    /// by the agent's configuration. A token's is also the most.
+    /// The memory access that the request gives the model: from its header, else from its
+    /// token, else from the agent's configuration. The token's value is also the maximum.
     pub fn memory_of(&self, caller: &Caller, config: &Config) -> Result<MemoryUse> {
         match (self.memory, caller.most_memory()) {
             (Some(asked), Some(most)) if asked > most => Err(Error::new(
@@ -140,7 +141,7 @@ impl ApiHeaders {
         }
     }
 
-    /// `find`: the value of a header.
+    /// `find`: returns the value of a header.
     pub fn read(find: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let session_id = find("x-session-id").map(|id| {
             Id::parse(id).map_err(|reason| {

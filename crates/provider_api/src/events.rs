@@ -1,11 +1,11 @@
-//! The calls of one request to the model, as a client may see them: the calls of its own tools.
-//! The others run here.
+//! The calls of one request to the model, as a client may see them: the calls of the client's own
+//! tools. The others run here.
 
 use std::collections::HashSet;
 
 /// A call that the model has begun.
 pub struct BegunCall {
-    /// The model's number for it.
+    /// The model's index of the call.
     pub index: usize,
     /// The id in the log: the provider's own, unless another call of the conversation has it.
     pub id: String,
@@ -15,10 +15,10 @@ pub struct BegunCall {
     pub has_pieces: bool,
 }
 
-/// The tools of the client, and the calls of the present request to the model.
+/// The tools of the client, and the calls of the current request to the model.
 pub struct Calls {
     tools: HashSet<String>,
-    /// The calls of the client's tools so far, in all requests.
+    /// The number of calls of the client's tools so far, in all requests.
     told: usize,
     pub begun: Vec<BegunCall>,
 }
@@ -58,22 +58,22 @@ impl Calls {
         self.begun.iter_mut().find(|call| call.index == index)
     }
 
-    /// A piece of a call's arguments has come. The call's number in the answer. `None`: the call
-    /// runs here.
+    /// Notes that a piece of a call's arguments has come. Returns the call's number in the answer.
+    /// `None`: the call runs here.
     pub fn take_piece(&mut self, index: usize) -> Option<usize> {
         let call = self.find_mut(index)?;
         call.has_pieces = true;
         call.number
     }
 
-    /// Of a call that is complete: its number in the answer, and whether its arguments came in
-    /// pieces. `None`: the call runs here.
+    /// A complete call's number in the answer, and whether its arguments came in pieces. `None`:
+    /// the call runs here.
     pub fn complete(&mut self, index: usize) -> Option<(usize, bool)> {
         let call = self.find_mut(index)?;
         Some((call.number?, call.has_pieces))
     }
 
-    /// Whether the turn goes on by itself: the model called tools, and none of the client's.
+    /// Whether the turn continues by itself: the model called tools, but none of the client's.
     pub fn are_all_ours(&self) -> bool {
         !self.begun.is_empty() && self.begun.iter().all(|call| call.number.is_none())
     }

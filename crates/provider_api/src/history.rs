@@ -1,5 +1,6 @@
-//! What is written of a request's history: the results of calls that wait for the caller, and the
-//! messages that the log lacks. What a caller claims that the assistant said is marked as its claim.
+//! Converts a request's history for the log: the results of calls that wait for the caller, and the
+//! messages that the log lacks. What a caller claims that the assistant said is marked as its
+//! claim.
 
 use std::collections::HashMap;
 
@@ -38,7 +39,7 @@ fn names_of_calls(items: &[Item]) -> HashMap<String, Id> {
         .collect()
 }
 
-/// What is written of a history.
+/// The conversion of a request's history.
 pub struct History<'a> {
     agent: &'a Agent<'a>,
     provider: Provider,
@@ -147,7 +148,7 @@ impl<'a> History<'a> {
         Ok(events)
     }
 
-    /// Writes what a client claims that the assistant said.
+    /// Adds the message that a client claims the assistant wrote.
     fn close(&self, claimed: &mut Option<Claimed>, events: &mut Vec<NewEvent>) -> Result<()> {
         if let Some(mut claimed) = claimed.take() {
             let untrusted = Some(Origin::Import.name().to_owned());
@@ -157,7 +158,7 @@ impl<'a> History<'a> {
         Ok(())
     }
 
-    /// What a caller wrote in its provider's shape is for all of the provider's models.
+    /// Data that a caller wrote in a provider's format is for all of the provider's models.
     fn kept_of(&self, given: Option<JsonObject>) -> Option<Kept> {
         given.map(|parts| Kept {
             by: self.provider.name().to_owned(),

@@ -1,16 +1,17 @@
-//! The base URL: requests in the APIs of OpenAI and Anthropic, which clients of those APIs send
-//! here unchanged. A request becomes a turn (`chat`), and what the turn's model says becomes an
-//! answer of the API. No loop runs here: a turn is asked, cut off, compacted, limited and recorded
-//! like every other.
+//! The base URL: requests in the APIs of OpenAI and Anthropic, which clients of those APIs
+//! send here unchanged. A request becomes a turn (`chat`), and the output of the turn's
+//! model becomes an answer of the API. This crate contains no agent loop: turns are queued,
+//! cancelled, compacted, limited and recorded like all others.
 //!
-//! - [`request`] is what both APIs say: a history of items, tools, a system prompt, and fields that
-//!   go through. `openai` and `anthropic` read their API's requests and write its answers.
-//! - `place` finds the session and the place in its log where a history goes on.
-//! - [`begin`] begins the turn, or joins the one that the same request began. [`listener`] follows
-//!   it.
-//! - [`waiting`] has a request wait for the end of its session's turn, where the agent is configured
+//! - [`request`] is the common form of requests: a history of items, tools, a system
+//!   prompt, and fields that are passed through. `openai` and `anthropic` parse their API's
+//!   requests and render its answers.
+//! - `place` finds the session, and the position in its log where a history continues.
+//! - [`begin`] starts the turn, or joins the one that an identical request started.
+//!   [`listener`] follows it.
+//! - [`waiting`] queues a request until its session's turn ends, if the agent is configured
 //!   so.
-//! - [`refusal`] writes errors in the API's shape and with its status.
+//! - [`refusal`] renders errors in the API's shape and with its status.
 
 pub mod anthropic;
 pub mod begin;

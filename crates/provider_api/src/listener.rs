@@ -19,7 +19,7 @@ use models::caller_fields::ProviderApi;
 /// About how many bytes one write of a stream has.
 const MAX_WRITE_BYTES: usize = 64 << 10;
 
-/// What an answer needs to know of its request.
+/// The facts about its request that an answer needs.
 #[derive(Clone)]
 pub struct Head {
     pub api: ProviderApi,
@@ -37,7 +37,7 @@ pub struct Head {
 
 pub enum Source {
     Running(Rc<RunningTurn>),
-    /// An answer that the log has, and its name.
+    /// An answer from the log, and its name.
     Stored(String, Vec<AnswerEvent>),
 }
 
@@ -104,7 +104,7 @@ impl AnswerWriter {
         })
     }
 
-    /// Whether the answer is that the provider has failed.
+    /// Whether the answer reports that the provider has failed.
     fn has_failed(&self) -> bool {
         match self {
             Self::Chat(_) | Self::Messages(_) => false,
@@ -119,7 +119,7 @@ impl AnswerWriter {
         }
     }
 
-    /// An event as it travels.
+    /// An event as it is sent.
     fn frame(&self, event: &str) -> String {
         match self {
             Self::Chat(_) => format!("data: {event}\n\n"),
@@ -166,7 +166,7 @@ impl ApiListener {
         }
     }
 
-    /// Whether the turn came to its end, and its answer is all there.
+    /// Whether the turn has ended, and its answer is complete.
     async fn check(&self) -> Result<()> {
         let Source::Running(running) = &self.source else {
             return Ok(());
@@ -190,7 +190,7 @@ impl ApiListener {
                 None => {
                     self.is_over = true;
                     match self.check().await {
-                        // The provider's own event has said so.
+                        // The provider's own event has reported it.
                         Err(_) if self.writer.has_failed() => Vec::new(),
                         checked => {
                             checked?;
@@ -234,7 +234,7 @@ impl EventSource for ApiListener {
             if written.len() >= MAX_WRITE_BYTES {
                 break;
             }
-            // What is ready already joins the same write.
+            // Events that are ready already join the same write.
             if self.ready.is_empty()
                 && let Source::Running(running) = &self.source
                 && let Some(event) = running.event(self.next)

@@ -1,13 +1,12 @@
-//! Objects of JSON as answers need them: sums of what a provider says was used, over the requests of
-//! one turn.
+//! Sums the usage that a provider reports over the requests of one turn, as JSON objects.
 
 use serde_json::{Map, Value};
 
 use base::json::json;
 use models::TokenUsage;
 
-/// Adds the numbers of `more` to those of `sum`, in objects within objects, too. Of anything
-/// else, the newest counts.
+/// Adds the numbers of `more` to those of `sum`, in nested objects, too. For any other value, the
+/// newest counts.
 pub fn add(sum: &mut Map<String, Value>, more: &Map<String, Value>) {
     for (name, value) in more {
         let total = match (sum.get_mut(name), value) {
@@ -28,7 +27,8 @@ pub fn add(sum: &mut Map<String, Value>, more: &Map<String, Value>) {
     }
 }
 
-/// Puts the fields of `newer` in place of those of `usage`: providers send running totals.
+/// Overwrites fields of `usage` with those of `newer`: providers send running totals. A `null`
+/// overwrites nothing.
 pub fn renew(usage: &mut Map<String, Value>, newer: &Map<String, Value>) {
     for (name, value) in newer {
         if !value.is_null() || !usage.contains_key(name) {
@@ -37,7 +37,7 @@ pub fn renew(usage: &mut Map<String, Value>, newer: &Map<String, Value>) {
     }
 }
 
-/// Usage in the words of Chat Completions.
+/// Usage in the format of Chat Completions.
 pub fn chat_usage(usage: TokenUsage) -> Map<String, Value> {
     object(json!({
         "prompt_tokens": usage.input_tokens,
@@ -47,7 +47,7 @@ pub fn chat_usage(usage: TokenUsage) -> Map<String, Value> {
     }))
 }
 
-/// Usage in the words of Messages, which counts what came from the cache by itself.
+/// Usage in the format of Messages, which counts cached input separately.
 pub fn messages_usage(usage: TokenUsage) -> Map<String, Value> {
     object(json!({
         "input_tokens": usage.input_tokens - usage.cached_input_tokens,

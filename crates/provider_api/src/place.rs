@@ -1,6 +1,6 @@
-//! Finds where a request's history goes on: in the session that the request names, or in the one
-//! that gave the newest answer of the history. No session is scanned: each answer has left the
-//! digest of its path.
+//! Finds where a request's history continues: in the session that the request names, or in
+//! the one that gave the newest answer of the history. No session is scanned: the digest of
+//! each answer's path is stored.
 
 use crate::calls::ApiHeaders;
 use crate::request::Item;
@@ -17,13 +17,13 @@ use conversation::session::path_digests::{PathEnd, find_longest};
 pub struct HistoryPlace {
     pub session_id: Id,
     pub place: ApiPlace,
-    /// How many items of the history the log has.
+    /// How many items of the history the log already has.
     pub known: usize,
     /// The digest of the whole history.
     pub path: PathDigest,
 }
 
-/// The session that the request names: by its address, by a header, or by its token.
+/// The session that the request names: in its URL, in a header, or by its token.
 pub fn named_session(
     agent: &Agent<'_>,
     address: Option<&Id>,
@@ -44,7 +44,7 @@ pub fn named_session(
     Ok(named.or(agent.caller.only_session()).cloned())
 }
 
-/// The place of an answer that a request names by its id. Its items are new.
+/// The position of an answer that a request names by id. All items of the request are new.
 pub fn find_previous(
     agent: &Agent<'_>,
     named: Option<&Id>,
@@ -73,7 +73,7 @@ pub fn find_previous(
     })
 }
 
-/// `named`: the session that the request names.
+/// `named` is the session that the request names.
 pub fn find_place(
     agent: &Agent<'_>,
     named: Option<Id>,
@@ -115,8 +115,9 @@ pub fn find_place(
     })
 }
 
-/// The newest place of a history whose beginning may be stored only. The same words may come again in a
-/// conversation: they are the same question only as long as nothing follows it.
+/// The newest position in a session whose log may contain only the start of the history. A
+/// conversation may repeat a message: it counts as the same question only if nothing
+/// follows it.
 fn find_in_stored(agent: &Agent<'_>, session_id: &Id, paths: &[String]) -> Result<Option<PathEnd>> {
     if !session_exists(agent.db, session_id)? {
         return Ok(None);
@@ -129,8 +130,8 @@ fn find_in_stored(agent: &Agent<'_>, session_id: &Id, paths: &[String]) -> Resul
     }
 }
 
-/// The newest event of a session, whose messages go before the request's. The results of its calls may
-/// come next.
+/// The newest event of a session, whose messages precede the request's. Results of its
+/// calls may come next.
 fn place_at_leaf(agent: &Agent<'_>, session_id: &Id) -> Result<ApiPlace> {
     if !session_exists(agent.db, session_id)? {
         return Ok(ApiPlace::Root);
@@ -139,9 +140,9 @@ fn place_at_leaf(agent: &Agent<'_>, session_id: &Id) -> Result<ApiPlace> {
     Ok(leaf.map_or(ApiPlace::Root, |leaf| ApiPlace::After(leaf.seq)))
 }
 
-/// Of the sessions whose agent said the newest known answer of the history, the one that
-/// stands there still; else the newest. A question alone is no history: many conversations begin
-/// with the same words.
+/// Among the sessions with the newest known answer of the history, the one whose leaf is
+/// still that answer, or else the newest. A question alone doesn't identify a session,
+/// because many conversations start with the same words.
 fn find_unnamed(agent: &Agent<'_>, paths: &[String]) -> Result<Option<PathEnd>> {
     let answers = find_longest(agent.db, None, paths, true)?;
     let mut best: Option<PathEnd> = None;
@@ -157,7 +158,7 @@ fn find_unnamed(agent: &Agent<'_>, paths: &[String]) -> Result<Option<PathEnd>> 
     let Some(best) = best else {
         return Ok(None);
     };
-    // The same session may know more of the history: a question that was asked again.
+    // The same session may contain more of the history, such as a repeated question.
     let id = Id::parse(best.session_id.clone()).map_err(Error::storage)?;
     Ok(find_longest(agent.db, Some(&id), paths, false)?
         .pop()

@@ -7,7 +7,7 @@ use crate::numbers::set;
 use base::error::{Code, Error};
 use base::json::{self, json};
 
-/// The detail of an error with the code by which Anthropic's clients know it.
+/// The error detail that contains the code by which Anthropic's clients know the error.
 pub const ERROR_CODE: &str = "error_code";
 
 pub struct ApiRefusal {
@@ -46,7 +46,8 @@ pub fn render(family: ApiFamily, error: &Error) -> ApiRefusal {
 
 fn status_of(family: ApiFamily, error: &Error) -> u16 {
     if error.code == Code::ModelFailed {
-        // What the provider refused, its own client would be refused, too.
+        // A request that the provider rejected would be rejected for the provider's own client,
+        // too.
         let said = error.details().get("status").and_then(Value::as_u64);
         return said
             .and_then(|status| u16::try_from(status).ok())

@@ -1,4 +1,5 @@
-//! What a request in any of the APIs says: a history of items, and what the caller asks for.
+//! The parsed form of a request in any of the provider APIs: a history of items, and the
+//! request's settings.
 
 use std::collections::BTreeMap;
 
@@ -21,17 +22,18 @@ pub const MAX_ITEMS: usize = 10_000;
 /// The most parts of one message.
 pub const MAX_PARTS: usize = 1_000;
 
-/// The most tools of a request: a coding agent with many servers has some two hundred.
+/// The most tools of a request: a coding agent with many servers has about two hundred.
 const MAX_TOOLS: usize = 256;
 
 /// The most bytes of all tools: 256 of 2 KiB.
 const MAX_TOOLS_BYTES: usize = 512 << 10;
 
-/// The most bytes of the fields that go through: a schema of an answer is the longest of them.
+/// The most bytes of the fields that are passed through: the schema of an answer is the
+/// longest of them.
 const MAX_FIELDS_BYTES: usize = 256 << 10;
 
-/// The most bytes of a message that is kept as its caller wrote it, less what is around it in the
-/// note.
+/// The most bytes of a message that is stored as the caller sent it: the limit of the note,
+/// less its other fields.
 const MAX_GIVEN_BYTES: usize = conversation::log::note::MAX_KEPT_BYTES - 1_024;
 
 /// One message of a history, or a part of one.
@@ -39,17 +41,19 @@ const MAX_GIVEN_BYTES: usize = conversation::log::note::MAX_KEPT_BYTES - 1_024;
 pub enum Item {
     User {
         text: String,
-        /// The message's parts as the AI SDK writes them.
+        /// The message's parts in the AI SDK's format.
         parts: Vec<Value>,
-        /// Digests of what it holds beside its text.
+        /// Digests of its content other than the text.
         others: Vec<String>,
-        /// The message, or its blocks, as the caller wrote them, if the parts don't say all.
+        /// The message or its blocks as the caller sent them, if the parts don't contain
+        /// everything.
         given: Option<JsonObject>,
     },
     Assistant {
         text: String,
         calls: Vec<ItemCall>,
-        /// The items of Responses that the message is, if its text and its calls don't say all.
+        /// The message's items in the Responses format, if its text and calls don't contain
+        /// everything.
         items: Option<JsonObject>,
     },
     Result {
@@ -68,7 +72,7 @@ pub struct ItemCall {
 }
 
 impl Item {
-    /// The path that goes on with this item.
+    /// The path extended by this item.
     pub fn after(&self, path: &PathDigest) -> PathDigest {
         match self {
             Self::User { text, others, .. } => path.then(&PathMessage::User { text, others }),
@@ -90,41 +94,41 @@ impl Item {
     }
 }
 
-/// A request, once it is read.
+/// A parsed request.
 #[derive(Debug)]
 pub struct ParsedRequest {
-    /// As the caller names it.
+    /// The model's name, as the caller sent it.
     pub model: String,
     pub is_streamed: bool,
-    /// Whether the stream ends with what was used.
+    /// Whether the stream must end with the usage.
     pub wants_usage: bool,
     pub system: Vec<String>,
-    /// The system prompt in blocks, as the caller wrote them.
+    /// The blocks of the system prompt, as the caller sent them.
     pub system_blocks: Vec<Box<RawValue>>,
-    /// Marks for the cache in the system prompt and the tools.
+    /// The number of cache markers in the system prompt and the tools.
     pub cache_marks: usize,
     pub items: Vec<Item>,
     pub tools: Vec<ToolDefinition>,
     pub given_tools: BTreeMap<String, Box<RawValue>>,
-    /// The caller's tools in its order, if the model is asked in Responses.
+    /// The caller's tools in their original order, if the model uses Responses.
     pub tool_list: Vec<Box<RawValue>>,
-    /// Whether the caller leaves it to the model which tool it calls.
+    /// Whether the model may choose freely which tool to call.
     pub is_choice_free: bool,
-    /// The fields that go through.
+    /// The fields that are passed through.
     pub fields: JsonObject,
     pub max_tokens: Option<i64>,
     pub temperature: Option<f64>,
 }
 
-/// A request's tools: as models take them, and as the caller wrote them.
+/// A request's tools: as definitions for models, and as the caller sent them.
 pub type GivenTools = (Vec<ToolDefinition>, BTreeMap<String, Box<RawValue>>);
 
-/// The fields of a request's body, or of an object in it. The object is read once: a history has
-/// megabytes, and each of its texts would be read again for each field.
+/// The fields of a request's body, or of an object in it. The object is scanned once: a
+/// history has megabytes, and a lookup per field would scan all of its texts again.
 pub struct RequestFields<'a>(pub Vec<ObjectField<'a>>);
 
 impl<'a> RequestFields<'a> {
-    /// Of a field that stands twice, we would read one and the provider the other.
+    /// Refuses duplicate fields: we might read one, and the provider the other.
     pub fn of(field: &str, object: &'a str) -> Result<Self> {
         let fields = fields_of(object);
         if !object.trim_start().starts_with('{') || has_twice(&fields) {
@@ -136,7 +140,7 @@ impl<'a> RequestFields<'a> {
         Ok(Self(fields))
     }
 
-    /// The fields of an object that stands in a field; none if the field is left out.
+    /// The fields of a nested object; empty if the field is omitted.
     pub fn within(&self, field: &str, name: &str) -> Result<Self> {
         match self.find(name) {
             Some(object) => Self::of(&format!("{field}.{name}"), object.get()),
@@ -144,14 +148,14 @@ impl<'a> RequestFields<'a> {
         }
     }
 
-    /// Takes a field out. `null` counts as left out.
+    /// Removes a field and returns its value. `null` counts as omitted.
     pub fn take(&mut self, name: &str) -> Option<&'a RawValue> {
         let at = self.0.iter().position(|(given, _)| given == name)?;
         let (_, value) = self.0.remove(at);
         Some(value).filter(|value| value.get() != "null")
     }
 
-    /// The value of a field. `null` counts as left out.
+    /// The value of a field. `null` counts as omitted.
     pub fn find(&self, name: &str) -> Option<&'a RawValue> {
         let found = self.0.iter().find(|(given, _)| given == name);
         found
@@ -159,26 +163,26 @@ impl<'a> RequestFields<'a> {
             .filter(|value| value.get() != "null")
     }
 
-    /// A field with a string; empty if it is left out or is no string.
+    /// The value of a string field; empty if it is omitted or not a string.
     pub fn text(&self, name: &str) -> String {
         let text = self.find(name).map(RawValue::get);
         text.and_then(|text| json::decode(text).ok())
             .unwrap_or_default()
     }
 
-    /// A field with a string that is not empty.
+    /// The value of a string field, if it is not empty.
     pub fn find_text(&self, name: &str) -> Option<String> {
         Some(self.text(name)).filter(|text| !text.is_empty())
     }
 
-    /// Whether there are other fields than these.
+    /// Whether there are fields other than these.
     pub fn has_others(&self, known: &[&str]) -> bool {
         let mut names = self.0.iter().map(|(name, _)| name.as_ref());
         names.any(|name| !known.contains(&name))
     }
 
-    /// What counts of a part beside a message's text. Marks for a cache move from request to
-    /// request.
+    /// The digest of a part other than text. Cache markers are excluded, because clients
+    /// move them from request to request.
     pub fn digest(&self) -> String {
         let counted = self.0.iter().filter(|(name, _)| name != "cache_control");
         let pieces: Vec<&[u8]> = counted
@@ -187,7 +191,7 @@ impl<'a> RequestFields<'a> {
         digest_of(&pieces)
     }
 
-    /// Takes out the name of the model, which every request must have.
+    /// Removes and returns the model's name, which is required.
     pub fn take_model(&mut self) -> Result<String> {
         match self.take("model") {
             Some(model) => text_in("model", model),
@@ -195,7 +199,7 @@ impl<'a> RequestFields<'a> {
         }
     }
 
-    /// The fields that are left.
+    /// The remaining fields.
     pub fn into_object(self) -> Result<JsonObject> {
         let bytes: usize = self
             .0
@@ -210,8 +214,8 @@ impl<'a> RequestFields<'a> {
     }
 }
 
-/// Whether a field stands twice. Most objects have a handful of fields, which are compared faster
-/// than sorted.
+/// Whether a field is duplicated. Most objects have few fields, for which comparing is
+/// faster than sorting.
 fn has_twice(fields: &[ObjectField<'_>]) -> bool {
     const FEW: usize = 8;
     if fields.len() > FEW {
@@ -229,7 +233,7 @@ fn has_twice(fields: &[ObjectField<'_>]) -> bool {
     false
 }
 
-/// An object of these fields.
+/// A JSON object with these fields.
 pub fn object_of(fields: &[ObjectField<'_>]) -> Result<JsonObject> {
     let mut object = String::from("{");
     for (name, value) in fields {
@@ -244,7 +248,7 @@ pub fn object_of(fields: &[ObjectField<'_>]) -> Result<JsonObject> {
     json::decode(&object).map_err(|error| Error::storage(error.to_string()))
 }
 
-/// The values of a list, of which there are at most `MAX`.
+/// The values of a list with at most `MAX` values.
 pub fn values<'a, const MAX: usize>(field: &str, value: &'a RawValue) -> Result<Vec<&'a RawValue>> {
     let mut reader = json::Reader::new(value.get());
     list::<_, &RawValue, 0, MAX>(&mut reader).map_err(|_| {
@@ -255,7 +259,7 @@ pub fn values<'a, const MAX: usize>(field: &str, value: &'a RawValue) -> Result<
     })
 }
 
-/// A value as a tree.
+/// Parses a value as a tree.
 pub fn tree(value: &RawValue) -> Result<Value> {
     json::decode_tree(value.get()).map_err(|error| Error::storage(error.to_string()))
 }
@@ -285,8 +289,8 @@ pub fn flag_in(field: &str, value: Option<&RawValue>) -> Result<bool> {
     }
 }
 
-/// The media type and the address of a file as a part of the AI SDK. `kind`: what the API says
-/// that it is.
+/// A file part in the AI SDK's format. `kind` is the media type according to the API, used
+/// if the URL names none.
 pub fn file_part(kind: &str, url: &str, filename: Option<&str>) -> Value {
     let named = url
         .strip_prefix("data:")
@@ -300,12 +304,12 @@ pub fn file_part(kind: &str, url: &str, filename: Option<&str>) -> Value {
     file.to_part()
 }
 
-/// A part of text.
+/// A text part.
 pub fn text_part(text: &str) -> Value {
     json::json!({KIND: kind::TEXT, TEXT: text})
 }
 
-/// The tools of the list `tools`.
+/// The tools in the list `tools`.
 pub fn tools_of(tools: &RawValue) -> Result<Vec<&RawValue>> {
     if tools.get().len() > MAX_TOOLS_BYTES {
         let actual = tools.get().len();
@@ -316,7 +320,8 @@ pub fn tools_of(tools: &RawValue) -> Result<Vec<&RawValue>> {
     values::<MAX_TOOLS>("tools", tools)
 }
 
-/// Reads the list `tools`. `read` gives a tool's definition, and the tool as the provider takes it.
+/// Parses the list `tools`. `read` returns a tool's definition, and the tool in the
+/// provider's format.
 pub fn parse_tools(
     tools: &RawValue,
     read: impl Fn(&str, &RequestFields<'_>, &RawValue) -> Result<(ToolDefinition, Box<RawValue>)>,
@@ -334,8 +339,8 @@ pub fn parse_tools(
     Ok((parsed, given))
 }
 
-/// The definition of a tool. `field`: where the object is. `schema`: the field with the tool's
-/// parameters, and the schema of a tool that has none.
+/// Parses a tool definition. `field` is where the object is. `schema` is the field with the
+/// tool's parameters, and the schema of a tool without any.
 pub fn parse_definition(
     field: &str,
     object: &RequestFields<'_>,
@@ -354,7 +359,7 @@ pub fn parse_definition(
     })
 }
 
-/// Each tool of the caller has a name of its own, which no tool of the agent's memory has.
+/// Refuses duplicate tool names, and names of the agent's memory tools.
 fn check_tool_names(tools: &[ToolDefinition]) -> Result<()> {
     let mut names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     names.sort_unstable();
@@ -377,13 +382,13 @@ fn check_tool_names(tools: &[ToolDefinition]) -> Result<()> {
     }
 }
 
-/// The number of marks for a cache in a text of JSON.
+/// The number of cache markers in a JSON text.
 pub fn count_marks(json: &str) -> usize {
     json.matches(r#""cache_control""#).count()
 }
 
-/// Refuses a history that ends with a user's message that says nothing. `field`: where the newest
-/// message of the user's is.
+/// Refuses a history that ends with an empty user message. `field` is where that message
+/// is.
 pub fn check_asked(field: &str, items: &[Item]) -> Result<()> {
     match items.last() {
         Some(Item::User { text, others, .. }) if others.is_empty() && text.trim().is_empty() => {
@@ -396,7 +401,7 @@ pub fn check_asked(field: &str, items: &[Item]) -> Result<()> {
     }
 }
 
-/// The data with which a message is kept as its caller wrote it, unless it is too long.
+/// The data with which a message is stored as the caller sent it. `None`: it is too long.
 pub fn keep_given(json: &str) -> Option<JsonObject> {
     match json.len() > MAX_GIVEN_BYTES {
         true => None,
@@ -404,7 +409,8 @@ pub fn keep_given(json: &str) -> Option<JsonObject> {
     }
 }
 
-/// The same for an item of Responses, and for the items of an assistant's message.
+/// Like [`keep_given`], for an item of Responses, or for the items of an assistant's
+/// message.
 pub fn keep_item(json: &str) -> Option<JsonObject> {
     match json.len() > MAX_GIVEN_BYTES {
         true => None,
@@ -419,8 +425,8 @@ pub fn keep_items(json: &str) -> Option<JsonObject> {
     }
 }
 
-/// Refuses a message whose part at `lost` only its provider reads, if the message is too long to
-/// be stored as given.
+/// Refuses a message with a part, at `lost`, that only its provider can read, if the
+/// message is too long to be stored as the caller sent it.
 pub fn check_given(lost: Option<String>, given: Option<&JsonObject>) -> Result<()> {
     let (Some(field), None) = (lost, given) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The answer of a turn that is over, as the log has it, for a request that is repeated with its
+//! The stored answer of a finished turn, for a repeated request with the same idempotency
 //! key.
 
 use base::action::{Action, StoredAction};
@@ -16,14 +16,14 @@ use models::{AnswerPart, FinishReason, TokenUsage};
 /// The most events of one turn that are read: 64 calls of 16 requests, each with a result.
 const MAX_EVENTS: usize = 2_048;
 
-/// An answer, and the model that gave it.
+/// An answer, and the model that generated it.
 pub struct StoredAnswer {
     pub events: Vec<AnswerEvent>,
     pub model: Option<String>,
     pub tools: Vec<String>,
 }
 
-/// `seq`: the last event of the turn's answer.
+/// `seq` is the last event of the turn's answer.
 pub fn find_stored(db: &dyn Database, session_id: &Id, seq: i64) -> Result<StoredAnswer> {
     let mut steps = Vec::new();
     let mut seq = seq;
@@ -56,7 +56,8 @@ pub fn find_stored(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Store
         seq = row.parent_seq;
     }
     let mut tools = Vec::new();
-    // The newest request's calls are the client's: a turn with others goes on.
+    // The calls of the newest model request are the client's: with other calls the turn
+    // would have continued.
     for part in steps.first().into_iter().flatten() {
         if let AnswerPart::CallStart { name, .. } = part {
             tools.push(name.clone());
@@ -90,7 +91,8 @@ pub fn find_stored(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Store
     })
 }
 
-/// Whether a turn's answer begins with this event: its first event says that the turn is over.
+/// Whether this event starts a turn's answer: the first event of an answer records the
+/// turn's end.
 fn ends_turn(db: &dyn Database, session_id: &Id, seq: i64) -> Result<bool> {
     Ok(find_ends_turn(db, session_id, seq)?.is_some())
 }

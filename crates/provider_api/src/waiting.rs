@@ -1,8 +1,9 @@
-//! Requests that come while another turn of their session runs: by the agent's `whenBusy` they are
-//! refused, wait for the turn's end, or stop the turn.
+//! Requests that come while another turn of their session runs: depending on the agent's
+//! `whenBusy`, they are rejected, wait for the turn's end, or stop the turn.
 //!
-//! Nothing of a request that waits is stored: where its history goes on is known only when the turn
-//! is over. So it waits as long as its client does. A request whose client leaves before is dropped.
+//! Nothing of a waiting request is stored: where its history continues is known only after the
+//! turn's end. So it waits as long as its client does. A request whose client disconnects before is
+//! dropped.
 
 use crate::begin::{Beginning, BegunAnswer, begin};
 use crate::calls::ApiHeaders;
@@ -15,8 +16,8 @@ use chat::run::request_writer::turn_in_progress;
 use models::caller_fields::ProviderApi;
 use store::when_busy::WhenBusy;
 
-/// How many turns may go before a request: those of as many requests as may wait here, and of as
-/// many messages as may wait in the session's line.
+/// How many turns may precede a request: those of as many requests as may wait here, and of as many
+/// messages as may wait in the session's queue.
 const MAX_TURNS_BEFORE: usize = 2 * MAX_WAITING;
 
 /// Begins a turn, as soon as the session has no other.
@@ -34,7 +35,7 @@ pub async fn begin_in_line(
             Beginning::Busy(session_id) => session_id,
         };
         let when_busy = default_when_busy(agent, &session_id)?;
-        // A turn that was cut off and is not taken up yet has no end to wait for.
+        // An interrupted turn that is not resumed yet has no end to wait for.
         let Some(running) = agent.turns.find(&session_id) else {
             break;
         };
@@ -53,7 +54,7 @@ pub async fn begin_in_line(
                 running.cancel();
             }
         }
-        // How the turn ended is told to those who asked for it.
+        // The turn's own callers are told how it ended.
         drop(running.ends().await);
     }
     Err(turn_in_progress())

@@ -1,5 +1,6 @@
-//! Asks the embedding model, within the limits of the agent and of the holder who causes it. Like
-//! any call, a request is counted before it is sent. If a limit is used up, words go on alone.
+//! Calls the embedding model, within the limits of the agent and of the principal who causes the
+//! call. Like any call, a request is counted before it is sent. If a limit is used up, the search
+//! uses words alone.
 
 use base::error::{Code, Error, ErrorKind, Result};
 use base::tokens;
@@ -28,7 +29,7 @@ impl Embedder<'_> {
         let sent = texts.iter().map(|text| tokens::estimate(text)).sum();
         let reserved = meter.reserve(&self.model.name(), sent)?;
         let answer = embed(memory.outbound, &self.model, texts).await;
-        // A provider that refused the request read nothing of it.
+        // A provider that rejected the request read nothing of it.
         if let (Some(reserved), Err(error)) = (&reserved, &answer)
             && is_unread(error)
         {

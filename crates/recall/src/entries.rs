@@ -1,5 +1,5 @@
 //! Searches entries of searchable blocks by words and by meaning. An entry is written
-//! first; its vector follows after the answer, or a later search makes it.
+//! first. Its vector is added after the answer, or by a later search.
 
 use super::embedder::Embedder;
 use super::nearest::{
@@ -23,28 +23,29 @@ use memory::pending_vectors::PendingBatch;
 use models::embedding::EmbeddingModel;
 use search::merge::merge;
 
-/// How long the vectors of written entries may take, a batch of them.
+/// How long computing the vectors of a batch of written entries may take.
 const WRITE_PATIENCE_MS: i64 = 5_000;
 
-/// The text of a vector: the title, then the entry's text.
+/// The text that a vector represents: the title, then the entry's content.
 const TEXT: &str = "substr(iif(e.title IS NULL, e.content, e.title || char(10) || e.content), 1,";
 
-/// The result of a search of blocks.
+/// The result of searching blocks.
 #[derive(Default)]
 pub struct EntryMatches {
     /// Best first.
     pub results: Vec<FoundEntry>,
-    /// Entries that would have been found, and hold no longer.
+    /// Entries that match, but are no longer valid.
     pub past: Vec<PastEntry>,
-    /// `None`: the search used words alone, as intended.
+    /// `None`: the search used only words, as intended.
     pub vectors: Option<VectorReport>,
-    /// The search ended before it looked at all entries that match.
+    /// The search ended before it examined all matching entries.
     pub is_cut: bool,
 }
 
-/// Makes vectors of some of the entries that were written. Returns whether more of them wait. If
-/// the model fails, none waits any more: it may be down for long, and a search makes what is
-/// missing. If the limit of a holder is used up, only what that holder wrote waits no more.
+/// Computes vectors for some of the written entries. Returns whether more are pending. If
+/// the model fails, the queue is cleared: the model may be unavailable for long, and a
+/// search computes what is missing. If a principal's limit is exhausted, only the entries
+/// of that principal are dropped.
 pub async fn follow_writes(memory: &Memory<'_>) -> Result<bool> {
     let pending = memory.pending_vectors;
     let PendingBatch { payer, numbers } = pending.take(MAX_EMBEDDED);
@@ -77,9 +78,9 @@ pub async fn follow_writes(memory: &Memory<'_>) -> Result<bool> {
     }
 }
 
-/// The entries that the queries find in these blocks, best first, wherever the blocks live.
-/// Those that live here make one ranking, as if their entries were in one block. With blocks
-/// that live elsewhere, whose scores say nothing here, the rankings are merged by places.
+/// The entries that the queries find in these blocks, best first, wherever the blocks are
+/// stored. Blocks in this object share one ranking, as if their entries were in one block.
+/// Scores of other backends are not comparable, so their rankings are merged by rank.
 pub async fn search(
     memory: &Memory<'_>,
     blocks: &[Definition],
@@ -119,7 +120,7 @@ pub async fn search(
 }
 
 impl EntryMatches {
-    /// Says that all that was found is in this block.
+    /// Labels all results with this block.
     fn label(&mut self, block: &Definition) {
         for found in &mut self.results {
             found.label = Some(block.label.as_str().to_owned());
@@ -130,7 +131,7 @@ impl EntryMatches {
     }
 }
 
-/// One ranking of what was found in several homes.
+/// Merges the results of several backends into one ranking.
 fn merge_matches(found: Vec<EntryMatches>, most: usize) -> EntryMatches {
     let mut merged = EntryMatches::default();
     let mut entries = Vec::new();
@@ -205,7 +206,7 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// Those of the numbers whose entries have no vector of this model.
+    /// The given numbers whose entries have no vector of this model.
     fn load_missing_of(&self, numbers: &[i64], model: &str) -> Result<Vec<i64>> {
         load_values(
             self.db,
@@ -227,8 +228,8 @@ impl VectorStore for Entries<'_> {
         self.db
     }
 
-    /// Block after block, in the order of the keys, straight from their index: without a
-    /// filter, the entries' rows, and so their texts, are not read.
+    /// Reads block after block, in key order, directly from the index: without a filter,
+    /// the entries' rows, and so their texts, are not read.
     fn load_batch(
         &self,
         wanted: &VectorFilter<'_>,
@@ -286,7 +287,7 @@ impl VectorStore for Entries<'_> {
         false
     }
 
-    /// A block has few entries beside a log's messages, and each of them counts.
+    /// A block has few entries compared to a log's messages, and each of them matters.
     fn form(&self) -> VectorForm {
         VectorForm::Characters
     }

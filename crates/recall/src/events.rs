@@ -1,5 +1,5 @@
-//! Searches events by words and by meaning, for an agent that switched vectors on. An
-//! append makes no vectors: a search makes and stores those that the newest events lack.
+//! Searches events by words and by meaning, for an agent with vectors enabled. An append computes
+//! no vectors: a search computes and stores those that the newest events lack.
 
 use super::embedder::Embedder;
 use super::nearest::{
@@ -20,12 +20,11 @@ use models::embedding::EmbeddingModel;
 use search::fuse::Nearest;
 use store::config::load_config;
 
-/// The newest events of which a search looks for those that have no vector yet. Then it looks
-/// at as many events that are older than every vector.
+/// The number of newest events that a search checks for missing vectors. Then it checks as many
+/// events that are older than every vector.
 const MAX_CHECKED: i64 = 10_000;
 
-/// Vectors that a search reads if filters decide which it may use: the filters read each
-/// vector's event.
+/// Vectors that a search reads if it has filters, which also read each vector's event.
 const MAX_FILTERED: usize = 10_000;
 
 /// The result of a search.
@@ -33,11 +32,11 @@ pub struct EventMatches {
     pub hits: Vec<Hit>,
     /// `None`: the search used words alone, as intended.
     pub vectors: Option<VectorReport>,
-    /// The search ended before it looked at all events that match.
+    /// The search ended before it scanned all events that match.
     pub is_cut: bool,
 }
 
-/// Needs the index of words.
+/// Requires the index of words.
 pub async fn search(memory: &Memory<'_>, search: &SearchRequest<'_>) -> Result<EventMatches> {
     let (db, deployed) = (memory.db, &memory.deployed.config);
     let by_words = |report| -> Result<EventMatches> {
@@ -81,8 +80,8 @@ struct Events<'a> {
     search: &'a SearchRequest<'a>,
 }
 
-/// A batch as SQLite says it: where it ends, how many vectors it covers, the numbers of its
-/// vectors, the numbers of those that are stored as characters, and these.
+/// A batch as SQLite returns it: where it ends, how many vectors it covers, the numbers of its
+/// vectors, the numbers of those that are stored as characters, and the latter's vectors.
 type StoredBatch = (
     Option<i64>,
     i64,
@@ -105,12 +104,12 @@ impl Events<'_> {
         Ok(number.map(|number| (numbers::place(number, 0), numbers::place(number, MAX_SEQ))))
     }
 
-    /// Events below a place that want a vector and have none, at most `most`, and where the
-    /// check ended. `None`: there are no more events.
+    /// Events below a place that need a vector and have none, at most `most`, and where the check
+    /// ended. `None`: there are no more events.
     ///
     /// Only what people and the agent said gets a vector. The inputs and outputs of tools are
     /// mostly names and numbers, and most of a log: words find these events. A message of megabytes
-    /// is found by words alone, too: no row of the log holds its text.
+    /// is found by words alone, too: no row of the log contains its text.
     fn load_said(
         &self,
         below: i64,
@@ -134,8 +133,8 @@ impl VectorStore for Events<'_> {
         self.db
     }
 
-    /// The vectors alone, the newest event of the newest session first: a row for each text
-    /// that is compared. Only if there are filters, each vector's event is read as well.
+    /// Reads the vectors alone, the newest event of the newest session first: a row for each text
+    /// that is compared. With filters, each vector's event is read as well.
     fn load_batch(
         &self,
         wanted: &VectorFilter<'_>,
@@ -208,8 +207,8 @@ impl VectorStore for Events<'_> {
         }
     }
 
-    /// The newest events first. Then those that are older than every vector: an agent that
-    /// switches vectors on late gets them from the newest message backwards.
+    /// The newest events first. Then those that are older than every vector: an agent that enables
+    /// vectors late gets them from the newest message backwards.
     fn load_missing(&self, scanned: &ScannedTexts<'_>, most: usize) -> Result<Vec<i64>> {
         let newest = numbers::place(MAX_SESSION_NUMBER, MAX_SEQ) + 1;
         let (mut missing, end) = self.load_said(newest, scanned, most)?;

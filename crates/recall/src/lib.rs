@@ -1,10 +1,10 @@
-//! Finds what was said or kept: asks words and meanings, and makes one ranking of both.
-//! Words are always asked. If an embedding model is configured, texts get vectors. A search
-//! then also finds texts whose vectors are near the query's, even if they share no word with it.
+//! Searches messages and entries by words and by meaning, and merges both into one ranking.
+//! If an embedding model is configured, texts get vectors. A search then also finds texts
+//! whose vectors are near the query's, even if they share no word with it.
 //!
-//! The rule that this district protects: words never wait for meanings. A text is written and
-//! found by its words whatever the model does. Vectors follow, a bounded number at a time. If the
-//! model fails, a search still finds everything that words find.
+//! Invariant: word search never waits for embeddings. A text is written and found by its
+//! words whatever the model does. Vectors are added later, a bounded number at a time. If
+//! the model fails, a search still finds everything that words find.
 
 mod embedder;
 pub mod entries;
@@ -22,8 +22,8 @@ use std::hash::Hash;
 use search::fuse::Nearest;
 use search::query::WordQuery;
 
-/// The queries that meaning takes part in: all but those with phrases or beginnings of words.
-/// Each with its place among all.
+/// The queries that are searched by meaning: all except those with phrases or word
+/// prefixes. Returns their indexes and texts.
 fn open_queries(queries: &[String]) -> (Vec<usize>, Vec<String>) {
     let parsed = WordQuery::parse_all(queries);
     let open = (0..).zip(queries).zip(&parsed);
@@ -32,7 +32,7 @@ fn open_queries(queries: &[String]) -> (Vec<usize>, Vec<String>) {
         .unzip()
 }
 
-/// Puts what is nearest to the open queries at their places among all queries.
+/// Places the nearest results of the open queries at their indexes among all queries.
 fn spread<T: Copy + Eq + Hash>(
     queries: usize,
     places: &[usize],

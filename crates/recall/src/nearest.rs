@@ -1,8 +1,8 @@
-//! Finds the texts of a store that are nearest to a query, and makes missing vectors.
+//! Finds the texts of a store that are nearest to a query, and computes missing vectors.
 //!
-//! Three steps: ask the model for the queries' vectors, read every vector of the store, and
-//! make a bounded number of missing vectors. No transaction holds an await. A vector is
-//! kept only for the text that it was made of.
+//! Three steps: get the queries' vectors from the model, read every vector of the store, and
+//! compute a bounded number of missing vectors. No transaction spans an await. A vector is stored
+//! only for the text that it was computed from.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,22 +16,22 @@ use base::outbound::in_time;
 use base::row;
 use search::fuse::{NEIGHBOUR_SHARE, Nearest, with_neighbours};
 
-/// Bytes of vectors that one search compares: those of 10,000 vectors of 384 numbers, a byte
-/// each, or of 80,000, a bit each.
+/// Bytes of vectors that one search compares: 10,000 vectors of 384 numbers at a byte each, or
+/// 80,000 at a bit each.
 const MAX_COMPARED_BYTES: usize = 10_000 * 384;
 
 /// Texts that one search compares, however short their vectors are.
 const MAX_COMPARED: usize = 80_000;
 
-/// The most vectors that one search stores anew as bits, of those that an earlier build
-/// stored as characters.
+/// The most vectors that one search converts to bits. An earlier build stored vectors as
+/// characters.
 const MAX_CONVERTED: usize = 512;
 
-/// The most missing vectors that one search makes.
+/// The most missing vectors that one search computes.
 pub const MAX_EMBEDDED: usize = 64;
 
-/// Bytes of texts in one request to the model; a text that is longer goes alone. A model on a
-/// small machine needs a second for so many, so that each search gets some vectors made.
+/// Bytes of texts in one request to the model; a longer text is sent alone. A model on a small
+/// machine needs a second for that much, so each search computes some vectors.
 const MAX_REQUEST_BYTES: usize = 32 * 1024;
 
 /// How long a search waits for its query's vector, and for the missing vectors.
@@ -42,9 +42,9 @@ const TEXTS_PATIENCE_MS: i64 = 5_000;
 const BATCH: usize = 4_000;
 const BATCH_BYTES: usize = MAX_VALUE_BYTES / 2;
 
-/// Characters of a text that its vector is made of. The usual models read 512 tokens,
-/// about as much text. In every script 2,000 characters make fewer than 8,191 tokens,
-/// beyond which OpenAI's models refuse a text.
+/// Characters of a text that its vector is computed from. The usual models read 512 tokens, about
+/// as much text. In every script 2,000 characters make fewer than 8,191 tokens, beyond which
+/// OpenAI's models reject a text.
 pub const TEXT_CHARS: i64 = 2_000;
 
 /// The contribution of vectors to a search.
@@ -89,13 +89,13 @@ pub trait VectorStore {
     /// How the store's vectors are stored.
     fn form(&self) -> VectorForm;
 
-    /// The numbers of texts that have no vector, at most `most`, beside those that the
-    /// batches say. `scanned` are the texts that have one.
+    /// The numbers of texts without a vector that the batches don't report, at most `most`.
+    /// `scanned`: the texts that have one.
     fn load_missing(&self, _scanned: &ScannedTexts<'_>, _most: usize) -> Result<Vec<i64>> {
         Ok(Vec::new())
     }
 
-    /// Stores vectors of an earlier form anew. Each still belongs to the text of its number.
+    /// Converts stored vectors of an earlier form. Each still belongs to the text of its number.
     fn convert(&self, _vectors: &[(i64, Vec<u8>)]) -> Result<()> {
         Ok(())
     }
@@ -103,13 +103,13 @@ pub trait VectorStore {
     /// The texts of these numbers that still exist.
     fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>>;
 
-    /// How many texts one search compares, of at most `most`.
+    /// How many texts one search compares, at most `most`.
     fn most_compared(&self, most: usize) -> usize {
         most
     }
 
-    /// Whether the texts are turns of talks: the turns right before and after a text have the
-    /// numbers right below and above it.
+    /// Whether the texts are turns of conversations: the turns right before and after a text have
+    /// the numbers right below and above it.
     fn is_talk(&self) -> bool;
 
     /// Stores a vector, if the stored text is still the one that the vector was made of.
@@ -142,7 +142,7 @@ impl VectorForm {
     }
 }
 
-/// The texts that a scan found a vector of.
+/// The texts for which a scan found a vector.
 pub struct ScannedTexts<'a> {
     /// Their numbers, the highest first.
     pub numbers: &'a [i64],
@@ -197,7 +197,7 @@ pub struct PendingText {
     pub number: i64,
     /// The first [`TEXT_CHARS`] characters of the stored text.
     pub stored: String,
-    /// The speaker of the text, if known: without its speaker, a turn of a talk means less.
+    /// The speaker of the text, if known: without its speaker, a turn means less.
     pub speaker: Option<String>,
 }
 
@@ -220,25 +220,25 @@ pub struct VectorFilter<'a> {
     pub batch: i64,
 }
 
-/// The place where a batch ended, in the terms of its store.
+/// The position where a batch ended, as its store defines it.
 #[derive(Clone, Debug)]
 pub enum VectorCursor {
     Number(i64),
     Key(String),
-    /// The place of a block among those that are searched, and a key in it.
+    /// The index of a block among those that are searched, and a key in it.
     InBlock(usize, String),
 }
 
-/// A part of a store: the numbers of texts that have a vector, their vectors in a row, and
-/// the numbers of texts that have none.
+/// A part of a store: the numbers of texts that have a vector, their concatenated vectors, and the
+/// numbers of texts that have none.
 #[derive(Default)]
 pub struct VectorBatch {
     pub numbers: Vec<i64>,
     pub vectors: Vec<u8>,
-    /// Numbers whose vectors are of an earlier form, with the vectors in today's form.
+    /// Numbers whose vectors have an earlier form, with the vectors in the current form.
     pub earlier: Vec<(i64, Vec<u8>)>,
     pub missing: Vec<i64>,
-    /// The place where the next batch begins. `None`: this batch is the last.
+    /// Where the next batch begins. `None`: this batch is the last.
     pub next: Option<VectorCursor>,
 }
 
@@ -278,7 +278,7 @@ row! {
     }
 }
 
-/// Numbers with commas between them.
+/// Parses comma-separated numbers.
 pub fn read_numbers(list: &str) -> Vec<i64> {
     list.split(',').filter_map(|n| n.parse().ok()).collect()
 }
@@ -290,8 +290,8 @@ pub struct NearestMatches {
     pub report: VectorReport,
 }
 
-/// Finds the texts nearest to each of the queries in the store. If the model fails, or its
-/// vectors can't be stored, the report says so. Only a failed read fails the search.
+/// Finds the texts nearest to each of the queries in the store. If the model fails, or its vectors
+/// can't be stored, the report has the error. Only a failed read fails the search.
 pub async fn find_nearest(
     embedder: &Embedder<'_>,
     queries: &[String],
@@ -352,7 +352,7 @@ pub async fn find_nearest(
     })
 }
 
-/// The vectors of the queries, all of one length, by one request.
+/// The vectors of the queries, all of one length, from one request.
 async fn embed_queries(
     embedder: &Embedder<'_>,
     texts: &[String],
@@ -407,7 +407,7 @@ struct ScanResult {
     found: Vec<Vec<(i64, f64)>>,
     /// At most [`MAX_EMBEDDED`] + 1 numbers.
     missing: Vec<i64>,
-    /// Vectors to store anew, at most [`MAX_CONVERTED`].
+    /// Vectors to convert, at most [`MAX_CONVERTED`].
     earlier: Vec<(i64, Vec<u8>)>,
 }
 
@@ -464,15 +464,15 @@ fn scan(store: &dyn VectorStore, model: &str, queries: &[Query]) -> Result<ScanR
     Ok(scanned)
 }
 
-/// A vector that was made and stored.
+/// A vector that was computed and stored.
 pub struct MadeVector {
     pub number: i64,
     pub dimensions: usize,
     pub vector: Vec<u8>,
 }
 
-/// Asks the model for the texts' vectors, a few at a time, and stores them. Returns what was
-/// made, also if a later request failed or took too long.
+/// Gets the texts' vectors from the model, a few at a time, and stores them. Returns the vectors
+/// made so far, even if a later request failed or took too long.
 pub async fn embed_missing(
     embedder: &Embedder<'_>,
     store: &dyn VectorStore,

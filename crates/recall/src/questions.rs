@@ -3,7 +3,7 @@
 use base::error::{Error, Result};
 use search::query::MAX_QUERIES;
 
-/// The queries of a request that gives either `query` or `queries`.
+/// The queries of a request that has either `query` or `queries`.
 pub fn one_or_several(query: Option<String>, queries: Option<Vec<String>>) -> Result<Vec<String>> {
     match (query, queries) {
         (Some(_), Some(_)) => Err(Error::invalid(

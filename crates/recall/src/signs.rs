@@ -1,21 +1,22 @@
-//! A vector as one bit per number, to compare tens of thousands of messages in one search.
+//! Vectors with one bit per dimension, to compare tens of thousands of messages in one
+//! search.
 //!
-//! A bit says whether the number is above the vector's average. The query's numbers stay as
-//! they are. Of real models' vectors, this loses a few answers in a thousand questions, and
-//! takes an eighth of the bytes (docs/search.md has the figures).
+//! A bit is set if the number is above the vector's average. The query's numbers are kept
+//! as they are. With real models' vectors, this loses a few answers in a thousand
+//! questions, and takes an eighth of the bytes (docs/search.md has the figures).
 //!
-//! The average is taken off first, because some models send no negative numbers: every bit
-//! of theirs would be set.
+//! The average is subtracted first, because some models return no negative numbers, so that
+//! every bit would be set.
 
-/// The values of a byte of bits.
+/// The number of values of a byte.
 const BYTES: usize = 256;
 
-/// The bytes of a vector of so many numbers.
+/// The bytes of a packed vector with this many dimensions.
 pub fn bytes_of(dimensions: usize) -> usize {
     dimensions.div_ceil(8)
 }
 
-/// The bits of a vector, the first number in the lowest bit of the first byte.
+/// Packs a vector, with the first number in the lowest bit of the first byte.
 pub fn pack(vector: &[f32]) -> Vec<u8> {
     let average = average(vector);
     let bit = |(place, number): (usize, &f32)| u8::from(*number > average) << place;
@@ -23,7 +24,7 @@ pub fn pack(vector: &[f32]) -> Vec<u8> {
     vector.chunks(8).map(byte).collect()
 }
 
-/// The bits of a vector that an earlier build stored as a character per number.
+/// Packs a vector that an earlier build stored with one byte per number.
 pub fn of_characters(stored: &[u8]) -> Vec<u8> {
     let numbers: Vec<f32> = stored.iter().copied().map(f32::from).collect();
     pack(&numbers)
@@ -33,15 +34,16 @@ fn average(vector: &[f32]) -> f32 {
     vector.iter().sum::<f32>() / vector.len().max(1) as f32
 }
 
-/// A query's vector, to which bits are compared.
+/// A query's vector, to which packed vectors are compared.
 pub struct SignQuery {
     dimensions: usize,
-    /// For each byte of a stored vector and each value of it: what its eight bits add.
+    /// For each byte of a stored vector and each value of it: the sum that its eight bits
+    /// contribute.
     sums: Vec<f32>,
 }
 
 impl SignQuery {
-    /// `None` if the vector points nowhere.
+    /// `None` if the vector has no direction.
     pub fn new(vector: &[f32]) -> Option<Self> {
         let norm = |numbers: &[f32]| numbers.iter().map(|x| x * x).sum::<f32>().sqrt();
         let length = norm(vector);
@@ -50,7 +52,7 @@ impl SignQuery {
         }
         let average = average(vector);
         let centered: Vec<f32> = vector.iter().map(|number| number - average).collect();
-        // The length of a vector of ones, so that a comparison is a cosine.
+        // Normalizes by the length of a vector of ones, so that a comparison is a cosine.
         let unit = norm(&centered) * (vector.len() as f32).sqrt();
         let unit = if unit > 0.0 { unit } else { 1.0 };
         let mut sums = Vec::with_capacity(bytes_of(vector.len()) * BYTES);
@@ -73,7 +75,7 @@ impl SignQuery {
         self.dimensions
     }
 
-    /// How near a stored vector is, from -1 to 1.
+    /// The similarity of a stored vector, from -1 to 1.
     pub fn compare(&self, stored: &[u8]) -> f32 {
         let sums = self.sums.chunks_exact(BYTES).zip(stored);
         sums.map(|(sums, byte)| sums.get(usize::from(*byte)).copied().unwrap_or_default())

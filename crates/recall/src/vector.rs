@@ -14,7 +14,7 @@ const STEPS: f32 = 47.0;
 /// text holds: 2047 × 176 × 4,096 numbers.
 const QUERY_STEPS: f32 = 2047.0;
 
-/// A vector that points nowhere becomes all zeros, and is near to nothing.
+/// A vector without a direction becomes all zeros, and is near to nothing.
 pub fn pack(vector: &[f32]) -> String {
     let largest = largest(vector).unwrap_or(1.0);
     let character = |number: &f32| {
@@ -36,7 +36,7 @@ pub struct QueryVector {
 }
 
 impl QueryVector {
-    /// `None` if the vector points nowhere.
+    /// `None` if the vector has no direction.
     pub fn new(vector: &[f32]) -> Option<Self> {
         let largest = largest(vector)?;
         let numbers: Vec<i16> = vector

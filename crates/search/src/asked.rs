@@ -1,26 +1,26 @@
-//! The words that a query asks for, prepared for reading many texts. Most words of a text
-//! are none of them, which their first letters show.
+//! The words of a query, prepared for reading many texts. Most words of a text are not among them,
+//! which their first bytes show.
 
 use super::plain::FirstBytes;
 use super::stem::{may_begin_stem, may_have_stem, stem};
 
-/// The most words whose stems are remembered. The forms of a query's words are few, and
-/// come again and again.
+/// The most words whose stems are cached. A query's words have few forms, which occur again and
+/// again.
 const MAX_KNOWN: usize = 64;
 
 pub struct AskedWords<'a> {
     /// The query's stems, then the marks.
     stems: Vec<&'a str>,
-    /// How many of them are the query's.
+    /// How many of the stems are the query's.
     terms: usize,
     prefixes: &'a [String],
     pub first_bytes: FirstBytes,
-    /// Words that were looked at before, and which of the stems each has.
+    /// Words that were checked before, and the position of the stem that each has.
     known: Vec<(String, Option<usize>)>,
 }
 
 impl<'a> AskedWords<'a> {
-    /// `stems` and the beginnings of words are in lower case, as the words of a text.
+    /// `stems` and `prefixes` must be in lower case, as the words of a text are.
     pub fn new(stems: impl IntoIterator<Item = &'a str>, prefixes: &'a [String]) -> Self {
         let stems: Vec<&str> = stems.into_iter().collect();
         Self {
@@ -32,7 +32,7 @@ impl<'a> AskedWords<'a> {
         }
     }
 
-    /// Asks for further stems, whose places follow those of the query's.
+    /// Adds further stems, whose positions follow those of the query's.
     pub fn with_marks(mut self, marks: &[&'a str]) -> Self {
         if !marks.is_empty() {
             self.stems.extend(marks);
@@ -41,12 +41,12 @@ impl<'a> AskedWords<'a> {
         self
     }
 
-    /// How many stems and how many beginnings the query asks for.
+    /// The numbers of stems and of prefixes in the query.
     pub fn counts(&self) -> (usize, usize) {
         (self.terms, self.prefixes.len())
     }
 
-    /// Which of the stems a word has.
+    /// The position of the stem that a word has.
     pub fn find(&mut self, word: &str) -> Option<usize> {
         if !self.may_begin(word) || !self.stems.iter().any(|stem| may_have_stem(word, stem)) {
             return None;
@@ -65,7 +65,7 @@ impl<'a> AskedWords<'a> {
         self.stems.iter().position(|asked| *asked == stem)
     }
 
-    /// The places of the beginnings that a word begins with.
+    /// The positions of the prefixes with which a word begins.
     pub fn begun_by(&self, word: &str) -> impl Iterator<Item = usize> {
         let begins = move |prefix: &String| word.starts_with(prefix.as_str());
         self.prefixes
@@ -74,7 +74,7 @@ impl<'a> AskedWords<'a> {
             .filter_map(move |(at, prefix)| begins(prefix).then_some(at))
     }
 
-    /// Whether a word has one of the stems, or one of the beginnings.
+    /// Whether a word has one of the stems or prefixes.
     pub fn asks_for(&mut self, word: &str) -> bool {
         self.may_begin(word) && (self.find(word).is_some() || self.begun_by(word).next().is_some())
     }

@@ -1,4 +1,4 @@
-//! Counts what a candidate's text holds of the query's words.
+//! Counts the query's words in a candidate's text.
 
 use super::asked::AskedWords;
 use super::terms::QueryTerm;
@@ -9,34 +9,34 @@ use base::action::Role;
 /// one or two letters, and each letter counts with the pair that it ends.
 const LETTERS_PER_WORD: f64 = 3.0;
 
-/// An event that may match, reduced to what its text holds of the query's words.
+/// An event that may match, reduced to the occurrences of the query's words.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     pub session: i64,
     pub seq: i64,
     pub role: Role,
-    /// How many words the text has, and how often it holds each of the query's words.
+    /// How many words the text has, and how often each of the query's words occurs.
     pub length: f64,
     pub counts: Vec<usize>,
     /// Which of the query's words are found in who, where or when.
     pub is_about: Vec<bool>,
-    /// Which of the query's words stand beside the query's next word.
+    /// Which of the query's words occur beside the query's next word.
     pub is_together: Vec<bool>,
-    /// How many of the query's prefixes the text holds.
+    /// How many of the query's prefixes occur in the text.
     pub other_hits: usize,
     pub is_question: bool,
     pub has_number: bool,
-    /// Whether the text holds one of the marks.
+    /// Whether one of the marks occurs in the text.
     pub is_marked: bool,
-    /// Whether the query names who spoke.
+    /// Whether the query names the speaker.
     pub is_by_named: bool,
     pub created_at: i64,
-    /// The index's score. It counts only if the part of the text that was read holds no
-    /// word of the query.
+    /// The index's score. It counts only if the part of the text that was read contains no word of
+    /// the query.
     pub index_score: f64,
 }
 
-/// Counts what a candidate's text holds of the query's words.
+/// Counts the query's words in a candidate's text.
 pub struct TermCounter<'q, 'a> {
     asked: &'q mut AskedWords<'a>,
     splitter: WordSplitter,
@@ -53,8 +53,8 @@ pub struct TermCounter<'q, 'a> {
     before: [Option<usize>; 2],
 }
 
-/// The query's words, and the beginnings of words that it asks for, ready to be counted.
-/// `marks` are stems that don't count: a text that holds one is only marked.
+/// The query's words and prefixes, prepared for counting. `marks` are stems that don't count: a
+/// text that contains one is only marked.
 pub fn asked<'a>(
     terms: &'a [QueryTerm],
     prefixes: &'a [String],
@@ -91,8 +91,7 @@ impl<'q, 'a> TermCounter<'q, 'a> {
         self.splitter = splitter;
     }
 
-    /// Takes the text's next words: some that were skipped, then one word, which may be
-    /// empty.
+    /// Processes the text's next words: some that were skipped, then one word, which may be empty.
     fn take(&mut self, skipped: usize, word: &str) {
         self.words += skipped;
         match skipped {
@@ -135,7 +134,7 @@ impl<'q, 'a> TermCounter<'q, 'a> {
         self.before = [found, self.before[0]];
     }
 
-    /// Takes a word of the text by its stem.
+    /// Counts a word of the text by its stem.
     #[cfg(test)]
     pub fn count_stem(&mut self, stem: &str) {
         self.words += 1;
@@ -143,7 +142,7 @@ impl<'q, 'a> TermCounter<'q, 'a> {
         self.count(found);
     }
 
-    /// Takes a stem from who, where or when. Says whether the query asks for it.
+    /// Marks a stem from who, where or when. Returns whether it is in the query.
     pub fn take_about(&mut self, stem: &str) -> bool {
         let found = self.asked.find_stem(stem);
         match found.and_then(|found| self.is_about.get_mut(found)) {
@@ -155,7 +154,7 @@ impl<'q, 'a> TermCounter<'q, 'a> {
         }
     }
 
-    /// Whether the query asks for a stem.
+    /// Whether a stem is in the query.
     pub fn asks_for(&self, stem: &str) -> bool {
         let found = self.asked.find_stem(stem);
         found.is_some_and(|found| found < self.counts.len())

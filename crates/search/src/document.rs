@@ -15,7 +15,7 @@ use base::part::{PartKind, field};
 /// the text. The longest message may have as many: more than a million words.
 pub const MAX_TEXT_BYTES: usize = 8 << 20;
 
-/// A longer string in the metadata is not taken for a name.
+/// A longer string in the metadata does not count as a name.
 const MAX_NAME_CHARS: usize = 80;
 
 /// The most names taken from one event's metadata.
@@ -47,8 +47,8 @@ pub struct EventText<'a> {
     pub session_name: Option<&'a str>,
 }
 
-/// The text that a reader would see: what was said, what a tool was given, and what the
-/// tool returned. At most `max_bytes` of it.
+/// The text that a reader would see: what was said, a tool's input, and the tool's output. At most
+/// `max_bytes` of it.
 pub fn text_of(event: &EventText<'_>, max_bytes: usize) -> String {
     let mut text = String::new();
     read_text(event, max_bytes, &mut |piece| text.push_str(piece));
@@ -83,8 +83,8 @@ pub fn read_text(event: &EventText<'_>, max_bytes: usize, tell: &mut dyn FnMut(&
         has_told: false,
     };
     match event.message.map(bounded) {
-        // The message's text is also the event's content, but the row of a long message
-        // has no room for the content.
+        // The message's text is also the event's content, but the row of a long message lacks the
+        // content.
         Some(message) => teller.tell_message(message),
         None => teller.tell_line(&mut |teller| teller.piece(bounded(event.content))),
     }
@@ -156,7 +156,7 @@ impl LineCollector<'_> {
     /// Passes on every string and number of a JSON value, one per line.
     fn tell_scalars(&mut self, json: &str) {
         scalars(json, &mut |scalar, is_string| {
-            // Media holds no words.
+            // Media contains no words.
             if self.left > 0 && find_payload(scalar).is_none() {
                 self.tell_line(&mut |teller| match is_string {
                     true => decode(scalar, &mut |piece| teller.piece(piece)),

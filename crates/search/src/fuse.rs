@@ -1,17 +1,16 @@
 //! Fuses two rankings into one: by words and by meaning. Pure.
 //!
-//! Raw scores cannot be compared: word scores grow with the query, and similarities lie
-//! as close together as their model puts them. So each score is counted in deviations
-//! from the average of everything that was compared. A text that alone holds a rare word
-//! is many deviations above the average; one of a hundred texts that hold a common word
-//! is hardly above it. A text that words did not find has a word score of 0. A text that
-//! has no vector yet counts as average by meaning.
+//! Raw scores cannot be compared: word scores grow with the query, and similarities lie as close
+//! together as their model puts them. So each score is measured in standard deviations from the
+//! average of everything that was compared. A text that alone contains a rare word is many
+//! deviations above the average; one of a hundred texts that contain a common word is hardly above
+//! it. A text that words did not find has a word score of 0. A text without a vector counts as
+//! average by meaning.
 //!
-//! Words and meanings count half each. Among thousands of texts, words count a little less:
-//! with exactly half, the only hits of a word there outweigh every meaning, whatever they
-//! mean. Two alternatives were worse. With scores as a share of the best possible score,
-//! meanings always won over short turns. With deviations without a bend, words always won in
-//! thousands of texts.
+//! Words and meanings weigh half each. Among thousands of texts, words weigh a little less: with
+//! exactly half, a word's only hits outweigh every meaning, whatever they mean. Two alternatives
+//! were worse. With scores as a share of the best possible score, meanings always won over short
+//! turns. With deviations without a bend, words always won in thousands of texts.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -19,7 +18,7 @@ use std::hash::Hash;
 /// The weight of words; meanings have the rest.
 pub const WORDS_SHARE: f64 = 0.5;
 
-/// From so many texts on, the weight of words falls, by [`MANY_LESS`] at `MANY_TEXTS` times
+/// From this many texts on, the weight of words falls, by [`MANY_LESS`] at `MANY_TEXTS` times
 /// `MANY_TIMES`.
 const MANY_TEXTS: f64 = 1_000.0;
 const MANY_TIMES: f64 = 5.0;
@@ -30,20 +29,19 @@ fn words_share_among(texts: usize, most: f64) -> f64 {
     most - MANY_LESS * more.min(1.0)
 }
 
-/// Beyond this many deviations, further deviations count less and less. In ten thousand
-/// texts the only hit is a hundred deviations above the average, but not that much
-/// likelier to be what was meant.
+/// Beyond this many deviations, further deviations count less and less. In ten thousand texts the
+/// only hit is a hundred deviations above the average, but not that much likelier to be relevant.
 const BEND: f64 = 8.0;
 
 /// How many of the nearest by meaning are ranked even if words did not find them.
 pub const MAX_NEAREST: usize = 100;
 
-/// The share of its nearness that a turn lends to the turns right before and after it.
+/// The share of its nearness that a turn adds to the turns right before and after it.
 pub const NEIGHBOUR_SHARE: f64 = 0.1;
 
-/// How near each text is with its neighbours, whose numbers are one less and one more. A text
-/// without a neighbour counts as if its neighbour were as near as the average. The texts come
-/// back in the order of their numbers.
+/// Adds to the nearness of each text a share of that of its neighbours, whose numbers are one less
+/// and one more. A missing neighbour counts as average. The texts are returned in the order of
+/// their numbers.
 pub fn with_neighbours(mut found: Vec<(i64, f64)>, share: f64) -> Vec<(i64, f64)> {
     found.sort_unstable_by_key(|(number, _)| *number);
     let sum: f64 = found.iter().map(|(_, nearness)| nearness).sum();
@@ -77,7 +75,7 @@ impl<T> Default for Nearest<T> {
 }
 
 impl<T: Copy + Ord> Nearest<T> {
-    /// Each item comes once, in any order.
+    /// Each item occurs once, in any order.
     pub fn new(mut items: Vec<(T, f64)>) -> Self {
         items.sort_unstable_by_key(|(item, _)| *item);
         Self { items }
@@ -149,7 +147,7 @@ pub fn fuse_with<T: Copy + Ord + Hash>(
     fused
 }
 
-/// The ranking by words, with the nearest items where there are some.
+/// The ranking by words, fused with the nearest items if there are any.
 pub fn fuse_found<T: Copy + Ord + Hash>(
     by_words: Vec<(T, f64)>,
     nearest: Option<&Nearest<T>>,
@@ -160,7 +158,7 @@ pub fn fuse_found<T: Copy + Ord + Hash>(
     }
 }
 
-/// How scores lie around their average.
+/// The average and the deviation of scores.
 struct ScoreSpread {
     average: f64,
     deviation: f64,

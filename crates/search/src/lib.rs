@@ -1,6 +1,6 @@
-//! Words, their stems, and the ranking of texts by them. Pure: callers pass the texts and the counts
-//! of the words. The ranking serves events, by the index in `conversation`, and the entries of
-//! memory. Snippets show the words of a hit.
+//! Words, their stems, and the ranking of texts by them. No I/O: callers pass the texts and the
+//! counts of the words. The ranking is used for events, with the index in `conversation`, and for
+//! the entries of memory. Snippets show the words of a hit.
 
 pub mod asked;
 pub mod counter;

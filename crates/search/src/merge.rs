@@ -1,17 +1,18 @@
-//! Makes one ranking of the rankings of several queries. Pure.
+//! Merges the rankings of several queries into one. A pure function.
 //!
-//! The evidence of a question often stands in several places, and each query of a search finds
-//! one of them. So what one query ranks first must stay in front, whatever the others find:
-//! results are counted by their places, and the first places count far more than the later.
+//! The evidence for a question is often spread over several places, and each query of a
+//! search finds one of them. So what one query ranks first must stay in front, whatever the
+//! others find: results are scored by rank, and the first ranks count far more than later
+//! ones.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// So many places below the first, a result counts half as much as the first.
+/// This many ranks below the first, a result counts half as much as the first.
 const HALF: f64 = 4.0;
 
-/// One ranking alone stays as it is, with its scores. In a ranking of several, an item's score
-/// is the sum of what its places count, of 1 at most for each.
+/// A single ranking keeps its order and scores. Otherwise, an item's score is the sum over
+/// the rankings of what its rank counts, at most 1 each.
 pub fn merge<T: Copy + Eq + Hash + Ord>(mut rankings: Vec<Vec<(T, f64)>>) -> Vec<(T, f64)> {
     if rankings.len() < 2 {
         return rankings.pop().unwrap_or_default();

@@ -1,28 +1,28 @@
-//! Skips through plain text, which is most of most texts: letters, digits and marks of
-//! ASCII without apostrophes. Eight bytes are looked at together. Words that cannot be
-//! asked for are counted, and never looked at.
+//! Skips through plain text, which is most of most texts: ASCII letters, digits and punctuation
+//! without apostrophes. Eight bytes are processed together. Words that can't be in the query are
+//! counted, and never read.
 
-/// Longer words are cut here: nobody searches for all of a key or of base64.
+/// Longer words are truncated: nobody searches for a whole key or base64 text.
 pub const MAX_WORD_CHARS: usize = 64;
 
-/// By its first byte, whether a word may be asked for.
+/// For each first byte, whether a word of the query may begin with it.
 pub type FirstBytes = [bool; 256];
 
-/// Passes on words in lower case, each with the number of words that were skipped before
-/// it. An empty word: only skipped words.
+/// Receives words in lower case, each with the number of words that were skipped before it. An
+/// empty word: only skipped words.
 pub type TakeWord<'a> = dyn FnMut(usize, &str) + 'a;
 
 const ONES: u64 = 0x0101_0101_0101_0101;
-/// The highest bit of each byte. Below, this bit marks bytes.
+/// The highest bit of each byte. The functions below mark bytes by this bit.
 const HIGH: u64 = ONES * 0x80;
 
-/// Whether a byte needs a closer look: an apostrophe joins words, and what is beyond ASCII
-/// may be a letter.
+/// Whether a byte needs a closer look: an apostrophe joins words, and a byte beyond ASCII may
+/// belong to a letter.
 pub fn is_special(byte: u8) -> bool {
     byte == b'\'' || !byte.is_ascii()
 }
 
-/// Whether a byte certainly stands between words.
+/// Whether a byte certainly separates words.
 pub fn is_between(byte: u8) -> bool {
     !is_special(byte) && !byte.is_ascii_alphanumeric()
 }
@@ -44,13 +44,13 @@ fn mark_word_bytes(block: u64) -> u64 {
     ((from_a & !beyond_z) | (from_0 & !beyond_9)) & HIGH
 }
 
-/// Reads plain text, from a place between words on. Returns the rest, which begins with a
-/// word or between words, and holds a special byte or the text's end.
+/// Reads plain text, from a position between words on. Returns the rest, which begins with a word
+/// or between words, and contains a special byte or the text's end.
 pub fn skip_plain<'t>(text: &'t str, asked: &FirstBytes, take: &mut TakeWord<'_>) -> &'t str {
     let bytes = text.as_bytes();
     let mut skipped = 0;
     let mut at = 0;
-    // The end of the last word that was taken.
+    // The end of the last word that was passed on.
     let mut taken = 0;
     // Marks the first byte of a block if the block before ended inside a word.
     let mut inside = 0;
@@ -82,7 +82,7 @@ pub fn skip_plain<'t>(text: &'t str, asked: &FirstBytes, take: &mut TakeWord<'_>
     }
     let mut rest = at.max(taken);
     if taken < at {
-        // The last word may go on.
+        // The last word may continue.
         let done = bytes.get(taken..at).unwrap_or_default().iter().rev();
         let begun = done.take_while(|byte| byte.is_ascii_alphanumeric()).count();
         skipped -= usize::from(begun > 0);
@@ -92,7 +92,7 @@ pub fn skip_plain<'t>(text: &'t str, asked: &FirstBytes, take: &mut TakeWord<'_>
     text.get(rest..).unwrap_or_default()
 }
 
-/// The word that begins here; `None`: the word's end is not plain, or is not there.
+/// The word that begins here; `None`: the word's end is not plain, or not in this text.
 fn whole_word(text: &str, start: usize) -> Option<&str> {
     let rest = text.get(start..)?;
     let length = rest

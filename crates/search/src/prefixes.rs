@@ -1,10 +1,10 @@
-//! Finds beginnings of words in texts.
+//! Finds prefixes of words in texts.
 
 use super::asked::AskedWords;
 use super::plain::FirstBytes;
 use super::words::WordSplitter;
 
-/// Finds which of some beginnings the words of a text have.
+/// Finds which of some prefixes the words of a text have.
 pub struct PrefixScan<'a> {
     prefixes: &'a [String],
     first_bytes: FirstBytes,

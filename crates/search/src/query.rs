@@ -1,35 +1,36 @@
-//! Turns what somebody typed into a query for the index. No query is an error, and FTS5
-//! receives nothing of a query but letters and digits in quotes.
+//! Converts user input into a query for the index. No input is an error, and FTS5 receives
+//! only letters and digits in quotes.
 
 use super::stem::stem;
 use super::time_words::asks_when;
 use super::words::{is_cjk, is_stop_word, words};
 use base::action::Role;
 
-/// Characters of a query that are read; the rest is ignored.
+/// The maximum number of characters of a query; the rest is ignored.
 const MAX_QUERY_CHARS: usize = 2000;
 
-/// The most different words of a query. Several queries share them.
+/// The maximum number of different words of a query. Several queries share it.
 const MAX_TERMS: usize = 48;
 
-/// The most queries of one search. Each has six words then.
+/// The maximum number of queries of one search. Each then has six words.
 pub const MAX_QUERIES: usize = 8;
 
-/// The most beginnings of words and the most phrases of one search. Several queries share them,
-/// and each may have one of either. What is beyond them counts as words.
+/// The maximum number of prefixes and of phrases of one search. Several queries share them,
+/// so with the maximum number of queries each has one of either. Further ones count as
+/// words.
 const MAX_PREFIXES: usize = 8;
 const MAX_PHRASES: usize = 8;
 
-/// The fewest letters of a beginning. A shorter one counts as a word: half of all words begin
+/// The minimum length of a prefix. A shorter one counts as a word: half of all words start
 /// with one of six letters. In a script without spaces, one letter is a word.
 const MIN_PREFIX_CHARS: usize = 2;
 
-/// The most words of a phrase, and of all phrases of a query: the engine compares the places of
-/// each of them.
+/// The maximum number of words of a phrase, and of all phrases of a query: the engine
+/// compares the positions of each word.
 const MAX_PHRASE_WORDS: usize = 32;
 const MAX_WORDS_IN_PHRASES: usize = 64;
 
-/// How many words, beginnings and phrases a query may have.
+/// The maximum number of words, prefixes and phrases of a query.
 #[derive(Clone, Copy)]
 struct QueryRoom {
     terms: usize,
@@ -38,7 +39,7 @@ struct QueryRoom {
 }
 
 impl QueryRoom {
-    /// The room of each of so many queries.
+    /// The share of each of so many queries.
     fn of_each(queries: usize) -> Self {
         let queries = queries.clamp(1, MAX_QUERIES);
         Self {
@@ -51,18 +52,18 @@ impl QueryRoom {
 
 #[derive(Debug, Default, PartialEq)]
 pub struct WordQuery {
-    /// Stems. A result may hold any of them.
+    /// Stems. A result may contain any of them.
     pub stems: Vec<String>,
-    /// Beginnings of words.
+    /// Prefixes of words.
     pub prefixes: Vec<String>,
-    /// Phrases. A result must hold all of them, each as words in a row.
+    /// Phrases. A result must contain all of them, each as consecutive words.
     pub phrases: Vec<Vec<String>>,
-    /// Whether the query ends in a question mark. The messages around a result then belong to the
-    /// answer, even if they repeat none of the words.
+    /// Whether the query ends with a question mark. The messages around a result are then
+    /// part of the answer, even if they contain none of the words.
     pub is_question: bool,
-    /// Whether the query asks for what the agent itself said.
+    /// Whether the query asks for messages of the agent itself.
     pub asks_agent: bool,
-    /// Whether the query asks when something was.
+    /// Whether the query asks for a time.
     pub asks_when: bool,
 }
 
@@ -71,7 +72,8 @@ impl WordQuery {
         Self::parse_within(text, QueryRoom::of_each(1))
     }
 
-    /// Reads the queries of one search. Their common cost is bounded like that of one.
+    /// Parses the queries of one search. Their common cost is bounded like that of one
+    /// query.
     pub fn parse_all<T: AsRef<str>>(texts: &[T]) -> Vec<Self> {
         let room = QueryRoom::of_each(texts.len());
         texts
@@ -85,7 +87,7 @@ impl WordQuery {
         let text: String = text.chars().take(MAX_QUERY_CHARS).collect();
         let mut query = WordQuery::default();
         let mut loose = Vec::new();
-        // Every other piece stands between quotes. A quote that is never closed opens no
+        // Every second piece is between quotes. A quote that is never closed starts no
         // phrase.
         let pieces: Vec<&str> = text.split(['"', '\u{201C}', '\u{201D}']).collect();
         for (index, piece) in pieces.iter().enumerate() {
@@ -100,7 +102,7 @@ impl WordQuery {
         query.asks_agent = asks_agent(&loose);
         query.asks_when = asks_when(&text);
         let telling: Vec<&String> = loose.iter().filter(|word| !is_stop_word(word)).collect();
-        // A query of nothing but stop words keeps them.
+        // A query of only stop words keeps them.
         let nothing_else =
             telling.is_empty() && query.phrases.is_empty() && query.prefixes.is_empty();
         let chosen = if nothing_else {
@@ -145,8 +147,8 @@ impl WordQuery {
         }
     }
 
-    /// The beginnings of words that find something. With phrases, they only count in what these
-    /// find.
+    /// The prefixes that produce results on their own. With phrases, prefixes only count in
+    /// the results of the phrases.
     pub fn prefixes_alone(&self) -> Vec<String> {
         match self.phrases.is_empty() {
             true => self.prefixes.clone(),
@@ -158,13 +160,13 @@ impl WordQuery {
         self.stems.is_empty() && self.prefixes.is_empty() && self.phrases.is_empty()
     }
 
-    /// Whether a result may hold none of the query's words: so it is for plain words,
+    /// Whether a result may contain none of the query's words. This is so for plain words,
     /// without phrases and prefixes.
     pub fn is_open(&self) -> bool {
         !self.stems.is_empty() && self.phrases.is_empty() && self.prefixes.is_empty()
     }
 
-    /// The words that count for the ranking.
+    /// The words that the ranking uses.
     pub fn terms(&self) -> Vec<String> {
         let in_phrases = self.phrases.iter().flatten().map(|word| stem(word));
         let mut terms = self.stems.clone();
@@ -176,7 +178,7 @@ impl WordQuery {
         terms
     }
 
-    /// The phrases in FTS5's syntax: a result must hold all of them.
+    /// The phrases in FTS5 syntax: a result must contain all of them.
     pub fn phrases_to_fts(&self) -> String {
         let phrases = self.phrases.iter();
         let phrases = phrases.map(|phrase| find_as_written(&phrase.join(" ")));
@@ -184,7 +186,7 @@ impl WordQuery {
     }
 }
 
-/// How people address an agent whose words they look for, in some languages.
+/// Words that address the agent, in several languages, in a query for the agent's messages.
 const AGENT_WORDS: &[&str] = &[
     "dijiste",
     "du",
@@ -197,12 +199,12 @@ const AGENT_WORDS: &[&str] = &[
     "您",
 ];
 
-/// Words after which `you` begins a polite request: `could you remind me`, `do you think`.
+/// Words after which `you` starts a polite request: `could you remind me`, `do you think`.
 const POLITE_WORDS: &[&str] = &[
     "can", "could", "do", "kannst", "konntest", "pouvez", "will", "would",
 ];
 
-/// Words before which `you` begins one: `if you could remind me`.
+/// Words before which `you` starts a polite request: `if you could remind me`.
 const POLITE_AFTER: &[&str] = &["can", "could", "think"];
 
 fn asks_agent(words: &[String]) -> bool {
@@ -220,29 +222,29 @@ fn asks_agent(words: &[String]) -> bool {
     })
 }
 
-/// Whether a word is long enough for a beginning.
+/// Whether a word is long enough for a prefix.
 fn is_prefix(word: &str) -> bool {
     word.chars().count() >= MIN_PREFIX_CHARS || is_whole_word(word)
 }
 
-/// Whether a beginning is a word by itself, in a script without spaces: each letter there and
-/// each pair of letters is a word, so whatever begins with it holds it.
+/// Whether a prefix is itself a word, in a script without spaces: each letter there and
+/// each pair of letters is a word, so every word with this prefix contains it.
 pub fn is_whole_word(prefix: &str) -> bool {
     prefix.chars().all(is_cjk)
 }
 
-/// The FTS5 query for one stem, which holds only letters and digits.
+/// The FTS5 query for one stem, which contains only letters and digits.
 pub fn find_word(stem: &str) -> String {
     format!("{{stems about}} : \"{stem}\"")
 }
 
-/// The FTS5 query for words as they are written, in a row.
+/// The FTS5 query for consecutive words as written.
 pub fn find_as_written(words: &str) -> String {
     format!("words : \"{words}\"")
 }
 
-/// The FTS5 query for all words that begin so. The engine visits each text of each such word to
-/// make the list, also those that it is not asked for.
+/// The FTS5 query for all words with this prefix. To build the list, the engine visits
+/// every text of each such word, including texts outside the search.
 pub fn find_beginning(prefix: &str) -> String {
     format!("{} *", find_as_written(prefix))
 }
@@ -290,7 +292,7 @@ mod tests {
                 );
             }
         }
-        // Several queries share them.
+        // Several queries share the maximum.
         let shared = ["aa* bb* cc* \"a a\" \"b b\"", "aa*", "", ""];
         let queries = WordQuery::parse_all(&shared);
         assert_eq!(queries[0].prefixes, ["aa", "bb"]);
@@ -301,7 +303,7 @@ mod tests {
                 .iter()
                 .all(|query| (query.prefixes.len(), query.phrases.len()) == (1, 1))
         );
-        // Long phrases share their words.
+        // Long phrases share the maximum number of words.
         let long = format!("\"{}\" ", "w ".repeat(MAX_PHRASE_WORDS));
         let other = long.replace('w', "v");
         let query = WordQuery::parse(&format!("{long}{other}\"one more\""));

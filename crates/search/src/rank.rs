@@ -1,8 +1,8 @@
 //! Ranks the candidates by their words. Pure: the caller passes the texts in.
 //!
 //! A rare word counts more than a common one, and a message scores higher the more rare words it
-//! holds. A turn often makes sense only by the turns around it, so each word of a neighbour counts
-//! a little, too (`weights.rs` says how much).
+//! has. A turn often makes sense only with the turns around it, so each word of a neighbour counts
+//! a little, too (`weights.rs` has the weights).
 
 use std::collections::HashMap;
 
@@ -15,9 +15,9 @@ use base::action::Role;
 pub struct Ranking<'a> {
     pub weights: &'a Weights,
     pub terms: &'a [QueryTerm],
-    /// The query asks for what the agent itself said.
+    /// Whether the query is about what the agent itself said.
     pub asks_agent: bool,
-    /// The query asks when something was. Then marked texts say a time.
+    /// Whether the query asks when something was. Then a marked text contains a time.
     pub asks_when: bool,
 }
 
@@ -59,7 +59,7 @@ impl Ranking<'_> {
         weights.most * count / (count + weights.repeats * (1.0 - share + share * length))
     }
 
-    /// The candidates around one, each with the share of its weights that it lends.
+    /// The candidates around one, each with the share of its weights that it adds.
     fn neighbours<'c>(
         &self,
         candidate: &Candidate,
@@ -126,7 +126,7 @@ impl Ranking<'_> {
         score
     }
 
-    /// Pairs of the query's words that stand side by side in the text, in the query's order.
+    /// Pairs of the query's words that are adjacent in the text, in the query's order.
     fn together(&self, candidate: &Candidate) -> f64 {
         self.terms
             .windows(2)
@@ -138,8 +138,8 @@ impl Ranking<'_> {
             .sum()
     }
 
-    /// The factors of the user's texts and of the agent's texts. The texts of the role whose
-    /// texts are shorter are lifted: each of their words tells more.
+    /// The factors of the user's texts and of the agent's texts. The texts of the role whose texts
+    /// are shorter are raised: each of their words is more informative.
     fn role_lifts(&self, candidates: &[Candidate]) -> (f64, f64) {
         let mean = |role: Role| {
             let of_role = candidates.iter().filter(|candidate| candidate.role == role);

@@ -1,8 +1,8 @@
-//! The words of one row of an index: as they are written, and their stems.
+//! The words of one row of an index, as written and as stems.
 //!
-//! A word that stands in a text again and again is written a bounded number of times: the engine
-//! walks through all places of a word in each text that it ranks, and one message may repeat a
-//! word a million times.
+//! A word that is repeated very often in a text is written only a bounded number of times:
+//! the engine visits all positions of a word in each text that it ranks, and one message
+//! may repeat a word a million times.
 
 use super::stem::stem;
 
@@ -10,16 +10,16 @@ use super::stem::stem;
 /// value, which stays below the engine's limit for values.
 const MAX_COLUMN_BYTES: usize = 700_000;
 
-/// About so many times a word is written in one row. `the` stands as often in 100 KB of English;
-/// from there on, a phrase with it is no longer found in the same row. A word's weight hardly
-/// grows beyond ten.
+/// How many times a word is written in one row, approximately. `the` is as frequent in 100
+/// KB of English; beyond that, a phrase with it is no longer found in the same row. A
+/// word's weight hardly grows beyond ten repeats.
 const MAX_REPEATS: u16 = 1_000;
 
-/// Stands in place of a word that was written often enough, so that the words around it don't
-/// become neighbours. No query holds it.
+/// Replaces a word that was written often enough, so that the words around it don't become
+/// adjacent. No query contains it.
 const LEFT_OUT: &str = "\u{E001}";
 
-/// The counters of a row's words. Words that share one are left out a little sooner.
+/// The number of counters. Words that share a counter are omitted slightly earlier.
 const COUNTERS: usize = 1 << 16;
 
 /// The text of a row's columns: words separated by spaces.
@@ -27,15 +27,16 @@ const COUNTERS: usize = 1 << 16;
 pub struct RowWords {
     pub stems: String,
     pub words: String,
-    /// Words so far, up to [`MAX_REPEATS`]. These are not counted.
+    /// The number of words so far, up to [`MAX_REPEATS`]. These are not counted
+    /// individually.
     few: u16,
-    /// How often the words were written, by their hashes.
+    /// How often each word was written, by hash.
     counts: Vec<u16>,
 }
 
 impl RowWords {
-    /// Whether the next word might not fit: it has up to 64 characters of 4 bytes, and
-    /// needs a space.
+    /// Whether the next word might not fit: it has up to 64 characters of 4 bytes, plus a
+    /// space.
     pub fn is_full(&self) -> bool {
         self.stems.len().max(self.words.len()) + 257 > MAX_COLUMN_BYTES
     }
@@ -54,7 +55,7 @@ impl RowWords {
         known.push_stem(word, &mut self.stems);
     }
 
-    /// Whether the word is to be written once more.
+    /// Counts the word. Returns whether it should be written.
     fn count(&mut self, word: &str) -> bool {
         if self.few < MAX_REPEATS {
             self.few += 1;
@@ -81,22 +82,22 @@ fn hash(word: &str) -> u32 {
     })
 }
 
-/// Remembers the stems of words that came before: most words of a long text come again. A
-/// word has one slot, from which it drives another word: at most 1,024 slots of 512 bytes.
+/// Caches the stems of earlier words, because most words of a long text are repeated. Each
+/// word has one slot, which it takes from another word: at most 1,024 slots of 512 bytes.
 #[derive(Default)]
 pub struct KnownStems {
-    /// Words so far, up to [`FEW_WORDS`]. For these, nothing is remembered.
+    /// The number of words so far, up to [`FEW_WORDS`]. Their stems are not cached.
     seen: usize,
     slots: Vec<(String, String)>,
 }
 
 const SLOTS: usize = 1024;
 
-/// A short message is indexed sooner than the slots are made.
+/// Indexing a short message takes less time than allocating the slots.
 const FEW_WORDS: usize = 200;
 
 impl KnownStems {
-    /// Writes the word's stem to the end of `stems`.
+    /// Appends the word's stem to `stems`.
     fn push_stem(&mut self, word: &str, stems: &mut String) {
         if self.seen < FEW_WORDS {
             self.seen += 1;
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn a_stem_that_is_remembered_is_the_words_own() {
         let mut known = KnownStems::default();
-        // More words than slots, each again and again.
+        // More words than slots, each repeated.
         for round in 0..5_usize {
             for number in 0..3_000_usize {
                 let letters: String = [number % 19, number / 19 % 23, number / 437]

@@ -1,6 +1,6 @@
-//! Splits a text into sentences, by their signs alone.
+//! Splits a text into sentences, by punctuation alone.
 
-/// Words that a full stop shortens, so that it ends no sentence.
+/// Abbreviations, whose full stop ends no sentence.
 const SHORTENED: &[&str] = &[
     "mr", "mrs", "ms", "dr", "prof", "st", "mt", "jr", "sr", "vs", "e.g", "i.e", "approx",
 ];
@@ -44,7 +44,7 @@ pub fn sentences(text: &str) -> Vec<&str> {
     sentences.filter(|sentence| !sentence.is_empty()).collect()
 }
 
-/// The sentences of a text that claim something.
+/// The sentences of a text that are no questions.
 pub fn claims(text: &str) -> Vec<&str> {
     let mut sentences = sentences(text);
     sentences.retain(|sentence| !sentence.ends_with(['?', '？']));

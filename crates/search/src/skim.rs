@@ -1,12 +1,12 @@
-//! Reads strings from stored JSON without building a tree: a message of megabytes is
-//! skipped in place. The JSON was valid when it was stored. If it has been cut short, the
-//! part that is left is read.
+//! Reads strings from stored JSON without building a tree, so megabytes of a message are
+//! skipped in place. The JSON was valid when it was stored. If it was truncated, the
+//! remaining part is read.
 
 use std::borrow::Cow;
 
 use base::json::{JsonPiece, Letters, letters, pieces};
 
-/// The fields of an object as they are written. The braces may be missing.
+/// The fields of an object, as raw JSON. The braces may be missing.
 pub fn fields(object: &str) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
     let mut rest = open(object, '{');
     std::iter::from_fn(move || {
@@ -17,7 +17,7 @@ pub fn fields(object: &str) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
     })
 }
 
-/// The items of an array, as they are written.
+/// The items of an array, as raw JSON.
 pub fn items(array: &str) -> impl Iterator<Item = &str> {
     let mut rest = open(array, '[');
     std::iter::from_fn(move || {
@@ -27,9 +27,8 @@ pub fn items(array: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Passes on every string and number in a value, without field names, as they are
-/// written. A string comes without quotes but with its escapes. The flag is true for a
-/// string.
+/// Calls `tell` with every string and number in a value, except field names, as raw JSON. A
+/// string is passed without quotes but with its escapes. The flag is true for a string.
 pub fn scalars<'a>(json: &'a str, tell: &mut dyn FnMut(&'a str, bool)) {
     let mut pieces = pieces(json).peekable();
     while let Some(piece) = pieces.next() {
@@ -48,7 +47,7 @@ pub fn scalars<'a>(json: &'a str, tell: &mut dyn FnMut(&'a str, bool)) {
     }
 }
 
-/// Decodes the text between a string's quotes and passes it on in pieces.
+/// Decodes the text between a string's quotes and calls `tell` with its pieces.
 pub fn decode(string: &str, tell: &mut dyn FnMut(&str)) {
     for piece in letters(string) {
         match piece {
@@ -77,7 +76,7 @@ fn open(json: &str, bracket: char) -> &str {
     json.strip_prefix(bracket).unwrap_or(json)
 }
 
-/// The next value as it is written, and what follows it. `None`: an object or array ends.
+/// The next value as raw JSON, and the rest. `None`: the object or array ends.
 fn value(json: &str) -> Option<(&str, &str)> {
     let json = json.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
     let mut pieces = pieces(json);

@@ -1,6 +1,6 @@
-//! Cuts the piece of a text that shows why it was found, and says where the hits are in
-//! it. The piece is plain text: a page that shows it marks the hits itself, and renders
-//! nothing that somebody stored as markup.
+//! Cuts out the piece of a text that shows why it was found, and locates the hits in it. The piece
+//! is plain text: a page that shows it highlights the hits itself, and renders nothing that
+//! somebody stored as markup.
 
 use super::asked::AskedWords;
 use super::words::each_word;
@@ -11,7 +11,7 @@ const MAX_CHARS: usize = 240;
 /// Bytes of a text that are scanned for its snippet.
 pub const MAX_SCANNED_BYTES: usize = 256 << 10;
 
-/// A word of the text: its position, and whether the query asks for it.
+/// A word of the text: its position, and whether it is in the query.
 struct WordSpan {
     start: usize,
     end: usize,
@@ -22,7 +22,7 @@ struct WordSpan {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snippet {
     pub text: String,
-    /// The places of the query's words in the snippet.
+    /// The positions of the query's words in the snippet.
     pub highlights: Vec<Highlight>,
 }
 
@@ -102,7 +102,7 @@ fn length_while(text: &str, fits: impl Fn(char) -> bool) -> usize {
 }
 
 fn is_hit(span: &str, asked: &mut AskedWords<'_>) -> bool {
-    // Most words are seen to be others by their first letter.
+    // Most words are excluded by their first letter.
     let mut bytes = span.bytes().skip_while(|byte| *byte == b'\'');
     if let Some(first) = bytes.next()
         && first.is_ascii_alphanumeric()
@@ -116,7 +116,7 @@ fn is_hit(span: &str, asked: &mut AskedWords<'_>) -> bool {
     is_hit
 }
 
-/// The stretch of about [`MAX_CHARS`] that holds the most hits, cut at words.
+/// The stretch of about [`MAX_CHARS`] with the most hits, cut at words.
 fn densest(text: &str, spots: &[WordSpan]) -> (usize, usize) {
     if text.chars().nth(MAX_CHARS).is_none() {
         return (0, text.len());

@@ -4,8 +4,8 @@
 const MAX_WORDS: usize = 3;
 const MAX_BYTES: usize = 40;
 
-/// The name before the colon at the beginning of a text. Something else may stand there, too:
-/// it only counts if a query names it.
+/// The name before the colon at the start of a text. It may be something else, so it only
+/// counts if a query contains it.
 pub fn named_at_start(text: &str) -> Option<&str> {
     let (name, after) = text.split_once([':', '\u{FF1A}'])?;
     let name = name.trim_matches(['[', ']', '(', ')', '*', ' ']);

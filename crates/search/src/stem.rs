@@ -25,9 +25,9 @@ pub fn stem(word: &str) -> String {
     word.text().replace('Y', "y")
 }
 
-/// `false`: the word's stem is certainly another one. A stem is never longer than its
-/// word, and keeps the word's letters, but that a `y` may become an `i`, and that its last
-/// letter may be an `e` or `l` that a rule has put there. The first two are always kept.
+/// `false`: the word certainly has another stem. A stem is never longer than its word, and has the
+/// word's letters, except that a `y` may become an `i`, and that a rule may have put an `e` or `l`
+/// at its end. The first two letters never change.
 pub fn may_have_stem(word: &str, stem: &str) -> bool {
     let (word, stem) = (word.as_bytes(), stem.as_bytes());
     let same = |(letter, other): (&u8, &u8)| folded(*letter) == folded(*other);

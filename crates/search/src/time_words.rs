@@ -1,8 +1,8 @@
-//! Words of time. If a query asks when, a text that says a time is likelier to answer.
+//! Words of time. If a query asks when, a text with a time is likelier to answer.
 
 use super::words::words;
 
-/// The stems of words that say when.
+/// The stems of words that name a time.
 pub const TIME_STEMS: &[&str] = &[
     "yesterday",
     "today",

@@ -1,46 +1,49 @@
-//! The numbers of the ranking, in one table. docs/search.md says what each is worth: how much
-//! less is found without it.
+//! The constants of the ranking, in one table. docs/search.md documents what each
+//! contributes: how much recall drops without it.
 
-/// How a text's score is made of the query's words.
+/// The parameters of a text's score for a query.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights {
-    /// How fast a repeated word stops adding: with this many, it counts half of the most.
+    /// How quickly repeats of a word saturate: at this many, a word reaches half of its
+    /// maximum.
     pub repeats: f64,
-    /// The most that a word counts, however often it stands in a text.
+    /// The maximum of a word's count, however often it occurs in a text.
     pub most: f64,
-    /// The words of a text that is neither short nor long.
+    /// The word count of a text of average length.
     pub typical_words: f64,
     /// How much a text's length lowers what a word counts.
     pub length_share: f64,
-    /// The weight of a word found in who, where or when, and not in the text.
+    /// The weight of a word found only in the who, where or when, not in the text.
     pub about: f64,
-    /// The share of its words' weights that a neighbour lends: the question right before,
-    /// another turn right before, the turn right after, two before, two after, three away.
+    /// The share of its words' weights that a neighbor contributes: the question directly
+    /// before, another turn directly before, the turn directly after, two before, two
+    /// after, three away.
     pub after_question: f64,
     pub after: f64,
     pub before: f64,
     pub two_after: f64,
     pub two_before: f64,
     pub three_away: f64,
-    /// The bonus for two of the query's words side by side, as a share of the lower rarity.
+    /// The bonus for two adjacent query words, as a share of the lower of their rarities.
     pub together: f64,
-    /// The share of a score that stays when few of the query's words are found.
+    /// The minimum share of a score that remains when few of the query's words are found.
     pub least_coverage: f64,
-    /// The weight from which on a word counts as found.
+    /// The minimum weight at which a word counts as found.
     pub found: f64,
-    /// From so many words on, a text's length lowers its score, by this power.
+    /// From this many words on, a text's length lowers its score, by this power.
     pub long_words: f64,
     pub long_power: f64,
-    /// The power of the ratio of lengths by which the role that says less is lifted.
+    /// The power of the length ratio by which texts of the less verbose role are boosted.
     pub role_power: f64,
-    /// The factor of what the agent said, in place of the two above, if the query asks for it.
+    /// The factor for the agent's texts, instead of the two above, if the query asks about
+    /// the agent's words.
     pub asked_agent: f64,
-    /// Factors of a text that ends in a question, that holds a number, and whose speaker is
-    /// named in the query.
+    /// Factors for a text that ends in a question, that contains a number, and whose
+    /// speaker the query names.
     pub question: f64,
     pub number: f64,
     pub speaker: f64,
-    /// The factor of a text that says a time, if the query asks when.
+    /// The factor for a text that contains a time, if the query asks when.
     pub time: f64,
 }
 

@@ -1,6 +1,6 @@
-//! Splits text into words: in lower case, without accents, cut at every character that is
-//! neither a letter nor a digit. Scripts without spaces are cut into single characters
-//! and pairs of them.
+//! Splits text into words: in lower case, without accents, separated at every character that is
+//! neither a letter nor a digit. Scripts without spaces are split into single characters and pairs
+//! of them.
 
 pub use super::plain::MAX_WORD_CHARS;
 use super::plain::{FirstBytes, TakeWord, is_between, is_special, skip_plain};
@@ -19,8 +19,7 @@ pub fn each_word(text: &str, take: &mut dyn FnMut(&str)) {
     cutter.end(take);
 }
 
-/// Splits a text that comes in pieces. Holds one word in memory, however long the text
-/// is.
+/// Splits a text that arrives in pieces. Buffers one word, however long the text is.
 #[derive(Default)]
 pub struct WordSplitter {
     word: String,
@@ -60,7 +59,7 @@ impl WordSplitter {
             if !is_inside {
                 rest = skip_plain(rest, asked, take);
             }
-            // The rest up to the end of the next special word is read letter by letter.
+            // The rest up to the end of the next special word is read character by character.
             let special = match is_inside {
                 true => Some(0),
                 false => rest.bytes().position(is_special),
@@ -79,9 +78,9 @@ impl WordSplitter {
         }
     }
 
-    /// Passes on the words that stand in the text as they are: small letters and digits of
-    /// ASCII, between other characters of ASCII. Almost all of most texts is such words.
-    /// Returns what begins with another word.
+    /// Passes on the words that need no change: lower-case letters and digits of ASCII, between
+    /// other characters of ASCII. Almost all of most texts is such words. Returns the rest, which
+    /// begins with another word.
     fn read_plain<'t>(&mut self, text: &'t str, take: &mut dyn FnMut(&str)) -> &'t str {
         if self.length > 0 {
             return text;
@@ -90,8 +89,8 @@ impl WordSplitter {
         for (at, byte) in text.bytes().enumerate() {
             match byte {
                 b'a'..=b'z' | b'0'..=b'9' => {}
-                // Capitals are made small, an apostrophe joins, and what is beyond ASCII
-                // is looked at as a character.
+                // Capitals are lowered, an apostrophe joins words, and text beyond ASCII is read by
+                // character.
                 b'A'..=b'Z' | b'\'' | 128.. => break,
                 _ => {
                     if at - start > MAX_WORD_CHARS {
@@ -110,7 +109,7 @@ impl WordSplitter {
         text.get(start..).unwrap_or_default()
     }
 
-    /// Reads letters and digits of ASCII. Most of them are words as they stand, which are
+    /// Reads letters and digits of ASCII. Most of them are words that need no change, which are
     /// passed on without a copy.
     fn read_run(&mut self, run: &str, after: &str, take: &mut dyn FnMut(&str)) {
         self.before = None;
@@ -208,8 +207,8 @@ fn without_mark(c: char) -> char {
     }
 }
 
-/// Whether a word is too common to help a search. The index holds such words; a query
-/// leaves them out unless it has no others.
+/// Whether a word is too common to help a search. The index contains such words; a query omits them
+/// unless it has no others.
 pub fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
@@ -401,7 +400,7 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(words(text), expected, "{text}");
-            // In pieces of a character the same.
+            // The same in pieces of one character.
             let mut cutter = WordSplitter::default();
             let mut found = Vec::new();
             for piece in text.split("") {

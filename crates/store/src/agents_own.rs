@@ -13,7 +13,7 @@ fn of_the_agents_file() -> impl Iterator<Item = (&'static str, String)> {
     TABLES.iter().filter_map(|table| {
         let condition = match (table.agent_file, table.owner) {
             (InAgentFile::Nothing(_), _) => None,
-            // The values are chosen by their keys.
+            // Only values with certain keys are exported.
             (InAgentFile::Lines(_), _) if table.name == "cf_agents_config" => {
                 let keys = IN_AGENT_FILE.join("', '");
                 Some(format!("key IN ('{keys}')"))

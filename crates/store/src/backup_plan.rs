@@ -1,6 +1,5 @@
-//! Backups on a schedule: the setting `backups` of an agent, and how far they have come. An
-//! agent without a schedule has no row for it. `api/scheduled_backup.rs` makes
-//! the backups.
+//! Scheduled backups: the setting `backups` of an agent, and their progress. An agent
+//! without a schedule has no row for it. `api/scheduled_backup.rs` makes the backups.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,10 +12,10 @@ use base::json::{self, Limit};
 
 const KEY: &str = "backups";
 
-/// The longest pause between two backups: a year.
+/// The maximum interval between two backups: a year.
 const MAX_HOURS: i64 = 8_760;
 
-/// The most backups that a schedule keeps, and how many it keeps if it does not say.
+/// The maximum number of backups that a schedule retains, and the default.
 const MAX_KEPT: i64 = 1_000;
 const DEFAULT_KEPT: i64 = 7;
 
@@ -32,7 +31,7 @@ pub struct BackupPlan {
 }
 
 impl BackupPlan {
-    /// Milliseconds from one backup to the next. `None`: there is no schedule.
+    /// Milliseconds between two backups. `None`: there is no schedule.
     pub fn every_ms(&self) -> Option<i64> {
         Some(self.every_hours.as_ref()?.0 * 60 * 60 * 1000)
     }
@@ -41,11 +40,11 @@ impl BackupPlan {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackupProgress {
-    /// When the next backup begins; 0: at once.
+    /// When the next backup starts; 0: immediately.
     pub next_at: i64,
-    /// When the last one began that is in the bucket.
+    /// When the newest backup in the bucket was started.
     pub last_at: Option<i64>,
-    /// Why there is none since, as a sentence.
+    /// The reason why no backup has succeeded since, as a sentence.
     pub failure: Option<String>,
 }
 
@@ -62,12 +61,12 @@ pub fn write_progress(db: &dyn Database, progress: &BackupProgress) -> Result<()
     write_stored(db, KEY, progress)
 }
 
-/// There is no schedule any more.
+/// Deletes the progress when the schedule has been removed.
 pub fn forget_progress(db: &dyn Database) -> Result<()> {
     delete_stored(db, KEY)
 }
 
-/// Has the next backup begin at this time. Part of a transaction.
+/// Schedules the next backup for this time. Must run in a transaction.
 pub fn begin_at(db: &dyn Database, next_at: i64) -> Result<()> {
     let progress = find_progress(db)?.unwrap_or_default();
     write_progress(
@@ -79,7 +78,7 @@ pub fn begin_at(db: &dyn Database, next_at: i64) -> Result<()> {
     )
 }
 
-/// Has the schedule be looked at anew. Part of the transaction that sets it.
+/// Schedules an immediate check. Must run in the transaction that sets the schedule.
 pub fn ask(db: &dyn Database) -> Result<()> {
     begin_at(db, 0)
 }

@@ -20,7 +20,7 @@ const PRIOR_TOKENS: f64 = 1_000.0;
 const MIN_FACTOR: f64 = 0.5;
 const MAX_FACTOR: f64 = 3.0;
 
-/// One report weighs as much as so many estimated tokens at most. Else an absurd report would
+/// One report weighs as much as so many estimated tokens at most. Otherwise an absurd report would
 /// outweigh the next hundred.
 const MAX_REPORT_TOKENS: f64 = 1_000_000.0;
 

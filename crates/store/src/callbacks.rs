@@ -1,9 +1,9 @@
-//! Calls that tell a service what happened: a turn's end (`onTurnEnd`), a change of memory
-//! (`onMemoryChange`). A call is a row, written in the transaction of what happened, so that it
-//! survives the object. Its row goes when the service has answered. A call that failed
-//! `MAX_ATTEMPTS` times is kept as failed.
+//! The queue of callbacks that notify a service: of a turn's end (`onTurnEnd`) or of a
+//! memory change (`onMemoryChange`). A callback is a row, written in the transaction of the
+//! event that it reports, so it survives eviction. The row is deleted when the service has
+//! answered. A callback that failed `MAX_ATTEMPTS` times is stored as failed.
 //!
-//! This file knows rows. `chat/run/callbacks/` makes the calls.
+//! This file manages the rows. `chat/run/callbacks/` sends the calls.
 
 use crate::json_schema::JsonSchema;
 use std::cell::Cell;
@@ -20,17 +20,17 @@ use base::json;
 use base::outbound::conceal_url;
 use base::row;
 
-/// The number of times that a call is tried.
+/// How many times a call is attempted.
 pub const MAX_ATTEMPTS: usize = 5;
 
-/// The pauses before the second try and those after it: about 13 minutes in all.
+/// The pauses before the second and later attempts: about 13 minutes in total.
 const PAUSES_MS: [i64; MAX_ATTEMPTS - 1] = [5_000, 30_000, 120_000, 600_000];
 
-/// The number of failed calls that an agent keeps. Older ones are deleted.
+/// The most failed calls that an agent stores. Older ones are deleted.
 pub const MAX_FAILED: i64 = 64;
 
-/// The number of calls that may wait for another try. While more are waiting, a call that
-/// fails is not tried again.
+/// The most calls that may wait for a retry. While there are more, a call that fails is not
+/// retried.
 const MAX_PENDING: i64 = 512;
 
 /// The receiver of a call: either a service binding, or a URL whose origin is in
@@ -50,7 +50,7 @@ impl CallbackTarget {
         self.service.is_some() || self.url.is_some()
     }
 
-    /// As a caller without the secret sees it.
+    /// Conceals the URL for callers without the secret.
     pub fn conceal(&mut self) {
         if let Some(url) = &mut self.url {
             *url = conceal_url(url);
@@ -58,7 +58,8 @@ impl CallbackTarget {
     }
 }
 
-/// Whether this instance of the object wrote a call that nobody has looked for yet.
+/// Whether this activation of the object wrote a call that the sender has not picked up
+/// yet.
 #[derive(Default)]
 pub struct NewCallbacks(Cell<bool>);
 
@@ -67,7 +68,7 @@ impl NewCallbacks {
         self.0.set(true);
     }
 
-    /// Whether a call was written since the last look.
+    /// Whether a call was written since the last check.
     pub fn take(&self) -> bool {
         self.0.replace(false)
     }
@@ -77,14 +78,14 @@ impl NewCallbacks {
 pub struct NewCallback<'a> {
     /// The session that the row is deleted with; "": the agent.
     pub session_id: &'a str,
-    /// The last message of the turn that is over; "": the call tells of a change of memory.
+    /// The last message of the finished turn; "": the call reports a memory change.
     pub message_id: &'a str,
     /// The content of the call, as JSON.
     pub report: String,
 }
 
 impl NewCallback<'_> {
-    /// Writes the call. Part of the transaction of what happened.
+    /// Writes the call. Must run in the transaction of what it reports.
     pub fn insert(self, db: &dyn Database, host: &dyn Host) -> Result<()> {
         db.run(
             "INSERT INTO cf_agents_callbacks (id, session_id, message_id, report, due_at)
@@ -114,13 +115,13 @@ row! {
 }
 
 impl Callback {
-    /// Whether it tells of a turn's end, and not of a change of memory.
+    /// Whether it reports a turn's end, not a memory change.
     pub fn tells_of_turn(&self) -> bool {
         !self.message_id.is_empty()
     }
 
-    /// The calls that are due, those that waited longest first. `under_way`: the numbers of
-    /// calls that are being made.
+    /// The calls that are due, longest waiting first, without `under_way`, the numbers of
+    /// calls in progress.
     pub fn load_due(
         db: &dyn Database,
         under_way: &[i64],
@@ -147,7 +148,7 @@ impl Callback {
         Ok(())
     }
 
-    /// Notes a try that failed, and plans the next one.
+    /// Records a failed attempt, and schedules the next one.
     pub fn put_off(&self, db: &dyn Database, now_ms: i64, reason: &str) -> Result<()> {
         let attempts = self.attempts + 1;
         let pause_ms = usize::try_from(self.attempts)
@@ -202,7 +203,8 @@ pub fn delete_of_session(db: &dyn Database, session_id: &str, id: &Id) -> Result
     Ok(Delete::from(CALLBACKS, "session_id = ?1 AND id = ?2", &place).run(db)? > 0)
 }
 
-/// The calls about changes of a block, or of one of its items. What is left out fits all.
+/// The calls about changes of a block, or of one of its items. Omitted fields match
+/// everything.
 #[derive(Default)]
 pub struct ReportsOfBlock<'a> {
     /// The session that owns the block; "": the agent.
@@ -291,7 +293,7 @@ row! {
     }
 }
 
-/// The calls that were given up, newest first, and how many wait for a try.
+/// The calls that failed permanently, newest first, and the number of pending calls.
 pub fn load_failed(db: &dyn Database) -> Result<(Vec<FailedCallback>, i64)> {
     let sql = format!(
         "SELECT {}

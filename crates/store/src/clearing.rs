@@ -1,18 +1,17 @@
 //! When the pages of the database are cleared after purges, and which.
 //!
-//! SQLite leaves the bytes of a row where they stood: in the free bytes of pages, in free pages,
-//! and in the write-ahead log. That holds for every deletion and every update, also for those
-//! that came long before a purge: a text that was deleted first, and purged then, has no row that
-//! the purge could overwrite. So a purge is cleared after, whatever it found: every table that was
-//! written to since it was last cleared is written anew (`schema/free_space.rs`). The rule this
-//! file protects: a receipt is handed out after a clearing that began when its purge had been
-//! committed, and was completed.
+//! SQLite leaves the bytes of a row in place: in the free bytes of pages, in free pages, and in the
+//! write-ahead log. This applies to every deletion and every update, also long before a purge: if a
+//! text was deleted before it is purged, there is no row that the purge could overwrite. So a
+//! clearing follows each purge, whatever it found: every table that was written to since it was
+//! last cleared is rewritten (`schema/free_space.rs`). The rule this file protects: a receipt is
+//! issued after a completed clearing that began when its purge had been committed.
 //!
-//! A clearing writes rows of everybody. Purges that come at the same time share one, and the next
-//! one is paced by what the last one wrote. Purges that come meanwhile wait for it.
+//! A clearing writes rows of everybody. Concurrent purges share one, and the next one is delayed by
+//! what the last one wrote. Purges in between wait for it.
 //!
-//! All this is memory of the object, which a death takes along. So the first clearing in a life
-//! writes all tables anew.
+//! All this is in the memory of the object, and is lost if the object dies. So the first clearing
+//! of an activation rewrites all tables.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -24,30 +23,30 @@ use super::tables::TABLES;
 use base::database::Writes;
 use base::error::{Code, Error, Result};
 
-/// A clearing that writes more rows is followed by none for a minute.
+/// After a clearing that writes more rows, there is none for a minute.
 const SMALL_ROWS: i64 = 1_000;
 pub const MINUTE_MS: i64 = 60_000;
 
 /// A smaller one counts by what it writes: 100 rows, or 8 MiB, are a second. A minute of them may
-/// come at once.
+/// run at once.
 const MS_PER_ROW: i64 = 10;
 const BYTES_PER_MS: i64 = (8 << 20) / 1_000;
 
-/// How long a clearing waits for the purges that come at the same time.
+/// How long a clearing waits for concurrent purges.
 pub const GATHER_MS: i64 = 20;
 
-/// How long a purge that waits for a clearing sleeps until it looks again.
+/// How long a purge that waits for a clearing sleeps between two checks.
 const LOOK_MS: i64 = 25;
 
-/// A clearing that takes longer has come to an end that it could not tell, and another begins.
+/// A clearing that takes longer has died, and another begins.
 const MAX_CLEARING_MS: i64 = 30_000;
 
-/// The most requests that wait for a clearing. Each holds its answer, which is short.
+/// The most requests that wait for a clearing. Each keeps its answer in memory, which is short.
 const MAX_WAITING: usize = 256;
 
-/// What may hold bytes of deleted texts, as one life of the object knows it.
+/// What may contain bytes of deleted texts, as one activation of the object knows it.
 struct Dirt {
-    /// An earlier life, or a clearing that failed, may have left texts in any table.
+    /// An earlier activation, or a clearing that failed, may have left texts in any table.
     is_everywhere: bool,
     /// The tables that were written to.
     tables: BTreeSet<&'static str>,
@@ -57,23 +56,23 @@ struct Dirt {
     peak_bytes: i64,
 }
 
-/// The state of pages, as one life of an object knows it.
+/// The state of pages, as one activation of an object knows it.
 pub struct PageClearing {
-    /// How many purges this life committed that wrote something.
+    /// How many purges this activation committed that wrote something.
     purges: Cell<u64>,
     /// How many it committed in all.
     ended: Cell<u64>,
     /// How many of all had been committed when the last completed clearing began.
     cleared: Cell<u64>,
-    /// When the clearing that is under way began.
+    /// When the clearing in progress began.
     clearing_since_ms: Cell<Option<i64>>,
-    /// What the clearings so far are worth, in time: when it will be made up for.
+    /// When the cost of the clearings so far, in time, is paid off.
     paid_at_ms: Cell<i64>,
     waiting: Cell<usize>,
-    /// A model's tool purged, and nobody waits for the clearing.
+    /// Whether a model's tool purged, so that no request waits for the clearing.
     is_left: Cell<bool>,
     dirt: RefCell<Dirt>,
-    /// How many pages the file has, as the last clearing saw; 0: not known.
+    /// How many pages the file had after the last clearing; 0: unknown.
     file_pages: Cell<i64>,
 }
 
@@ -98,17 +97,17 @@ impl Default for PageClearing {
     }
 }
 
-/// What a purge that needs clear pages does next.
+/// The next step of a purge that needs clear pages.
 pub enum NextStep<'a> {
     /// Pages were cleared after it.
     Done,
-    /// It waits for so long, and looks again.
+    /// It waits for so long, and checks again.
     Wait(i64),
     Clear(Clearing<'a>),
 }
 
 impl PageClearing {
-    /// Notes a purge that was committed. Called before anything after it can fail.
+    /// Records a purge that was committed. Called before anything after it can fail.
     pub fn note(&self, left: &LeftPages) {
         if left.is_written {
             self.purges.set(self.purges.get().saturating_add(1));
@@ -118,9 +117,9 @@ impl PageClearing {
         }
     }
 
-    /// Notes a purge that a model's tool committed. Its pages are cleared after the turn, or after
-    /// the request that called the tool ([`Self::take_left`]). A tool gives no receipt, so one
-    /// that found nothing needs no clearing.
+    /// Records a purge that a model's tool committed. Its pages are cleared after the turn, or
+    /// after the request that called the tool ([`Self::take_left`]). A tool issues no receipt, so a
+    /// purge that found nothing needs no clearing.
     pub fn leave(&self, left: &LeftPages) {
         self.note(left);
         if left.is_written {
@@ -128,14 +127,14 @@ impl PageClearing {
         }
     }
 
-    /// Has pages wait once more that were taken and not cleared.
+    /// Marks pages again that were taken and not cleared.
     pub fn leave_again(&self, left: &LeftPages) {
         if left.needs_clearing() {
             self.is_left.set(true);
         }
     }
 
-    /// The pages that wait to be cleared.
+    /// Takes the pages that must be cleared.
     pub fn take_left(&self) -> LeftPages {
         LeftPages {
             is_written: self.is_left.take(),
@@ -143,20 +142,20 @@ impl PageClearing {
         }
     }
 
-    /// How many purges this life has committed. Code that keeps texts while it waits for somebody
-    /// asks before and after: if the number has changed, a text may be one that was erased.
+    /// How many purges this activation has committed. Code that has texts in memory during an await
+    /// compares the number before and after: if it has changed, a text may be one that was erased.
     pub fn purges(&self) -> u64 {
         self.purges.get()
     }
 
-    /// How many it has committed with those that found nothing. Whoever waits for a home elsewhere
-    /// asks for these, because the home may have erased the text. So does whoever waits for pages:
-    /// those of all these purges are clear after the next clearing.
+    /// How many it has committed, including those that found nothing. Code that awaits an external
+    /// backend compares these, because the backend may have erased the text. So does code that
+    /// waits for pages: those of all these purges are clear after the next clearing.
     pub fn all_purges(&self) -> u64 {
         self.ended.get()
     }
 
-    /// Refuses a purge where too many wait. Asked before anything is deleted.
+    /// Rejects a purge if too many wait. Called before anything is deleted.
     pub fn check_room(&self, now_ms: i64) -> Result<()> {
         if self.waiting.get() < MAX_WAITING {
             return Ok(());
@@ -169,7 +168,7 @@ impl PageClearing {
         Err(Error::new(Code::RateLimited, message).with_retry_after((wait_ms + 999) / 1_000))
     }
 
-    /// Counts a request that waits until it drops this.
+    /// Counts a waiting request until this value is dropped.
     pub fn wait(&self) -> Waiting<'_> {
         self.waiting.set(self.waiting.get().saturating_add(1));
         Waiting(self)
@@ -182,7 +181,7 @@ impl PageClearing {
             .saturating_sub(MINUTE_MS)
     }
 
-    /// What the purge does that was the `number`th ([`Self::all_purges`]).
+    /// The next step of the purge that was the `number`th ([`Self::all_purges`]).
     pub fn next_step(&self, number: u64, now_ms: i64) -> NextStep<'_> {
         if self.cleared.get() >= number {
             return NextStep::Done;
@@ -192,7 +191,7 @@ impl PageClearing {
         {
             return NextStep::Wait(LOOK_MS);
         }
-        // A clock that was set back makes nobody wait for longer.
+        // A clock that was set back delays nobody for longer.
         let due_in_ms = self.due_in_ms(now_ms).min(MINUTE_MS);
         if due_in_ms > 0 {
             return NextStep::Wait(due_in_ms);
@@ -216,8 +215,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Pages that are being cleared. One that is dropped before it succeeds makes nobody wait, and
-/// the next one clears all.
+/// A clearing in progress. If it is dropped before it succeeds, nobody waits for it, and the next
+/// one clears everything.
 pub struct Clearing<'a> {
     of: &'a PageClearing,
     since_ms: i64,
@@ -226,21 +225,22 @@ pub struct Clearing<'a> {
     is_done: bool,
 }
 
-/// What a clearing writes anew.
+/// What a clearing rewrites.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ToClear {
     pub tables: Vec<&'static str>,
-    /// An object may have died over its pages, and its next life writes behind the frames that
-    /// the log held.
+    /// Whether an earlier activation may have died before its pages were cleared. This one writes
+    /// behind the frames that the log had then.
     pub is_first: bool,
     /// The most bytes that the database had since the last clearing.
     pub peak_bytes: i64,
-    /// How many pages the file had then; 0: not known.
+    /// How many pages the file had then; 0: unknown.
     pub file_pages: i64,
 }
 
 impl Clearing<'_> {
-    /// Begins it. The tables to write anew; `None`: nothing was deleted since the last clearing.
+    /// Begins it. Returns the tables to rewrite; `None`: nothing was deleted since the last
+    /// clearing.
     pub fn begin(&mut self, writes: &Writes, size_bytes: i64) -> Option<ToClear> {
         self.until = self.of.ended.get();
         let mut dirt = self.of.dirt.borrow_mut();
@@ -259,9 +259,9 @@ impl Clearing<'_> {
         })
     }
 
-    /// Notes what requests wrote while the clearing waited.
+    /// Records what requests wrote while the clearing waited.
     pub fn note_meanwhile(&self, writes: &Writes) {
-        // The zeros are no transaction's pages.
+        // The zeros don't count for the peak.
         self.of.dirt.borrow_mut().take(
             &Writes {
                 peak_bytes: 0,
@@ -271,14 +271,14 @@ impl Clearing<'_> {
         );
     }
 
-    /// Notes that nothing had to be cleared.
+    /// Records that nothing had to be cleared.
     pub fn skip(mut self) {
         self.is_done = true;
         self.of.note_cleared(self.until);
     }
 
-    /// Notes the tables that were written anew. Until the clearing has succeeded, a failure has
-    /// the next one write all of them.
+    /// Records the tables that were rewritten. If the clearing fails from here on, the next one
+    /// rewrites all of them.
     pub fn forget_dirt(&self) {
         let mut dirt = self.of.dirt.borrow_mut();
         dirt.is_everywhere = true;
@@ -287,7 +287,7 @@ impl Clearing<'_> {
         dirt.peak_bytes = 0;
     }
 
-    /// Notes that the pages are clear, and what that wrote.
+    /// Records that the pages are clear, and what was written for that.
     pub fn succeed(mut self, written: &WrittenAnew, now_ms: i64) {
         self.is_done = true;
         self.of.note_cleared(self.until);
@@ -314,7 +314,7 @@ pub struct WrittenAnew {
     /// Rows of tables.
     pub rows: i64,
     pub pages: i64,
-    /// How many pages the database's file has now; 0: not known.
+    /// How many pages the database's file has now; 0: unknown.
     pub file_pages: i64,
 }
 
@@ -352,8 +352,8 @@ impl Dirt {
     }
 }
 
-/// The tables that may hold bytes of deleted texts: also one without texts takes a page that the
-/// same transaction freed, and SQLite does not clear such a page.
+/// The tables that may contain bytes of deleted texts: also a table without texts takes a page that
+/// the same transaction freed, and SQLite does not clear such a page.
 fn clearable_tables() -> impl Iterator<Item = &'static str> {
     TABLES
         .iter()
@@ -361,7 +361,7 @@ fn clearable_tables() -> impl Iterator<Item = &'static str> {
         .map(|table| table.name)
 }
 
-/// Whether a statement leaves all rows as they are that were there.
+/// Whether a statement leaves all existing rows unchanged.
 fn only_adds(statement: &str) -> bool {
     let statement = statement.trim_start();
     statement.starts_with("INSERT INTO") && !statement.contains("DO UPDATE")

@@ -1,14 +1,13 @@
-//! The configuration of the whole agent: its model, its system instructions, the limits
-//! of its turns.
+//! The configuration of the whole agent: its model, its system instructions, the limits of
+//! its turns.
 //!
-//! A setting is looked for in three layers, one after the other: the agent's own settings
-//! from `configureAgent`, the settings deployed for all agents
-//! ([`base::deployed`]), and the built-in settings. The table holds the first
-//! layer alone, as one JSON value.
+//! A setting is resolved in three layers: the agent's own settings from `configureAgent`,
+//! the settings deployed for all agents ([`base::deployed`]), and the built-in settings.
+//! The table stores only the first layer, as one JSON value.
 //!
-//! A new setting is one line of [`settings`]. Its type checks the value when it is parsed,
-//! and says so in its JSON Schema. A check that needs more than the value itself stands in
-//! `api/operations/agent.rs`.
+//! A new setting is one line of [`settings`]. Its type validates the value when it is
+//! parsed, and describes it in its JSON Schema. A check that needs more than the value
+//! itself is in `api/operations/agent.rs`.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -30,20 +29,19 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, Count, Limit, List};
 
-/// The most steps of a turn, unless the agent's configuration says otherwise.
+/// The default limit of a turn's steps.
 pub const DEFAULT_MAX_STEPS: i64 = 10;
 
 /// The most texts in one list of system instructions.
 pub const MAX_INSTRUCTIONS: usize = 100;
 
-/// The most bytes of all system instructions together: every model call carries them.
+/// The most bytes of all system instructions together, which are part of every model call.
 pub const MAX_INSTRUCTIONS_BYTES: usize = 256 << 10;
 
 /// The most metadata keys that an agent may reserve.
 pub const MAX_RESERVED_KEYS: usize = 100;
 
-/// In how many of the newest messages files are sent to a model, unless the agent's
-/// configuration says otherwise.
+/// In how many of the newest messages files are sent to a model by default.
 const DEFAULT_KEEP_MEDIA: i64 = 4;
 
 /// The most messages whose files may be sent.
@@ -51,13 +49,13 @@ const MAX_KEEP_MEDIA: i64 = 100;
 
 pub type KeepMedia = Limit<DEFAULT_KEEP_MEDIA, MAX_KEEP_MEDIA>;
 
-/// The change that a request asks of one setting.
+/// A request's change of one setting.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum SettingChange<T> {
-    /// The field is left out: the setting stays.
+    /// The field is omitted: the setting is unchanged.
     #[default]
     Keep,
-    /// `null`: the agent has no value of its own any more.
+    /// `null`: removes the agent's own value.
     Reset,
     Set(T),
 }
@@ -111,8 +109,8 @@ pub enum ConfigOrigin {
     BuiltIn,
 }
 
-/// Each line is a setting: its type, and its value where neither the agent nor the
-/// deployed defaults set it. A setting without such a value has a type of `Option`.
+/// Each line is a setting: its type, and its default if neither the agent nor the deployed
+/// defaults set it. A setting without a default has a type of `Option`.
 macro_rules! settings {
     ($($(#[doc = $doc:literal])* $name:ident: $type:ty = $built_in:expr;)*) => {
         /// The configuration that holds.
@@ -238,8 +236,7 @@ settings! {
 }
 
 impl Config {
-    /// `{}` lifts a default that is deployed: nothing is learnt then, and nobody is called or
-    /// asked.
+    /// Applies `{}`, which turns off a deployed default.
     fn without_lifted(self) -> Self {
         Self {
             on_turn_end: self.on_turn_end.filter(CallbackTarget::is_somebody),
@@ -259,12 +256,12 @@ fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {
     }
 }
 
-/// The configuration that was deployed for every agent.
+/// The configuration that is deployed for every agent.
 #[derive(Default)]
 pub struct DeployedConfig {
     pub defaults: ConfigLayer,
-    /// The problems in all deployed settings. The Worker leaves out the settings that
-    /// have them.
+    /// The problems in all deployed settings. The Worker ignores the settings with
+    /// problems.
     pub problems: Vec<DeployedProblem>,
 }
 
@@ -281,7 +278,7 @@ pub struct ShownConfig {
 }
 
 impl ShownConfig {
-    /// As a caller without the secret sees it.
+    /// Conceals URLs for callers without the secret.
     pub fn conceal(&mut self) {
         let config = &mut self.config;
         let targets = [&mut config.on_turn_end, &mut config.on_memory_change];
@@ -299,7 +296,7 @@ impl ShownConfig {
     }
 }
 
-/// Checks the number and the size of the system instructions that a caller sends.
+/// Checks the number and the size of the system instructions in a request.
 pub fn check_instructions<'a>(instructions: impl IntoIterator<Item = &'a String>) -> Result<()> {
     let bytes: usize = instructions.into_iter().map(String::len).sum();
     if bytes > MAX_INSTRUCTIONS_BYTES {
@@ -315,17 +312,17 @@ pub fn check_instructions<'a>(instructions: impl IntoIterator<Item = &'a String>
 
 const KEY: &str = AGENT;
 
-/// The configuration that holds for this agent.
+/// The effective configuration of this agent.
 pub fn load_config(db: &dyn Database, deployed: &DeployedConfig) -> Result<Config> {
     Ok(load_own(db)?.resolve(&deployed.defaults))
 }
 
-/// The configuration as `getConfig` shows it.
+/// The configuration in the form of `getConfig`.
 pub fn show_config(db: &dyn Database, deployed: &DeployedConfig) -> Result<ShownConfig> {
     Ok(ShownConfig::new(load_own(db)?, deployed))
 }
 
-/// The agent's own settings, without those that are deployed.
+/// The agent's own settings, without the deployed ones.
 pub fn load_own(db: &dyn Database) -> Result<ConfigLayer> {
     match find_stored(db, KEY)? {
         Some(json) => json::decode(&json).map_err(|_| Error::corrupt_row(KEY, "configuration")),

@@ -1,30 +1,31 @@
-//! The treatment of a table's rows by a purge, and the counts of a receipt.
+//! How a purge treats a table's rows, and the counts of a receipt.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::json::is_zero;
 
-/// The text that the rows hold, for deletions that purge (`store/erasing.rs`).
+/// What text the rows contain, for deletions of a purge (`store/erasing.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InPurge {
-    /// These columns hold text. They are overwritten before their rows are deleted. A
-    /// receipt counts the rows as `counted`; `None`: the rows belong to rows that are
+    /// These columns contain text. They are overwritten before their rows are deleted. A
+    /// receipt counts the rows as `counted`; `None`: the rows belong to other rows that are
     /// counted.
     Overwritten {
         counted: Option<&'static str>,
         texts: &'static [&'static str],
     },
-    /// Like `Overwritten`. Several rows are parts of one text, and this part is counted.
+    /// Like `Overwritten`, but several rows are parts of one text, and only the part
+    /// `first` is counted.
     Parts {
         counted: &'static str,
         first: i64,
         texts: &'static [&'static str],
     },
-    /// An index of words: it is merged after rows are deleted, since until then it keeps
-    /// their words.
+    /// A full-text index: it is merged after rows are deleted, because it contains their
+    /// words until then.
     Merged,
-    /// The rows hold nothing that was said or kept. The text says what they hold.
+    /// The rows contain no user text. The string describes what they contain.
     Nothing(&'static str),
 }
 
@@ -95,7 +96,7 @@ pub struct Erased {
 }
 
 impl Erased {
-    /// The count of this name. `None`: a table names a count that there is not.
+    /// The count with this name. `None`: a table names a count that doesn't exist.
     pub fn count_of(&mut self, name: &str) -> Option<&mut i64> {
         Some(match name {
             "events" => &mut self.events,
@@ -119,7 +120,7 @@ impl Erased {
 }
 
 impl Erased {
-    /// Adds what another purge erased.
+    /// Adds the counts of another purge.
     pub fn join(&mut self, other: &Self) {
         self.events += other.events;
         self.summaries += other.summaries;
@@ -148,19 +149,19 @@ pub struct Erasure {
     pub left: LeftPages,
 }
 
-/// Whether a purge may have left texts in pages. They are cleared after the purge's transaction
-/// (`store/clearing.rs`).
+/// Whether a purge may have left text in pages. They are cleared after the purge's
+/// transaction (`store/clearing.rs`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftPages {
     /// Whether the purge wrote anything.
     pub is_written: bool,
-    /// Whether the purge erased nothing. It may repeat one whose object died before it had
-    /// cleared pages, or follow a deletion that left the text in them.
+    /// Whether the purge erased nothing. It may repeat one whose object was evicted before
+    /// it had cleared pages, or follow a deletion that left the text in them.
     pub may_repeat: bool,
 }
 
 impl LeftPages {
-    /// The texts that deletions left in these tables.
+    /// The text that deletions left in these tables.
     pub fn in_tables(tables: &[&'static str]) -> Self {
         Self {
             is_written: !tables.is_empty(),

@@ -1,12 +1,13 @@
-//! A database whose deletions leave no text behind. Each deleted row is counted, and its
-//! text is overwritten before the row goes: SQLite frees the space of a deleted row as it
-//! is, and a Durable Object does not allow `PRAGMA secure_delete`. An UPDATE to a text of
-//! the same length writes over the bytes where they stand, overflow pages included.
+//! A database wrapper whose deletions leave no text behind. Each deleted row is counted,
+//! and its text is overwritten before the row is deleted. SQLite frees the space of a
+//! deleted row without clearing it, and a Durable Object doesn't allow `PRAGMA
+//! secure_delete`. An UPDATE to a text of the same length overwrites the bytes in place,
+//! including overflow pages.
 //!
-//! The rule this file protects: a purge deletes by the same calls as any deletion. Each is a
-//! [`Delete`], which names its table, and the list of tables says which columns hold text. In
-//! native tests, SQLite refuses a statement that deletes text in another way, or that replaces
-//! a text which a purge has not overwritten (`base/testing/guard.rs`).
+//! Invariant: a purge uses the same calls as any deletion. Each is a [`Delete`], which
+//! names its table, and the list of tables defines which columns contain text. In native
+//! tests, SQLite refuses a statement that deletes text in another way, or that replaces a
+//! text which a purge has not overwritten (`base/testing/guard.rs`).
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -18,10 +19,10 @@ use base::columns::find_value;
 use base::database::{Database, Delete, DeletedRows, Row, SqlValue, TableName, TextAndRow, Writes};
 use base::error::{Error, Result};
 
-/// The most rows of a table that the receipt of a destroyed agent counts.
+/// The highest count per table in the receipt of a destroyed agent.
 const MAX_COUNTED: i64 = 1_000_000;
 
-/// The counts of what there is to erase in the whole agent.
+/// Counts what there is to erase in the whole agent.
 pub fn count_all(db: &dyn Database) -> Result<Erased> {
     let mut erased = Erased::default();
     for table in TABLES {
@@ -44,24 +45,24 @@ pub fn count_all(db: &dyn Database) -> Result<Erased> {
             *sum += count.unwrap_or(0);
         }
     }
-    // These rows hold no text, and are of interest to the person whose they are.
+    // These rows contain no text, but matter to the person whose authorizations they are.
     let sql = "SELECT count(*) FROM cf_agents_tool_authorizations";
     erased.authorizations = find_value(db, sql, &[])?.unwrap_or(0);
     Ok(erased)
 }
 
-/// The indexes of words.
+/// The full-text indexes.
 pub const EVENT_INDEX: &str = "cf_agents_search";
 pub const ENTRY_INDEX: &str = "cf_agents_entries_search";
 
 pub struct ErasingDatabase<'a> {
     db: &'a dyn Database,
     erased: RefCell<Erased>,
-    /// The tables with rows that were overwritten.
+    /// The tables with overwritten rows.
     tables: RefCell<BTreeSet<&'static str>>,
     /// The indexes that lost rows.
     indexes: RefCell<BTreeSet<&'static str>>,
-    /// How many rows the connection had written before. `None`: nobody asked.
+    /// How many rows the connection had written before. `None`: not measured.
     written_before: Option<i64>,
     #[cfg(feature = "testing")]
     _mark: base::testing::ErasingMark,
@@ -85,7 +86,8 @@ impl<'a> ErasingDatabase<'a> {
         }
     }
 
-    /// One that [`Self::finish`] ends, which says whether the purge wrote anything.
+    /// For a purge that ends with [`Self::finish`], which reports whether the purge wrote
+    /// anything.
     pub fn of_purge(db: &'a dyn Database) -> Result<Self> {
         Ok(Self {
             written_before: count_written(db)?,
@@ -93,13 +95,13 @@ impl<'a> ErasingDatabase<'a> {
         })
     }
 
-    /// Has this index merged after the purge, also if it loses no row now: earlier
+    /// Merges this index after the purge, even if it loses no row now, because earlier
     /// deletions left words in it.
     pub fn merge_index(&self, index: &'static str) {
         self.indexes.borrow_mut().insert(index);
     }
 
-    /// Notes that texts of this table were overwritten.
+    /// Records that texts of this table were overwritten.
     pub fn touch(&self, table: &'static str) {
         self.tables.borrow_mut().insert(table);
     }
@@ -109,17 +111,18 @@ impl<'a> ErasingDatabase<'a> {
         add(&mut self.erased.borrow_mut());
     }
 
-    /// Whether anything that is counted was erased so far.
+    /// Whether anything that is counted has been erased so far.
     pub fn has_erased(&self) -> bool {
         *self.erased.borrow() != Erased::default()
     }
 
-    /// The counts of what was erased. The words of deleted rows are in the indexes until these are
-    /// merged (`store/schema/free_space.rs`): its cost would tell a caller of one session how much
-    /// others say, so it is not part of the purge's transaction.
+    /// The counts of what was erased. The words of deleted rows remain in the indexes until
+    /// these are merged (`store/schema/free_space.rs`). Merging is not part of the purge's
+    /// transaction, because its cost would reveal to a caller of one session how much text
+    /// others have.
     ///
-    /// A purge that erased nothing may repeat one whose object died before pages were
-    /// cleared.
+    /// A purge that erased nothing may repeat one whose object was evicted before pages
+    /// were cleared.
     pub fn finish(&self) -> Result<Erasure> {
         let written = count_written(self.db)?;
         let erased = self.erased.take();
@@ -139,14 +142,14 @@ impl<'a> ErasingDatabase<'a> {
         tables.into_iter().collect()
     }
 
-    /// Overwrites texts of rows that stay. Returns how many rows these are.
+    /// Overwrites texts of rows that are kept. Returns the number of these rows.
     pub fn overwrite(&self, texts: &Overwrite<'_>) -> Result<i64> {
         self.touch(texts.table.name());
         texts.run(self.db)
     }
 
-    /// Overwrites and counts the rows that this deletion deletes. `None`: the rows contain no
-    /// text.
+    /// Overwrites and counts the rows that this deletion will delete. `None`: the rows
+    /// contain no text.
     fn prepare(&self, delete: &Delete<'_>) -> Result<Option<i64>> {
         let name = delete.table.name();
         let table = TABLES.iter().find(|table| table.name == name);
@@ -190,7 +193,8 @@ impl<'a> ErasingDatabase<'a> {
     }
 }
 
-/// Texts of rows that stay. A purge overwrites them before it writes another text, or none.
+/// Texts of rows that are kept. A purge overwrites them before it writes another text, or
+/// none.
 pub struct Overwrite<'a> {
     pub table: TableName,
     pub columns: &'a [&'a str],
@@ -200,8 +204,8 @@ pub struct Overwrite<'a> {
 }
 
 impl Overwrite<'_> {
-    /// Overwrites the texts. Returns how many rows these are. A purge has
-    /// [`ErasingDatabase::overwrite`].
+    /// Overwrites the texts. Returns the number of rows. A purge uses
+    /// [`ErasingDatabase::overwrite`] instead.
     pub fn run(&self, db: &dyn Database) -> Result<i64> {
         db.change(&self.sql(), self.params)
     }
@@ -217,15 +221,15 @@ impl Overwrite<'_> {
     }
 }
 
-/// The tables whose pages a purge may leave texts in: those with texts, and those that a
-/// purge writes to itself.
+/// The tables in whose pages a purge may leave text: those with text columns, and those
+/// that a purge itself writes to.
 pub fn all_tables() -> impl Iterator<Item = &'static str> {
     let holds_texts = |table: &&SessionTable| !matches!(table.purge, InPurge::Nothing(_));
     let texts = TABLES.iter().filter(holds_texts).map(|table| table.name);
     texts.chain(["cf_agents_changes", "cf_agents_item_counts"])
 }
 
-/// SQL: the column with a text of the same length that says nothing.
+/// SQL: sets the column to a meaningless text of the same length.
 fn overwritten(column: &str) -> String {
     format!(
         "{column} = substr(hex(zeroblob((octet_length({column}) + 1) / 2)), 1, octet_length({column}))"
@@ -244,7 +248,8 @@ impl Database for ErasingDatabase<'_> {
     fn delete(&self, delete: &Delete<'_>) -> Result<DeletedRows> {
         let overwritten = self.prepare(delete)?;
         let deleted = self.db.delete(delete)?;
-        // An overwritten row no longer meets a condition on its text, and would stay.
+        // An overwritten row no longer matches a condition on its text, and would not be
+        // deleted.
         match overwritten {
             Some(count) if count != deleted.count => {
                 Err(Error::storage("a deletion by a text that it overwrites"))

@@ -1,5 +1,5 @@
-//! How learning fails: a look at a conversation, or a step of consolidation. Its row keeps
-//! the last failure, and says when it is tried again.
+//! The failure of learning: of a learning pass over a conversation, or of a step of consolidation.
+//! Its row stores the last failure, and when to retry.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,10 +9,10 @@ use base::error::{Code, Error};
 const RETRY_MS: i64 = 60_000;
 const MAX_RETRY_MS: i64 = 3_600_000;
 
-/// No pause after a failure is longer: a budget gives tokens again after a day.
+/// No pause after a failure is longer: a budget allows tokens again after a day.
 pub const LONGEST_RETRY_MS: i64 = 24 * 3_600_000;
 
-/// How often a model may answer nonsense about the same texts, until they are passed over.
+/// How often a model may give an invalid answer about the same texts before they are skipped.
 const MAX_NONSENSE: u32 = 3;
 
 /// Why the last attempt failed. Removed when an attempt succeeds.
@@ -24,7 +24,7 @@ pub struct LearnFailure {
     pub at: i64,
     /// The number of attempts that have failed in a row.
     pub attempts: u32,
-    /// How many of them failed because the model's answer was not what it was asked for.
+    /// How many of them failed because the model's answer was invalid.
     #[serde(default)]
     pub nonsense: u32,
 }
@@ -43,7 +43,7 @@ impl LearnFailure {
         }
     }
 
-    /// When the next attempt is due. A budget says so itself.
+    /// When the next attempt is due. The error of a used-up budget has its own time.
     pub fn retry_at(&self, error: &Error) -> i64 {
         let pause_ms = match error.retry_after_s {
             Some(seconds) if error.code == Code::RateLimited => seconds.saturating_mul(1_000),
@@ -53,7 +53,8 @@ impl LearnFailure {
     }
 }
 
-/// Whether nonsense that is answered after this failure is the last that is asked for again.
+/// Whether a further invalid answer after this failure is the last one before the texts are
+/// skipped.
 pub fn is_enough(before: Option<&LearnFailure>) -> bool {
     before.map_or(0, |before| before.nonsense) + 1 >= MAX_NONSENSE
 }

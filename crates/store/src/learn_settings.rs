@@ -1,8 +1,8 @@
-//! The setting `learn`: whether the agent draws facts out of its conversations, into which
-//! block, when, and what of it counts without anybody's word. Each type checks its value
-//! when it is parsed. The district `learning` does the work.
+//! The setting `learn`: whether the agent learns facts from its conversations, into which
+//! block, when, and which facts need no review. Each type validates its value when it is
+//! parsed. The crate `learning` does the work.
 //!
-//! Settings without `into` switch learning off, also where a default is deployed.
+//! Settings without `into` turn learning off, even if a default is deployed.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 use base::ids::Id;
 use base::json::{Limit, List};
 
-/// A conversation is idle when nothing was said in it for so long.
+/// How long a conversation must have no new message to count as idle.
 pub const IDLE_MS: i64 = 600_000;
 
-/// The most bytes of the operator's instructions: every look carries them.
+/// The most bytes of the operator's instructions, which are part of every learning pass.
 pub const MAX_LEARN_INSTRUCTIONS_BYTES: usize = 4 << 10;
 
-/// The tokens of a day, where the setting says nothing: some fifty looks.
+/// The default daily token budget: about fifty passes.
 const DEFAULT_TOKENS_PER_DAY: i64 = 200_000;
 const MAX_TOKENS_PER_DAY: i64 = 1_000_000_000_000;
 
-/// The most sources that `trust` names: each of them once.
+/// The most entries of `trust`: each source once.
 const MAX_TRUSTED: usize = 3;
 
 /// The settings of learning from conversations.
@@ -57,13 +57,13 @@ pub struct LearnSettings {
 }
 
 impl LearnSettings {
-    /// Whether facts go to this block of the agent.
+    /// Whether facts are stored in this block of the agent.
     pub fn is_into(&self, label: &str) -> bool {
         let into = self.into.as_ref().map(|into| into.as_str().to_lowercase());
         into == Some(label.to_lowercase())
     }
 
-    /// Whether they say nothing: an agent of its own does not learn, whatever is deployed.
+    /// Whether the settings turn learning off, whatever default is deployed.
     pub fn is_off(&self) -> bool {
         *self == Self::default()
     }
@@ -144,7 +144,7 @@ mod tests {
         );
         let off = read("{}").ok().unwrap();
         assert!(off.is_off());
-        // As it is stored.
+        // In the stored form.
         let stored = serde_json::to_string(&off).unwrap();
         assert!(read(&stored).ok().unwrap().is_off(), "{stored}");
         for wrong in [

@@ -1,10 +1,10 @@
-//! The numbers of tokens that models take, as their refusals have taught. A lesson holds
-//! for a day: a provider may have said something wrong, or may change its mind.
+//! The numbers of tokens that models accept, as learned from their refusals. A lesson is valid for
+//! a day: a provider may have reported something wrong, or may change its limit.
 //!
-//! A refusal teaches two things. The estimate that a request may have depends on its
-//! text, so this lesson stays with the session whose request was refused
-//! (`context/compaction/journal.rs`). A window that the provider names in tokens is a
-//! fact about the model, so the whole agent keeps it here.
+//! A refusal teaches two things. The estimate that a request may have depends on its text, so this
+//! lesson is stored with the session whose request was refused (`context/compaction/journal.rs`). A
+//! window that the provider names in tokens is a fact about the model, so it is stored here, for
+//! the whole agent.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,14 +13,14 @@ use base::database::Database;
 use base::error::Result;
 use base::json::{self};
 
-/// How long a lesson holds.
+/// How long a lesson is valid.
 const VALID_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// The number of models whose named windows an agent keeps.
+/// The number of models whose named windows an agent stores.
 const MAX_NAMED: usize = 16;
 
-/// A smaller number cannot be the window of a model that holds conversations. A provider
-/// whose refusals quote a request could be made to name any number.
+/// A smaller number cannot be the window of a model for conversations. A provider whose refusals
+/// quote a request could be made to name any number.
 const MIN_NAMED_TOKENS: i64 = 1_000;
 
 const KEY: &str = "namedWindows";
@@ -32,14 +32,14 @@ pub struct LearnedWindow {
     at: i64,
 }
 
-/// The tokens that were learned of a model, unless that was long ago.
+/// The tokens that were learned for a model, if the lesson is still valid.
 pub fn find_lesson(known: &[LearnedWindow], now_ms: i64, model: &str) -> Option<i64> {
     let window = known.iter().find(|window| window.model == model)?;
     window.is_valid(now_ms).then_some(window.tokens)
 }
 
-/// Adds the lesson about a model. Drops the model's earlier lesson, lessons that no
-/// longer hold, and the oldest of more than `max` models.
+/// Adds the lesson about a model. Drops the model's earlier lesson, expired lessons, and the oldest
+/// of more than `max` models.
 pub fn add_lesson(
     known: &mut Vec<LearnedWindow>,
     max: usize,
@@ -64,7 +64,7 @@ impl LearnedWindow {
 
 fn load(db: &dyn Database) -> Result<Vec<LearnedWindow>> {
     let stored = find_stored(db, KEY)?;
-    // A value that can't be read is dropped, and learnt anew.
+    // A value that can't be read is dropped, and learned again.
     let known = stored.and_then(|json| json::decode(&json).ok());
     Ok(known.unwrap_or_default())
 }
@@ -74,7 +74,7 @@ pub fn find_named_window(db: &dyn Database, now_ms: i64, model: &str) -> Result<
     Ok(find_lesson(&load(db)?, now_ms, model))
 }
 
-/// Keeps a window that the provider named. Part of a transaction.
+/// Stores a window that the provider named. Part of a transaction.
 pub fn store_named_window(db: &dyn Database, now_ms: i64, model: &str, tokens: i64) -> Result<()> {
     let mut known = load(db)?;
     if tokens < MIN_NAMED_TOKENS || find_lesson(&known, now_ms, model) == Some(tokens) {

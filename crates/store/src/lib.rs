@@ -1,13 +1,13 @@
-//! The tables: their migrations (`schema`), the list that says of each table what happens to its
-//! rows (`tables`), and the small tables that no other district owns. These hold the agent's
-//! configuration, calibration, staged imports, and the calls that tell a service of an event
+//! The tables: their migrations (`schema`), the list of what happens to each table's rows
+//! (`tables`), and the small tables that no other crate owns. These contain the agent's
+//! configuration, calibration, staged imports, and the calls that notify a service of an event
 //! (`callbacks`).
 //!
-//! The progress of work that outlasts a request is here, too: retention, consolidation, the schedule
-//! of backups. A purge overwrites texts (`erased`, `erasing`) and then clears the freed pages
-//! (`clearing`).
+//! The progress of work that takes longer than a request is here, too: retention, consolidation,
+//! the schedule of backups. A purge overwrites texts (`erased`, `erasing`) and then clears the
+//! freed pages (`clearing`).
 //!
-//! This district knows rows. It does not know what a message or a memory block is.
+//! This crate knows rows. It does not know what a message or a memory block is.
 
 pub mod agents_own;
 pub mod backup_plan;

@@ -1,5 +1,6 @@
-//! How much turns may spend: the setting `limits` of an agent, and the limits of a minted
-//! token. Each type checks its value when it is parsed. `conversation/session/meter.rs` counts.
+//! Spending limits of turns: the setting `limits` of an agent, and the limits of a minted
+//! token. Each type validates its value when it is parsed. `conversation/session/meter.rs`
+//! counts.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -8,13 +9,13 @@ use super::model_settings::Prices;
 use base::error::{Error, Result};
 use base::json::{bounded, given};
 
-/// The most turns a minute that a limit may allow: as many times are stored.
+/// The highest limit of turns per minute: that many timestamps are stored.
 const MAX_TURNS_PER_MINUTE: i64 = 1_000;
 
-/// The most tokens a day that a limit may allow: more than a whole account can use.
+/// The highest limit of tokens per day: more than a whole account can use.
 const MAX_TOKENS_PER_DAY: i64 = 1_000_000_000_000;
 
-/// The lowest and the highest cost of a day that a limit may allow.
+/// The lowest and the highest limit of a day's cost.
 const MIN_COST_PER_DAY: f64 = 0.000001;
 const MAX_COST_PER_DAY: i64 = 1_000_000_000;
 
@@ -46,12 +47,12 @@ impl Limits {
         }
     }
 
-    /// Whether the spending of a day is limited.
+    /// Whether there is a limit per day.
     pub fn has_daily(&self) -> bool {
         self.tokens_per_day.is_some() || self.cost_per_day.is_some()
     }
 
-    /// Checks that the numbers which the limits bound can be counted.
+    /// Checks that what the limits bound can be counted.
     pub fn check_countable(&self, prices: Option<&Prices>, field: &str) -> Result<()> {
         if self.cost_per_day.is_none() || prices.is_some() {
             return Ok(());
@@ -64,8 +65,8 @@ impl Limits {
     }
 }
 
-/// The limits that a token is given. They limit something: a field that is `null`, and limits
-/// without a field, would allow everything.
+/// The limits that a token is minted with. They must limit something: a field that is
+/// `null`, or limits without fields, would allow everything.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenLimits(pub Limits);
 
@@ -99,7 +100,7 @@ impl<'de> Deserialize<'de> for GivenLimits {
     }
 }
 
-/// The limits of a minted token, and under which name its turns are counted.
+/// The limits of a minted token, and the name under which its turns are counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HolderLimits {
     pub holder: String,
@@ -129,7 +130,7 @@ impl<const MAX: i64> JsonSchema for AtMost<MAX> {
     }
 }
 
-/// A cost that is above 0.
+/// A cost above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CostLimit(pub f64);
 

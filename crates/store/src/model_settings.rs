@@ -1,5 +1,5 @@
-//! The types of the settings for a model's requests, the cost of its tokens, and the time
-//! when the prompt is refreshed. Each type checks its value when it is parsed.
+//! The types of the settings for model requests, token prices, and prompt refreshes. Each
+//! type validates its value when it is parsed.
 
 use crate::json_schema::JsonSchema;
 use std::collections::BTreeMap;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use base::error::{Error, Result};
 use base::json::bounded;
 
-/// The most tokens that an answer may be limited to: more than any model writes.
+/// The highest limit of an answer's tokens: more than any model generates.
 const MAX_OUTPUT_TOKENS: i64 = 1_000_000;
 
-/// The most prices of single models.
+/// The most models with their own prices.
 const MAX_PRICES: usize = 20;
 
-/// The most characters of a model's name in the prices, its provider's included.
+/// The longest name of a model in the prices, including its provider.
 const MAX_PRICED_CHARS: usize = 220;
 
 /// How many tokens one answer may have.
@@ -96,7 +96,7 @@ pub enum PromptRefresh {
     Turn,
 }
 
-/// The price of a million tokens. The currency is the caller's choice.
+/// The price of a million tokens, in a currency of the caller's choice.
 type Price = Quantity<1_000_000>;
 
 /// The prices of a model.
@@ -144,7 +144,7 @@ impl Prices {
         ))
     }
 
-    /// The cost of one call. `input_tokens` contains `cached_input_tokens`.
+    /// The cost of one call. `input_tokens` includes `cached_input_tokens`.
     pub fn cost(
         &self,
         model: &str,
@@ -183,7 +183,7 @@ mod tests {
         near(prices.cost("openai:m", 1_000_000, 0, 0), 3.0);
         near(prices.cost("openai:m", 1_000_000, 400_000, 0), 1.92);
         near(prices.cost("openai:m", 0, 0, 2_000), 0.03);
-        // A model without a price for cached tokens pays the whole price for them.
+        // Without a price for cached tokens, they cost the full price.
         near(
             prices.cost("openai:small", 1_000_000, 400_000, 500_000),
             2.0,

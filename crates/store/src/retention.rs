@@ -1,9 +1,9 @@
-//! How long texts are kept: the setting `retention` of an agent, of a session and of a
-//! block. Each type checks its value when it is parsed. `lifecycle/retention/` deletes what
-//! is older.
+//! Retention rules: the setting `retention` of an agent, of a session and of a block. Each
+//! type validates its value when it is parsed. `lifecycle/retention/` deletes what is
+//! older.
 //!
-//! A field of a block goes before the same field of its session, and that before the
-//! agent's. `null` says that a rule further out does not hold here.
+//! A block's rule overrides its session's, and a session's rule overrides the agent's.
+//! `null` cancels an outer rule.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,14 @@ use super::limits::AtMost;
 use base::error::{Error, Result};
 use base::json::{self, nullable};
 
-/// The most days that a rule may name: a hundred years.
+/// The most days of a rule: a hundred years.
 const MAX_DAYS: i64 = 36_500;
 
-/// The most checkpoints of a LangGraph thread that a rule may keep: one step reads them all.
+/// The most checkpoints of a LangGraph thread that a rule may keep: one step reads them
+/// all.
 const MAX_RUNS: i64 = 1_000;
 
-/// One rule: a number, `null`, or left out.
+/// One rule: a number, `null`, or omitted.
 type Rule<const MAX: i64> = Option<Option<AtMost<MAX>>>;
 
 /// The retention rules. Omitted fields delete nothing.
@@ -75,7 +76,7 @@ pub struct BlockRetention {
     pub entries_days: Rule<MAX_DAYS>,
 }
 
-/// The rules that hold in one place, in days. `None`: nothing is deleted for this reason.
+/// The effective rules in one place, in days. `None`: nothing is deleted for this reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetentionRules {
     pub sessions_idle_days: Option<i64>,
@@ -84,7 +85,7 @@ pub struct RetentionRules {
     pub memory: MemoryRules,
 }
 
-/// The rules that hold for one block.
+/// The effective rules of one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryRules {
     pub versions_days: Option<i64>,
@@ -100,7 +101,7 @@ fn within<const MAX: i64>(own: Rule<MAX>, outer: Option<i64>) -> Option<i64> {
 }
 
 impl Retention {
-    /// The rules that hold where `outer` hold around.
+    /// The effective rules inside a scope with the rules `outer`.
     pub fn within(&self, outer: RetentionRules) -> RetentionRules {
         RetentionRules {
             sessions_idle_days: within(self.sessions_idle_days, outer.sessions_idle_days),
@@ -116,7 +117,7 @@ impl Retention {
 }
 
 impl Retention {
-    /// Those of the rules that a block can have.
+    /// The rules that a block can have.
     pub fn of_block(&self) -> BlockRetention {
         BlockRetention {
             versions_days: self.versions_days,
@@ -125,7 +126,7 @@ impl Retention {
         }
     }
 
-    /// The name of a rule that no block can have, if one is there.
+    /// The name of a rule that a block can't have, if one is set.
     pub fn find_beyond_block(&self) -> Option<&'static str> {
         let beyond = [
             ("sessionsIdleDays", self.sessions_idle_days.is_some()),
@@ -138,7 +139,7 @@ impl Retention {
 }
 
 impl BlockRetention {
-    /// The rules that hold for a block where `outer` hold around.
+    /// The effective rules of a block inside a scope with the rules `outer`.
     pub fn within(&self, outer: MemoryRules) -> MemoryRules {
         MemoryRules {
             versions_days: within(self.versions_days, outer.versions_days),

@@ -1,5 +1,5 @@
-//! How far retention has come: one small value of the agent. An agent without any rule has
-//! no such value.
+//! The progress of retention: one small value of the agent. An agent without retention
+//! rules has no such value.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,15 +11,15 @@ use base::json;
 
 const KEY: &str = "retention";
 
-/// The pause between the beginnings of two runs.
+/// The interval between the starts of two runs.
 pub const RUN_EVERY_MS: i64 = 24 * 60 * 60 * 1000;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RetentionProgress {
-    /// When the next run may begin; 0: at once.
+    /// When the next run may start; 0: immediately.
     pub next_at: i64,
-    /// The run that goes on.
+    /// The run in progress.
     pub run: Option<RetentionRun>,
     /// The last completed run.
     pub last: Option<LastRetentionRun>,
@@ -33,34 +33,35 @@ pub struct RetentionRun {
     pub place: RunPlace,
     pub steps: i64,
     pub gone: RetentionCounts,
-    /// Sessions that were left out, because a row could not be read.
+    /// The number of sessions that were skipped because a row could not be read.
     pub skipped: i64,
-    /// The session to leave out when the run comes to it: the last step failed there.
+    /// The session that the run will skip, because the last step failed there.
     pub failed_at: Option<i64>,
-    /// All sessions were looked at, and the indexes are still to be merged.
+    /// All sessions were processed, and the indexes remain to be merged.
     pub is_finishing: bool,
 }
 
-/// The place where a run goes on: the agent's own memory first, then session after session.
+/// The position at which a run continues: the agent's own memory first, then one session
+/// after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunPlace {
     /// The session's number; 0: the agent's own memory.
     pub number: i64,
     pub stage: RunStage,
-    /// Events up to this `seq` were looked at.
+    /// Events up to this `seq` were processed.
     pub after_seq: i64,
-    /// The block that is looked at; empty: none yet.
+    /// The current block; empty before the first.
     pub block: String,
-    /// Items of the block up to this key were looked at.
+    /// Items of the block up to this key were processed.
     pub key: String,
 }
 
-/// The stages of a session. The agent's own memory begins with the fourth.
+/// The stages of a session. The agent's own memory starts with the fourth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RunStage {
-    /// Is the session idle?
+    /// Checks whether the session is idle.
     #[default]
     Idle,
     /// Old checkpoints of a LangGraph thread.
@@ -70,7 +71,7 @@ pub enum RunStage {
     ItemVersions,
     Deleted,
     Entries,
-    /// Nothing is left here.
+    /// Nothing remains here.
     Over,
 }
 
@@ -144,9 +145,9 @@ pub struct LastRetentionRun {
 }
 
 impl RetentionProgress {
-    /// Whether a run goes on, or is to begin.
+    /// Whether a run is in progress or due.
     pub fn is_due(&self, now_ms: i64) -> bool {
-        // A run is never further ahead, unless the clock has gone back.
+        // The next run is never further ahead, unless the clock was set back.
         let waits = (now_ms + 1..=now_ms + RUN_EVERY_MS).contains(&self.next_at);
         self.run.is_some() || !waits
     }
@@ -165,13 +166,14 @@ pub fn write_progress(db: &dyn Database, progress: &RetentionProgress) -> Result
     write_stored(db, KEY, progress)
 }
 
-/// Forgets all of it: no rule is left.
+/// Deletes the progress, because no rule is left.
 pub fn forget_progress(db: &dyn Database) -> Result<()> {
     db.run("DELETE FROM cf_agents_config WHERE key = ?1", &[KEY.into()])
 }
 
-/// Has the next run begin at once, because rules were set. A run that goes on reads the new
-/// rules by itself, and another one follows it. Part of the transaction that sets the rules.
+/// Makes the next run due immediately, because rules were set. A run in progress uses the
+/// new rules from then on, and another run follows it. Must run in the transaction that
+/// sets the rules.
 pub fn ask(db: &dyn Database) -> Result<()> {
     let progress = find_progress(db)?;
     if progress

@@ -1,8 +1,7 @@
-//! Rows of a session that does not exist yet. An import writes the rows piece by piece
-//! under the session's id, and the session's own row last. No read sees the rows
-//! before, since every read begins with the session's row. A row in `cf_agents_imports`
-//! names the import that owns the rows, so that the rows of a dead import are found and
-//! deleted.
+//! The rows of a pending import. An import writes the rows piece by piece under the
+//! session's id, and the session's own row last. Until then no read sees the rows, because
+//! every read starts with the session's row. A row in `cf_agents_imports` names the import
+//! that owns the rows, so that the rows of an abandoned import are found and deleted.
 
 use crate::tables;
 use base::columns::load_values;
@@ -11,15 +10,15 @@ use base::error::{Code, Error, Result};
 use base::host::Host;
 use base::ids::Id;
 
-/// An import that has written nothing for this long is dead: a client that is still
+/// An import that has written nothing for this long is abandoned: a client that is still
 /// sending writes every few seconds.
 const DEAD_AFTER_MS: i64 = 15 * 60 * 1000;
 
-/// The most dead imports that a new import deletes, so that its start is bounded.
+/// The most abandoned imports that a new import deletes, so that its start is bounded.
 const SWEPT_AT_ONCE: i64 = 4;
 
-/// Starts an import into `session_id`. Deletes rows that an earlier import left there,
-/// and the rows of a few dead imports into other sessions. Part of a transaction.
+/// Starts an import into `session_id`. Deletes rows that an earlier import left there, and
+/// the rows of a few abandoned imports into other sessions. Must run in a transaction.
 pub fn begin(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) -> Result<()> {
     forget(db, session_id)?;
     let now_ms = host.now_ms();
@@ -42,7 +41,7 @@ pub fn begin(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) -
     )
 }
 
-/// Fails unless this import still owns the session's rows. Part of the transaction that
+/// Fails unless this import still owns the session's rows. Must run in the transaction that
 /// writes more rows.
 pub fn hold(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) -> Result<()> {
     let params: [SqlValue; 3] = [
@@ -70,7 +69,7 @@ pub fn hold(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) ->
     }
 }
 
-/// Ends an import. Part of the transaction that writes the session's own row.
+/// Ends an import. Must run in the transaction that writes the session's own row.
 pub fn end(db: &dyn Database, session_id: &Id) -> Result<()> {
     db.run(
         "DELETE FROM cf_agents_imports WHERE session_id = ?1",
@@ -78,8 +77,8 @@ pub fn end(db: &dyn Database, session_id: &Id) -> Result<()> {
     )
 }
 
-/// Deletes the rows of an unfinished import into `session_id`, which must not have a
-/// row of its own. Part of a transaction.
+/// Deletes the rows of an unfinished import into `session_id`, which must not have a row of
+/// its own. Must run in a transaction.
 pub fn forget(db: &dyn Database, session_id: &Id) -> Result<()> {
     let sql = "SELECT 1 FROM cf_agents_imports WHERE session_id = ?1";
     match find_row(db, sql, &[session_id.as_str().into()])? {
@@ -88,7 +87,7 @@ pub fn forget(db: &dyn Database, session_id: &Id) -> Result<()> {
     }
 }
 
-/// Does the same, but only if the import of this `token` still owns the rows.
+/// Like [`forget`], but only if the import with this `token` still owns the rows.
 pub fn abandon(db: &dyn Database, session_id: &Id, token: &str) -> Result<()> {
     let sql = "SELECT 1 FROM cf_agents_imports WHERE session_id = ?1 AND token = ?2";
     match find_row(db, sql, &[session_id.as_str().into(), token.into()])? {

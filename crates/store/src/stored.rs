@@ -1,4 +1,4 @@
-//! The agent's small values in `cf_agents_config`. Each is read and set as a whole.
+//! The agent's small values in `cf_agents_config`. Each is read and written as a whole.
 
 use serde::Serialize;
 
@@ -13,29 +13,28 @@ pub const INSERT_VALUE: &str = "INSERT INTO cf_agents_config (key, value)";
 /// The key of the agent's compaction settings; see `context/compaction/configure.rs`.
 pub const COMPACTION: &str = "compaction";
 
-/// The key of how far the search index has come; see `conversation/index/progress.rs`.
+/// The key of the search index's progress; see `conversation/index/progress.rs`.
 pub const SEARCH: &str = "search";
 
-/// The key of the agent's name, where the platform does not tell it; see
+/// The key of the agent's name, if the platform doesn't provide it; see
 /// `edge/object/name.rs`.
 pub const NAME: &str = "name";
 
-/// The key of the agent's place in the directory of agents; see
+/// The key of the agent's registration in the directory of agents; see
 /// `directory/membership.rs`.
 pub const DIRECTORY: &str = "directory";
-/// The key of an import of the whole agent that has not written all of the agent's own
-/// lines yet; see `api/whole/import.rs`.
+/// The key of an import of the whole agent that has not yet written all of the agent's own
+/// lines; see `api/whole/import.rs`.
 pub const RESTORING: &str = "restoring";
 
 /// The key of the deployed tools that the agent removed; see `chat/tools/rows.rs`.
 pub const REMOVED_TOOLS: &str = "removedTools";
 
-/// The key of how far the consolidation of a block has come; see
-/// `learning/consolidate.rs`.
+/// The key of the progress of a block's consolidation; see `learning/consolidate.rs`.
 pub const CONSOLIDATION: &str = "consolidation";
 
-/// The key of the time until which events were written without the authority of who caused
-/// them; see `conversation/session/learn_due.rs`.
+/// The key of the time until which events were written without their authority; see
+/// `conversation/session/learn_due.rs`.
 pub const UNKNOWN_UNTIL: &str = "unknownUntil";
 
 /// The key of the last session outside the window of activity; see `conversation/session/activity.rs`.
@@ -44,8 +43,8 @@ pub const ACTIVITY: &str = "activity";
 /// The key of the agent's own settings; see `store/config.rs`.
 pub const AGENT: &str = "agent";
 
-/// The values that the file of the whole agent holds. The others say how far work has
-/// come, or what is learned anew.
+/// The values that are part of a whole agent's file. The others are progress markers, or
+/// are learned again.
 pub const IN_AGENT_FILE: [&str; 3] = [AGENT, COMPACTION, REMOVED_TOOLS];
 
 /// SQL: the value of the key `?1`, within a statement about something else.

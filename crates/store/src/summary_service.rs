@@ -1,5 +1,5 @@
 //! The setting `summarize`: a service binding that writes summaries in place of a model.
-//! `context/compaction/service.rs` asks it.
+//! `context/compaction/service.rs` calls it.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};

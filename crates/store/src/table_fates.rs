@@ -1,8 +1,8 @@
-//! The fates of a table's rows: the words in which `tables.rs` names them for each table.
+//! What happens to a table's rows: the types that `tables.rs` uses for each table.
 
 use crate::erased::InPurge;
 
-/// One table, and the fate of its rows.
+/// One table, and what happens to its rows.
 pub struct SessionTable {
     pub name: &'static str,
     pub owner: RowOwner,
@@ -22,11 +22,10 @@ pub struct SessionTable {
 pub enum RowOwner {
     /// The agent owns the rows, even if a column names a session.
     Agent,
-    /// A session owns the row: this column holds the session's id. In a row of the
-    /// agent, a column `scope` is empty.
+    /// A session owns the row: this column contains the session's id. In a row of the agent, a
+    /// column `scope` is empty.
     Session(&'static str),
-    /// An entry owns the row: this column holds the number of a row of
-    /// `cf_agents_entries`.
+    /// An entry owns the row: this column contains the number of a row of `cf_agents_entries`.
     Entry(&'static str),
     /// An event owns the row, which is found by the number of the session.
     /// `conversation/index/mod.rs` deletes these rows before the events are deleted.
@@ -48,11 +47,11 @@ pub enum Deletion {
     Never(&'static str),
 }
 
-/// The rows that a fork gets.
+/// The rows that a fork receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InFork {
-    /// A copy of every row: these columns and the owner's. The columns that are left
-    /// out hold row numbers, which the table assigns.
+    /// A copy of every row: these columns and the owner's. The omitted columns contain row numbers,
+    /// which the table assigns.
     Copy { columns: &'static str },
     /// Rows that the file of this name writes, since they differ from the original's
     /// rows.
@@ -89,8 +88,7 @@ pub enum InAgentFile {
     Nothing(&'static str),
 }
 
-/// A table of the agent: none of the operations on sessions touches it. `holds` says what is
-/// in its rows.
+/// A table of the agent: no operation on a session changes it. `holds` describes its rows.
 pub(crate) const fn of_the_agent(
     name: &'static str,
     holds: &'static str,

@@ -1,10 +1,10 @@
-//! The list of tables. For each table, it names the owner of the rows. It also says what
+//! The list of tables. For each table, it names the owner of the rows. It also defines what
 //! happens to the rows when a session is cleared, deleted, forked, exported or imported,
-//! and when a block is purged. The code of these operations reads this list.
+//! and when a block is purged. The code of these operations uses this list.
 //!
-//! The rule this file protects: no table is forgotten. A test compares the list with
-//! the tables that the migrations create. Other tests run each of these operations on
-//! sessions that have rows in every table (`tests/native/store/tables.rs`).
+//! Invariant: no table is forgotten. A test compares the list with the tables that the
+//! migrations create. Other tests run each of these operations on sessions that have rows
+//! in every table (`tests/native/store/tables.rs`).
 //!
 //! When an agent is emptied, `schema::drop_all` drops every table by its prefix.
 
@@ -16,8 +16,8 @@ use base::database::{Database, Delete, SqlValue, TableName};
 use base::error::Result;
 use base::ids::Id;
 
-/// All tables. Rows are deleted and copied in this order: a table whose rows are found
-/// through another table stands before the other table.
+/// All tables, in the order in which rows are deleted and copied: a table whose rows are
+/// found through another table precedes that table.
 pub const TABLES: &[SessionTable] = &[
     of_the_agent(
         "cf_agents_migrations",
@@ -382,7 +382,7 @@ pub const TABLES: &[SessionTable] = &[
 ];
 
 impl SessionTable {
-    /// The table, as a deletion names it.
+    /// The table's name for a typed deletion.
     pub const fn table(&self) -> TableName {
         TableName::named(self.name)
     }
@@ -399,22 +399,22 @@ impl SessionTable {
         }
     }
 
-    /// Whether an import writes rows before the session has its own row.
+    /// Whether an import writes rows of this table before the session's own row.
     fn is_staged(&self) -> bool {
-        // The session's own row ends the staging.
+        // The session's own row ends the pending import.
         self.name != "cf_agents_sessions" && !matches!(self.file, InFile::Nothing(_))
     }
 }
 
-/// Deletes the session's log. Part of a transaction; `conversation/index/mod.rs` removes the
-/// events from the index before.
+/// Deletes the session's log. Must run in a transaction, after `conversation/index/mod.rs`
+/// has removed the events from the index.
 pub fn delete_log(db: &dyn Database, session_id: &Id) -> Result<()> {
     delete(db, session_id.as_str(), |table| {
         table.deletion == Deletion::WithLog
     })
 }
 
-/// Deletes the session's context; `false`: the context was empty. Part of a
+/// Deletes the session's context. `false`: the context was empty. Must run in a
 /// transaction.
 pub fn delete_context(db: &dyn Database, session_id: &Id) -> Result<bool> {
     let mut has_deleted = false;
@@ -427,8 +427,8 @@ pub fn delete_context(db: &dyn Database, session_id: &Id) -> Result<bool> {
     Ok(has_deleted)
 }
 
-/// Deletes the session's row and all rows of the session. Part of a transaction;
-/// `conversation/index/mod.rs` removes the events from the index before.
+/// Deletes the session's row and all rows of the session. Must run in a transaction, after
+/// `conversation/index/mod.rs` has removed the events from the index.
 pub fn delete_session(db: &dyn Database, session_id: &Id) -> Result<()> {
     delete(db, session_id.as_str(), |table| match table.deletion {
         Deletion::WithLog | Deletion::WithContext | Deletion::WithSession => true,
@@ -436,7 +436,7 @@ pub fn delete_session(db: &dyn Database, session_id: &Id) -> Result<()> {
     })
 }
 
-/// Deletes the rows that an import wrote before it wrote the session's own row. Part of a
+/// Deletes the rows of an import that never wrote the session's own row. Must run in a
 /// transaction.
 pub fn delete_staged(db: &dyn Database, session_id: &str) -> Result<()> {
     delete(db, session_id, SessionTable::is_staged)
@@ -455,7 +455,7 @@ fn delete(
     Ok(())
 }
 
-/// Deletes a block's content in this object; `false`: the block had none. Part of a
+/// Deletes a block's content in this object. `false`: the block had none. Must run in a
 /// transaction.
 pub fn delete_content(db: &dyn Database, scope: &str, block: &str) -> Result<bool> {
     let params: [SqlValue; 2] = [scope.into(), block.into()];
@@ -482,7 +482,7 @@ pub fn delete_content(db: &dyn Database, scope: &str, block: &str) -> Result<boo
     Ok(has_deleted)
 }
 
-/// Copies the rows that a fork takes over unchanged. Part of the fork's transaction.
+/// Copies the rows that a fork takes over unchanged. Must run in the fork's transaction.
 pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
     let params: [SqlValue; 2] = [from.as_str().into(), to.as_str().into()];
     for SessionTable {
@@ -506,8 +506,8 @@ pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
     Ok(())
 }
 
-/// The operations that a caller must be allowed before this session is exported,
-/// besides those that every export requires. Each shows something that the file would
+/// The operations that a caller must be allowed to use before exporting this session, in
+/// addition to those that every export requires. Each shows something that the file would
 /// contain.
 pub fn find_readers(db: &dyn Database, session_id: &Id) -> Result<Vec<&'static str>> {
     let mut readers = Vec::new();

@@ -1,4 +1,4 @@
-//! The tables whose rows contain user text, as deletions name them.
+//! The tables whose rows contain user text, as typed deletions name them.
 
 use base::database::TableName;
 
@@ -8,7 +8,7 @@ pub const CALLBACKS: TableName = TableName::named("cf_agents_callbacks");
 pub const COMPACTIONS: TableName = TableName::named("cf_agents_compactions");
 pub const EARLY_ANSWERS: TableName = TableName::named("cf_agents_early_answers");
 pub const ENTRIES: TableName = TableName::named("cf_agents_entries");
-/// The index of the entries' words.
+/// The full-text index of the entries.
 pub const ENTRIES_SEARCH: TableName = TableName::named("cf_agents_entries_search");
 pub const ENTRY_VECTORS: TableName = TableName::named("cf_agents_entry_vectors");
 pub const EVENTS: TableName = TableName::named("cf_agents_events");
@@ -19,7 +19,7 @@ pub const LOADED_SKILLS: TableName = TableName::named("cf_agents_loaded_skills")
 pub const MEDIA: TableName = TableName::named("cf_agents_media");
 pub const PROMPTS: TableName = TableName::named("cf_agents_prompts");
 pub const PROPOSALS: TableName = TableName::named("cf_agents_proposals");
-/// The index of the events' words.
+/// The full-text index of the events.
 pub const EVENTS_SEARCH: TableName = TableName::named("cf_agents_search");
 pub const SESSIONS: TableName = TableName::named("cf_agents_sessions");
 pub const SKILLS: TableName = TableName::named("cf_agents_skills");

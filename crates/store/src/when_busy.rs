@@ -1,4 +1,4 @@
-//! The way to handle a message that comes while a turn of its session runs.
+//! How to handle a message that arrives while a turn of its session is running.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! The later work of the object: it looks for turns that were cut off, and it goes on
-//! with the index. An alarm wakes the object for this, also after an eviction.
+//! The background work of the object: it recovers interrupted turns and continues building
+//! the index. An alarm wakes the object for this, also after an eviction.
 
 use std::rc::Rc;
 
@@ -22,25 +22,25 @@ use lifecycle::retention;
 use store::callbacks::find_next_due;
 use store::erased::LeftPages;
 
-/// While a turn runs, an alarm is set this far ahead. If the object is evicted, the
-/// alarm finds the turn that was cut off.
+/// While a turn runs, an alarm is set this far ahead. If the object is evicted, the alarm
+/// finds the interrupted turn.
 const LOOK_AFTER_MS: i64 = 10_000;
 
-/// Steps of retention in a row after an alarm, with other requests between them. Then
-/// follows a pause, after which the platform grants a new allowance.
+/// The number of consecutive retention steps after an alarm, with other requests between
+/// them. A pause follows, after which the platform grants a new allowance.
 const KEEPING_STEPS_PER_WAKE: usize = 50;
 
-/// The pause before the alarm that begins or continues retention.
+/// The pause before the alarm that starts or continues retention.
 const KEEPING_PAUSE_MS: i64 = 100;
 
-/// The pause after a step that failed.
+/// The pause after a failed step.
 const KEEPING_RETRY_MS: i64 = 3_600_000;
 
 /// The pause before the alarm that continues building the index.
 const INDEX_PAUSE_MS: i64 = 100;
 
 impl Object {
-    /// Shows the sockets of a session the change that was written to it.
+    /// Broadcasts a change of a session to the session's sockets.
     pub(super) fn show(self: &Rc<Self>, change: ShownChange) {
         let planned = self.pace.plan(&change, Runtime.now_ms());
         if planned == NextList::IsPlanned {
@@ -67,8 +67,8 @@ impl Object {
         });
     }
 
-    /// Makes the calls that tell of turns' ends and of changes of memory, and sets an alarm for
-    /// those that have to be tried again.
+    /// Makes the callbacks for ended turns and for changes of memory. Sets an alarm for
+    /// those that must be retried.
     pub(super) fn begin_calling_back(self: &Rc<Self>) {
         if !self.is_migrated.get() {
             return;
@@ -82,7 +82,8 @@ impl Object {
                 under_way: &object.turns.callbacks,
             };
             match find_next_due(&db) {
-                // The alarm finds the calls if the object is evicted while it makes them.
+                // The alarm finds the callbacks if the object is evicted while it makes
+                // them.
                 Ok(Some(_)) => object.recover_later().await,
                 Ok(None) => return,
                 Err(error) => return http::log(&error),
@@ -90,14 +91,14 @@ impl Object {
             match sender.call_due().await {
                 Ok(Some(due_ms)) => object.wake_by(due_ms).await,
                 Ok(None) => {}
-                // The alarm tries again.
+                // The alarm retries.
                 Err(error) => http::log(&error),
             }
         });
     }
 
-    /// Sets an alarm for a call that is due then. Calls that are due already are under
-    /// way, and the alarm only makes sure of them.
+    /// Sets an alarm for a callback that is due at `due_ms`. Callbacks that are already due
+    /// are in progress; for them the alarm is only a fallback.
     pub(super) async fn wake_by(&self, due_ms: i64) {
         let now_ms = Runtime.now_ms();
         let at_ms = if due_ms > now_ms {
@@ -108,8 +109,8 @@ impl Object {
         self.wake_no_later(now_ms, at_ms).await;
     }
 
-    /// Sets the object's one alarm, unless it rings by this time anyway. A failure is only
-    /// logged: the object's next request finds what the alarm was for.
+    /// Sets the object's single alarm, unless it fires by this time anyway. A failure is
+    /// only logged: the next request to the object finds the work.
     async fn wake_no_later(&self, now_ms: i64, at_ms: i64) {
         if (now_ms + 1..=at_ms).contains(&self.wakes_at_ms.get()) {
             return;
@@ -120,8 +121,8 @@ impl Object {
         }
     }
 
-    /// Cuts off listeners that stopped reading. An alarm for the index may come sooner
-    /// than `LOOK_AFTER_MS`; it must not shorten the time that listeners have.
+    /// Disconnects listeners that stopped reading. An alarm for the index may come sooner
+    /// than `LOOK_AFTER_MS`; it must not shorten the listeners' time limit.
     pub(super) fn cut_off_silent(&self) {
         let now_ms = Runtime.now_ms();
         if now_ms - self.looked_at_ms.get() >= LOOK_AFTER_MS {
@@ -130,8 +131,8 @@ impl Object {
         }
     }
 
-    /// Sets an alarm that wakes the object if it is evicted while a turn runs. An alarm that
-    /// is further away is for a call that is tried again later.
+    /// Sets an alarm that wakes the object if it is evicted while a turn runs. An alarm
+    /// further in the future is for the retry of a callback.
     pub(super) async fn recover_later(&self) {
         let now_ms = Runtime.now_ms();
         self.wake_no_later(now_ms, now_ms + LOOK_AFTER_MS).await;
@@ -142,12 +143,12 @@ impl Object {
         self.wake_no_later(now_ms, now_ms + INDEX_PAUSE_MS).await;
     }
 
-    /// Makes the vectors of entries that were written, some at a time. If the object is
-    /// evicted meanwhile, or the model fails, searches make the others.
+    /// Computes the vectors of new entries in batches. If the object is evicted meanwhile,
+    /// or the model fails, searches compute the rest.
     pub(super) fn make_vectors(self: &Rc<Self>) {
         let object = Rc::clone(self);
         self.run_later(async move {
-            // The answer goes out first.
+            // Lets the response be sent first.
             object.outbound.sleep(0).await;
             let Some(_lease) = object.turns.vectors.begin() else {
                 return;
@@ -165,7 +166,7 @@ impl Object {
         });
     }
 
-    /// Continues the index that searches have asked for. Other requests are served
+    /// Continues the index build that searches have started. Other requests are served
     /// between two batches. An alarm continues the rest.
     pub(super) async fn go_on_indexing(&self) {
         for _ in 0..BATCHES_PER_WAKE {
@@ -176,16 +177,16 @@ impl Object {
             match build_batch(&Sqlite::new(&self.storage)) {
                 Ok(true) => self.outbound.sleep(0).await,
                 Ok(false) => return,
-                // The next search tries again, and reports a failure.
+                // The next search retries, and reports a failure.
                 Err(error) => return http::log(&error),
             }
         }
         self.index_later().await;
     }
 
-    /// Looks at what was said, if the agent learns and a look is due, and sets an alarm for
-    /// the next one. The rows say what is due, so an alarm that comes too late, or a death,
-    /// loses nothing.
+    /// Runs a learning pass if the agent learns and a pass is due, and sets an alarm for
+    /// the next one. The due times are stored in rows, so a late alarm or an eviction loses
+    /// nothing.
     pub(super) fn learn_later(self: &Rc<Self>) {
         if !self.is_migrated.get() {
             return;
@@ -197,7 +198,7 @@ impl Object {
             let round = match due_at {
                 Ok(None) => return,
                 Ok(Some(due_at)) => {
-                    // The alarm takes the look again if the object is evicted meanwhile.
+                    // If the object is evicted meanwhile, the alarm repeats the pass.
                     object.wake_by(due_at).await;
                     if !object.is_migrated.get() {
                         return;
@@ -207,7 +208,7 @@ impl Object {
                 }
                 Err(error) => return http::log(&error),
             };
-            // The look may have written entries.
+            // The pass may have written entries.
             if !object.turns.vectors.is_empty() {
                 object.make_vectors();
             }
@@ -220,21 +221,22 @@ impl Object {
                         object.wake_by(next_at).await;
                     }
                 }
-                // The storage was emptied meanwhile, or the alarm tries again.
+                // The storage was emptied meanwhile, or the alarm retries.
                 Err(error) => http::log(&error),
             }
         });
     }
 
-    /// Has an alarm begin or continue retention and backups at this time, or soon.
+    /// Sets an alarm that starts or continues retention and backups at this time, or soon.
     pub(super) async fn keep_later(&self, at_ms: i64) {
         let now_ms = Runtime.now_ms();
         let at_ms = at_ms.max(now_ms + KEEPING_PAUSE_MS);
         self.wake_no_later(now_ms, at_ms).await;
     }
 
-    /// Has retention or a backup begin if it is due. Once in the object's life in memory: a
-    /// rule may have been deployed, or the object died before it set an alarm.
+    /// Schedules retention or a backup if it is due. Runs once per activation of the
+    /// object: a rule may have been deployed, or the object was evicted before it set an
+    /// alarm.
     pub(super) fn keep_if_due(self: &Rc<Self>) {
         if !self.is_migrated.get() {
             return;
@@ -253,7 +255,8 @@ impl Object {
         }
     }
 
-    /// Makes the backup that is due by the agent's schedule, and sets the alarm for the next.
+    /// Makes the backup that is due by the agent's schedule, and sets the alarm for the
+    /// next one.
     pub(super) async fn go_on_backing_up(self: &Rc<Self>) {
         if !self.is_migrated.get() {
             return;
@@ -261,7 +264,7 @@ impl Object {
         let db = Sqlite::new(&self.storage);
         let agent = self.agent(&db, &Caller::Owner, &[]);
         match scheduled_backup::is_due(&agent) {
-            // If the object dies in the backup, this alarm finds that it is to be tried again.
+            // If the object is evicted during the backup, this alarm triggers the retry.
             Ok(true) => self.keep_later(Runtime.now_ms() + KEEPING_RETRY_MS).await,
             Ok(false) => {}
             Err(error) => return http::log(&error),
@@ -276,11 +279,11 @@ impl Object {
     }
 
     /// Continues retention. Other requests are served between two steps. An alarm continues
-    /// the rest, and begins the next run.
+    /// the rest, and starts the next run.
     pub(super) async fn go_on_keeping(self: &Rc<Self>) {
         let mut pages = retention::Pages::NotCleared;
         for _ in 0..KEEPING_STEPS_PER_WAKE {
-            // The storage was emptied meanwhile: there is nothing to keep.
+            // The storage was emptied meanwhile: there is nothing left to process.
             if !self.is_migrated.get() {
                 return;
             }
@@ -304,7 +307,7 @@ impl Object {
             }
             pages = retention::Pages::NotCleared;
             if !step.purged.is_empty() {
-                // If this fails, the next run or purge makes up for it.
+                // If this fails, the next run or purge clears these pages.
                 let left = LeftPages::in_tables(&step.purged);
                 self.turns.pages.note(&left);
                 if let Err(error) = self.clear_pages(&db, &left).await {

@@ -140,7 +140,8 @@ impl Object {
         }
     }
 
-    /// As [`Object::answer`], where messages may go before the answer.
+    /// As [`Object::answer`], for a request whose answer may follow other messages. If one of them
+    /// comes first, the response is a stream of events.
     pub(super) async fn answer_message(
         self: &Rc<Self>,
         request: web_sys::Request,
@@ -167,8 +168,9 @@ impl Object {
         }
     }
 
-    /// Begins the turn, and answers when its answer begins, or when it is whole: until then an
-    /// error has a status of its own. The turn goes on if the client goes away.
+    /// Begins the turn. Responds when the answer begins or, if it isn't streamed, is complete:
+    /// until then an error still has its own HTTP status. The turn continues if the client
+    /// disconnects.
     async fn answer_provider(
         self: &Rc<Self>,
         url: &str,
@@ -242,7 +244,7 @@ impl Object {
         let asked = (header(TRACEPARENT), header(TRACESTATE));
         let trace = self.begin_trace(asked, &caller).map(Rc::new);
         traced.set(trace.clone());
-        // A message of the Model Context Protocol may name its trace in its body.
+        // An MCP message may name its trace in its body.
         if trace.is_none() && !matches!(route, Route::Mcp { .. }) {
             return self
                 .handle_as(&caller, route, request, short, db, traced)
@@ -257,7 +259,7 @@ impl Object {
         handled
     }
 
-    /// Handles the request of a caller who was let in.
+    /// Handles the request of an authenticated caller.
     async fn handle_as(
         &self,
         caller: &Caller,
@@ -314,7 +316,7 @@ impl Object {
             } => {
                 self.get_ready(db)?;
             }
-            // These may only look.
+            // These may only read, so they create no tables.
             _ => self.open_tables(db)?,
         }
         if caller.only_session().is_some() {
@@ -346,7 +348,7 @@ impl Object {
                 session_id, call, ..
             } => {
                 let address = session_id.as_deref();
-                // A future of its own: as a part of this function's it makes every request larger.
+                // A future of its own: inlined, it would enlarge the future of every request.
                 let answer: LocalBoxFuture<'_, _> = Box::pin(provider::answer(
                     &agent,
                     &call,
@@ -371,12 +373,12 @@ impl Object {
                     traced.outbox.as_deref(),
                 );
                 let answer = trace::run_in(trace, answering).await;
-                // A tool may have forgotten something.
+                // A tool may have erased something.
                 self.clear_left(db).await;
                 return answer.map(ObjectAnswer::Mcp);
             }
             Route::OAuthReturn { returned, .. } => {
-                // A future of its own: as a part of this function's it makes every request larger.
+                // A future of its own: inlined, it would enlarge the future of every request.
                 let answer: LocalBoxFuture<'_, _> = Box::pin(answer_return(&agent, &returned));
                 let page = answer.await;
                 if let Some(failure) = &page.failure {

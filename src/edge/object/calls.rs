@@ -1,5 +1,5 @@
-//! A call of the object over Workers RPC. It runs an operation as a request over HTTP
-//! does, and both are concluded here.
+//! Runs operations that are called over Workers RPC, in the same way as requests over HTTP.
+//! The final steps of both are here.
 
 use std::rc::Rc;
 
@@ -102,7 +102,7 @@ impl Object {
         answer
     }
 
-    /// Runs the call of a caller who was let in.
+    /// Runs the call of an authenticated caller.
     async fn run_as(
         self: &Rc<Self>,
         caller: &Caller,
@@ -124,13 +124,13 @@ impl Object {
         let mut reply = dispatch(&agent, operation, bytes).await?;
         drop(reservation);
         let may_be_repeated = may_be_repeated(route);
-        // The answer's memory is counted until the caller is handed the text.
+        // The answer's memory stays reserved until the text is returned to the caller.
         let (body, _reservation) = self.conclude(db, &mut reply, may_be_repeated).await?;
         self.follow_answer(reply.grown, reply.changed, reply.indexing_goes_on);
         rpc::to_text(body, may_be_repeated)
     }
 
-    /// Does the work before an answer, and reserves the memory of the answer.
+    /// Does the work that must precede an answer, and reserves the answer's memory.
     pub(super) async fn conclude(
         &self,
         db: &Sqlite<'_>,
@@ -146,9 +146,9 @@ impl Object {
         Ok((body, reservation))
     }
 
-    /// Empties the storage, or clears what purges left in it, if an operation asks for it. Until
-    /// that is done, the receipt of a purge is not true: if it fails, the caller has none, and
-    /// the same request makes up for it.
+    /// Empties the storage, or clears the remains of purges, if the operation requires it.
+    /// The receipt of a purge is only true once this has succeeded. If it fails, the caller
+    /// gets no receipt, and repeating the request completes the purge.
     pub(super) async fn clear_after(
         &self,
         db: &Sqlite<'_>,
@@ -161,7 +161,8 @@ impl Object {
         }
     }
 
-    /// Clears what the tool `forget` left. If this fails, the next purge makes up for it.
+    /// Clears the remains that the tool `forget` left. If this fails, the next purge does
+    /// it.
     pub(super) async fn clear_left(&self, db: &Sqlite<'_>) {
         let left = self.turns.pages.take_left();
         if let Err(error) = self.clear_pages(db, &left).await {
@@ -169,8 +170,8 @@ impl Object {
         }
     }
 
-    /// Clears what a purge that was noted left of its text in pages of tables, in free pages,
-    /// and in the write-ahead log. `db` counts what that writes.
+    /// Clears the remains of purged text in table pages, in free pages and in the
+    /// write-ahead log. `db` counts the rows that this writes.
     pub(super) async fn clear_pages(&self, db: &Sqlite<'_>, left: &LeftPages) -> Result<()> {
         let object = ClearedObject {
             pages: &self.turns.pages,
@@ -188,7 +189,7 @@ impl Object {
         self.is_joining_due.set(false);
         self.turns.cancel_all();
         empty(&self.storage).await?;
-        // Emptying the storage deleted the alarm, too.
+        // Emptying the storage has also deleted the alarm.
         self.wakes_at_ms.set(0);
         Ok(())
     }

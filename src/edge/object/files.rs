@@ -1,4 +1,4 @@
-//! Files of a session and of the whole agent, sent and taken.
+//! Sends and receives the files of a session and of the whole agent.
 
 use wasm_bindgen::JsValue;
 
@@ -41,14 +41,14 @@ impl Object {
         }
     }
 
-    /// Bytes of a file were made or read.
+    /// Accounts for the CPU time of so many bytes of a file.
     async fn use_cpu_for(&self, bytes: usize) {
         self.files_cpu
             .use_bytes(bytes, &self.outbound, self.name.get())
             .await;
     }
 
-    /// Takes a file in. `pieces`: the request's body.
+    /// Receives a file. `pieces`: the request's body.
     pub(super) async fn take_file(
         &self,
         agent: &Agent<'_>,
@@ -68,7 +68,7 @@ impl Object {
                 let mut reply = transfer::receive(db, import, pieces, on_piece).await?;
                 let watched = changed.filter(|id| self.sockets.is_there(id));
                 reply.changed = watched.map(ShownChange::of_all);
-                // The file may hold rules of its session.
+                // The file may contain retention rules of its session.
                 agent.keep_soon(matches!(is_due(&agent.memory()), Ok(true)));
                 Ok(reply)
             }

@@ -1,5 +1,5 @@
-//! The caller, if a class that extends this one lets callers in by its own rules; and for
-//! whom the object's tasks work.
+//! Identifies the caller if a class that extends this one authorizes callers by its own
+//! rules; and sets the owner of the object's tasks.
 
 use worker::web_sys;
 
@@ -15,17 +15,17 @@ use base::json;
 use base::owner::{OwnedTask, Owner};
 use base::tokens::{self, CountedTask};
 
-/// The answer of a class about a request that it does not let in.
+/// The class's answer for a request that it refuses.
 const NOTHING: &str = "null";
 
-/// The grant of a Worker that binds the class and asks over Workers RPC: being bound is the
-/// permission. A class's `authorize` gives an object or `null`, never this.
+/// The grant of a Worker that binds the class and calls over Workers RPC: the binding is
+/// the permission. A class's `authorize` returns an object or `null`, never this.
 const ALL: &str = "\"all\"";
 
 impl Object {
     /// `granted` is what the class allows the request: JSON with the fields of `mintToken`,
-    /// or `null`. `None`: the class says nothing, and the Worker's own rules hold. The
-    /// secret and the tokens of a Worker that has a secret hold in any case.
+    /// or `null`. `None`: the class doesn't decide, and the Worker's own rules apply. If
+    /// the Worker has a secret, the secret and its tokens are always valid.
     pub(super) fn caller(
         &self,
         route: &Route,
@@ -33,7 +33,7 @@ impl Object {
         granted: Option<&str>,
         db: &Sqlite<'_>,
     ) -> Result<Caller> {
-        // The browser has no rights, and the state of its address is what counts.
+        // The browser has no rights; the `state` in its URL is checked instead.
         if matches!(route, Route::OAuthReturn { .. }) {
             return identify(&self.policy, route, request);
         }
@@ -54,7 +54,7 @@ impl Object {
                 "This agent refuses the request.",
             ));
         }
-        // A browser sends a cookie along with the requests of any page.
+        // Browsers send cookies along with any page's requests.
         let origin = http::find_header(request, "origin");
         self.policy.admit_page(origin.as_deref(), &request.url())?;
         let grant: MintToken = json::parse(granted.as_bytes())?;
@@ -67,7 +67,8 @@ impl Object {
         grant.grant(&agent).map(Caller::Scoped)
     }
 
-    /// Runs a task of this object: for its agent, and with the counter of its class.
+    /// Runs a task of this object: with its agent as the owner, and with the token counter
+    /// of its class.
     pub(super) fn working<F: Future>(&self, task: F) -> CountedTask<OwnedTask<F>> {
         let counter = self.counter.get_or_init(|| self.outbound.token_counter());
         tokens::counted_by(counter.clone(), Owner::agent(self.name.get()).run(task))

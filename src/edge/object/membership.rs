@@ -1,5 +1,5 @@
-//! When the agent writes itself into the directory: after its first write, and after a
-//! death in between, by its alarm.
+//! When the agent adds itself to the directory: after its first write, and, if the object
+//! is evicted in between, by its alarm.
 
 use std::rc::Rc;
 
@@ -12,20 +12,20 @@ use base::host::Host as _;
 use base::outbound::{Outbound as _, in_time};
 use directory::membership::{Member, is_there};
 
-/// The alarm that makes sure of it comes so long after the agent was made.
+/// The time from the agent's creation to the alarm that ensures its registration.
 const LOOK_AFTER_MS: i64 = 10_000;
 
-/// The pause after a failure, which doubles with each further one, up to an hour.
+/// The pause after a failure. It doubles with each further failure, up to an hour.
 const FIRST_PAUSE_MS: i64 = 10_000;
 const MAX_PAUSE_MS: i64 = 3_600_000;
 
-/// How long the answer to an agent's first request waits until the agent stands in the
-/// directory. Then the agent goes on by itself.
+/// The maximum time that the response to an agent's first request is delayed until the
+/// agent is in the directory. Afterwards the registration continues in the background.
 const PATIENCE_MS: i64 = 2_000;
 
 impl Object {
-    /// The tables have just been made. The alarm is set at once: it becomes durable together
-    /// with the first write.
+    /// The tables have just been created. The alarm is set at once: it becomes durable
+    /// together with the first write.
     pub(super) fn note_made(&self) {
         if !self.note_opened() {
             return;
@@ -42,14 +42,15 @@ impl Object {
         });
     }
 
-    /// The tables are there; `true`: the agent has to look whether it stands in the directory.
+    /// The tables exist. `true`: the agent must check whether it is in the directory.
     pub(super) fn note_opened(&self) -> bool {
         let is_due = is_there(&self.outbound) && self.name.is_known();
         self.is_joining_due.set(is_due);
         is_due
     }
 
-    /// Writes the agent in, if it has yet to look. Waits for it for a while.
+    /// Adds the agent to the directory if it still has to check this. Waits a limited time
+    /// for it.
     pub(super) async fn join_now(&self) {
         if !self.is_migrated.get() || !self.is_joining_due.replace(false) {
             return;
@@ -61,7 +62,7 @@ impl Object {
         }
     }
 
-    /// As [`Self::join_now`], but waits for nothing.
+    /// Like [`Self::join_now`], but does not wait.
     pub(super) fn join_later(self: &Rc<Self>) {
         if self.is_migrated.get() && self.is_joining_due.replace(false) {
             let object = Rc::clone(self);

@@ -1,9 +1,9 @@
 //! The agent's name, as its object knows it.
 //!
-//! The platform tells an object its name if the object was found by its name. A proxy in
-//! between may find it by its id alone: two `wrangler dev` reach each other so. Such an
-//! object takes the name that its caller says if that name makes its id, and keeps it: its
-//! alarms and its callers over Workers RPC say no name.
+//! The platform tells an object its name if the object was found by its name. A proxy may find it
+//! by its id only, as between two instances of `wrangler dev`. Such an object adopts the name that
+//! its caller gives if the object's id is derived from that name, and stores it: alarms and callers
+//! over Workers RPC give no name.
 
 use std::cell::{Cell, OnceCell};
 
@@ -19,10 +19,10 @@ use store::stored::{self, find_stored, write_stored};
 
 pub(super) struct AgentName {
     name: OnceCell<String>,
-    /// The name of an object that has no other.
+    /// The name of an object that has no other name.
     id: String,
     env: Env,
-    /// Whether the name has yet to be written.
+    /// Whether the name must still be written.
     is_new: Cell<bool>,
 }
 
@@ -34,7 +34,7 @@ impl AgentName {
             env: env.clone(),
             is_new: Cell::new(false),
         };
-        // An object that was never used has no table to find a name in.
+        // An object that was never used has no table that could contain a name.
         let told = id.name().or_else(|| {
             let stored = find_stored(db, stored::NAME).ok().flatten()?;
             json::decode(&stored).ok()
@@ -55,7 +55,7 @@ impl AgentName {
         self.name.get().is_some()
     }
 
-    /// Refuses a caller that means another agent.
+    /// Rejects a caller that addresses another agent.
     pub(super) fn check(&self, agent: &str) -> Result<()> {
         if agent == self.get() {
             return Ok(());
@@ -82,12 +82,12 @@ impl AgentName {
         made.is_ok_and(|id| id == self.id)
     }
 
-    /// Whether there is nothing that has yet to be written.
+    /// Whether nothing must be written.
     pub(super) fn is_kept(&self) -> bool {
         !self.is_new.get()
     }
 
-    /// Writes the name, if it has yet to be written. The tables have to be there.
+    /// Writes the name, if it must still be written. The tables must exist.
     pub(super) fn keep(&self, db: &Sqlite<'_>) -> Result<()> {
         match self.name.get().filter(|_| self.is_new.get()) {
             Some(name) => {

@@ -1,5 +1,5 @@
-//! The platform's point-in-time recovery. The storage of a developer's machine has the
-//! functions: one answers with a bookmark of zeros alone, and the others throw.
+//! The platform's point-in-time recovery. On a developer's machine, the storage has these
+//! functions, but one returns a bookmark of zeros and the others throw.
 
 use js_sys::{JsString, Reflect};
 use wasm_bindgen::prelude::*;
@@ -9,7 +9,7 @@ use crate::edge::http;
 use base::outbound::{LocalBoxFuture, Outbound as _};
 use base::recovery::{Recovery, RecoveryFailure};
 
-/// How long the object lives on, so that the answer leaves it.
+/// How long the object stays alive after a restore, so that the answer can be sent.
 const LAST_WORDS_MS: i64 = 250;
 
 impl Recovery for Object {
@@ -42,7 +42,7 @@ impl Object {
         let answer = crate::edge::outbound::call(self.storage.as_ref(), function, argument).await;
         match answer.map(JsCast::dyn_into::<JsString>) {
             Ok(Ok(bookmark)) => match String::from(bookmark) {
-                // The storage of a developer's machine names no state.
+                // Local storage returns a bookmark of zeros.
                 none if none.bytes().all(|byte| matches!(byte, b'0' | b'-')) => {
                     Err(RecoveryFailure::Absent)
                 }
@@ -53,8 +53,8 @@ impl Object {
         }
     }
 
-    /// Ends this life of the object after its answer. The platform begins the next one with
-    /// the next request.
+    /// Ends this activation of the object after its answer. The platform starts a new one
+    /// with the next request.
     pub(super) async fn end_life(&self) {
         self.outbound.sleep(LAST_WORDS_MS).await;
         let reason = JsValue::from("The agent is restarting with a restored state.");
@@ -69,7 +69,7 @@ impl Object {
     }
 }
 
-/// A platform without recovery says that it does not implement the function.
+/// A platform without recovery throws an error that it does not implement the function.
 fn failed(thrown: &JsValue) -> RecoveryFailure {
     let cause = crate::edge::outbound::describe(thrown);
     match cause.contains("not implement") || cause.contains("not a function") {

@@ -1,4 +1,4 @@
-//! The work that operations have the object begin, beside their own request.
+//! Starts the background work that operations request of the object.
 
 use std::rc::Rc;
 
@@ -25,7 +25,7 @@ impl TurnStarter for Object {
     fn call_back(&self) {
         if let Some(object) = self.me.upgrade() {
             object.begin_calling_back();
-            // A change of memory may have it put in order.
+            // After a memory change, consolidation may be due.
             object.learn_later();
         }
     }

@@ -1,4 +1,4 @@
-//! When the object's tables are made and brought up to this build.
+//! When the object's tables are created and migrated to this build.
 
 use super::Object;
 use crate::edge::host::Runtime;
@@ -16,15 +16,15 @@ impl MadeListener for Object {
 }
 
 impl Object {
-    /// Migrates the tables, once per instance. This happens right before the first
-    /// statement, not in the constructor, so that a refused request costs no row.
+    /// Migrates the tables, once per instance. This happens right before the first statement, not
+    /// in the constructor, so that a rejected request costs no row.
     pub(super) fn get_ready(&self, db: &Sqlite<'_>) -> Result<()> {
         self.open_tables(db)?;
         self.blank(db).make()?;
         self.name.keep(db)
     }
 
-    /// As [`Self::get_ready`], but makes no tables in an object that nobody has used.
+    /// As [`Self::get_ready`], but creates no tables in an object that nobody has used.
     pub(super) fn open_tables(&self, db: &Sqlite<'_>) -> Result<()> {
         if !self.is_migrated.get() && schema::open(db, &Runtime)? {
             self.is_migrated.set(true);
@@ -34,8 +34,8 @@ impl Object {
         self.keep_name(db)
     }
 
-    /// Writes the agent's name, if it has yet to be written and the tables are there: a first
-    /// write may have made them only now.
+    /// Stores the agent's name, if it is not stored yet and the tables exist: a first write may
+    /// have just created them.
     pub(super) fn keep_name(&self, db: &Sqlite<'_>) -> Result<()> {
         if self.is_migrated.get() && !self.name.is_kept() {
             self.name.keep(db)?;
@@ -43,7 +43,7 @@ impl Object {
         Ok(())
     }
 
-    /// The storage for a request that may only look: its first write makes the tables.
+    /// The storage for a request that may only read: its first write creates the tables.
     pub(super) fn blank<'a>(&'a self, db: &'a Sqlite<'_>) -> BlankDatabase<'a> {
         BlankDatabase {
             db,

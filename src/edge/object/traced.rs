@@ -1,5 +1,5 @@
-//! What is known of one request while it is answered: its trace, which its body may name,
-//! and the messages that go before its answer.
+//! The state of one request while it is handled: its trace, which its body may name, and
+//! the messages that are sent before its answer.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,10 +7,10 @@ use std::rc::Rc;
 use api::mcp::Outbox;
 use base::trace::Trace;
 
-/// A request that is being answered.
+/// A request that is being handled.
 pub struct Traced {
     trace: RefCell<Option<Rc<Trace>>>,
-    /// `None`: nothing goes before the answer.
+    /// `None`: nothing is sent before the answer.
     pub outbox: Option<Rc<Outbox>>,
 }
 

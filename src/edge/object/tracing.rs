@@ -1,4 +1,4 @@
-//! The traces of requests, and the spans that go to the operator's receiver.
+//! The traces of requests, and the spans that are exported to the operator's receiver.
 
 use std::rc::Rc;
 
@@ -19,8 +19,7 @@ use base::trace::span::{Span, SpanKind, SpanQueue};
 use base::trace::{StoredTrace, Trace};
 
 impl Object {
-    /// The trace that a message of the Model Context Protocol names in itself, if it is
-    /// another one than its request is in.
+    /// The trace that an MCP message itself names, if it differs from its request's trace.
     pub(super) fn begin_trace_of_message(
         &self,
         body: &[u8],
@@ -29,7 +28,7 @@ impl Object {
     ) -> Option<Trace> {
         let (parent, state) = find_trace(body)?;
         let named = find_parent(caller, Some(&parent), None)?;
-        // In the same trace, the request's own span is nearer than the message's.
+        // In the same trace, the request's own span is the closer parent.
         let is_known = request.is_some_and(|trace| trace.id == named.id);
         match is_known {
             true => None,
@@ -37,7 +36,7 @@ impl Object {
         }
     }
 
-    /// The trace of a request. `asked`: its `traceparent` and `tracestate`.
+    /// The trace of a request. `asked` contains its `traceparent` and `tracestate`.
     pub(super) fn begin_trace(
         &self,
         asked: (Option<String>, Option<String>),
@@ -47,12 +46,12 @@ impl Object {
         Trace::of_request(parent, self.find_sampler(), &Runtime)
     }
 
-    /// `None`: the object's spans go nowhere.
+    /// `None`: spans are not exported.
     fn find_sampler(&self) -> Option<Sampler> {
         self.outbound.spans().map(|spans| spans.sampler)
     }
 
-    /// A frame is in the trace of the request that opened its socket.
+    /// A frame belongs to the trace of the request that opened its socket.
     pub(super) fn trace_of_frame(&self, state: &SocketState) -> Option<Rc<Trace>> {
         let opened = state.trace.as_ref().and_then(StoredTrace::find_trace);
         match opened {
@@ -61,7 +60,7 @@ impl Object {
         }
     }
 
-    /// The queue to which the spans of a trace go. `None`: they are not recorded.
+    /// The queue for the spans of a trace. `None`: they are not recorded.
     pub(super) fn spans_of(&self, trace: &Trace) -> Option<&SpanQueue> {
         self.outbound.spans().filter(|_| trace.is_sampled)
     }
@@ -80,7 +79,7 @@ impl Object {
         }
     }
 
-    /// Notes a compaction that followed an answer. It is a trace of its own.
+    /// Records a compaction that followed an answer, as a trace of its own.
     pub(super) fn note_compaction(&self, trace: Option<&Trace>, session_id: &Id, began_at: i64) {
         let Some(trace) = trace else {
             return;
@@ -95,7 +94,7 @@ impl Object {
         }
     }
 
-    /// Sends the spans that wait, after the answer.
+    /// Sends the queued spans, after the answer.
     pub(super) fn export_later(self: &Rc<Self>) {
         let Some(spans) = self.outbound.spans() else {
             return;

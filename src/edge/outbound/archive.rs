@@ -1,5 +1,5 @@
-//! The bucket of backups. R2 shows an object once its upload is completed, and drops an
-//! upload that never is.
+//! The bucket for backups. R2 shows an object only after its upload is completed, and
+//! deletes an upload that is never completed.
 
 use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -75,8 +75,8 @@ impl Archive for Bindings {
     ) -> LocalBoxFuture<'a, Result<Option<ArchivePiece>, CallFailure>> {
         Box::pin(async move {
             let bucket = self.binding(Setting::BackupBucket.name())?;
-            // The bucket refuses a range that begins at an object's end, so the length is
-            // asked for with the first piece.
+            // The bucket refuses a range that starts at an object's end, so the first
+            // chunk's answer also provides the length.
             let range = object(&[
                 ("offset", (offset as f64).into()),
                 ("length", (length as f64).into()),

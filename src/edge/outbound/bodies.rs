@@ -1,4 +1,4 @@
-//! A call that has left, and the body of its answer.
+//! An outgoing call in progress, and the body of its answer.
 
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
@@ -10,7 +10,7 @@ use crate::edge::host::{Runtime, pause};
 use base::host::Host as _;
 use base::outbound::{ByteChunks, CallFailure, CallLimits, Clock, LocalBoxFuture, in_time};
 
-/// A call that has left. Dropping it before its end aborts the call.
+/// A call in progress. Dropping it before its end aborts the call.
 pub struct InFlightCall {
     controller: JsValue,
     is_over: bool,

@@ -1,4 +1,4 @@
-//! Promises and streams of the runtime that nobody waits for any more.
+//! Cleans up promises and streams of the runtime that nobody awaits any more.
 
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;

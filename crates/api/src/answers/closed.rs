@@ -1,5 +1,5 @@
-//! Two rules that are stricter than JSON Schema: an answer has no field that its schema does
-//! not name, unless `additionalProperties` allows such fields, and no field twice.
+//! Two rules that are stricter than JSON Schema: an answer has no field that its schema does not
+//! name, unless `additionalProperties` allows such fields, and no duplicate field.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,9 +16,9 @@ pub fn close(schema: &Value) -> Value {
     closed
 }
 
-/// Closes the values within a schema, but not the value itself: whoever refers to the schema
-/// may name more fields. `is_open`: the schema only says more of fields that are named beside
-/// it, so it closes nothing.
+/// Closes the values within a schema, but not the value itself: a schema that refers to it may name
+/// more fields. `is_open`: the schema only constrains fields that are named beside it, so it closes
+/// nothing.
 pub fn close_within(schema: &Value, is_open: bool) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();
@@ -53,7 +53,7 @@ pub fn close_within(schema: &Value, is_open: bool) -> Value {
     Value::Object(closed)
 }
 
-/// Fields whose values are callers' own JSON, which is answered as it was sent.
+/// Fields whose values are callers' own JSON, which is returned as it was sent.
 const CALLERS: &[&str] = &[
     "metadata",
     "arguments",
@@ -63,7 +63,7 @@ const CALLERS: &[&str] = &[
     "toolCalls",
 ];
 
-/// JSON in which no object has a field twice, save within what callers sent.
+/// JSON without duplicate fields, except within what callers sent.
 pub struct OnceNamed;
 
 impl<'de> Deserialize<'de> for OnceNamed {

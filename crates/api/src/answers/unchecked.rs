@@ -1,4 +1,4 @@
-//! What a deployed Worker has instead of the checks of its answers: nothing.
+//! A deployed Worker does not check its answers: these functions do nothing.
 
 use crate::operation::Reply;
 use base::error::Result;

@@ -1,8 +1,8 @@
 //! The state of a call that waits for its client's answers.
 //!
-//! A client of the newest revision carries the state, so nothing of it is stored here. The
-//! seal makes it this object's own: a state counts only for the same rights, tool,
-//! definition, session and arguments, and only for ten minutes.
+//! A client of the newest revision carries the state, so nothing of it is stored here. It
+//! is signed by this object: a state is only valid for the same rights, tool, definition,
+//! session and arguments, and only for ten minutes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -22,35 +22,36 @@ use chat::tools::registered::RegisteredTool;
 /// The name of the question whether the tool may be called.
 const APPROVAL: &str = "approval";
 
-/// How long a state counts.
+/// How long a state is valid.
 const STATE_MS: i64 = 10 * 60_000;
 
 /// The longest state that is read.
 const MAX_STATE_BYTES: usize = 128 << 10;
 
-/// The characters of the arguments that the user is shown.
+/// How many characters of the arguments the user sees.
 const MAX_SHOWN_CHARS: usize = 2_000;
 
-/// The questions of one round, and their bytes with the tool's state.
+/// The most questions of one round, and their bytes including the tool's state.
 pub const MAX_QUESTIONS: usize = 8;
 pub const MAX_QUESTION_BYTES: usize = 64 << 10;
 
-/// What a request asks for, and whether it may bring answers to questions that it was not asked.
+/// The requested call, and whether it may bring answers to questions that were not sent
+/// yet.
 pub struct Asked<'a> {
     pub name: &'a str,
-    /// The text that the state of its questions is bound to.
+    /// The text that the state of its questions is signed with.
     pub binding: String,
     pub takes_unasked: bool,
 }
 
-/// The questions of a tool, or ours.
+/// The questions of a tool, or our own.
 pub struct Questions {
     pub requests: Map<String, Value>,
     /// The tool's own state.
     pub state: Option<String>,
 }
 
-/// One round of a call: the answers that it goes on with.
+/// One round of a call: the answers with which it continues.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallRound {
@@ -58,7 +59,7 @@ pub struct CallRound {
     key: String,
     number: u32,
     is_approved: bool,
-    /// The questions that were asked last.
+    /// The questions that were sent last.
     asked: Vec<String>,
     /// The tool's own state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,13 +69,13 @@ pub struct CallRound {
     answers: Option<Value>,
 }
 
-/// The user's answer, as long as it is not yes.
+/// The user's answer, unless it is an approval.
 pub enum Answer {
     Missing,
     Declined,
 }
 
-/// The text that a state is bound to.
+/// The text that a state is signed with.
 pub fn binding(scope: &Scope<'_>, tool: &RegisteredTool, arguments: &JsonObject) -> String {
     let session = scope.session_id().map_or("", Id::as_str);
     json::text(&json!([
@@ -111,7 +112,7 @@ pub fn question(tool: &RegisteredTool, arguments: &JsonObject) -> Questions {
     }
 }
 
-/// Arguments as the user reads them: characters that can't be seen are written out.
+/// Arguments as shown to the user: invisible characters are escaped.
 fn shown(arguments: &str) -> String {
     let mut text = String::new();
     for letter in arguments.chars().take(MAX_SHOWN_CHARS) {
@@ -140,7 +141,7 @@ impl CallRound {
         }
     }
 
-    /// The round that a request goes on with: the first, if it has no state.
+    /// The round with which a request continues: the first one, if it has no state.
     pub fn read(
         agent: &Agent<'_>,
         clients: &Clients,
@@ -179,7 +180,7 @@ impl CallRound {
         Ok(round)
     }
 
-    /// The state that the client carries.
+    /// The signed state that the client carries.
     pub fn seal(
         &self,
         agent: &Agent<'_>,
@@ -192,8 +193,8 @@ impl CallRound {
         Ok(format!("{content}.{}", URL_SAFE_NO_PAD.encode(seal)))
     }
 
-    /// Takes the answers to the questions that were asked. Others are ignored, and so is what
-    /// is no object.
+    /// Accepts the answers to the questions that were sent. Other answers, and those that
+    /// are no objects, are ignored.
     pub fn take(&mut self, given: &Value) {
         let mut answers = Map::new();
         for name in &self.asked {
@@ -204,8 +205,8 @@ impl CallRound {
         self.answers = (!answers.is_empty()).then_some(Value::Object(answers));
     }
 
-    /// Takes answers that come before any question, from a client that knows what will be asked.
-    /// Too many are none, and so are those that are too long.
+    /// Accepts answers that precede any question, from a client that knows the questions in
+    /// advance. Ignores them if they are too many or too long.
     fn take_unasked(&mut self, given: &Value) {
         let Value::Object(answers) = given else {
             return;
@@ -221,12 +222,12 @@ impl CallRound {
         self.answers.as_ref()
     }
 
-    /// How many rounds were before this one.
+    /// The number of earlier rounds.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// The key of this round's call. A repeated request has the same one.
+    /// The key of this round's call. A repeated request has the same key.
     pub fn call_key(&self) -> String {
         match self.number {
             0 => self.key.clone(),
@@ -234,7 +235,7 @@ impl CallRound {
         }
     }
 
-    /// What stands between this round and the call of the tool. `None`: nothing.
+    /// What prevents the call in this round. `None`: nothing.
     pub fn needs_approval(&mut self, tool: &RegisteredTool) -> Option<Answer> {
         if !tool.needs_approval || self.is_approved {
             return None;

@@ -1,4 +1,4 @@
-//! The questions that a client says it can answer.
+//! The kinds of questions that an MCP client declares it can answer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,17 +7,17 @@ use serde_json::{Map, Value};
 use base::host::Host;
 use base::json::json;
 
-/// A kind of question, the letter that stands for it, its capability and its method.
+/// A kind of question: its letter, its capability and its method.
 const KINDS: [(char, &str, &str); 3] = [
     ('e', "elicitation", "elicitation/create"),
     ('s', "sampling", "sampling/createMessage"),
     ('r', "roots", "roots/list"),
 ];
 
-/// The letter for questions that send the user to a page.
+/// The letter for questions that send the user to a web page.
 const URL: char = 'u';
 
-/// The longest id of a session that is read.
+/// The longest session id that is parsed.
 const MAX_SESSION_BYTES: usize = 64;
 
 /// The questions that a client can answer, as letters of [`KINDS`].
@@ -41,8 +41,8 @@ impl Capabilities {
         Self(letters)
     }
 
-    /// The capabilities of a client with a handshake: its session's id begins with them.
-    /// They are the client's own claim, so nothing signs them.
+    /// The capabilities of a client after a handshake: its session id starts with them.
+    /// They are the client's own claim, so the id needs no signature.
     pub fn of_session(session: Option<&str>) -> Self {
         let session = session.filter(|session| session.len() <= MAX_SESSION_BYTES);
         let letters = session.and_then(|session| session.split_once('.'));
@@ -57,7 +57,7 @@ impl Capabilities {
         format!("{}.{}", self.0, URL_SAFE_NO_PAD.encode(random))
     }
 
-    /// Whether the client can answer such a question.
+    /// Whether the client can answer this question.
     pub fn include(&self, method: &str, params: &Value) -> bool {
         let Some((letter, ..)) = KINDS.into_iter().find(|(.., of)| *of == method) else {
             return false;

@@ -1,7 +1,7 @@
-//! What an object remembers of its clients while it is in memory: the log level that each
-//! asked for, the resources that it follows, and the questions that wait for a client's answer.
-//! After an eviction, a client gets logs of the usual level, a question is asked again with the
-//! next call, and an open stream brings back which resources it follows.
+//! The in-memory state of an object's MCP clients: the log level that each requested, the
+//! resources that it subscribed to, and the pending questions. After an eviction, a client
+//! gets logs at the default level, a question is repeated with the next call, and an open
+//! stream restores its subscriptions.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -19,28 +19,30 @@ use base::ids::Id;
 use base::json::{self, RawValue, json};
 use base::outbound::in_time;
 
-/// The clients whose log level is remembered. Each takes about 100 bytes.
+/// The most clients whose log level is stored. Each takes about 100 bytes.
 const MAX_LEVELS: usize = 256;
 
-/// The questions that wait for an answer at the same time. Each keeps the object awake.
+/// The most pending questions. Each keeps the object awake.
 const MAX_QUESTIONS: usize = 32;
 
-/// How long a question waits for a person.
+/// How long a question waits for a person's answer.
 const ANSWER_MS: i64 = 5 * 60_000;
 
 /// The most resources of one stream, or of one session.
 pub const MAX_RESOURCES: usize = 32;
 
-/// The clients whose subscriptions are remembered. Each takes up to 64 KiB.
+/// The most clients whose subscriptions are stored. Each takes up to 64 KiB.
 const MAX_SUBSCRIBERS: usize = 64;
 
-/// The streams that are open at the same time. Each asks the object again and again.
+/// The most open streams. Each polls the object.
 const MAX_STREAMS: usize = 32;
 
-/// A stream that has not asked for so long is closed: it asks twice a minute at least.
+/// A stream that has not polled for this long counts as closed: it polls at least twice a
+/// minute.
 const STREAM_MS: i64 = 90_000;
 
-/// How often a waiting stream is kept alive: proxies close a stream that is silent for long.
+/// How often a waiting stream sends a keep-alive: proxies close a stream that is silent for
+/// long.
 const KEEP_ALIVE_MS: i64 = 15_000;
 
 /// The state of an object's clients.
@@ -50,25 +52,25 @@ pub struct Clients {
     subscribers: RefCell<VecDeque<(String, Subscriber)>>,
     streams: RefCell<BTreeMap<String, i64>>,
     questions: RefCell<Vec<Weak<Question>>>,
-    /// Signs states where the Worker has no secret.
+    /// Signs client-held state if the Worker has no secret.
     key: OnceCell<[u8; 32]>,
 }
 
-/// The addresses of resources that are followed, each with the mark that was seen last.
+/// The URIs of subscribed resources, each with the last fingerprint that was seen.
 pub type Subscribed = BTreeMap<String, Option<String>>;
 
-/// What a client with a handshake follows.
+/// The subscriptions of a client with a handshake.
 #[derive(Default)]
 struct Subscriber {
     follows: Subscribed,
-    /// What it does not follow any more. A stream may not have learned of it.
+    /// Cancelled subscriptions that a stream may not have seen yet.
     left: BTreeSet<String>,
 }
 
-/// A question that a client was asked on the stream of one of its requests.
+/// A question that was sent to a client on the stream of one of its requests.
 struct Question {
     id: String,
-    /// The rights of the caller who was asked.
+    /// The rights of the caller who received the question.
     caller: String,
     answer: RefCell<Option<Value>>,
     waker: RefCell<Option<Waker>>,
@@ -106,7 +108,7 @@ impl Clients {
             .map(|(_, level)| *level)
     }
 
-    /// Notes that a client follows a resource. `false`: it follows too many.
+    /// Subscribes a client to a resource. `false`: it has too many subscriptions.
     pub fn subscribe(&self, key: &str, address: &str, mark: String) -> bool {
         self.with_subscriber(key, |subscriber| {
             let is_known = subscriber.follows.contains_key(address);
@@ -129,8 +131,8 @@ impl Clients {
         });
     }
 
-    /// Adds to a stream's state what its client has subscribed to, and takes out what it has left.
-    /// What the stream knows is remembered for the next stream.
+    /// Merges the client's new and cancelled subscriptions into a stream's state, and
+    /// stores the result for the next stream.
     pub fn join(&self, key: &str, known: &mut Subscribed) {
         self.with_subscriber(key, |subscriber| {
             known.retain(|address, _| !subscriber.left.contains(address));
@@ -159,7 +161,7 @@ impl Clients {
         outcome
     }
 
-    /// Notes that a stream has asked. `false`: too many others are open.
+    /// Records that a stream polled. `false`: too many others are open.
     pub fn note_stream(&self, stream: &str, now_ms: i64) -> bool {
         let mut streams = self.streams.borrow_mut();
         streams.retain(|_, asked_ms| now_ms - *asked_ms < STREAM_MS);
@@ -170,7 +172,7 @@ impl Clients {
         true
     }
 
-    /// The key of this object's life.
+    /// The key of this object's current activation.
     pub fn key(&self, host: &dyn Host) -> &[u8; 32] {
         self.key.get_or_init(|| {
             let mut key = [0; 32];
@@ -179,8 +181,8 @@ impl Clients {
         })
     }
 
-    /// Asks the client on the stream of its own request, and waits for the answer. `None`:
-    /// there was no answer in time, or too many questions wait.
+    /// Sends a question to the client on the stream of its own request, and waits for the
+    /// answer. `None`: there was no answer in time, or too many questions are pending.
     pub async fn ask(
         &self,
         agent: &Agent<'_>,
@@ -216,7 +218,8 @@ impl Clients {
         None
     }
 
-    /// Takes a client's answer. Only the caller who was asked can answer, and only once.
+    /// Accepts a client's answer. Only the caller who received the question can answer it,
+    /// and only once.
     pub fn take_answer(&self, agent: &Agent<'_>, id: &str, result: Option<&RawValue>) {
         let Ok(id) = json::decode::<String>(id) else {
             return;
@@ -237,7 +240,7 @@ impl Clients {
     }
 }
 
-/// A text that is the same for callers of the same rights.
+/// A text that is identical for callers with the same rights.
 pub fn caller_text(agent: &Agent<'_>) -> String {
     agent.caller.rights_text()
 }

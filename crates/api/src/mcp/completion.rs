@@ -1,6 +1,6 @@
-//! Completions of arguments: a prompt's format, the labels of blocks and the keys of
-//! documents. They name what `resources/list` names to the same caller. A class that extends this
-//! one completes the arguments of what it offers itself.
+//! Completes arguments: a prompt's format, the labels of blocks and the keys of documents.
+//! The values are those that `resources/list` shows to the same caller. A class that
+//! extends this one completes the arguments of its own prompts and templates.
 
 use serde_json::Value;
 
@@ -12,10 +12,10 @@ use super::resources;
 use super::scope::{PROMPTS, RESOURCES, Scope};
 use base::json::json;
 
-/// The most values of one answer, by the protocol.
+/// The most values of one answer, according to the protocol.
 const MAX_VALUES: usize = 100;
 
-/// The longest beginning of a value that is read.
+/// The longest prefix of a value that is accepted.
 const MAX_BEGINNING_BYTES: usize = 1_000;
 
 pub async fn complete(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {

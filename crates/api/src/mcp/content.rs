@@ -1,13 +1,13 @@
-//! A tool's answer, in the protocol's words.
+//! A tool's answer, in the format of MCP.
 
 use serde_json::{Map, Value};
 
 use base::json::{self, json};
 use chat::turn::CallState;
 
-/// The result of a call. A tool may answer in the protocol's own shape, an object with a
-/// list `content`: such an answer is passed on if it is well formed. Any other answer is
-/// its text.
+/// The result of a call. A tool may answer in the protocol's own format, an object with a list
+/// `content`: such an answer is passed on if it is well-formed. Any other answer is returned as
+/// text.
 pub fn of_state(state: CallState) -> Value {
     match state {
         CallState::Done {
@@ -47,7 +47,7 @@ fn find_own(output: &str) -> Option<Value> {
     Some(Value::Object(result))
 }
 
-/// Whether this is one of the protocol's kinds of content, with all that it must have.
+/// Whether this is one of the protocol's kinds of content, with all required fields.
 pub fn is_content(item: &Value) -> bool {
     let has = |value: &Value, names: &[&str]| names.iter().all(|name| value[name].is_string());
     match item["type"].as_str() {

@@ -1,9 +1,8 @@
-//! What a client and a tool say to each other during a call: a tool's progress and logs go
-//! to the client, a tool's questions are answered by the client's user, and so is the
-//! question whether a tool that needs approval may be called.
+//! What a client and a tool exchange during a call: the tool's progress and logs go to the client,
+//! and the client's user answers the tool's questions and approves calls that need approval.
 //!
-//! A client of the newest revision gets questions as the result of its request, and calls
-//! again with the answers. A client with a handshake gets them on the stream of its request.
+//! A client of the newest revision receives questions as the result of its request, and repeats the
+//! call with the answers. A client with a handshake receives them on the stream of its request.
 
 use std::cell::Cell;
 
@@ -27,20 +26,20 @@ use chat::turn::CallState;
 
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
-/// The error for a call that needs a capability of the client's.
+/// The error for a call that needs a capability that the client lacks.
 const MISSING_CAPABILITY: i64 = -32_021;
 
 /// The rounds of questions in one call over a stream.
 const MAX_ROUNDS: u32 = 8;
 
-/// The notifications of one call that are passed on, and the bytes of each.
+/// The most notifications of one call that are passed on, and the most bytes of each.
 const MAX_NOTIFICATIONS: u32 = 1_000;
 const MAX_NOTIFICATION_BYTES: usize = 16 << 10;
 
-/// The longest id of a session whose log level is kept.
+/// The longest id of a session whose log level is stored.
 const MAX_SESSION_BYTES: usize = 64;
 
-/// The client of a request, and the ways to reach it.
+/// The client of a request, and how to send messages to it.
 pub struct Exchange<'a> {
     pub revision: Revision,
     /// The header `mcp-session-id`.
@@ -55,19 +54,19 @@ impl Exchange<'_> {
             .filter(|session| session.len() <= MAX_SESSION_BYTES)
     }
 
-    /// The questions that this client can answer.
+    /// The kinds of questions that this client can answer.
     pub fn capabilities(&self, request: &Request) -> Capabilities {
         match (self.revision, self.outbox) {
             (Revision::Stateless, _) => {
                 Capabilities::read(request.meta(CAPABILITIES).unwrap_or(&Value::Null))
             }
             (Revision::Handshake, Some(_)) => Capabilities::of_session(self.session()),
-            // A client that takes no stream can't be asked.
+            // A client that accepts no stream can't receive questions.
             (Revision::Handshake, None) => Capabilities::default(),
         }
     }
 
-    /// The least level of the logs that the client wants. `None`: it wants none.
+    /// The lowest level of the logs that the client wants. `None`: it wants no logs.
     fn level(&self, request: &Request) -> Option<Level> {
         match self.revision {
             Revision::Stateless => Level::find(request.meta(LOG_LEVEL)?.as_str()?),
@@ -91,8 +90,8 @@ impl Exchange<'_> {
         let asked = Asked {
             name,
             binding: approval::binding(scope, tool, arguments),
-            // The answer to an approval must be to a question of ours. A server of tools keeps a
-            // state of its own.
+            // An approval must answer one of our own questions. A server of tools has a state of
+            // its own.
             takes_unasked: !tool.needs_approval && tool.of_server.is_none(),
         };
         let can = self.capabilities(request);
@@ -134,7 +133,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Takes a request's steps until one of them is done. The client answers the questions of the
+    /// Runs a request's steps until one of them is done. The client answers the questions of the
     /// others.
     pub async fn converse(
         &self,
@@ -237,7 +236,7 @@ fn read_tools_questions(tool: &RegisteredTool, state: &CallState) -> Result<Ques
     };
     for asked in questions.requests.values_mut() {
         let told: &Value = asked;
-        // A server is a stranger: it can ask for a form, and the user reads who asks.
+        // A server is untrusted: it can only ask for a form, and the message names the server.
         let mode = told.pointer("/params/mode");
         if told["method"] != "elicitation/create" || mode.is_some_and(|mode| mode == "url") {
             let what = "a server can only ask for a form";
@@ -259,7 +258,7 @@ fn wrong_questions(name: &str, what: &str) -> RpcError {
     RpcError::new(super::message::INTERNAL_ERROR, told)
 }
 
-/// The questions in an answer that asks for input. `name`: whose answer it is.
+/// The questions in an answer that asks for input. `name`: the tool that answered.
 pub fn read_questions(name: &str, output: &str) -> Result<Questions, RpcError> {
     let wrong = |what: &str| Err(wrong_questions(name, what));
     if output.len() > MAX_QUESTION_BYTES {
@@ -293,7 +292,7 @@ pub fn read_questions(name: &str, output: &str) -> Result<Questions, RpcError> {
     Ok(Questions { requests, state })
 }
 
-/// Passes a tool's notifications on to the client, as far as it asked for them.
+/// Passes a tool's notifications on to the client, if it requested them.
 struct Notifier<'a> {
     outbox: Option<&'a Outbox>,
     progress_token: Option<Value>,
@@ -334,7 +333,7 @@ impl<'a> Notifier<'a> {
         }
     }
 
-    /// Progress goes forward, and has the token of the request.
+    /// Progress only increases, and has the token of the request.
     fn progress(&self, params: &Value) -> Option<Value> {
         let token = self.progress_token.as_ref()?;
         let done = params["progress"].as_f64()?;

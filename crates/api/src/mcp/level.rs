@@ -13,12 +13,12 @@ const NAMES: [&str; 8] = [
     "emergency",
 ];
 
-/// The place of a level among [`NAMES`].
+/// The index of a level in [`NAMES`].
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Level(usize);
 
 impl Level {
-    /// The level of a client with a handshake that has named none.
+    /// The default level of a client with a handshake.
     pub const USUAL: Self = Self(1);
 
     pub fn find(name: &str) -> Option<Self> {

@@ -12,15 +12,15 @@ const INVALID_REQUEST: i64 = -32_600;
 const METHOD_NOT_FOUND: i64 = -32_601;
 pub const INVALID_PARAMS: i64 = -32_602;
 pub const INTERNAL_ERROR: i64 = -32_603;
-/// An error that the protocol does not know: `data.code` is the contract's.
+/// An error that the protocol does not define: `data.code` is the contract's.
 const REFUSED: i64 = -32_000;
 
 /// A message that a client sent.
 pub enum RpcMessage {
     Request(Box<Request>),
-    /// The answer to a question of ours: its id as JSON, and its result if it has one.
+    /// The answer to one of our questions: its id as JSON, and its result if it has one.
     Answer(String, Option<Box<RawValue>>),
-    /// A message that asks for no answer.
+    /// A message that requires no answer.
     Notification,
 }
 
@@ -51,20 +51,20 @@ struct Params {
     stream: Tree,
     resources: Tree,
     notifications: Tree,
-    /// Kept as text, as the tool gets it.
+    /// Stored as text, as the tool receives it.
     arguments: Option<Box<RawValue>>,
     #[serde(rename = "_meta")]
     meta: Tree,
 }
 
-/// Why a request is refused.
+/// Why a request is rejected.
 pub struct RpcError {
     pub code: i64,
     pub message: String,
     pub data: Option<Value>,
     /// The HTTP status of an error that concerns the whole request.
     pub status: Option<u16>,
-    /// The error that has to be logged.
+    /// The error that must be logged.
     pub failure: Option<Error>,
 }
 
@@ -160,7 +160,7 @@ impl Request {
         &self.params.capabilities.0
     }
 
-    /// What `completion/complete` is asked for: whose argument, the argument, the others.
+    /// The reference, the argument and the context of `completion/complete`.
     pub fn completion(&self) -> (&Value, &Value, &Value) {
         let Params {
             reference,
@@ -171,7 +171,7 @@ impl Request {
         (&reference.0, &argument.0, &context.0)
     }
 
-    /// A stream's name, its state, and what its client wants to be told of.
+    /// A stream's name, its state, and the notifications that its client wants.
     pub fn polled(&self) -> (&Value, &Value, &Value) {
         let Params {
             stream,
@@ -187,7 +187,7 @@ impl Request {
         &self.params.input_responses.0
     }
 
-    /// A client's statement about itself and its request.
+    /// The client's metadata about itself and its request.
     pub fn meta(&self, name: &str) -> Option<&Value> {
         self.params.meta.0.get(name)
     }

@@ -1,15 +1,16 @@
-//! The Model Context Protocol: an agent's memory and tools for any client that speaks
-//! it. The transport is streamable HTTP without sessions: one POST, one answer.
+//! The Model Context Protocol: an agent's memory and tools for any MCP client. The
+//! transport is streamable HTTP without sessions: one POST, one answer.
 //!
-//! The rule this module protects: no method does more than the operation behind it. Each
-//! method asks the rule of that operation ([`Scope`]), and a method whose operations are
-//! all out of the caller's reach is neither announced nor served.
+//! Invariant: no method does more than the operation behind it. Each method checks the rule
+//! of that operation ([`Scope`]). If a caller may use none of a method's operations, the
+//! method is neither announced nor served.
 //!
-//! [`message`] knows JSON-RPC, [`revision`] the revisions of the protocol and their
+//! [`message`] implements JSON-RPC, [`revision`] the revisions of the protocol and their
 //! headers. [`tools`], [`resources`], [`prompts`] and [`completion`] serve the methods.
-//! [`offered`] asks a class that extends this one for what it offers beside. [`exchange`] is what a client and a tool say to each other during a call, and
-//! [`approval`] the state of a call that waits for the client. [`subscriptions`] says what has
-//! changed to the Worker that holds a stream.
+//! [`offered`] adds the resources and prompts of a class that extends this one.
+//! [`exchange`] is the communication between client and tool during a call, and
+//! [`approval`] the state of a call that waits for the client. [`subscriptions`] reports
+//! changes to the Worker that holds a stream open.
 
 mod approval;
 mod capabilities;
@@ -46,24 +47,25 @@ use super::operation::Agent;
 use base::json::json;
 use base::trace::{TRACEPARENT, TRACESTATE};
 
-/// The text that tells a model about this server.
+/// Describes this server to a model.
 const INSTRUCTIONS: &str = "The durable memory of one agent. The tools read and write its blocks, \
                             and `search` searches conversations. The resources are the blocks and \
                             their documents. The prompt `system` is the memory as a system prompt.";
 
-/// A request as it arrived.
+/// A request as received.
 pub struct McpRequest<'a> {
-    /// `?sessionId=`: the session whose memory is meant, beside the agent's.
+    /// `?sessionId=`: the session whose memory is used in addition to the agent's.
     pub session_id: Option<String>,
     pub headers: McpHeaders<'a>,
     pub body: Vec<u8>,
     pub clients: &'a Clients,
-    /// Takes the messages that go before the answer, if the client takes an event stream.
+    /// Collects the messages that precede the answer, if the client accepts an event
+    /// stream.
     pub outbox: Option<&'a Outbox>,
 }
 
-/// The `traceparent` and the `tracestate` that a message names in its `_meta`. They are the
-/// client's own; those of the headers may be a proxy's.
+/// The `traceparent` and the `tracestate` in a message's `_meta`. They are the client's
+/// own; those of the headers may be a proxy's.
 pub fn find_trace(body: &[u8]) -> Option<(String, Option<String>)> {
     let is_named = body
         .windows(TRACEPARENT.len())
@@ -78,7 +80,7 @@ pub fn find_trace(body: &[u8]) -> Option<(String, Option<String>)> {
     Some((named(TRACEPARENT)?, named(TRACESTATE)))
 }
 
-/// Answers one request.
+/// Handles one request.
 pub async fn answer(agent: &Agent<'_>, request: McpRequest<'_>) -> McpAnswer {
     let McpRequest {
         session_id,
@@ -107,7 +109,7 @@ pub async fn answer(agent: &Agent<'_>, request: McpRequest<'_>) -> McpAnswer {
             clients.take_answer(agent, &id, result.as_deref());
             return empty(202);
         }
-        // Nothing here waits for a notification.
+        // Nothing here depends on notifications.
         RpcMessage::Notification => return empty(202),
     };
     let id = request.id.clone();

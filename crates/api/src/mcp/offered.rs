@@ -1,9 +1,10 @@
-//! Resources and prompts of a class that extends this one, by its method `mcp`. The class is
-//! asked as a service is; no other caller reaches it. All that it answers is checked for its
-//! shape and its size, and what its functions throw stays in the Worker's log.
+//! MCP resources and prompts that a class extending the agent provides in its method `mcp`.
+//! The class is called as a service is; no other caller reaches it. Every answer is
+//! validated for shape and size, and errors that the class throws appear only in the
+//! Worker's log.
 //!
-//! They belong to the agent: a caller needs the rights of `getBlock` or of `renderPrompt` on the
-//! whole agent. A token for one session sees none of them.
+//! Resources and prompts belong to the agent: a caller needs the right to `getBlock` or
+//! `renderPrompt` on the whole agent. A token for one session sees none of them.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -26,14 +27,15 @@ use base::outbound::{
 };
 use chat::tools::exchange::INPUT_REQUIRED;
 
-/// The path by which the class is asked.
+/// The path under which the class is called.
 const PATH: &str = "mcp";
 
 /// The operations whose rights the resources and the prompts need.
 const RESOURCE_RIGHT: &str = "getBlock";
 const PROMPT_RIGHT: &str = "renderPrompt";
 
-/// The longest answer of the class, and the time for it. A list comes from memory.
+/// The longest answer of the class, and its timeout. A list is expected to come from
+/// memory.
 const MAX_LIST_BYTES: usize = 1 << 20;
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 const LIST_MS: i64 = 10_000;
@@ -43,12 +45,12 @@ const ANSWER_MS: i64 = 30_000;
 const MAX_ITEMS: usize = 500;
 const MAX_CONTENTS: usize = 100;
 
-/// The longest address.
+/// The longest URI.
 pub const MAX_URI_BYTES: usize = 1_000;
 
 const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
 
-/// What the class offers.
+/// The resources, templates and prompts that the class provides.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Offered {
@@ -107,13 +109,13 @@ pub struct OfferedArgument {
     pub required: bool,
 }
 
-/// The class's answer to a question.
+/// The class's answer to a call.
 enum Told {
     /// The body as text.
     Text(String),
     /// There is no such resource, or prompt.
     Nothing,
-    /// An argument is missing or of another kind.
+    /// An argument is missing or has the wrong type.
     BadArgument(String),
     Failed,
 }
@@ -159,7 +161,7 @@ async fn list(scope: &Scope<'_>) -> Result<Offered, RpcError> {
     Ok(offered)
 }
 
-/// Reads a resource. `None`: the class has none of this address for this caller.
+/// Reads a resource. `None`: the class has no resource with this URI for this caller.
 pub async fn read(
     scope: &Scope<'_>,
     exchange: &Exchange<'_>,
@@ -174,7 +176,7 @@ pub async fn read(
     converse(scope, exchange, request, (uri, what), &shape).await
 }
 
-/// Gets a prompt. `None`: the class has none of this name for this caller.
+/// Gets a prompt. `None`: the class has no prompt with this name for this caller.
 pub async fn get(
     scope: &Scope<'_>,
     exchange: &Exchange<'_>,
@@ -195,8 +197,8 @@ pub async fn get(
     converse(scope, exchange, request, (name, what), &shape).await
 }
 
-/// Asks the class until it has what the request asks for. Its questions are the client's to
-/// answer.
+/// Calls the class repeatedly until it returns the result. In between, the client answers
+/// the class's questions.
 async fn converse(
     scope: &Scope<'_>,
     exchange: &Exchange<'_>,
@@ -287,7 +289,8 @@ pub async fn complete(
     }
 }
 
-/// A text that changes with a resource. `Ok(None)`: there is no such resource.
+/// A fingerprint that changes when the resource changes. `Ok(None)`: there is no such
+/// resource.
 pub async fn find_mark(scope: &Scope<'_>, uri: &str) -> Result<Option<String>, RpcError> {
     if !may_use(scope, RESOURCE_RIGHT) || uri.len() > MAX_URI_BYTES {
         return Ok(None);
@@ -300,7 +303,7 @@ pub async fn find_mark(scope: &Scope<'_>, uri: &str) -> Result<Option<String>, R
     }
 }
 
-/// A short text that is another one for another text.
+/// A short hash of the text.
 pub fn mark_of(text: &str) -> String {
     format!("{:016x}", hash_names(&[text]))
 }
@@ -419,7 +422,7 @@ fn read_as<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, RpcError> {
     json::decode(text).map_err(|_| malformed(what, "the shape is another one"))
 }
 
-/// The class's own mistake, which says nothing of what it threw.
+/// An error of the class itself. It reveals nothing of what the class threw.
 fn failed(what: &str) -> RpcError {
     let told = format!("The agent's class could not {what}. The Worker's log contains the error.");
     RpcError::new(INTERNAL_ERROR, told)

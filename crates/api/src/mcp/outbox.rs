@@ -1,5 +1,5 @@
-//! The messages that go to a client before the answer to its request: progress, logs and
-//! questions. The first of them makes the answer an event stream.
+//! The messages to a client before the answer to its request: progress, logs and questions. The
+//! first of them makes the response an event stream.
 
 use std::cell::{Cell, RefCell};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use base::json;
 
-/// The most bytes of events that wait for the client to read.
+/// The most bytes of events that the client has not read yet.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 
 #[derive(Default)]
@@ -54,7 +54,7 @@ impl Outbox {
         self.has_begun.get()
     }
 
-    /// The events that the client has not got yet.
+    /// The events that were not sent to the client yet.
     pub fn take(&self) -> Option<String> {
         let events = self.events.take();
         (!events.is_empty()).then_some(events)

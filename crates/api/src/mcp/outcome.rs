@@ -1,4 +1,4 @@
-//! A method's answer, and the form in which it is sent.
+//! The result of an MCP method, and the format in which it is sent.
 
 use serde::Serialize;
 
@@ -12,22 +12,22 @@ use base::json;
 pub struct McpAnswer {
     pub status: u16,
     pub content_type: &'static str,
-    /// Empty where there is nothing to say.
+    /// Empty if there is no content.
     pub body: SqlText,
-    /// The id of the session that begins, for the header `mcp-session-id`.
+    /// The id of the new session, for the header `mcp-session-id`.
     pub session: Option<String>,
-    /// The error that has to be logged.
+    /// An error that must be logged.
     pub failure: Option<Error>,
     /// As in [`crate::operation::Reply`].
     pub indexing_goes_on: bool,
 }
 
-/// A method's answer: a JSON object.
+/// The result of a method: a JSON object.
 pub struct Outcome {
     pub json: String,
-    /// Whether a client may keep the answer, for a time that the newest revision names.
+    /// Whether clients may cache the result, for a time that the newest revision specifies.
     pub is_list: bool,
-    /// Whether the result asks for input, and is not complete.
+    /// Whether the result requests input and is not complete.
     pub is_question: bool,
     /// As in [`McpAnswer`].
     pub session: Option<String>,
@@ -53,7 +53,7 @@ impl Outcome {
     }
 }
 
-/// How an answer is sent.
+/// The format of an answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
     Json,

@@ -1,4 +1,4 @@
-//! Pages of a list. A cursor is the name of the last item that was given.
+//! Paginates lists. A cursor is the name of the last item of the previous page.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,24 +8,24 @@ use super::message::{Request, RpcError};
 /// The most items of a page.
 pub const MAX_PAGE_ITEMS: usize = 100;
 
-/// The most bytes of a page's items, or one item that is longer by itself.
+/// The most bytes of a page's items. A single longer item is still returned.
 const MAX_PAGE_BYTES: usize = 1 << 20;
 
 /// An item of a list.
 pub trait Listed {
-    /// A name that no other item of the list has.
+    /// The item's unique name in the list.
     fn place(&self) -> &str;
-    /// About how long the item is in the answer.
+    /// The approximate length of the item in the answer.
     fn bytes(&self) -> usize;
 }
 
-/// A page of items, and the cursor of the next.
+/// A page of items, and the cursor of the next page.
 pub struct Page<T> {
     pub items: Vec<T>,
     pub next_cursor: Option<String>,
 }
 
-/// The page that a request asks for.
+/// The requested page.
 pub fn cut<T: Listed>(items: Vec<T>, request: &Request) -> Result<Page<T>, RpcError> {
     let mut items = items.into_iter();
     if let Some(cursor) = request.find_text("cursor")? {

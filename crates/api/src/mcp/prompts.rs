@@ -1,4 +1,5 @@
-//! Prompts: the memory as a system prompt, and those of a class that extends this one.
+//! MCP prompts: the memory as a system prompt, and the prompts of a class that extends this
+//! one.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -67,8 +68,8 @@ pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
     })
 }
 
-/// The values of a prompt's argument. A prompt that is not there has none.
-/// `None`: the class may have such a prompt.
+/// The values of a prompt's argument. `None`: the name isn't a built-in prompt, so the
+/// class may define it.
 pub fn values_of(name: &str, argument: &str) -> Option<Vec<String>> {
     match (name, argument) {
         (NAME, "format") => Some(FORMATS.map(str::to_owned).to_vec()),

@@ -1,5 +1,5 @@
-//! Resources: the blocks of memory, the documents of loadable blocks, and those of a class that
-//! extends this one.
+//! MCP resources: memory blocks, the documents of loadable blocks, and the resources of a
+//! class that extends this one.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,14 +25,13 @@ use memory::origin::quoted_text;
 use memory::skills::SkillDocument;
 use memory::skills::skill::Skill;
 
-/// The operation that shows a block. A caller that may run it may be told which blocks
-/// there are.
+/// The operation that shows a block. A caller that may run it may learn which blocks exist.
 const BLOCKS: &[&str] = &["getBlock"];
 
 /// The operation that lists documents.
 const LISTS: &[&str] = &["listSkills"];
 
-/// The code for a resource that is not there, in the revisions with a handshake.
+/// The error code for a missing resource, in the revisions with a handshake.
 const NOT_FOUND: i64 = -32_002;
 
 const BLOCK_TEMPLATE: &str = "memory://block/{label}";
@@ -77,7 +76,7 @@ struct Templates {
     next_cursor: Option<String>,
 }
 
-/// A block as `getBlocks` and `getBlock` show it.
+/// A block in the form of `getBlocks` and `getBlock`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ShownBlock {
@@ -90,14 +89,14 @@ struct ShownBlock {
     text_source: Option<Origin>,
     #[serde(default)]
     updated_at: Option<i64>,
-    /// Whether a file brought the definition that its sender did not trust.
+    /// Whether the definition was imported by a sender who didn't trust the file.
     #[serde(default)]
     imported: bool,
-    /// The place of the block; `null`: in this object.
+    /// The block's external source; `null`: it is stored in this object.
     source: Tree,
 }
 
-/// Lists the resources that the caller's operations show.
+/// Lists the resources that the caller's operations can show.
 pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
     scope.permit_one(RESOURCES)?;
     let blocks = load_blocks(scope).await?;
@@ -120,7 +119,7 @@ pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
         let is_late = host.now_ms() - begun_ms >= 2 * PATIENCE_MS;
         if block.kind == BlockKind::Loadable
             && scope.permit_one_in(LISTS, place).is_ok()
-            // As for a prompt: homes that are away cost a bounded time together.
+            // As for a prompt, unavailable backends may cost only a bounded total time.
             && (!is_late || block.source.0.is_null())
         {
             resources.extend(documents_of(scope, place, &block.label).await?);
@@ -135,8 +134,8 @@ pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
     })
 }
 
-/// The blocks of which the caller may list something, without their contents, each with
-/// the session that it belongs to. A session's block hides the agent's of its label.
+/// The blocks of which the caller may list something, without their contents, each with its
+/// session. A session's block hides the agent's block with the same label.
 async fn load_blocks<'a>(
     scope: &'a Scope<'_>,
 ) -> Result<Vec<(Option<&'a Id>, ShownBlock)>, RpcError> {
@@ -169,7 +168,7 @@ struct DocumentPage {
     cursor: Option<String>,
 }
 
-/// The documents of one block. A home that is away lists none.
+/// The documents of one block. An unavailable backend lists none.
 async fn documents_of(
     scope: &Scope<'_>,
     place: Option<&Id>,
@@ -204,8 +203,8 @@ async fn documents_of(
     }
 }
 
-/// The values of a variable of a template, as [`list`] names them. `label`: the block whose
-/// documents are asked for. `None`: the template is not one of these.
+/// The values of a template variable, the same as in [`list`]. `label` is the block whose
+/// documents are requested. `None`: it is not one of these templates.
 pub async fn values_of(
     scope: &Scope<'_>,
     template: &str,
@@ -292,7 +291,8 @@ pub async fn read(
     })
 }
 
-/// A text that changes with the resource of this address. `Ok(None)`: there is none.
+/// A fingerprint that changes when the resource with this URI changes. `Ok(None)`: there is
+/// no such resource.
 pub async fn find_mark(scope: &Scope<'_>, address: &str) -> Result<Option<String>, RpcError> {
     match find(scope, address).await? {
         Some((text, _)) => Ok(Some(offered::mark_of(&text))),
@@ -300,7 +300,7 @@ pub async fn find_mark(scope: &Scope<'_>, address: &str) -> Result<Option<String
     }
 }
 
-/// One of the agent's own resources.
+/// Finds one of the agent's own resources.
 async fn find(scope: &Scope<'_>, address: &str) -> Result<Found, RpcError> {
     match Address::parse(address)? {
         Some(Address::Block(label)) => find_block(scope, &label).await,
@@ -311,7 +311,7 @@ async fn find(scope: &Scope<'_>, address: &str) -> Result<Found, RpcError> {
 
 type Found = Option<(String, &'static str)>;
 
-/// The session's block of this label, or the agent's.
+/// The session's block with this label, or else the agent's.
 async fn find_block(scope: &Scope<'_>, label: &Label) -> Result<Found, RpcError> {
     let mut found: Option<ShownBlock> = None;
     for place in scope.places().collect::<Vec<_>>().into_iter().rev() {
@@ -320,7 +320,7 @@ async fn find_block(scope: &Scope<'_>, label: &Label) -> Result<Found, RpcError>
         let Some(here) = here else {
             continue;
         };
-        // A file's block hides none of the agent's.
+        // An imported block doesn't hide the agent's own.
         let is_over = !here.imported;
         found = Some(here);
         if is_over {
@@ -341,13 +341,13 @@ async fn find_block(scope: &Scope<'_>, label: &Label) -> Result<Found, RpcError>
     Ok(Some((text, TEXT)))
 }
 
-/// A file's description is nobody's.
+/// The description, unless it was imported from an untrusted file.
 fn described(block: &ShownBlock) -> Option<String> {
     let description = block.description.as_ref().filter(|_| !block.imported);
     description.map(|description| quote(Untrusted::BlockDescription, description))
 }
 
-/// Shows a document, and loads it into no session's context.
+/// Shows a document without loading it into a session's context.
 async fn find_skill(scope: &Scope<'_>, label: &Label, key: &str) -> Result<Found, RpcError> {
     let input = json!({"label": label.as_str(), "key": key, "dryRun": true});
     let shown = scope.ask("loadSkill", scope.session_id(), input).await;
@@ -355,7 +355,7 @@ async fn find_skill(scope: &Scope<'_>, label: &Label, key: &str) -> Result<Found
     Ok(document.map(|document| (shown_document(&document), MARKDOWN)))
 }
 
-/// The resource that was found; `None` if it is not there.
+/// The resource, or `None` if it doesn't exist.
 fn or_none<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
     match found {
         Ok(found) => Ok(Some(found)),

@@ -1,8 +1,8 @@
-//! The revisions of the protocol, and the headers that each wants of a request.
+//! The revisions of MCP, and the headers that each requires of a request.
 //!
-//! Until 2025-11-25 a client begins with `initialize`. Since 2026-07-28 there is no
-//! beginning: each request carries all that a server has to know, in its headers and in
-//! `_meta`. Both are served without a session: no request needs one before it.
+//! Up to 2025-11-25, a client starts with `initialize`. Since 2026-07-28 there is no
+//! handshake: each request carries everything that a server needs, in its headers and in
+//! `_meta`. Both are served without sessions: no request depends on an earlier one.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ use chat::tools::mcp::revision::{
     CAPABILITIES, ENCODED, NEWEST, NEWEST_HANDSHAKE, OLDER_HANDSHAKES, VERSION,
 };
 
-/// The revisions that are served, the newest first.
+/// The supported revisions, newest first.
 pub const SUPPORTED: [&str; 3] = [NEWEST, NEWEST_HANDSHAKE, "2025-06-18"];
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
@@ -25,7 +25,7 @@ const HEADER_MISMATCH: i64 = -32_020;
 const UNSUPPORTED_VERSION: i64 = -32_022;
 const METHOD_NOT_FOUND: i64 = -32_601;
 
-/// The way in which a request names its revision.
+/// How a request specifies its revision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Revision {
     /// 2025-06-18 and 2025-11-25.
@@ -34,7 +34,7 @@ pub enum Revision {
     Stateless,
 }
 
-/// The headers that the protocol gives a meaning.
+/// The headers that the protocol defines.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct McpHeaders<'a> {
     pub accept: Option<&'a str>,
@@ -49,7 +49,7 @@ pub fn server_info() -> Value {
     json!({"name": "session-agent", "version": env!("CARGO_PKG_VERSION")})
 }
 
-/// The revision that a handshake settles on.
+/// The revision that a handshake agrees on.
 pub fn choose(asked: &str) -> &str {
     let is_served = |served: &&str| *served != NEWEST && *served == asked;
     SUPPORTED
@@ -59,8 +59,8 @@ pub fn choose(asked: &str) -> &str {
 }
 
 impl McpHeaders<'_> {
-    /// The form in which the client wants its answer. `None`: it wants no form that there
-    /// is.
+    /// The format of the answer that the client accepts. `None`: it accepts no supported
+    /// format.
     pub fn form(&self) -> Option<Form> {
         let accept = self.accept.unwrap_or_default().to_ascii_lowercase();
         let kinds = accept
@@ -80,7 +80,7 @@ impl McpHeaders<'_> {
         }
     }
 
-    /// Whether the body is said to be JSON. A page of another origin can send such a body
+    /// Whether the body is declared as JSON. A page of another origin can send such a body
     /// only with this Worker's permission.
     pub fn is_json(&self) -> bool {
         let kind = self.content_type.unwrap_or_default();
@@ -131,7 +131,7 @@ impl McpHeaders<'_> {
     }
 }
 
-/// The text of a header's value. `None`: the value is encoded, and broken.
+/// Decodes a header's value. `None`: the value is encoded incorrectly.
 fn read_value(value: &str) -> Option<String> {
     let value = value.trim();
     let encoded = value
@@ -165,7 +165,7 @@ fn unsupported(version: &str) -> RpcError {
 }
 
 impl Revision {
-    /// A method's result, with the fields that this revision has in every result.
+    /// A method's result, with the fields that this revision adds to every result.
     pub fn finish(self, result: &str, is_list: bool, is_question: bool) -> String {
         if self == Revision::Handshake {
             return result.to_owned();
@@ -177,7 +177,7 @@ impl Revision {
         };
         let info = server_info();
         let kept = if is_list {
-            // The answer is the caller's own, and may change at any time.
+            // The answer is specific to the caller, and may change at any time.
             r#""ttlMs":0,"cacheScope":"private","#
         } else {
             ""

@@ -1,5 +1,5 @@
-//! The rights of a method's caller: the rules of the operations behind the method. All
-//! that a method shows comes from these operations, by [`Scope::ask`].
+//! The rights of a method's caller: the rules of the operations behind the method. All that a
+//! method returns comes from these operations, by [`Scope::ask`].
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -23,15 +23,14 @@ pub const RESOURCES: &[&str] = &["getBlock", "listSkills", "loadSkill"];
 /// The operation behind the prompts.
 pub const PROMPTS: &[&str] = &["renderPrompt"];
 
-/// The agent, and the session whose memory is meant beside the agent's.
+/// The agent, and the session whose memory is used beside the agent's.
 pub struct Scope<'a> {
     pub agent: &'a Agent<'a>,
     pub session_id: Option<Id>,
 }
 
 impl<'a> Scope<'a> {
-    /// A token for one session speaks of this session alone, also where the address names
-    /// none.
+    /// A token for one session covers this session alone, even if the URL names none.
     pub fn find(agent: &'a Agent<'a>, named: Option<String>) -> Result<Self, RpcError> {
         let named = named.as_deref().map(parse_session_id).transpose()?;
         let only = agent.caller.only_session();
@@ -104,8 +103,7 @@ impl<'a> Scope<'a> {
         Value::Object(offered)
     }
 
-    /// The places of blocks, the agent's first. A token for one session has that
-    /// session's alone.
+    /// The scopes of blocks, the agent's first. A token for one session has that session's alone.
     pub fn places(&self) -> impl Iterator<Item = Option<&Id>> {
         let agents = self.agent.caller.only_session().is_none().then_some(None);
         agents.into_iter().chain(self.session_id().map(Some))
@@ -121,8 +119,8 @@ impl<'a> Scope<'a> {
         ask(self.agent, operation, session_id, input).await
     }
 
-    /// Runs an operation that shows no more than these operations do, for a caller who may
-    /// run one of them.
+    /// Runs an operation that reveals no more than these operations do, for a caller who may run
+    /// one of them.
     pub async fn ask_for_one<T: DeserializeOwned>(
         &self,
         rights: &[&str],
@@ -150,13 +148,13 @@ async fn ask<T: DeserializeOwned>(
         fields.insert("sessionId".to_owned(), id.as_str().into());
     }
     let reply = dispatch(agent, operation, json::text(&input)).await?;
-    // The object clears it after the message's answer.
+    // The object clears the pages after the message's answer.
     agent.turns.pages.leave_again(&reply.purged);
     let told = json::decode(&reply.body.into_string());
     told.map_err(|_| Error::storage(format!("an answer of {operation} has another shape")))
 }
 
-/// A tool, a prompt or a resource that is not there, or not for this caller.
+/// A tool, a prompt or a resource that does not exist, or not for this caller.
 pub fn unknown(what: &str) -> RpcError {
     let mut error = method_not_found("");
     error.code = super::message::INVALID_PARAMS;

@@ -1,11 +1,10 @@
-//! Subscriptions to resources. A stream to a client is held by the Worker in front of the object,
-//! which asks here at a bounded pace whether something has changed. So the object can sleep while
-//! a stream is open.
+//! Subscriptions to resources. The Worker in front of the object holds the stream to a client, and
+//! polls the object at a bounded rate for changes. So the object can sleep while a stream is open.
 //!
-//! The Worker carries the state of its stream: each resource with a mark, a short text that is
-//! another one when the content is. Of a client with a handshake, the object remembers which
-//! resources it subscribed to, until the stream has learned of them. Each mark is made with the
-//! rights of the caller who asks.
+//! The Worker sends the state of its stream with each poll: each resource with a mark, a short text
+//! that changes with the content. For a client with a handshake, the object stores which resources
+//! it subscribed to, until the stream has received them. Each mark is computed with the rights of
+//! the caller who polls.
 
 use serde_json::{Map, Value};
 
@@ -21,22 +20,22 @@ use super::uri::Address;
 use base::error::{Code, Error};
 use base::json::{self, json};
 
-/// The method by which the Worker in front asks. No client needs it.
+/// The method by which the Worker in front polls. No client needs it.
 pub const POLL: &str = "session-agent/poll";
 
 /// The longest name of a stream.
 const MAX_STREAM_BYTES: usize = 64;
 
-/// The time for one poll. What is left of the resources then counts as unchanged.
+/// The time limit of one poll. The remaining resources then count as unchanged.
 const POLL_MS: i64 = 20_000;
 
-/// The mark of a resource that is not there.
+/// The mark of a resource that does not exist.
 const NOTHING: &str = "none";
 
 /// The mark of a resource that could not be read yet.
 const UNKNOWN: &str = "unknown";
 
-/// Begins to follow a resource, or ends it, for a client with a handshake.
+/// Subscribes a client with a handshake to a resource, or unsubscribes it.
 pub async fn change(
     scope: &Scope<'_>,
     exchange: &Exchange<'_>,
@@ -69,7 +68,7 @@ pub async fn change(
     Err(RpcError::params("uri", message))
 }
 
-/// The state of a stream as it is now, and what has changed since the state that the stream has.
+/// The current state of a stream, and what has changed since the state that the stream sent.
 pub async fn poll(
     scope: &Scope<'_>,
     exchange: &Exchange<'_>,
@@ -108,7 +107,7 @@ pub async fn poll(
     let mut changed = Vec::new();
     for (address, old) in followed {
         let is_late = host.now_ms() - begun_ms >= POLL_MS;
-        // A home that is away, or a class that fails, changes nothing.
+        // If a backend is unavailable, or a class fails, the resource counts as unchanged.
         let mark = match is_late {
             true => None,
             false => resources::find_mark(scope, &address)
@@ -135,7 +134,7 @@ fn key_of(scope: &Scope<'_>, session: &str) -> String {
     json::text(&json!([session, caller, of]))
 }
 
-/// The state that a stream brings. What is none is left out: it may come from a client.
+/// The state that a stream sends. Invalid parts are ignored: it may come from a client.
 fn read_known(known: &Value) -> Subscribed {
     let fields = known.as_object().into_iter().flatten();
     fields
@@ -169,7 +168,7 @@ fn read_filter(filter: &Value) -> Result<Subscribed, RpcError> {
                 format!("`{field}` must be strings of at most {MAX_URI_BYTES} bytes each.");
             return Err(RpcError::params(field, message));
         };
-        // An address that no resource can have is not followed: the answer leaves it out.
+        // An address that no resource can have is ignored: the answer leaves it out.
         if is_address(address) {
             read.insert(address.to_owned(), None);
         }

@@ -1,4 +1,5 @@
-//! Tools: the memory's, `search`, and the registered tools that the caller may call.
+//! MCP tools: the memory tools, `search`, and the registered tools that the caller may
+//! call.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,11 +21,11 @@ use context::tools::is_ours;
 use models::ToolDefinition;
 use search::query::MAX_QUERIES;
 
-/// The tool that searches conversations. A registered tool can't take its name.
+/// The tool that searches conversations. A registered tool can't use its name.
 const SEARCH: &str = "search";
 
-/// The operation behind the memory's tools. A caller that may not call them is not shown
-/// them.
+/// The operation behind the memory tools. They are only listed for callers that may call
+/// it.
 const CALL: &str = "callTool";
 
 #[derive(Serialize)]
@@ -140,8 +141,8 @@ fn search_tool() -> Result<Tool, Error> {
     })
 }
 
-/// Whether the caller may call this registered tool here. A tool that needs approval needs
-/// a client that can ask its user.
+/// Whether the caller may call this registered tool here. A tool that needs approval
+/// requires a client that can ask its user.
 fn is_callable(scope: &Scope<'_>, can: &Capabilities, tool: &RegisteredTool) -> bool {
     let name = tool.definition.name.as_str();
     (!tool.needs_approval || can.can_be_asked())
@@ -150,8 +151,8 @@ fn is_callable(scope: &Scope<'_>, can: &Capabilities, tool: &RegisteredTool) -> 
         && scope.agent.caller.may_call_tool(name)
 }
 
-/// The schema as this protocol takes it: of an object, and saying so. `None`: the schema
-/// is of something else.
+/// The schema in the form that MCP requires: with `"type": "object"`. `None`: it is not an
+/// object's schema.
 fn to_object_schema(parameters: &RawValue) -> Option<Box<RawValue>> {
     let Value::Object(fields) = json::decode_tree(parameters.get()).ok()? else {
         return None;
@@ -186,7 +187,7 @@ pub async fn call(
     let tool = tools
         .iter()
         .find(|tool| tool.definition.name == name && is_callable(scope, &can, tool));
-    // A tool that this caller may not call does not exist for this caller.
+    // For this caller, a tool that they may not call doesn't exist.
     let tool = tool.ok_or_else(|| unknown("tool"))?;
     exchange.call(scope, request, tool, &arguments).await
 }
@@ -210,7 +211,7 @@ async fn call_memory_tool(
     Outcome::new(&content::of_text(&said.output, said.is_error))
 }
 
-/// Runs the operation `search`. A mistake in the arguments is for the model to read.
+/// Runs the operation `search`. Argument errors are returned to the model.
 async fn search(scope: &Scope<'_>, arguments: &JsonObject) -> Result<Outcome, RpcError> {
     match dispatch(scope.agent, SEARCH, arguments.as_str()).await {
         Ok(reply) => {

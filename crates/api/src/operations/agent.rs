@@ -48,8 +48,8 @@ impl RunAtOnce for ConfigureAgent {
     }
 }
 
-/// Checks rules that the settings' types can't check by themselves. The deployed defaults
-/// come by here, too.
+/// Checks rules that the settings' types can't express. Also used for the deployed
+/// defaults.
 pub fn check_change(change: &ConfigureAgent) -> Result<()> {
     check_instructions(change.system_instructions.given().into_iter().flatten())?;
     if let Some(Some(model)) = change.model.given() {
@@ -68,8 +68,8 @@ pub fn check_change(change: &ConfigureAgent) -> Result<()> {
     Ok(())
 }
 
-/// Checks that each `{}` lifts a default that is deployed. Where none is, something is
-/// missing in it.
+/// Checks that each `{}` removes a deployed default. If there is no default, the value is
+/// incomplete.
 pub fn check_lifted(change: &ConfigureAgent, deployed: &ConfigLayer) -> Result<()> {
     let is_nobody = |change: &SettingChange<Option<CallbackTarget>>| matches!(change.given(), Some(Some(target)) if !target.is_somebody());
     let is_there = |deployed: &Option<Option<CallbackTarget>>| matches!(deployed, Some(Some(_)));
@@ -99,8 +99,8 @@ fn needs_into() -> Error {
     Error::invalid("learn.into", message)
 }
 
-/// What is learnt goes to a block of entries in this agent. One that is defined otherwise is
-/// refused here, and not when there is something to learn.
+/// Learned facts are stored in a block of entries of this agent. A block of another kind is
+/// refused here, and not only when there is something to learn.
 fn check_into(agent: &Agent<'_>, change: &ConfigureAgent) -> Result<()> {
     let Some(Some(into)) = change
         .learn
@@ -231,7 +231,8 @@ pub async fn destroy(agent: &Agent<'_>, receipted: Option<&str>) -> Result<Destr
             host: agent.host,
             outbound: agent.outbound,
         };
-        // After a death from here on, the agent says in the directory that it is there.
+        // If the object is evicted after this line, the alarm registers the agent in the
+        // directory again.
         if member.is_known()? {
             agent.starter.wake_soon();
         }
@@ -254,7 +255,7 @@ pub async fn destroy(agent: &Agent<'_>, receipted: Option<&str>) -> Result<Destr
     })
 }
 
-/// The agents that keep blocks of this one.
+/// The agents in which this agent stores blocks.
 fn find_homes(agent: &Agent<'_>) -> Result<Vec<String>> {
     let mut homes = Vec::new();
     for block in load_definitions(&agent.memory(), BlockScope::Agent)? {

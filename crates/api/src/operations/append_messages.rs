@@ -86,7 +86,7 @@ impl RunAtOnce for AppendMessages {
             ),
             &|stored| find_due(agent, stored),
         )
-        // The log names a row of the append as `events[2]`.
+        // The log's errors name a row of the append as `events[2]`.
         .map_err(|error| renamed(error, "events", "messages"))?;
         let AppendOutcome {
             events,

@@ -1,7 +1,7 @@
 //! Backups: the file of the whole agent in a bucket of the operator's.
 //!
-//! The rule this file protects: a backup is in the bucket whole, or not at all. A backup that
-//! dies half-way leaves parts that nobody sees, and the bucket drops them.
+//! The rule this file protects: a backup is in the bucket whole, or not at all. An interrupted
+//! backup leaves parts that are invisible, and the bucket drops them.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,21 +20,21 @@ use lifecycle::transfer::{PAGE_BYTES, PagedFile as _};
 use store::backup_plan::{BackupPlan, BackupProgress, find_progress};
 use store::config::load_config;
 
-/// The bytes of a part. R2 takes parts of 5 MiB and more, at most 10,000 of them: 50 GB,
-/// more than an object stores.
+/// The bytes of a part. R2 accepts parts of 5 MiB and more, at most 10,000 of them: 50 GB, more
+/// than an object stores.
 const PART_BYTES: usize = 5 << 20;
 
-/// The memory of a backup: the part that is sent, the one that grows, and a page.
+/// The memory of a backup: the part that is being sent, the one that is being filled, and a page.
 const ROOM_BYTES: usize = 2 * PART_BYTES + PAGE_BYTES;
 
 /// The most backups of an agent that are listed. R2 lists so many at once.
 const MAX_LISTED: u32 = 1000;
 
-/// The most pages of keys that are looked at to find the newest backups, and the oldest: a
-/// backup each hour for more than two years.
+/// The most pages of keys that are scanned to find the newest backups, and the oldest: a backup
+/// each hour for more than two years.
 const MAX_KEY_PAGES: usize = 20;
 
-/// The digits of the time in a key. Keys are so in the order of their times.
+/// The digits of the time in a key, so that keys are in the order of their times.
 const TIME_DIGITS: usize = 15;
 
 const SUFFIX: &str = ".ndjson";
@@ -120,7 +120,7 @@ pub async fn back_up(agent: &Agent<'_>, keep: Option<i64>) -> Result<WrittenBack
     })
 }
 
-/// Sends the file in parts. Returns its bytes, and how many sessions it holds.
+/// Sends the file in parts. Returns its bytes, and how many sessions it has.
 async fn write(agent: &Agent<'_>, upload: &mut dyn ArchiveUpload) -> Result<(i64, i64)> {
     let mut export = AgentExport::begin(agent.db, None)?;
     let mut part = Vec::new();
@@ -159,8 +159,8 @@ async fn rotate(archive: &dyn Archive, prefix: &str, keep: i64) -> Result<i64> {
     Ok(old as i64)
 }
 
-/// The keys of this agent's backups with their bytes, the oldest first. Other objects under
-/// the agent's name are left alone.
+/// The keys of this agent's backups with their bytes, the oldest first. Other objects under the
+/// agent's name are ignored.
 async fn load_keys(archive: &dyn Archive, prefix: &str) -> Result<Vec<(String, i64)>> {
     let mut keys = Vec::new();
     let mut cursor = None;
@@ -185,8 +185,7 @@ fn time_of(key: &str, prefix: &str) -> Option<i64> {
     digits.parse().ok().filter(|_| is_time)
 }
 
-/// Whether a key is one that a backup of some agent has. Other objects of the bucket are
-/// nobody's business here.
+/// Whether a key is that of a backup of some agent. Other objects of the bucket are ignored.
 pub fn is_backup(key: &str) -> bool {
     let slash = key.rfind('/').filter(|slash| *slash > 0);
     let parts = slash.and_then(|slash| key.split_at_checked(slash + 1));
@@ -195,8 +194,8 @@ pub fn is_backup(key: &str) -> bool {
     })
 }
 
-/// How the keys of an agent's backups begin: its name, in which all but letters, digits and
-/// hyphens is `%`-encoded, and a slash. So no name is the beginning of another's.
+/// The prefix of the keys of an agent's backups: its name, in which all but letters, digits and
+/// hyphens is `%`-encoded, and a slash. So no name is the prefix of another's.
 fn prefix_of(agent: &str) -> String {
     let mut prefix = String::new();
     for byte in agent.bytes() {
@@ -235,7 +234,7 @@ fn find_schedule(agent: &Agent<'_>) -> Result<Option<BackupProgress>> {
     })
 }
 
-/// The schedule that holds.
+/// The schedule that applies.
 pub fn load_plan(agent: &Agent<'_>) -> Result<BackupPlan> {
     let config = load_config(agent.db, &agent.deployed.memory.config)?;
     Ok(config.backups.unwrap_or_default())

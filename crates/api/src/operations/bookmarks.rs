@@ -1,5 +1,5 @@
-//! Bookmarks: the states of the agent that the platform itself keeps, and the way back to
-//! one. Only a deployed Worker has them.
+//! Point-in-time recovery: bookmarks of the agent's state that the platform keeps, and
+//! restoring one. Only a deployed Worker has them.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};

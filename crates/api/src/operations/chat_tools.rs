@@ -1,4 +1,4 @@
-//! The tools that an agent's models may call in chat turns beside the memory's own.
+//! The tools that an agent's models may call in chat turns in addition to the memory tools.
 
 use crate::json_schema::JsonSchema;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use models::ToolDefinition;
 const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
-/// The longest name of a server: the names of its tools begin with it.
+/// The maximum length of a server's name: it is the prefix of its tools' names.
 const MAX_SERVER_NAME_BYTES: usize = 32;
 
 /// Registers a tool that this agent's models may call in a chat turn: behind a
@@ -105,14 +105,14 @@ impl RunWaiting for DefineTool {
 }
 
 impl DefineTool {
-    /// The tool, checked. The deployed tools come by here, too.
+    /// The validated tool. Deployed tools are validated here, too.
     pub fn into_tool(self, outbound: &dyn Outbound) -> Result<RegisteredTool> {
         let tool = self.into_tool_anywhere()?;
         tool.check_reach(outbound)?;
         Ok(tool)
     }
 
-    /// The tool, checked but for its address: each call checks whether the tool may be there.
+    /// The validated tool, except for its URL: each call checks whether the URL is allowed.
     pub fn into_tool_anywhere(self) -> Result<RegisteredTool> {
         check_name("name", &self.name)?;
         if is_ours(&self.name) {
@@ -177,7 +177,7 @@ impl DefineTool {
         })
     }
 
-    /// The server, checked, before it is met.
+    /// The validated server, before the first connection.
     fn into_server(self) -> Result<ToolServer> {
         check_name("name", &self.name)?;
         if self.name.len() > MAX_SERVER_NAME_BYTES || is_ours(&self.name) {

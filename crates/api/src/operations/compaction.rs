@@ -166,14 +166,14 @@ impl Operation for Compact {
     }
 }
 
-/// The part that every context of the session holds beside its messages, and the leaf.
+/// The part that every context of the session has beside its messages, and the leaf.
 async fn read_overhead(
     agent: &Agent<'_>,
     session_id: &Id,
     leaf_id: Option<&Id>,
 ) -> Result<(PromptOverhead, Option<i64>)> {
-    // A wrong leaf is refused before blocks are read from their sources. Reading the
-    // blocks takes time, so the leaf is found again.
+    // A wrong leaf is rejected before blocks are read from their sources. Reading the blocks takes
+    // time, so the leaf is resolved again.
     resolve_leaf(agent.db, session_id, "leafId", leaf_id)?;
     let fixed = read_fixed(&agent.memory(), session_id, &load_others(agent)?).await?;
     let leaf = resolve_leaf(agent.db, session_id, "leafId", leaf_id)?;
@@ -387,8 +387,8 @@ fn load_others(agent: &Agent<'_>) -> Result<Vec<ToolDefinition>> {
     Ok(tools.into_iter().map(|tool| tool.definition).collect())
 }
 
-/// Marks the reply to an append whose session is compacted automatically, or learnt from:
-/// the work that follows the answer is started only if there may be some.
+/// Marks the reply to an append if its session is compacted automatically, or learned from: the
+/// work that follows the answer is started only if there may be some.
 pub fn mark_grown(
     agent: &Agent<'_>,
     reply: Reply,
@@ -403,7 +403,7 @@ pub fn mark_grown(
     }
 }
 
-/// When a session that grows now is to be learnt from. `None`: the agent does not learn.
+/// When a session that grows now is due for a learning pass. `None`: the agent does not learn.
 pub fn find_due(agent: &Agent<'_>, stored: &StoredSettings) -> Option<i64> {
     let own = stored
         .learn
@@ -423,7 +423,8 @@ pub fn find_due(agent: &Agent<'_>, stored: &StoredSettings) -> Option<i64> {
     Some(due_at(&learn, Occasion::Append, agent.host.now_ms()))
 }
 
-/// The limits of whoever caused the newest event. `None`: nobody's, or the session is gone.
+/// The limits of whoever caused the newest event. `None`: there are none, or the session was
+/// deleted.
 fn find_payer(agent: &Agent<'_>, session_id: &Id) -> Result<Option<HolderLimits>> {
     let leaf = match get_tip(agent.db, session_id) {
         Ok(tip) => tip.leaf,
@@ -434,7 +435,7 @@ fn find_payer(agent: &Agent<'_>, session_id: &Id) -> Result<Option<HolderLimits>
     Ok(note.transpose()?.and_then(|note| note.limits))
 }
 
-/// Compacts a session that grew, if it is due. Whoever let it grow pays.
+/// Compacts a session that grew, if it is due. The spending counts for whoever let it grow.
 pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
     let find_payer = || find_payer(agent, session_id);
     let summariser = ModelSummariser::of_growth(agent.memory(), &find_payer);
@@ -452,7 +453,7 @@ pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
         &load_fixed,
     );
     let outcome = after.await;
-    // A turn that runs tells its own phases.
+    // A running turn reports its own phases.
     if summariser.has_begun() && agent.turns.find(session_id).is_none() {
         agent.turn_context().tell_class(session_id, "idle");
     }

@@ -1,7 +1,7 @@
-//! Operations over the agents of a directory: to list them, and to search in them.
+//! Operations over the agents of a directory: listing them, and searching in them.
 //!
-//! All need the secret, since they reach beyond the agent that is asked. Any agent may be
-//! asked, and one that nobody has used stays unused.
+//! All need the secret, because they reach beyond the agent that receives the request. Any
+//! agent may receive it, and an unused one stays unused.
 
 use crate::json_schema::JsonSchema;
 use futures_util::StreamExt as _;
@@ -22,13 +22,13 @@ use memory::homes::agent::secret_header;
 use recall::questions::one_or_several;
 use search::query::MAX_QUERIES;
 
-/// The most agents that one search asks, and that one request destroys.
+/// The most agents that one search queries, and that one request destroys.
 pub const MAX_AGENTS: usize = 32;
 
-/// The most agents that are asked at once.
+/// The most agents that are queried concurrently.
 const AT_ONCE: usize = 6;
 
-/// How long an agent may take, and the most bytes of its answer.
+/// The timeout for an agent's answer, and its most bytes.
 const ANSWER: CallLimits = CallLimits {
     wait_ms: 10_000,
     silence_ms: 20_000,
@@ -181,7 +181,7 @@ impl RunWaiting for SearchAgents {
     }
 }
 
-/// How many different words of the query a result shows.
+/// How many different words of the query a result contains.
 fn shown_words(hit: &Value) -> usize {
     let text: Vec<u16> = hit
         .get("snippet")
@@ -208,8 +208,8 @@ pub fn check_prefix(prefix: &str) -> Result<()> {
     }
 }
 
-/// Asks an agent for an operation. An agent that answers with an error, or not at all, is
-/// one that failed.
+/// Calls an operation of another agent. An agent that answers with an error, or not at all,
+/// counts as failed.
 pub async fn ask(agent: &Agent<'_>, name: &str, operation: &str, body: String) -> Result<Value> {
     let silent = || Error::storage("an agent didn't respond");
     let call = OutboundRequest {

@@ -1,8 +1,8 @@
-//! `eraseAgents`: a person's agents are destroyed, with the homes that they share, and one
-//! receipt says so.
+//! `eraseAgents`: deletes a person's agents and the backends that they share, and returns
+//! one receipt.
 //!
-//! The rule this file protects: a home goes after the last agent that uses it, since an agent
-//! that is left would make it anew.
+//! Invariant: a backend is deleted after the last agent that uses it, since a remaining
+//! agent would create it again.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use base::json::{self, json, optional_list};
 use directory::list::list_agents;
 use lifecycle::receipt::{ErasedNames, Issuer, Receipt};
 
-/// The most further homes that one request names.
+/// The maximum number of additional backends in one request.
 const MAX_HOMES: usize = 8;
 
 /// Destroys the agents whose names start with the prefix, with all their data, at most 32
@@ -66,15 +66,15 @@ impl Operation for EraseAgents {
     type Output = ErasedAgents;
 }
 
-/// The work of one request.
+/// The state of one request.
 struct AgentErasure<'a> {
     agent: &'a Agent<'a>,
-    /// The counts of what was destroyed, in these requests and in those before.
+    /// The counts of what was destroyed in this request and in the earlier ones.
     receipt: Receipt,
     agents: Vec<Value>,
     failed: Vec<String>,
     homes_left: Vec<String>,
-    /// The agent that is asked is among those that go.
+    /// Whether the agent that runs this request is among those to destroy.
     is_own: bool,
 }
 
@@ -116,7 +116,7 @@ impl RunWaiting for EraseAgents {
 
 impl AgentErasure<'_> {
     async fn destroy(&mut self, name: String, is_home: bool) {
-        // The agent that is asked goes last: after that it can do nothing more.
+        // The agent that runs this request is destroyed last: it can do nothing afterwards.
         if name == self.agent.name {
             self.is_own = true;
             return;
@@ -153,7 +153,7 @@ impl AgentErasure<'_> {
     async fn end(mut self, more: bool) -> Result<Reply> {
         let mut empties_storage = false;
         if self.is_own {
-            // The receipts of the others are not lost with this one.
+            // The receipts of the other agents are not lost if this step fails.
             match destroy(self.agent, Some(EraseAgents::NAME)).await {
                 Ok(destroyed) => {
                     let told = json::encode(&destroyed)?;
@@ -201,7 +201,7 @@ impl AgentErasure<'_> {
     }
 }
 
-/// The receipt that this request goes on with.
+/// The receipt that this request continues.
 fn begin_receipt(agent: &Agent<'_>, prefix: &str, given: Option<Receipt>) -> Result<Receipt> {
     let Some(given) = given else {
         let names = ErasedNames {
@@ -234,7 +234,7 @@ fn begin_receipt(agent: &Agent<'_>, prefix: &str, given: Option<Receipt>) -> Res
     }
 }
 
-/// Whether the directory has an agent of exactly this name.
+/// Whether the directory contains an agent of exactly this name.
 async fn find_agent(agent: &Agent<'_>, name: &str) -> Result<bool> {
     if name.is_empty() {
         return Ok(false);

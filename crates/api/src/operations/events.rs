@@ -50,7 +50,7 @@ pub struct AppendEvents {
 }
 
 impl AppendEvents {
-    /// Removes reserved metadata, which only a server may set.
+    /// Removes reserved metadata keys, which only a server may set.
     fn drop_reserved(&mut self, keys: &[Id]) {
         for event in &mut self.events {
             event.metadata = event

@@ -1,4 +1,4 @@
-//! The operation on the tables that another framework left in this object.
+//! The operation that reads the tables that another framework left in this object.
 
 use crate::json_schema::JsonSchema;
 use serde::Deserialize;

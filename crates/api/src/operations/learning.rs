@@ -1,5 +1,5 @@
-//! Operations on what the agent learns: looks and consolidation by hand, and the proposals
-//! that come of them.
+//! Operations on learning: learning passes and consolidation on demand, and the resulting
+//! proposals.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -183,7 +183,7 @@ impl RunAtOnce for GetProposals {
         let mut found = load_page(agent.db, filter, below, limit + 1)?;
         let mut has_more = found.len() as i64 > limit;
         found.truncate(usize::try_from(limit).unwrap_or(0));
-        // A change that waits shows the text that stands there, which may be long.
+        // A pending change includes the current text, which may be long.
         let mut room = AnswerRoom::of(MAX_ANSWER_BYTES);
         let mut proposals = Vec::new();
         for stored in found {

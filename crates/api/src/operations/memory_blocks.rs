@@ -37,7 +37,7 @@ use memory::{BlockScope, Memory};
 
 impl Operation for DefineBlock {
     const NAME: &'static str = "defineBlock";
-    // A block that has or had a `source` needs the secret, too.
+    // A block that has or had a `source` also requires the secret.
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
@@ -371,7 +371,7 @@ async fn revert_item(
     let Some(old) = find_item_version(memory, block, key, version).await? else {
         return read(memory, block).await;
     };
-    // The text comes from where it came from.
+    // The restored text keeps its original source.
     let events: Vec<Id> = old
         .events
         .into_iter()
@@ -391,7 +391,7 @@ async fn revert_item(
         BlockKind::Searchable => {
             let mut supersedes = old.validity.supersedes;
             let mut is_there = Ok(true);
-            // The entries that the version replaced may be gone.
+            // The entries that the version replaced may have been deleted.
             supersedes.retain(|key| match find_entry(memory.db, block, key) {
                 Ok(found) => found.is_some(),
                 Err(error) => {

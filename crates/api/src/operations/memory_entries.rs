@@ -266,11 +266,11 @@ pub struct SearchContext {
     filter: Option<Filter>,
 }
 
-/// The most blocks that one search looks in.
+/// The most blocks of one search.
 const MAX_SEARCHED_BLOCKS: usize = 8;
 
 impl SearchContext {
-    /// The blocks to search, each of them once.
+    /// The blocks to search, without duplicates.
     fn labels(&self) -> Result<Vec<&Label>> {
         let mut labels: Vec<&Label> = Vec::new();
         for label in self.label.iter().chain(self.labels.iter().flatten()) {

@@ -1,4 +1,4 @@
-//! Operations on the system prompt that the blocks make.
+//! Operations on the system prompt, which is rendered from the blocks.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};

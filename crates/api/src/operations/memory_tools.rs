@@ -30,7 +30,7 @@ pub struct Tools {
     tools: Vec<ToolDefinition>,
 }
 
-/// The memory that the tools of a session's model work with, for this caller.
+/// The memory for the tools of a session's model, for this caller.
 pub fn toolbox<'a>(
     agent: &Agent<'a>,
     config: &'a Config,
@@ -109,7 +109,7 @@ impl RunWaiting for CallTool {
             .as_ref()
             .map_or("", |arguments| arguments.get());
         let outcome = run(&toolbox, &self.name, arguments).await?;
-        // Pages that `forget` has left. If the answer fails, a later one takes it along.
+        // Pages that `forget` left to be cleared. If the answer fails, a later one includes them.
         let reply = Reply::json(&outcome)?;
         Ok(reply.purged(agent.turns.pages.take_left()))
     }

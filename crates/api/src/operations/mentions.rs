@@ -1,4 +1,4 @@
-//! Finding what is said of a subject, wherever it stands, and erasing it.
+//! Finds all mentions of a subject, and erases them.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,10 +35,10 @@ pub struct FindMentions {
     cursor: Option<String>,
 }
 
-/// The most places of one page: as many as `erase` takes.
+/// The most places of one page: as many as `erase` accepts.
 const MAX_FOUND: i64 = MAX_PLACES as i64;
 
-/// A shorter text stands nearly everywhere.
+/// A shorter text occurs nearly everywhere.
 const MIN_QUERY_CHARS: usize = 3;
 
 impl Operation for FindMentions {
@@ -108,7 +108,7 @@ impl Operation for Erase {
     const EFFECT: Effect = Effect::Prompts;
     type Output = WasErased;
 
-    /// The session that all places are in. A place that is the agent's is in none.
+    /// The session that contains all places. A place that belongs to the agent is in none.
     fn session_id(&self) -> Option<&Id> {
         let session = self.places.first()?.session_id.as_ref()?;
         let is_there = |place: &MentionPlace| {

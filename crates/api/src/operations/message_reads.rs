@@ -25,10 +25,10 @@ use conversation::messages::tree::path::load_segments;
 use conversation::messages::view::Message;
 use store::config::{KeepMedia, load_config};
 
-/// The longest page that a caller may ask for, in bytes.
+/// The longest page that a caller may request, in bytes.
 const MAX_PAGE_BYTES: i64 = 32 << 20;
 
-/// The most bytes of a page, with any limit of the caller. A page that is cut has
+/// The most bytes of a page, whatever limit the caller sets. A truncated page has
 /// `truncated`.
 const MAX_HISTORY_BYTES: usize = MAX_ANSWER_BYTES + (3 << 20);
 
@@ -54,7 +54,7 @@ pub struct MessageList {
     pub messages: Vec<UiMessage>,
 }
 
-/// A message as an answer; `null` if there is none.
+/// A message as an answer; `null` for `None`.
 pub fn or_null(message: Option<Message>) -> Reply {
     Reply::text(message.map_or_else(|| "null".to_owned(), |message| message.json))
 }
@@ -198,7 +198,7 @@ fn no_messages() -> Reply {
     Reply::text([form.head(), &form.tail(None)].concat())
 }
 
-/// In how many messages files are sent to a model.
+/// In how many of the newest messages files are sent to a model.
 fn keep_media(agent: &Agent<'_>, given: Option<KeepMedia>) -> Result<usize> {
     let keep_media = match given {
         Some(given) => given,
@@ -207,7 +207,7 @@ fn keep_media(agent: &Agent<'_>, given: Option<KeepMedia>) -> Result<usize> {
     Ok(usize::try_from(keep_media.0).unwrap_or(0))
 }
 
-/// Answers `GET …/get-messages`. A token that may run `getHistory` may ask for it.
+/// Answers `GET …/get-messages`. Allowed for tokens that may run `getHistory`.
 pub fn get_messages(agent: &Agent<'_>, session_id: String) -> Result<Reply> {
     let answer = permit_and_show(agent, &session_id);
     crate::answers::hold("getMessages", &answer);

@@ -65,8 +65,8 @@ struct MessagePlacement {
 }
 
 impl AppendMessage {
-    /// The message to write, and its place. The text that was sent is dropped here, so
-    /// that a long message is in memory once.
+    /// The message to write, and its place. The text that was sent is dropped here, so that a long
+    /// message is in memory only once.
     fn split(self, agent: &Agent<'_>) -> Result<(MessagePlacement, NewMessage)> {
         let message = Speaker::of(agent, self.source)?.parse(agent, &self.message)?;
         if message.action == Action::UserMessage && message.content.trim().is_empty() {

@@ -1,5 +1,5 @@
-//! The operations. Each is a struct: its fields are the input, its doc comment is the
-//! documentation. `api/table.rs` lists them.
+//! The operations. Each is a struct whose fields are the input and whose doc comment is the
+//! public documentation. `api/table.rs` lists them.
 
 pub mod agent;
 pub mod append_messages;

@@ -1,6 +1,6 @@
-//! The request that the session's next turn would send to its model, to the letter. Nothing is
-//! sent, and looking writes nothing: no prompt is frozen, and no server is asked for its tools. The
-//! client's own parts of a turn are missing: its message, instructions and tools.
+//! Renders exactly the request that the session's next turn would send to its model. Sends nothing
+//! and writes nothing: no prompt is frozen, and no server is called for its tools. The parts of a
+//! turn that come from the client are missing: its message, instructions and tools.
 
 use super::chat_tools::ListTools;
 use super::memory_tools::toolbox;
@@ -28,7 +28,7 @@ use models::{ModelRequest, encode_input, encode_request};
 use store::config::{Config, load_config};
 use store::model_settings::PromptRefresh;
 
-/// `leaf`: where the turn would begin. `format`: left out, that of the agent's own model.
+/// `leaf`: where the turn would begin. `format`: by default, that of the agent's own model.
 pub async fn render_next_request(
     agent: &Agent<'_>,
     session_id: &Id,

@@ -15,15 +15,15 @@ use memory::purge::{HomeReceipt, Purged};
 use memory::source::BlockHome;
 use store::erased::{Erased, Erasure};
 
-/// Checks that the caller may purge by this operation, and that not too many wait for receipts.
-/// Asked before anything is deleted.
+/// Checks that the caller may purge by this operation, and that not too many purges wait for
+/// receipts. Runs before anything is deleted.
 pub fn admit_purge(agent: &Agent<'_>, operation: &str) -> Result<()> {
     permit_purge(agent.caller, operation)?;
     agent.turns.pages.check_room(agent.host.now_ms())
 }
 
-/// A receipt of this agent for a purge, which is committed. It is true once pages were cleared,
-/// which the object does before it answers ([`Reply::purged`]).
+/// A receipt of this agent for a committed purge. It becomes true once pages are cleared, which the
+/// object does before it responds ([`Reply::purged`]).
 pub fn issue_of(
     agent: &Agent<'_>,
     operation: &str,
@@ -60,9 +60,9 @@ pub struct ItemGone {
 }
 
 impl ItemGone {
-    /// Until when the versions of an item stay that is deleted now. Asked before the deletion,
-    /// because a deletion that is written may not fail any more. Another agent that keeps the
-    /// block says so itself.
+    /// Until when the versions of an item that is deleted now stay. Computed before the deletion,
+    /// because a committed deletion may not fail any more. If another agent stores the block, its
+    /// answer has the time.
     pub fn find_until(memory: &Memory<'_>, block: &Definition) -> Result<Option<i64>> {
         match block.home() {
             BlockHome::Agent { .. } => Ok(None),
@@ -74,7 +74,7 @@ impl ItemGone {
         }
     }
 
-    /// The texts that a deletion without `purge` leaves, and until when.
+    /// The answer to a deletion without `purge`: which versions it leaves, and until when.
     pub fn deleted(mut item: ItemDeleted, until: Option<i64>) -> Result<Reply> {
         if item.versions_kept.is_some() {
             item.versions_until = item.versions_until.or(until);

@@ -1,4 +1,4 @@
-//! Restoring a backup: the file in the bucket is imported into this agent, piece by piece.
+//! Restores a backup: imports the file in the bucket into this agent, one chunk at a time.
 
 use crate::json_schema::JsonSchema;
 use serde::Deserialize;
@@ -18,10 +18,10 @@ use lifecycle::restores::RestorePlace;
 use lifecycle::retention::is_due;
 use lifecycle::transfer::cpu::CpuAllowance;
 
-/// The bytes that are read at once.
+/// The bytes of one read.
 const PIECE_BYTES: i64 = 1 << 20;
 
-/// The most bytes of a key: R2 takes 1,024.
+/// The most bytes of a key: R2's limit is 1,024.
 const MAX_KEY_BYTES: usize = 1024;
 
 /// Imports a backup of this agent, or of another one, from the bucket `BACKUP_BUCKET`. The
@@ -66,7 +66,7 @@ impl RunWaiting for RestoreBackup {
                 RestorePlace::Runs(running) => running,
             };
             running.wait(agent.outbound).await;
-            // One that was cut off has no answer, and is begun again.
+            // An interrupted restore has no answer, and starts again.
             if let Some(answer) = running.answer() {
                 return answer.map(Reply::text);
             }
@@ -96,7 +96,7 @@ impl RestoreBackup {
             };
             total = piece.total;
             offset += piece.bytes.len() as i64;
-            // The import keeps the line that has begun and the rows to be written.
+            // The import keeps the incomplete line and the unwritten rows in memory.
             drop(reservation);
             let needed = import.kept_bytes() + piece.bytes.len();
             reservation = match Reservation::for_request(needed) {

@@ -1,4 +1,4 @@
-//! Retention by hand: a step of it, or what it would do.
+//! Manual retention: runs a step of it, or reports what a step would delete.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -119,8 +119,8 @@ impl RunAtOnce for ApplyRetention {
 }
 
 impl ApplyRetention {
-    /// Deletions by rules that stand nowhere need a session: a wrong number of days would
-    /// else cost a whole agent.
+    /// Deletions by rules that are not stored require a session. Otherwise a wrong number
+    /// of days could delete a whole agent.
     fn check(&self) -> Result<()> {
         let (field, sentence) = match self {
             Self {

@@ -155,8 +155,8 @@ impl RunTurn {
             when_busy: self.when_busy,
             is_run: true,
             is_shown: false,
-            // A service that runs a turn before it answers is not told of that turn: it
-            // would run the next one. A page is not such a service.
+            // A service that runs a turn before it answers is not notified of that turn: it would
+            // run the next one. A page is not such a service.
             calls_nobody_back: *agent.caller == Caller::Owner
                 && agent.turns.callbacks.is_of(&self.session_id),
             delivery_id: self.delivery_id,
@@ -239,7 +239,7 @@ fn find_earlier(
     Ok(Some(Asked::Over { answer_id, report }))
 }
 
-/// The answer of a turn that is over. A turn that failed is an error.
+/// The answer of a finished turn. A turn that failed is an error.
 fn answer(
     agent: &Agent<'_>,
     session_id: &Id,
@@ -270,7 +270,7 @@ impl RanTurn {
         }
     }
 
-    /// The answer to a message that was taken back while it waited.
+    /// The answer to a message that was withdrawn from the queue.
     fn taken_back() -> Self {
         Self {
             message: None,

@@ -326,7 +326,7 @@ impl RunAtOnce for AddUsage {
     }
 }
 
-/// How long texts are kept is the operator's to say.
+/// The operator decides how long texts are stored.
 fn check_retention(caller: &Caller, change: &SessionRetentionChange) -> Result<()> {
     let field = match (&change.retention, change.pinned) {
         (Some(_), _) => "retention",

@@ -1,4 +1,4 @@
-//! How large an agent is, and how much of its isolate's memory is used.
+//! Reports how large an agent is, and how much of its isolate's memory is used.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,10 +26,10 @@ use store::learn_failure::LearnFailure;
 /// 40,000 rows read, however long they are.
 const MAX_COUNTED_ROWS: i64 = 1_000;
 
-/// The most tables that are shown. There are about forty, the index's own included.
+/// The most tables that are shown. There are about forty, including those of the index.
 const MAX_TABLES: i64 = 100;
 
-/// The most failed looks that are shown.
+/// The most failed learning passes that are shown.
 const MAX_FAILED_LOOKS: i64 = 20;
 
 /// Shows how large the agent is, how much memory is used, and what runs.
@@ -248,7 +248,7 @@ fn held(budget: &'static std::thread::LocalKey<ByteBudget>) -> ReservedBytes {
     })
 }
 
-/// Counts the tables that hold rows. A virtual table only shows the rows of others.
+/// Counts the tables that store rows. A virtual table only shows the rows of others.
 fn count_tables(db: &dyn Database) -> Result<Vec<Table>> {
     let sql = "SELECT name
                  FROM sqlite_master

@@ -1,4 +1,4 @@
-//! Minting tokens, which a browser holds in place of the secret.
+//! Mints tokens, which a browser holds in place of the secret.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -63,7 +63,7 @@ pub struct MintToken {
     expires_in: Limit<3600, MAX_TOKEN_SECONDS>,
 }
 
-/// A list of names that is left out, or there.
+/// A list of names that may be omitted, but not `null`.
 fn given_list<'de, D: Deserializer<'de>, const MAX: usize>(
     deserializer: D,
 ) -> Result<Option<Vec<String>>, D::Error> {
@@ -82,8 +82,8 @@ pub enum Preset {
     Model,
 }
 
-/// Beginning, resuming and cancelling a turn, and reading the conversation. The preset
-/// holds no operation on prompts or memory, and none that deletes messages.
+/// Beginning, resuming and cancelling a turn, and reading the conversation. The preset has no
+/// operation on prompts or memory, and none that deletes messages.
 const CHAT_PRESET: &[&str] = &[
     chat::run::agent::CHAT,
     "runTurn",
@@ -159,8 +159,8 @@ impl RunAtOnce for MintToken {
 }
 
 impl MintToken {
-    /// The rights that a class gives one request, in place of a token. The next request gets rights
-    /// of its own, so limits without a `holder` would count each request by itself.
+    /// The rights that a class gives one request, in place of a token. The next request is granted
+    /// its own rights, so limits without a `holder` would count each request separately.
     pub fn grant(self, agent: &Agent<'_>) -> Result<TokenScope> {
         match self.limits.is_some() && self.holder.is_none() {
             true => Err(Error::invalid(
@@ -225,7 +225,8 @@ impl MintToken {
     }
 }
 
-/// The operations that a token names: each once, so the table bounds the token's length.
+/// The operations that a token names: each once, so the number of operations limits the token's
+/// length.
 fn named(
     rules: &[AccessRule],
     preset: Option<Preset>,

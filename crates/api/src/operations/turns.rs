@@ -1,4 +1,4 @@
-//! The records of turns: when they ran, what they were made of, and why they failed.
+//! The records of turns: when they ran, what they contained, and why they failed.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -13,7 +13,7 @@ use conversation::log::sessions::session_exists;
 use conversation::session::last_turns::load_days;
 use conversation::session::usage_days::{DAY_MS, DayUsage, add, load_agents_days, load_kept};
 
-/// The most days and models of the agent that one request reads: four years of three
+/// The most days and models that one request reads of the agent: four years of three
 /// models.
 const MAX_READ: usize = 5_000;
 
@@ -213,7 +213,7 @@ impl GetUsage {
         })
     }
 
-    /// The spending, grouped by the days and the models that `join` leaves.
+    /// The usage, grouped by the days and the models that remain after `join`.
     fn sums(&self, agent: &Agent<'_>, join: &dyn Fn(&mut DayUsage)) -> Result<Vec<DayUsage>> {
         let since_day = self.since().div_euclid(DAY_MS);
         let mut all = match &self.session_id {

@@ -110,7 +110,7 @@ impl RunWaiting for BuildWorkingContext {
             true => PlainContext::find_newest(agent.db, session_id, limit)?,
             false => None,
         };
-        // A wrong leaf is refused before blocks are read from their homes.
+        // A wrong leaf is rejected before blocks are read from their backends.
         let mut leaf = match newest {
             Some(_) => None,
             None => self.find_leaf(agent.db)?,
@@ -191,8 +191,7 @@ impl BuildWorkingContext {
     }
 }
 
-/// The frozen prompt. If there is none, and the caller may freeze none, the prompt as
-/// things stand now.
+/// The frozen prompt. If there is none, and the caller may not freeze one, the current prompt.
 async fn read_prompt(agent: &Agent<'_>, session_id: &Id) -> Result<String> {
     let scope = BlockScope::get(agent.db, Some(session_id))?;
     let memory = agent.memory();
@@ -254,7 +253,7 @@ impl RunAtOnce for PersistWorkingContext {
             let is_users = message.role == Role::User;
             permit_voice(agent.caller, is_users, &format!("messages[{index}].role"))?;
         }
-        // An id may name several calls: a result is the newest one's above it.
+        // An id may name several calls: a result belongs to the newest such call above it.
         let mut called: HashMap<String, Id> = HashMap::new();
         let authority = agent.caller.authority();
         let events = self

@@ -1,12 +1,12 @@
-//! The writer to memory, if an operation writes.
+//! The writer that is recorded when an operation changes memory.
 
 use crate::operation::Agent;
 use base::ids::Id;
 use chat::request::delivery::Delivery;
 use memory::writer::MemoryWriter;
 
-/// The writer of an operation on a block of this session, or of the agent. `delivery_id`: the
-/// call to `onMemoryChange` that the caller answers, as it says.
+/// The writer of an operation on a block of this session, or of the agent. `delivery_id`: the call
+/// to `onMemoryChange` that the caller claims to answer.
 pub fn writer_of<'a>(
     agent: &Agent<'_>,
     session_id: Option<&'a Id>,
@@ -16,7 +16,7 @@ pub fn writer_of<'a>(
     told_by(agent, writer, delivery_id)
 }
 
-/// The writer who answers this call, if the agent made it.
+/// Turns notifications off for a writer that answers a call which the agent made.
 pub fn told_by<'a>(
     agent: &Agent<'_>,
     writer: MemoryWriter<'a>,

@@ -1,9 +1,9 @@
-//! Exports the whole agent, one page of lines at a time. A page is read when the reader
-//! asks for it, and holds about a megabyte, or one long line.
+//! Exports the whole agent, one page of lines at a time. A page is rendered when the reader
+//! requests it, and has about a megabyte, or one long line.
 //!
-//! The export holds what is there when its page is read. A session that is created
-//! meanwhile comes last; one that is deleted while its lines are written is marked with a
-//! `gone` line.
+//! The export has the state at the time when each page is rendered. A session that is created
+//! meanwhile comes last; one that is deleted while its lines are written is marked with a `gone`
+//! line.
 
 use super::lines::{
     AgentLine, AgentLineKind, CursorLine, DoneLine, FORMAT, GoneLine, SettingsOut, UsageLine,
@@ -63,18 +63,18 @@ enum AgentSection {
 pub struct AgentExport {
     section: AgentSection,
     ahead: SessionsAhead,
-    /// How many whole sessions the file holds so far.
+    /// How many whole sessions the file has so far.
     sessions: i64,
 }
 
-/// The place behind a `cursor` line, as its text says it.
+/// The position after a `cursor` line, as its text gives it.
 #[derive(Debug, PartialEq)]
 struct AgentCursor {
     sessions: i64,
-    /// The session, told from a later one of its id by the time of its creation.
+    /// The session. The time of its creation distinguishes it from a later one with its id.
     session_id: Id,
     created_at: i64,
-    /// `None`: behind the whole session.
+    /// `None`: after the whole session.
     events: Option<EventsPlace>,
 }
 
@@ -144,7 +144,7 @@ fn bad_cursor(message: &str) -> Error {
 }
 
 impl AgentExport {
-    /// Begins the export. `after`: a cursor of an export that broke off.
+    /// Begins the export. `after`: a cursor of an interrupted export.
     pub fn begin(db: &dyn Database, after: Option<&str>) -> Result<Self> {
         match after {
             None => Ok(Self {
@@ -188,7 +188,7 @@ impl AgentExport {
         })
     }
 
-    /// An export of what stands before the sessions, to compare a file with.
+    /// An export of what precedes the sessions, to compare a file with.
     pub fn of_agents_own() -> Self {
         Self {
             section: AgentSection::Agent,
@@ -205,7 +205,7 @@ impl AgentExport {
         )
     }
 
-    /// How many whole sessions the pages held.
+    /// How many whole sessions the pages had.
     pub fn sessions(&self) -> i64 {
         self.sessions
     }

@@ -1,15 +1,14 @@
-//! Imports the file of a whole agent into an agent that is empty.
+//! Imports the file of a whole agent into an empty agent.
 //!
-//! The agent's own lines are written first. Until the last of them is written, a value in
-//! the configuration says so ([`RESTORING`]); an import that finds it deletes what an
-//! earlier one wrote, and begins again. Then the sessions come, each with its last line, and
-//! never a part of one.
+//! The agent's own lines are written first. A marker in the configuration ([`RESTORING`])
+//! exists until the last of them is written; an import that finds the marker deletes what
+//! an earlier one wrote, and starts again. Then the sessions follow. Each becomes visible
+//! with its last line, and never partially.
 //!
-//! So an import that broke off is repeated with the same file. Lines that are there already
-//! are compared and not written. An agent that holds something else is left as it is, and
-//! the import is refused: two agents' sessions are never mixed. Sessions that an import
-//! brought are the first ones of the file, so before the first one that is new, the agent
-//! may hold no others.
+//! So an interrupted import can be repeated with the same file. Lines that already exist
+//! are compared and not written. An agent with other data is left unchanged, and the import
+//! is refused: two agents' sessions are never mixed. Sessions of an earlier import are the
+//! first ones of the file, so before the first new one, the agent may have no others.
 
 use crate::json_schema::JsonSchema;
 use serde::Serialize;
@@ -45,11 +44,11 @@ use lifecycle::transfer::rights::ImportSender;
 use lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
 use store::stored::{RESTORING, delete_stored};
 
-/// Lines of the agent's own per transaction, at most, and about how many bytes they have.
+/// The most of the agent's own lines in a transaction, and their approximate bytes.
 const MAX_BATCH: usize = 500;
 const MAX_BATCH_BYTES: usize = MAX_LIST_BYTES;
 
-/// How many `usage` lines a file may have: an export writes no more.
+/// The most `usage` lines of a file: an export writes no more.
 const MAX_USAGE_LINES: usize = 20_000;
 
 /// The outcome of an import.
@@ -81,12 +80,12 @@ pub struct ImportedAgent {
     pub tools_unavailable: Vec<String>,
 }
 
-/// The treatment of the next line.
+/// How the next line is processed.
 enum AgentImportState {
     Empty,
     /// The agent's own lines are written.
     Writing(Box<MemoryImport>),
-    /// The agent's own lines are there already, and compared.
+    /// The agent's own lines already exist, and are being compared.
     Comparing(Box<OwnLines>),
     /// Between two sessions.
     Sessions,
@@ -97,7 +96,8 @@ enum AgentImportState {
 
 pub struct AgentImport<'a> {
     agent: &'a Agent<'a>,
-    /// Whether lines count that lead elsewhere, or that no operation could write.
+    /// Whether lines are accepted that reference other services, or that no operation could
+    /// write.
     allows_sources: bool,
     lines: LineCutter,
     state: AgentImportState,
@@ -107,10 +107,10 @@ pub struct AgentImport<'a> {
     tools: usize,
     servers: usize,
     proposals: usize,
-    /// The mark that this import has written under [`RESTORING`], until all of the agent's own
-    /// lines are there.
+    /// The marker that this import has written under [`RESTORING`], until all of the
+    /// agent's own lines are written.
     mark: Option<String>,
-    /// Whether the agent's sessions are known to be those of the file.
+    /// Whether the agent's sessions were confirmed to be those of the file.
     sessions_are_known: bool,
 }
 
@@ -132,7 +132,7 @@ impl<'a> AgentImport<'a> {
         }
     }
 
-    /// Takes the end of the file.
+    /// Completes the import at the end of the file.
     pub fn end(mut self, db: &dyn Database, host: &dyn Host) -> Result<ImportedAgent> {
         let rest = self.lines.take_rest();
         let ended = self.take(db, host, rest).and_then(|()| match self.state {
@@ -216,7 +216,7 @@ impl<'a> AgentImport<'a> {
         let head: AgentLine = json::parse(line)?;
         head.check()?;
         if head.continued {
-            // The part before this one was held against the agent.
+            // The previous part was compared with the agent.
             self.sessions_are_known = true;
             return Ok(());
         }
@@ -232,7 +232,7 @@ impl<'a> AgentImport<'a> {
         Ok(())
     }
 
-    /// `session_id`: `None`: the target is the agent's own memory.
+    /// `session_id`: `None` for the agent's own memory.
     fn target(&self, session_id: Option<Id>) -> Result<ImportTarget> {
         let own = || Id::parse("agent".to_owned()).map_err(Error::storage);
         Ok(ImportTarget {
@@ -247,7 +247,7 @@ impl<'a> AgentImport<'a> {
         })
     }
 
-    /// Takes one of the agent's own lines.
+    /// Processes one of the agent's own lines.
     fn take_own(
         &mut self,
         db: &dyn Database,
@@ -280,7 +280,7 @@ impl<'a> AgentImport<'a> {
         Ok(())
     }
 
-    /// Writes what is left of the agent's own lines, and notes that all are there.
+    /// Writes the rest of the agent's own lines, and removes the marker.
     fn conclude_own(&mut self, db: &dyn Database, memory: &mut MemoryImport) -> Result<()> {
         self.leave_out(&memory.left_out());
         let usage = std::mem::take(&mut self.usage);
@@ -380,7 +380,7 @@ impl<'a> AgentImport<'a> {
         Ok(())
     }
 
-    /// Notes what a line that is compared says, and what an import would leave out of it.
+    /// Records what an import would omit of a compared line.
     fn note_left_out(&mut self, kind: AgentLineKind, line: &[u8]) -> Result<()> {
         if kind == AgentLineKind::Other && memory_kind(line)? == LineKind::Prompt {
             if !self.allows_sources {
@@ -403,7 +403,7 @@ impl<'a> AgentImport<'a> {
         Ok(())
     }
 
-    /// Takes a line between two sessions.
+    /// Processes a line between two sessions.
     fn take_of_sessions(
         &mut self,
         db: &dyn Database,
@@ -445,8 +445,8 @@ impl<'a> AgentImport<'a> {
         }
     }
 
-    /// Refuses the file if the agent holds a session that the file did not bring: one that is
-    /// there although this one, the first that is new, is not.
+    /// Refuses the file if the agent has a session that is not from the file. This is so if
+    /// other sessions exist, although this one, the first new one, doesn't.
     fn check_sessions(&mut self, db: &dyn Database, id: &Id) -> Result<()> {
         if self.sessions_are_known || session_exists(db, id)? {
             return Ok(());
@@ -465,7 +465,7 @@ impl<'a> AgentImport<'a> {
         Ok(())
     }
 
-    /// Takes a line within a session.
+    /// Processes a line within a session.
     fn take_in_session(
         &mut self,
         db: &dyn Database,
@@ -521,8 +521,8 @@ impl FileImport for AgentImport<'_> {
         };
         let outcome = take_all();
         if outcome.is_err() {
-            // A session that fails deletes its rows itself. If this fails too, the next
-            // import deletes them.
+            // A failed session deletes its rows itself. If that fails, too, the next import
+            // deletes them.
             let _ = self.give_up(db);
         }
         outcome
@@ -532,8 +532,8 @@ impl FileImport for AgentImport<'_> {
         self.lines.kept_bytes()
     }
 
-    /// Deletes the rows of the session that has begun, and the agent's own rows if not all of their
-    /// lines came. Whole sessions stay.
+    /// Deletes the rows of the incomplete session, and the agent's own rows if their lines
+    /// were incomplete. Complete sessions are kept.
     fn give_up(&mut self, db: &dyn Database) -> Result<()> {
         if let Some(mark) = self.mark.take() {
             mark::take_back(db, &mark)?;

@@ -1,11 +1,11 @@
-//! The lines that only the file of the whole agent has, by their `type`. They come in this
-//! order: one `agent`; at most one `settings`; each `tool` by its name; each `usage` by its
-//! day and model; each `proposal` by its number; the lines of the agent's memory (`lifecycle/transfer/memory`); the lines
-//! of each session, from its `session` to its `end`; and one `done`. A file without its
-//! `done` was cut off.
+//! The lines that only the file of the whole agent has, by their `type`. They come in this order:
+//! one `agent`; at most one `settings`; each `tool` by its name; each `usage` by its day and model;
+//! each `proposal` by its number; the lines of the agent's memory (`lifecycle/transfer/memory`);
+//! the lines of each session, from its `session` to its `end`; and one `done`. A file without its
+//! `done` was truncated.
 //!
-//! Between them stand `cursor` lines. Each names the place where an export goes on that
-//! broke off behind it. They stand at places that the content alone decides.
+//! Between them are `cursor` lines. Each has the position from which an export continues that was
+//! interrupted after it. Their places depend on the content alone.
 //!
 //! The format's number changes when an older reader would misread a newer file.
 
@@ -53,8 +53,8 @@ pub struct AgentLine {
     #[serde(rename = "type")]
     pub kind: AgentLineKind,
     pub format: Count,
-    /// The file goes on where another file ended: it holds further sessions and nothing of
-    /// the agent's own. A long file is sent in such parts.
+    /// The file continues another file: it has further sessions and nothing of the agent's own. A
+    /// long file is sent in such parts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub continued: bool,
 }
@@ -126,7 +126,7 @@ pub struct ToolLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<Count>,
     pub defined_at: FileTime,
-    /// A server's list of tools, and when the server was asked for it.
+    /// A server's list of tools, and when the list was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerState>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

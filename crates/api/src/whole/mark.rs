@@ -1,6 +1,6 @@
-//! The mark of an import that writes the agent's own rows ([`RESTORING`]). It is there until
-//! the last of these rows is written, and it names the import: another one that begins
-//! meanwhile puts its own in its place, and the earlier one stops.
+//! The marker of an import that writes the agent's own rows ([`RESTORING`]). It exists
+//! until the last of these rows is written, and it identifies the import: a concurrent
+//! import replaces it with its own, and the earlier one stops.
 
 use base::database::{Database, atomically};
 use base::error::{Code, Error, Result};
@@ -13,15 +13,16 @@ use store::agents_own::delete_agents_own;
 use store::agents_own::has_no_own;
 use store::stored::{RESTORING, delete_stored, find_stored, write_stored};
 
-/// Marks the agent, if it is empty or an import did not come to its end. `None`: the agent
-/// holds something.
+/// Sets the marker if the agent is empty, or if an earlier import was interrupted. `None`:
+/// the agent has data.
 pub fn begin(db: &dyn Database, host: &dyn Host) -> Result<Option<String>> {
     atomically(db, || {
         let is_restoring = find_stored(db, RESTORING)?.is_some();
         if !is_restoring && (!has_no_own(db)? || has_sessions(db)?) {
             return Ok(None);
         }
-        // The sessions come after the agent's own rows, so somebody wrote these since.
+        // Sessions are imported after the agent's own rows, so these sessions were written
+        // since then.
         if is_restoring && has_more_sessions(db, 0)? {
             return Err(Error::new(
                 Code::AlreadyExists,
@@ -37,7 +38,7 @@ pub fn begin(db: &dyn Database, host: &dyn Host) -> Result<Option<String>> {
     })
 }
 
-/// Deletes what the import with this mark has written of the agent's own.
+/// Deletes the agent's own rows that the import with this marker has written.
 pub fn take_back(db: &dyn Database, mark: &str) -> Result<()> {
     atomically(db, || {
         if find_stored(db, RESTORING)?.as_deref() == Some(mark) {
@@ -61,7 +62,7 @@ pub fn write_memory(
     Ok(())
 }
 
-/// Fails if another import has begun anew or concluded what this one began. Part of a
+/// Fails if another import has started or finished in the meantime. Must run in a
 /// transaction.
 pub fn check_restoring(db: &dyn Database, mark: Option<&str>) -> Result<()> {
     match find_stored(db, RESTORING)? {

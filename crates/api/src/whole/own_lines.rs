@@ -1,5 +1,5 @@
-//! Imports into an agent that is not empty: compares the agent's own lines with those that
-//! an export would write now. Equal lines don't conflict; others do.
+//! Imports into an agent that is not empty: compares the file's lines with those that an
+//! export would write now. Equal lines don't conflict; others do.
 
 use super::export::AgentExport;
 use super::lines::ToolLine;
@@ -11,17 +11,17 @@ use lifecycle::transfer::PagedFile as _;
 use lifecycle::transfer::compare::is_same_line;
 use lifecycle::transfer::lines::render;
 
-/// How an export begins the line of a frozen prompt, of a proposal, and of a server of tools.
+/// How an export starts the line of a frozen prompt, of a proposal, and of a tool server.
 const PROMPT_LINE: &str = "{\"type\":\"prompt\"";
 const PROPOSAL_LINE: &str = "{\"type\":\"proposal\"";
 const TOOL_LINE: &str = "{\"type\":\"tool\"";
 
-/// The agent's own lines as an export writes them now.
+/// The agent's own lines, as an export would write them now.
 pub struct OwnLines {
     export: AgentExport,
     page: String,
     at: usize,
-    /// If `false`, lines are skipped that an import leaves out.
+    /// If `false`, lines that an import omits are skipped.
     takes_sources: bool,
 }
 
@@ -35,7 +35,7 @@ impl OwnLines {
         }
     }
 
-    /// Refuses a line that is not the next one.
+    /// Refuses a line that differs from the next one.
     pub fn compare(&mut self, db: &dyn Database, line: &[u8]) -> Result<()> {
         if !self.takes_sources && is_left_out(line) {
             return Ok(());
@@ -78,8 +78,8 @@ impl OwnLines {
     }
 }
 
-/// Whether both are lines of tools that an import reads alike: one that was written by hand may
-/// leave out what an export writes.
+/// Whether both are tool lines with the same meaning: a handwritten line may omit what an
+/// export writes.
 fn is_same_tool(stored: &[u8], line: &[u8]) -> bool {
     let plain = |line: &[u8]| {
         let line = plain_tool(json::parse(line).ok()?).ok()?;
@@ -88,7 +88,7 @@ fn is_same_tool(stored: &[u8], line: &[u8]) -> bool {
     plain(line).is_some_and(|line| Some(line) == plain(stored))
 }
 
-/// Whether an import that is not told to trust the file leaves this line out.
+/// Whether an import omits this line unless the sender trusts the file.
 fn is_left_out(line: &[u8]) -> bool {
     line.starts_with(PROMPT_LINE.as_bytes())
         || line.starts_with(PROPOSAL_LINE.as_bytes())

@@ -1,5 +1,5 @@
-//! Proposals as lines, and back. A file's proposal grants nothing: what of it waits goes on
-//! waiting for somebody's decision, and what was applied is in the lines of the entries.
+//! Exports and imports proposals as lines. An imported proposal grants nothing: pending
+//! changes still need a decision, and applied changes are in the lines of the entries.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +12,10 @@ use memory::entry_text::check_entry;
 use memory::proposals::rows::{StoredProposal, load_after, restore};
 use memory::proposals::{MAX_CHANGES, MemoryChange, ProposalKind, ProposalNote};
 
-/// Proposals per statement, of 64 KiB at most.
+/// Proposals per statement, of at most 64 KiB each.
 const PROPOSALS_BATCH: i64 = 8;
 
-/// How many a file may have: an export writes no more.
+/// The most proposals of a file: an export writes no more.
 pub const MAX_PROPOSALS: usize = 2_000;
 
 #[derive(Serialize, Deserialize)]
@@ -31,7 +31,7 @@ struct ProposalLine {
     changes: Vec<MemoryChange>,
 }
 
-/// Adds proposals. Returns the number to go on after; `None`: there are no more.
+/// Adds proposals. Returns the number to continue after, or `None` after the last proposal.
 pub fn add_proposals(db: &dyn Database, after: i64, page: &mut String) -> Result<Option<i64>> {
     let proposals = load_after(db, after, PROPOSALS_BATCH)?;
     let is_full = proposals.len() as i64 == PROPOSALS_BATCH;
@@ -51,7 +51,7 @@ pub fn add_proposals(db: &dyn Database, after: i64, page: &mut String) -> Result
     Ok(last.filter(|_| is_full))
 }
 
-/// Writes the proposal of a line. Part of a transaction.
+/// Writes the proposal of a line. Must run in a transaction.
 pub fn write_proposal(db: &dyn Database, line: &[u8]) -> Result<()> {
     let line: ProposalLine = json::parse(line)?;
     if line.changes.len() > MAX_CHANGES {

@@ -1,4 +1,4 @@
-//! Writes the settings of an agent's file: what may be set is what the operations let through.
+//! Writes the settings of an agent's file. The file may set whatever the operations allow.
 
 use super::lines::SettingsIn;
 use super::mark::check_restoring;
@@ -51,7 +51,7 @@ pub fn write_settings(
         if let Some(change) = change {
             let plan = change.backups.given().cloned().flatten();
             change_config(db, &agent.deployed.memory.config, change)?;
-            // A copy of half an import would take the place of a good one.
+            // A backup of half an import would replace a good one.
             if let Some(every_ms) = plan.and_then(|plan| plan.every_ms()) {
                 backup_plan::begin_at(db, agent.host.now_ms() + every_ms)?;
             }

@@ -18,7 +18,7 @@ use lifecycle::transfer::lines::{FileTime, count, render};
 /// be longer.
 const TOOLS_BATCH: i64 = 8;
 
-/// Adds tools. Returns the name to go on after; `None`: there are no more.
+/// Adds tools. Returns the name after which to continue; `None`: there are no more.
 pub fn add_tools(db: &dyn Database, after: &str, page: &mut String) -> Result<Option<String>> {
     let rows = load_tools_after(db, after, TOOLS_BATCH)?;
     let is_full = rows.len() as i64 == TOOLS_BATCH;
@@ -87,7 +87,7 @@ fn of_server(server: ToolServer) -> ToolLine {
     }
 }
 
-/// The tool of a line, without its headers. This Worker may not reach it.
+/// The tool of a line, without its headers. This Worker may be unable to call it.
 pub fn into_tool(line: &ToolLine) -> Result<RegisteredTool> {
     let definition = json::encode(&json!({
         "name": line.name,

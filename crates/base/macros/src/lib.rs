@@ -1,8 +1,9 @@
-//! The derive `JsonSchema` of a deployed Worker, which describes nothing: see `base::schema`.
+//! The derive `JsonSchema` of a deployed Worker, which generates nothing: see
+//! `base::schema`.
 
 use proc_macro::TokenStream;
 
-/// Accepts what schemars' derive accepts, and adds nothing to the type.
+/// Accepts the attributes of schemars' derive, and generates nothing.
 #[proc_macro_derive(NoSchema, attributes(schemars))]
 pub fn no_schema(_type: TokenStream) -> TokenStream {
     TokenStream::new()

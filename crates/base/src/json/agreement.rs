@@ -1,6 +1,6 @@
-//! The reader and the writer beside serde_json's: documents and numbers at random, whole and
-//! damaged. Each test plays a second or two. To play for as long as you like, with a seed
-//! that is printed:
+//! Compares the reader and the writer with serde_json's: random documents and numbers, whole and
+//! damaged. Each test runs for a second or two. To run it for as long as you like, with a seed that
+//! is printed:
 //!
 //! ```text
 //! DOCUMENTS=100000000 SEED=7 cargo test --release json::agreement -- --nocapture
@@ -15,7 +15,7 @@ use super::{count_values, decode, decode_tree, encode, text, written_bytes};
 use crate::json::RawValue;
 use crate::testing::Dice;
 
-/// Plays `usual` rounds, or as many as `DOCUMENTS` says. The seed is in every failure.
+/// Runs `usual` rounds, or as many as `DOCUMENTS` gives. The seed is in every failure.
 fn play(usual: u64, mut round: impl FnMut(&mut Dice, &str)) {
     let given = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
     let rounds = given("DOCUMENTS").unwrap_or(usual);
@@ -133,7 +133,7 @@ fn document(dice: &mut Dice, depth: usize) -> String {
                 .map(|_| {
                     let name = match dice.roll(3) {
                         0 => string(dice),
-                        // Some names come twice.
+                        // Some names occur twice.
                         _ => pick(dice, &["\"a\"", "\"b\"", "\"\\u0061\""]).to_owned(),
                     };
                     let value = document(dice, depth + 1);
@@ -146,7 +146,7 @@ fn document(dice: &mut Dice, depth: usize) -> String {
     format!("{}{value}{}", space(dice), space(dice))
 }
 
-/// The text with a character left out, added or in the place of another.
+/// The text with a character removed, added or replaced.
 fn damage(dice: &mut Dice, whole: &str) -> String {
     let mut letters: Vec<char> = whole.chars().collect();
     for _ in 0..1 + dice.roll(2) {
@@ -178,8 +178,8 @@ fn same_reading(json: &str, round: &str) -> bool {
     let expected = theirs.map(|value| serde_json::to_string(&value).unwrap());
     assert_eq!(written, expected, "{round}: {json}");
 
-    // A skipped value may hold parts that no value can: half of a pair, or a number that
-    // is too large.
+    // A skipped value may contain parts that no value can: half of a pair, or a number that is too
+    // large.
     let skipped = serde_json::from_str::<IgnoredAny>(json);
     assert_eq!(
         decode::<IgnoredAny>(json).is_ok(),
@@ -295,7 +295,7 @@ struct Read {
     b: Option<Value>,
 }
 
-/// serde_json takes an array, too, for a struct's fields in their order. Ours does not.
+/// serde_json also accepts an array, for a struct's fields in their order. Ours does not.
 fn are_objects(value: &Value) -> bool {
     value.is_object() && (value["a"].is_null() || are_objects(&value["a"]))
 }
@@ -307,7 +307,7 @@ fn types_are_read_as_serde_json_reads_them() {
         let json = document(dice, 0);
         let ours = decode::<Read>(&json).ok();
         read += usize::from(ours.is_some());
-        // A skipped value may hold parts that no tree can.
+        // A skipped value may contain parts that no tree can.
         let Ok(value) = serde_json::from_str(&json) else {
             return;
         };

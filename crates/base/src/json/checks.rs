@@ -1,19 +1,19 @@
-//! Checks on text that is stored as text: JSON may hold depths and halves of surrogate
-//! pairs that SQLite can't handle.
+//! Checks text that is stored as text: JSON may contain nesting depths and unpaired
+//! surrogates that SQLite can't handle.
 
 use super::pieces::{JsonPiece, pieces};
 use super::string::{Letters, letters};
 use crate::error::{BODY, Error, Result};
 
-/// The most characters of a caller's own field name that an error repeats.
+/// The longest caller-defined field name that an error repeats.
 pub const MAX_QUOTED_CHARS: usize = 64;
 
-/// The most levels of nested objects and arrays. The reader of JSON stops at 127, SQLite at
-/// 1,000; real data needs fewer than this.
+/// The most levels of nested objects and arrays. The JSON reader stops at 127, SQLite at
+/// 1,000; real data needs fewer levels.
 pub const MAX_DEPTH: usize = 100;
 
 /// Checks depth and surrogates in one pass. The text may still be invalid JSON in other
-/// ways. The error names the top-level field that has the fault.
+/// ways. The error names the top-level field with the fault.
 pub fn check_text(text: &str) -> Result<()> {
     let mut depth = 0_usize;
     let mut field = BODY;
@@ -43,7 +43,7 @@ pub fn check_text(text: &str) -> Result<()> {
                 }
                 last = inside;
             }
-            // A string before a colon is a name.
+            // A string before a colon is a field name.
             JsonPiece::Colon if depth == 1 => {
                 let is_short = last.len() <= MAX_QUOTED_CHARS && last.is_ascii();
                 field = if is_short { last } else { BODY };
@@ -55,10 +55,10 @@ pub fn check_text(text: &str) -> Result<()> {
 }
 
 /// The most objects and arrays in one message, or in one event's metadata. In a tree of
-/// values, each takes about 450 bytes: 22 MiB in all.
+/// values, each takes about 450 bytes: 22 MiB in total.
 pub const MAX_CONTAINERS: usize = 50_000;
 
-/// The most values in the same. In a tree, each takes about 40 bytes: 10 MiB in all.
+/// The most values in one of these. In a tree, each takes about 40 bytes: 10 MiB in total.
 pub const MAX_VALUES: usize = 250_000;
 
 /// Checks that valid JSON would not take too much memory as a tree of values.

@@ -1,4 +1,4 @@
-//! A place in a JSON text. It moves over bytes, numbers, strings and whole values.
+//! A position in a JSON text. It moves over bytes, numbers, strings and whole values.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::problem::{ReadError, ReadResult};
 use super::scan::count_plain;
 use super::string::unescape;
 
-/// The largest integer that JavaScript, and with it the engine's binding, holds exactly.
+/// The largest integer that JavaScript, and so the engine's binding, represents exactly.
 pub const MAX_INTEGER: i64 = (1 << 53) - 1;
 
 pub struct Cursor<'de> {
@@ -27,7 +27,7 @@ impl<'de> Cursor<'de> {
         Self { text, at: 0 }
     }
 
-    /// Refuses anything but whitespace after the value.
+    /// Rejects anything but whitespace after the value.
     pub fn end(&mut self) -> ReadResult<()> {
         match self.is_at_end() {
             true => Ok(()),
@@ -50,7 +50,7 @@ impl<'de> Cursor<'de> {
         self.at
     }
 
-    /// The same text from another place on.
+    /// The same text from another position on.
     pub fn at(&self, place: usize) -> Self {
         Self {
             text: self.text,
@@ -62,12 +62,12 @@ impl<'de> Cursor<'de> {
         ReadError::syntax(self.at)
     }
 
-    /// The byte at the reader's place; 0, which JSON never holds, at the end.
+    /// The byte at the cursor; 0, which never occurs in JSON, at the end.
     fn byte(&self) -> u8 {
         self.text.as_bytes().get(self.at).copied().unwrap_or(0)
     }
 
-    /// The next byte that isn't whitespace. The reader moves to it, not past it.
+    /// The next byte that isn't whitespace. The cursor moves to it, not past it.
     #[inline(never)]
     pub fn next_byte(&mut self) -> u8 {
         loop {
@@ -86,7 +86,7 @@ impl<'de> Cursor<'de> {
         Ok(())
     }
 
-    /// Moves past a word, or to the first byte that is another.
+    /// Moves past a word, or to the first byte that differs.
     pub fn word(&mut self, word: &str) -> ReadResult<()> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         if !rest.starts_with(word.as_bytes()) {
@@ -113,7 +113,7 @@ impl<'de> Cursor<'de> {
         }
     }
 
-    /// Moves past a number. Says whether the number is written as an integer.
+    /// Moves past a number. Returns whether the number is written as an integer.
     fn skip_number(&mut self) -> ReadResult<bool> {
         if self.byte() == b'-' {
             self.at += 1;
@@ -166,7 +166,7 @@ impl<'de> Cursor<'de> {
         }
     }
 
-    /// Moves past a string. Says where its text begins, and whether it holds an escape.
+    /// Moves past a string. Returns where its text begins, and whether it contains an escape.
     pub fn skip_string(&mut self) -> ReadResult<(usize, bool)> {
         self.take(b'"')?;
         let start = self.at;
@@ -221,7 +221,7 @@ impl<'de> Cursor<'de> {
     pub fn skip_value(&mut self) -> ReadResult<&'de str> {
         self.next_byte();
         let start = self.at;
-        // The closing bracket of each object and array that the reader is inside of.
+        // The closing brackets of the objects and arrays around the cursor.
         let mut closers = Vec::new();
         loop {
             match self.next_byte() {

@@ -7,7 +7,7 @@ use super::cursor::MAX_INTEGER;
 use super::raw::RawValue;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-/// For fields that are left out while they count nothing.
+/// For `skip_serializing_if`: a count of 0 is omitted.
 pub fn is_zero(count: &i64) -> bool {
     *count == 0
 }
@@ -26,7 +26,7 @@ impl JsonObject {
     }
 }
 
-/// The same text is the same object.
+/// Objects are equal if their texts are.
 impl PartialEq for JsonObject {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()
@@ -63,8 +63,8 @@ impl JsonSchema for JsonObject {
     }
 }
 
-/// For a field where `null` says something else than leaving it out:
-/// `Some(None)` against `None`. Use with `#[serde(default, deserialize_with)]`.
+/// For a field where `null` differs from a missing field: `Some(None)` against `None`. Use with
+/// `#[serde(default, deserialize_with)]`.
 pub fn nullable<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -73,8 +73,8 @@ where
     Option::<T>::deserialize(deserializer).map(Some)
 }
 
-/// For a field that is left out or has a value, and is never `null`. Use with
-/// `#[serde(default, deserialize_with)]`, and give the type in `#[schemars(with)]`.
+/// For an optional field that is never `null`. Use with `#[serde(default, deserialize_with)]`, and
+/// name the type in `#[schemars(with)]`.
 pub fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -83,7 +83,7 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-/// An integer within bounds, or the reason why not.
+/// Parses an integer within bounds.
 pub fn bounded<'de, D: Deserializer<'de>>(
     deserializer: D,
     bounds: RangeInclusive<i64>,

@@ -1,5 +1,5 @@
-//! Lists whose parsing stops at the limit. A list that is counted after parsing is in
-//! memory already; a list of very short items takes many times the bytes that were
+//! Lists whose parsing stops at the limit. A list that is counted only after parsing is
+//! already in memory, and a list of very short items takes many times the bytes that were
 //! sent.
 
 use std::fmt;
@@ -8,11 +8,11 @@ use std::marker::PhantomData;
 use serde::de::{self, IgnoredAny, SeqAccess};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The most items of a list that picks from a few names: enough to repeat each name.
+/// The most items of a list that selects from a few names: enough to repeat each name.
 pub const MAX_NAMES: usize = 100;
 
-/// Parses a list of `MIN` to `MAX` items. Use this with `#[serde(deserialize_with)]`,
-/// and give the same bounds in `#[schemars(length(…))]`; a test compares them.
+/// Parses a list of `MIN` to `MAX` items. Use this with `#[serde(deserialize_with)]`, and
+/// specify the same bounds in `#[schemars(length(…))]`; a test compares them.
 pub fn list<'de, D, T, const MIN: usize, const MAX: usize>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error>

@@ -56,7 +56,7 @@ fn readable(body: &[u8]) -> Result<&str> {
         return Ok("{}");
     }
     if !text.trim_ascii_start().starts_with('{') {
-        // Broken JSON is told apart from JSON of the wrong kind.
+        // Distinguishes broken JSON from JSON of the wrong kind.
         decode::<IgnoredAny>(text).map_err(|error| error.refusal(text))?;
         return Err(Error::invalid(BODY, "The body must be a JSON object."));
     }

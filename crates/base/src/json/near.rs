@@ -1,9 +1,8 @@
-//! Names that are nearly ours: the names that a misspelt field or operation was meant to
-//! have.
+//! Suggestions for misspelled names: finds the field or operation that was probably meant.
 
 use super::checks::MAX_QUOTED_CHARS;
 
-/// The candidate that a misspelt name is near to, if one is.
+/// The candidate closest to a misspelled name, if one is close enough.
 pub fn find_nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .map(|candidate| (distance(name, candidate), candidate))
@@ -12,8 +11,8 @@ pub fn find_nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -
         .map(|(_, candidate)| candidate)
 }
 
-/// Edits between two names, letter case aside. Both are short: a field's name,
-/// cut at [`MAX_QUOTED_CHARS`], and one of ours.
+/// The edit distance between two names, ignoring case. Both are short: a field's name, cut
+/// at [`MAX_QUOTED_CHARS`], and one of ours.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.to_ascii_lowercase().chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -1,25 +1,26 @@
-//! A JSON text in its pieces, for code that looks at a text and reads no type from it.
-//! The text may have been cut, or may not be JSON: its pieces are told as far as they go.
+//! Splits a JSON text into tokens, for code that inspects a text without parsing it into a
+//! type. If the text is truncated or isn't JSON, the tokens before the fault are still
+//! returned.
 
 use super::scan::count_plain;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonPiece<'a> {
-    /// An object or an array begins.
+    /// The start of an object or an array.
     Open,
     Close,
     Colon,
     Comma,
-    /// The text between the quotes, and its beginning. A name is a string before a colon.
+    /// The text between the quotes, and its offset. A name is a string before a colon.
     String {
         inside: &'a str,
         start: usize,
     },
-    /// A number, `true`, `false` or `null`, as it is written.
+    /// A number, `true`, `false` or `null`, as written.
     Scalar(&'a str),
 }
 
-/// The pieces of a text from its beginning on.
+/// The tokens of a text, from its start.
 pub fn pieces(text: &str) -> Pieces<'_> {
     Pieces { text, at: 0 }
 }
@@ -30,7 +31,7 @@ pub struct Pieces<'a> {
 }
 
 impl Pieces<'_> {
-    /// The end of the last piece that was told.
+    /// The end offset of the last token.
     pub fn place(&self) -> usize {
         self.at.min(self.text.len())
     }
@@ -76,7 +77,7 @@ fn ends_scalar(byte: u8) -> bool {
     )
 }
 
-/// The place of the quote that ends a string, or the end of the text.
+/// The offset of the quote that ends a string, or of the end of the text.
 fn find_quote(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     loop {
@@ -85,7 +86,7 @@ fn find_quote(bytes: &[u8], start: usize) -> usize {
             None => return bytes.len(),
             Some(b'"') => return at,
             Some(b'\\') => at += 2,
-            // A control character, which is not JSON.
+            // A control character, which is invalid in a JSON string.
             Some(_) => at += 1,
         }
     }

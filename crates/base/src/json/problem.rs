@@ -1,4 +1,4 @@
-//! The problems for which a reader refuses a text, and the fields that have them.
+//! The problems for which a reader rejects a text, and the fields that have them.
 
 use std::fmt::{self, Display};
 
@@ -60,13 +60,13 @@ impl ReadError {
         matches!(self.0.problem, Problem::Syntax(_))
     }
 
-    /// The same error, seen from the object that has the field.
+    /// Adds the name of a field to the front of the path.
     #[inline(never)]
     pub fn put_field(&mut self, name: &str) {
         self.0.path = join(name, &self.0.path);
     }
 
-    /// The same error, seen from the array that has the item.
+    /// Adds the index of an item to the front of the path.
     #[inline(never)]
     pub fn at_index(mut self, index: usize) -> Self {
         self.0.path = join(&format!("[{index}]"), &self.0.path);

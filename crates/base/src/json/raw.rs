@@ -1,8 +1,8 @@
-//! A value kept as the text that was sent: key order, repeated keys and the spelling of
-//! numbers survive.
+//! A JSON value that keeps its original text: key order, duplicate keys and the spelling of
+//! numbers are preserved.
 //!
-//! This crate's reader and writer know the type by its name and pass the text on. Any other
-//! reader or writer meets a tree of the values in the text.
+//! This crate's reader and writer recognize the type by its name and pass the text through.
+//! Any other reader or writer sees a tree of the values.
 
 use std::borrow::ToOwned;
 use std::fmt;
@@ -39,7 +39,7 @@ impl RawValue {
     }
 }
 
-/// A text that is JSON, kept as it is.
+/// Wraps a JSON text unchanged.
 #[inline(never)]
 pub fn raw(json: String) -> Result<Box<RawValue>> {
     let kept: &RawValue = decode(&json).map_err(|_| Error::storage("a text that is not JSON"))?;
@@ -87,13 +87,14 @@ impl Serialize for RawValue {
     }
 }
 
-/// The text that a writer finds inside of a [`RawValue`].
+/// The text inside a [`RawValue`], as a writer receives it.
 struct Inside<'a>(&'a str);
 
 impl Serialize for Inside<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match serializer.is_human_readable() {
-            // The writer that takes the text as it is says so: see `Writer::is_raw`.
+            // The writer that passes the text through reports itself as not human-readable:
+            // see `Writer::is_raw`.
             false => serializer.serialize_str(self.0),
             true => decode_tree(self.0)
                 .unwrap_or_default()

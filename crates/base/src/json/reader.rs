@@ -1,9 +1,8 @@
 //! Reads JSON into the types that derive serde's `Deserialize`.
 //!
-//! The compiler writes a type's visitor once for each reader that the type is read with.
-//! So all of the code reads with this one. The reader also knows the path to the value
-//! that it refuses: the path is put together on an error's way out, and costs nothing
-//! before.
+//! The compiler generates a type's visitor once for each reader that the type is read with. So all
+//! of the code reads with this one. The reader also reports the path to the value that it rejects:
+//! the path is built as an error returns, and costs nothing before.
 
 use std::borrow::Cow;
 
@@ -21,7 +20,7 @@ use super::scan::skip_usual;
 /// How deep the types that are read may nest, as in serde_json: reading them recurses.
 const MAX_READ_DEPTH: u8 = 127;
 
-/// Reads a text that holds one value and nothing else.
+/// Reads a text that consists of one value.
 pub fn decode<'de, T: de::Deserialize<'de>>(text: &'de str) -> ReadResult<T> {
     let mut reader = Reader::new(text);
     let value = T::deserialize(&mut reader)?;
@@ -29,9 +28,8 @@ pub fn decode<'de, T: de::Deserialize<'de>>(text: &'de str) -> ReadResult<T> {
     Ok(value)
 }
 
-/// The number of values that a text holds with commas between them. `None`: the text is
-/// something else. `usual`: see [`skip_usual`]. A usual value may hold bytes that are not
-/// UTF-8.
+/// The number of comma-separated values in a text. `None`: the text is something else. `usual`: see
+/// [`skip_usual`]. A usual value may contain bytes that are not UTF-8.
 pub fn count_values(bytes: &[u8], usual: &[&str]) -> Option<usize> {
     let mut text = None;
     let mut at = 0;
@@ -59,7 +57,7 @@ pub fn count_values(bytes: &[u8], usual: &[&str]) -> Option<usize> {
     }
 }
 
-/// As [`decode`], of bytes that should be UTF-8.
+/// As [`decode`], for bytes that should be UTF-8.
 pub fn decode_bytes<'de, T: de::Deserialize<'de>>(bytes: &'de [u8]) -> ReadResult<T> {
     match std::str::from_utf8(bytes) {
         Ok(text) => decode(text),
@@ -67,8 +65,8 @@ pub fn decode_bytes<'de, T: de::Deserialize<'de>>(bytes: &'de [u8]) -> ReadResul
     }
 }
 
-/// As [`decode`], of a tree of values. The tree is read as its text: for a reader of trees
-/// the compiler would write each type's visitor once more.
+/// As [`decode`], for a tree of values. The tree is read as its text: for a reader of trees the
+/// compiler would generate each type's visitor once more.
 pub fn from_value<T: de::DeserializeOwned>(value: &serde_json::Value) -> ReadResult<T> {
     decode(&super::writer::text(value))
 }
@@ -76,7 +74,7 @@ pub fn from_value<T: de::DeserializeOwned>(value: &serde_json::Value) -> ReadRes
 pub struct Reader<'de> {
     cursor: Cursor<'de>,
     depth: u8,
-    /// Whether an object held more than its reader asked for.
+    /// Whether an object did not end where its visitor stopped reading.
     is_broken: bool,
 }
 
@@ -89,7 +87,7 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// Refuses anything but whitespace after the value.
+    /// Rejects anything but whitespace after the value.
     #[inline(never)]
     fn end(&mut self) -> ReadResult<()> {
         match self.is_broken {
@@ -118,7 +116,7 @@ impl<'de> Reader<'de> {
         self.cursor.take(close)
     }
 
-    /// Moves to the next item, or says that there is none.
+    /// Moves to the next item. `false`: there is none.
     #[inline(never)]
     fn next_item(&mut self, is_first: bool, close: u8) -> ReadResult<bool> {
         match self.cursor.next_byte() {
@@ -356,17 +354,17 @@ impl<'de> SeqAccess<'de> for Items<'_, 'de> {
 /// The fields of an object.
 struct Fields<'a, 'de> {
     reader: &'a mut Reader<'de>,
-    /// The place of the name of the field that was read last.
+    /// The position of the name of the field that was read last.
     key: Option<usize>,
-    /// Whether that field's value is being read, or was refused.
+    /// Whether that field's value is being read, or was rejected.
     is_at_value: bool,
 }
 
 impl Fields<'_, '_> {
-    /// Leaves the object, or adds to the error the field that it is about. Types' code reads
-    /// each field in a place of its own: the field's name is added once, here, and not in
-    /// each place. An object that can't be left is told of at the text's end: here, each
-    /// type's code would have to free what it has read.
+    /// Leaves the object, or adds the current field's name to the error. Types' code reads each
+    /// field in a place of its own: the name is added once, here, and not in each place. An object
+    /// that can't be left is reported at the text's end: if it were reported here, each type's code
+    /// would have to free what it has read.
     #[inline(never)]
     fn end(&mut self, error: Option<&mut ReadError>) {
         match (error, self.key) {
@@ -392,7 +390,7 @@ impl<'de> MapAccess<'de> for Fields<'_, 'de> {
         seed.deserialize(Key(&key)).map(Some)
     }
 
-    /// Once for each type of values, and not for each field.
+    /// Compiled once for each type of values, and not for each field.
     #[inline(never)]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> ReadResult<V::Value> {
         self.is_at_value = true;
@@ -439,7 +437,7 @@ impl<'de> Deserializer<'de> for Key<'_, 'de> {
     }
 }
 
-/// A variant that holds something: `{"name": …}`.
+/// A variant with content: `{"name": …}`.
 struct Variant<'a, 'de> {
     reader: &'a mut Reader<'de>,
 }

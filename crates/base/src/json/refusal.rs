@@ -1,4 +1,4 @@
-//! The sentences that tell a person why a reader refuses a text.
+//! Error messages that explain to people why a reader refuses a text.
 
 use super::cursor::find_fault;
 use super::near::find_nearest;
@@ -6,8 +6,8 @@ use super::problem::{Problem, ReadError, Refused, join};
 use crate::error::{BODY, Error};
 
 impl ReadError {
-    /// The error for the sender of the text: it names the field, and tells its
-    /// requirements. It never repeats a value.
+    /// The error for the sender of the text: it names the field and its requirements, and
+    /// never repeats a value.
     pub fn refusal(self, text: &str) -> Error {
         let Refused { path, problem } = *self.0;
         let must = |sentence: String| {
@@ -40,12 +40,12 @@ impl ReadError {
     }
 }
 
-/// `read`: how many bytes were read of a text that is JSON, but holds a value that nothing
-/// can hold: a number, say.
+/// `read` is how many bytes were read. It is used if the text is JSON but contains a value
+/// that can't be represented, such as a number.
 #[inline(never)]
 fn syntax(text: &str, read: usize) -> Error {
     let read = match find_fault(text).map(|fault| (fault, text.as_bytes().get(fault))) {
-        // At a line's end, or the text's: the place is behind the last byte of the line.
+        // At the end of a line or of the text, the position is after the line's last byte.
         Some((fault, None | Some(b'\n'))) => fault,
         Some((fault, Some(_))) => fault + 1,
         None => read,
@@ -71,7 +71,7 @@ fn unknown_field(field: &str, name: &str, known: &[&str]) -> String {
     }
 }
 
-/// serde's name for a type, as a person would say it.
+/// Rewrites serde's name of a type in plain words.
 fn in_words(expected: &str) -> &str {
     match expected {
         "a string" | "string" => "a string",
@@ -98,7 +98,7 @@ mod tests {
         r#"["x", 0, -0, 1E5 , [[["deep"]]]]"#,
     ];
 
-    /// A text with one byte left out, added or put in the place of another.
+    /// The text with one byte removed, inserted or replaced.
     fn damaged() -> impl Iterator<Item = String> {
         let marks = [
             "", "x", "\"", "\\", "{", "}", "[", "]", ",", ":", "0", "-", ".", "\n", "e", " ",
@@ -129,7 +129,8 @@ mod tests {
                 Err(error) => Some((error.line(), error.column())),
             };
             assert_eq!(find_fault(&text).is_some(), told.is_some(), "{text}");
-            // Of a word that a line's end cuts, serde_json says the line below and no column.
+            // For a word that is cut by a line's end, serde_json reports the next line and
+            // no column.
             if let Some((line, column)) = told.filter(|(_, column)| *column > 0) {
                 faults += 1;
                 let message = syntax(&text, 0).into_message();

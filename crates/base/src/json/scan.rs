@@ -1,7 +1,7 @@
-//! The search for the end of the plain text in a string, many bytes at a time.
+//! Finds the end of the plain text in a JSON string, many bytes at a time.
 
-/// How many bytes come before the first that ends a string, begins an escape, or may not
-/// stand in a string.
+/// The number of bytes before the first one that ends the string, starts an escape, or is
+/// not allowed in a string.
 pub fn count_plain(bytes: &[u8]) -> usize {
     #[cfg(target_arch = "wasm32")]
     let start = match simd::count_plain(bytes) {
@@ -13,8 +13,9 @@ pub fn count_plain(bytes: &[u8]) -> usize {
     start + count_plain_by_eight(bytes.get(start..).unwrap_or_default())
 }
 
-/// The end of a usual object that begins at `at`: these words with a string between each
-/// two of them, and then a number and the brace. `None`: the object is another one, or no JSON.
+/// The end of an object in a fixed layout that starts at `at`: the given `words` with a
+/// string between each two of them, then a number and the closing brace. `None`: the object
+/// has another layout, or is no JSON.
 pub fn skip_usual(bytes: &[u8], at: usize, words: &[&str]) -> Option<usize> {
     let (first, others) = words.split_first()?;
     let mut rest = bytes.get(at..)?.strip_prefix(first.as_bytes())?;
@@ -29,7 +30,7 @@ pub fn skip_usual(bytes: &[u8], at: usize, words: &[&str]) -> Option<usize> {
     is_number.then(|| bytes.len() - rest.len())
 }
 
-/// The bytes after a string. `None`: there is no string, or one with `\u`.
+/// The bytes after a string. `None`: there is no string, or it contains `\u`.
 fn skip_string(bytes: &[u8]) -> Option<&[u8]> {
     let mut rest = bytes.strip_prefix(b"\"")?;
     loop {
@@ -46,7 +47,7 @@ fn skip_string(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// As [`count_plain`]. Eight bytes are looked at together.
+/// Like [`count_plain`], eight bytes at a time.
 fn count_plain_by_eight(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = ONES * 0x80;
@@ -66,8 +67,8 @@ fn count_plain_by_eight(bytes: &[u8]) -> usize {
     words.len() * 8 + rest.iter().position(ends).unwrap_or(rest.len())
 }
 
-/// Looks at sixteen bytes together. Written by hand, because a build for size vectorises no
-/// loops. The function enables the feature itself, so no build flag is needed.
+/// Compares sixteen bytes at a time. Written by hand, because a build for size vectorizes
+/// no loops. The function enables the feature itself, so no build flag is needed.
 #[cfg(target_arch = "wasm32")]
 #[expect(unsafe_code, reason = "no safe function loads a vector")]
 mod simd {
@@ -75,8 +76,8 @@ mod simd {
         u8x16_bitmask, u8x16_eq, u8x16_lt, u8x16_splat, v128_any_true, v128_load, v128_or,
     };
 
-    /// As [`super::count_plain`]. `Err`: the first bytes, so many, are plain, and too few
-    /// are left for this function.
+    /// Like [`super::count_plain`]. `Err(n)`: the first `n` bytes are plain, and fewer than
+    /// sixteen are left.
     #[target_feature(enable = "simd128")]
     pub fn count_plain(bytes: &[u8]) -> Result<usize, usize> {
         let (chunks, _) = bytes.as_chunks::<16>();

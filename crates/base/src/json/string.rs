@@ -1,15 +1,15 @@
-//! The meanings of the escapes in a JSON string.
+//! Decodes the escapes in a JSON string.
 
 /// A piece of a string's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Letters<'a> {
     /// A stretch without escapes.
     Plain(&'a str),
-    /// The character that an escape means.
+    /// The character that an escape encodes.
     Escaped(char),
-    /// An escape that is half of a surrogate pair.
+    /// An escape that is an unpaired surrogate.
     Half,
-    /// A backslash that begins no escape: a string that was cut may end in one.
+    /// A backslash that begins no valid escape: a truncated string may end in one.
     Broken,
 }
 
@@ -55,7 +55,7 @@ fn read_units(text: &str) -> (Letters<'_>, &str) {
             let number = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
             (char::from_u32(number), after)
         }
-        // A second escape stands for itself.
+        // The second escape is read by itself.
         _ => (char::from_u32(unit), after),
     };
     (meant.map_or(Letters::Half, Letters::Escaped), after)
@@ -69,7 +69,7 @@ fn code_unit(text: &str) -> Option<(u32, &str)> {
     Some((u32::from_str_radix(digits, 16).ok()?, rest))
 }
 
-/// A string's text without its escapes. `None`: half of a surrogate pair.
+/// A string's text with its escapes decoded. `None`: an escape is broken or unpaired.
 pub fn unescape(inside: &str) -> Option<String> {
     let mut text = String::with_capacity(inside.len());
     for piece in letters(inside) {

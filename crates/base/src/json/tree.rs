@@ -1,8 +1,8 @@
-//! Trees of values. They are read here: the reader that serde_json's `Value` has of its own
-//! brings all of serde_json's reader into the wasm.
+//! Trees of values. They are read here: serde_json's own reader of `Value` would bring all of
+//! serde_json's reader into the Wasm.
 //!
-//! `json!` makes a tree as serde_json's macro of this name does, in less code. That macro
-//! writes the steps of each insertion anew; here they are functions.
+//! `json!` makes a tree as serde_json's macro of this name does, in less code: that macro repeats
+//! the steps of each insertion, and here they are functions.
 
 use std::fmt;
 
@@ -86,8 +86,8 @@ impl<'de> Visitor<'de> for TreeVisitor {
 }
 
 /// A value, an array or an object, written as JSON. Keys and values may be expressions. Others
-/// import it as `json::json`: a macro of another crate stands in that crate's root, where the
-/// module has this name.
+/// import it as `json::json`: an exported macro is in its crate's root, where the module has this
+/// name.
 #[macro_export]
 macro_rules! json_value {
     (@fields $object:ident) => {};

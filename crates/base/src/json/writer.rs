@@ -1,7 +1,7 @@
-//! Writes types that derive serde's `Serialize` as JSON.
+//! Serializes types with serde's `Serialize` as JSON.
 //!
-//! It writes the bytes that serde_json writes. serde_json's steps are compiled anew into
-//! the code of each type; here, each step stands once and is called.
+//! The output is identical to serde_json's. serde_json's steps are generic, and compiled
+//! again for each type; here, each step is compiled once and called.
 
 use std::fmt::Write as _;
 
@@ -15,14 +15,14 @@ use super::raw_name::RAW_NAME;
 use super::scan::count_plain;
 use crate::error::{Error, Result};
 
-/// The value as JSON. It fails only if a map's key is not a text: none of our types has
+/// The value as JSON. Fails only if a map's key is not a text, and none of our types has
 /// such a map.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<String> {
     encode_within(value, 0)
 }
 
-/// As [`encode`], of about this many bytes. Reserves the memory first: a text that grows
-/// by doubling takes up to three times its size while it grows.
+/// Like [`encode`], for a text of about this many bytes. Reserves the memory first: a text
+/// that grows by doubling takes up to three times its size while it grows.
 pub fn encode_within<T: Serialize + ?Sized>(value: &T, bytes: usize) -> Result<String> {
     let mut writer = Writer {
         json: String::with_capacity(bytes),
@@ -80,8 +80,8 @@ pub fn push_quoted(json: &mut String, text: &str) {
     json.push('"');
 }
 
-/// The bytes that a text takes within a JSON string. The limit of an answer counts these
-/// bytes, since a character that is escaped takes up to six bytes for one.
+/// The bytes of a text within a JSON string. The limit of an answer counts these bytes,
+/// because an escaped character takes up to six bytes instead of one.
 #[inline(never)]
 pub fn written_bytes(text: &str) -> usize {
     let mut bytes = text.len();
@@ -96,7 +96,7 @@ pub fn written_bytes(text: &str) -> usize {
     bytes
 }
 
-/// A value that JSON has no words for.
+/// A value that JSON can't represent.
 #[derive(Debug)]
 struct Unwritable;
 
@@ -118,7 +118,7 @@ type Written = Result<(), Unwritable>;
 
 struct Writer {
     json: String,
-    /// The next text is JSON already.
+    /// The next text is already JSON.
     is_raw: bool,
 }
 
@@ -137,7 +137,7 @@ impl Writer {
         }
     }
 
-    /// Begins an item: a comma stands before it, unless an array or object was just opened.
+    /// Starts an item: adds a comma, unless an array or object was just opened.
     #[inline(never)]
     fn item(&mut self) {
         if !matches!(self.json.as_bytes().last(), None | Some(b'[' | b'{')) {
@@ -145,7 +145,7 @@ impl Writer {
         }
     }
 
-    /// Begins a field.
+    /// Starts a field.
     #[inline(never)]
     fn key(&mut self, name: &str) {
         self.item();
@@ -210,7 +210,7 @@ impl<'a> Serializer for &'a mut Writer {
         serialize_f64 f64: real as f64
     }
 
-    /// The fewest digits that tell an `f32` from the next one are fewer than an `f64`'s.
+    /// An `f32` needs fewer digits than an `f64` to be unambiguous.
     fn serialize_f32(self, number: f32) -> Written {
         self.word(&serde_json::to_string(&number).unwrap_or_default());
         Ok(())
@@ -256,7 +256,7 @@ impl<'a> Serializer for &'a mut Writer {
         self.serialize_str(name)
     }
 
-    /// A [`super::RawValue`] finds that its text is written as it is.
+    /// Signals a [`super::RawValue`] that its text is written unchanged.
     fn is_human_readable(&self) -> bool {
         !self.is_raw
     }
@@ -410,7 +410,7 @@ impl SerializeMap for Open<'_> {
     }
 }
 
-/// A map's key: a text, a name, or an integer.
+/// Writes a map's key: a text, a name, or an integer.
 struct KeyWriter<'a>(&'a mut Writer);
 
 impl KeyWriter<'_> {

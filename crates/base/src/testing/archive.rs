@@ -14,7 +14,7 @@ pub struct Shelf {
     pub objects: Objects,
     /// The lengths of the parts that were put.
     pub parts: Rc<RefCell<Vec<usize>>>,
-    /// How many parts are taken before one fails; `None`: all.
+    /// How many parts are accepted before one fails; `None`: all.
     pub fails_after: Rc<RefCell<Option<usize>>>,
     pub aborted: Rc<RefCell<usize>>,
     /// The first call is never answered.

@@ -1,8 +1,10 @@
-//! Refuses statements that delete or replace user text in another way than by `base::database::Delete`.
+//! Rejects statements that delete or replace user text in any other way than by
+//! `base::database::Delete`.
 //!
-//! SQLite itself decides what a statement does. Its authorizer sees each table that a statement
-//! deletes from, also a virtual one. Temporary triggers see each deleted row, also one that
-//! `INSERT OR REPLACE` removes, and the texts of a row before and after an update.
+//! SQLite itself determines what a statement does. It calls its authorizer for each table that a
+//! statement deletes from, also for a virtual one. It runs temporary triggers for each deleted row,
+//! also for one that `INSERT OR REPLACE` removes, with the texts of a row before and after an
+//! update.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,8 +28,8 @@ thread_local! {
     static ERASING: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While this lives, this thread erases: each text is overwritten before its row is deleted or
-/// gets another text.
+/// While this exists, this thread erases: each text must be overwritten before its row is deleted
+/// or gets another text.
 pub struct ErasingMark(());
 
 impl ErasingMark {
@@ -47,12 +49,12 @@ impl Drop for ErasingMark {
     }
 }
 
-/// What the hooks of one connection know.
+/// The state that the hooks of one connection share.
 #[derive(Default)]
 pub struct Guard {
-    /// Set while a deletion runs that is allowed.
+    /// Set while an allowed deletion runs.
     may_delete: AtomicBool,
-    /// Set when tables were made, dropped or renamed. A table's triggers go with it.
+    /// Set when tables were created, dropped or renamed. Dropping a table drops its triggers.
     is_stale: AtomicBool,
     tables: Mutex<&'static [GuardedTable]>,
     dropped: Mutex<String>,
@@ -75,7 +77,7 @@ impl Guard {
         outcome
     }
 
-    /// Whether a statement may do this.
+    /// Whether a statement may perform this action.
     pub fn authorize(&self, context: &AuthContext<'_>) -> Authorization {
         match context.action {
             AuthAction::DropTable { table_name } | AuthAction::DropVtable { table_name, .. } => {
@@ -114,7 +116,7 @@ impl Guard {
         self.write_triggers(connection)
     }
 
-    /// Guards tables again that were dropped and made anew.
+    /// Guards tables again that were dropped and recreated.
     pub fn renew(&self, connection: &Connection) -> Result<(), Error> {
         match self.is_stale.swap(false, Ordering::Relaxed) {
             true => self.write_triggers(connection),

@@ -2,8 +2,8 @@ use std::cell::Cell;
 
 use crate::host::Host;
 
-/// A clock that a test moves, and random bytes that are the same in every run of a test.
-/// Within one run, no two draws are the same.
+/// A clock that the test controls, and random bytes that are identical in every run. Within
+/// one run, no two draws are equal.
 pub struct FixedHost {
     now_ms: Cell<i64>,
     random: Cell<u64>,
@@ -19,7 +19,7 @@ impl Default for FixedHost {
 }
 
 impl FixedHost {
-    /// A host with a later time and with other bytes than the default host's.
+    /// A host with a later time and other random bytes than the default host.
     pub fn later() -> Self {
         Self {
             now_ms: Cell::new(1_000_000_000),
@@ -27,13 +27,13 @@ impl FixedHost {
         }
     }
 
-    /// Makes the following random bytes other than those of hosts with another `number`.
+    /// Makes the following random bytes differ from those of hosts with another `number`.
     pub fn stir(&self, number: u64) {
         self.random
             .set(self.random.get() ^ number.wrapping_mul(0xD1B5_4A32_D192_ED03));
     }
 
-    /// A host whose random bytes are those of this seed, a minute after the default host.
+    /// A host with random bytes from this seed, one minute after the default host.
     pub fn of(seed: u64) -> Self {
         Self {
             now_ms: Cell::new(1_060_000),

@@ -1,6 +1,6 @@
-//! Native stand-ins for the runtime of a Durable Object: SQLite with workerd's limits, a
-//! database that fails on demand, a clock that a test sets, and a scripted outside: the
-//! answers of models, tools and services.
+//! Native test doubles for the runtime of a Durable Object: SQLite with workerd's limits, a
+//! database that fails on demand, a clock that a test sets, and scripted answers of models,
+//! tools and services.
 
 pub mod archive;
 mod failing;
@@ -20,7 +20,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-/// Runs a future that never waits.
+/// Runs a future that is ready immediately.
 pub fn wait_for<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -30,7 +30,7 @@ pub fn wait_for<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Rolls that a seed decides.
+/// A deterministic random generator with a seed.
 pub struct Dice(pub u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! A scripted outside: it gives a test's answers in order, and notes what was asked.
+//! A scripted [`Outbound`]: it returns a test's answers in order, and records the requests.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -21,11 +21,11 @@ use crate::testing::FixedHost;
 use crate::trace;
 use crate::trace::span::SpanQueue;
 
-/// One answer of the outside, which a test writes.
+/// One scripted answer.
 pub struct Said {
     pub status: u16,
     pub content_type: &'static str,
-    /// The pieces of the body, which the reader gets one by one.
+    /// The pieces of the body, which the reader receives one by one.
     pub chunks: Vec<Result<Vec<u8>, CallFailure>>,
 }
 
@@ -63,8 +63,8 @@ type Act = Box<dyn FnOnce()>;
 /// Answers each request; `None`: the request stays unanswered.
 type Replies = Box<dyn Fn(&OutboundRequest) -> Option<Result<Said, CallFailure>>>;
 
-/// A scripted outside: it gives its answers in order and records every request. The
-/// bucket is a real map.
+/// A scripted [`Outbound`]: it returns its answers in order and records every request. The bucket
+/// is a real map.
 #[derive(Default)]
 pub struct Script {
     pub settings: RefCell<HashMap<String, String>>,
@@ -72,47 +72,47 @@ pub struct Script {
     pub defaults_file: RefCell<Option<String>>,
     pub bindings: RefCell<Vec<String>>,
     pub answers: RefCell<VecDeque<Result<Said, CallFailure>>>,
-    /// How many seconds each answer asks the caller to wait.
+    /// How many seconds the caller should wait, in each answer.
     pub retry_after: RefCell<Option<i64>>,
-    /// The session of a server of MCP, which each answer names.
+    /// The session id of an MCP server, in each answer.
     pub session: RefCell<Option<String>>,
-    /// What an answer with the status 401 or 403 wants of the caller.
+    /// The challenge in an answer with the status 401 or 403.
     pub challenge: RefCell<Option<String>>,
     /// The form of every call, in the order of `calls`.
     pub forms: RefCell<Vec<RequestForm>>,
-    /// A server of MCP is first asked whether it speaks the newest revision. Unless a test
-    /// answers this question itself, the server doesn't know it, and nobody notes it.
+    /// Whether the script handles the discovery of an MCP server's revision like any request.
+    /// Otherwise it answers with 404, and does not record the request.
     pub hears_discovery: std::cell::Cell<bool>,
     /// The pauses that the caller made.
     pub slept: RefCell<Vec<i64>>,
-    /// A pause does not end.
+    /// Pauses never end.
     pub sleeps_on: std::cell::Cell<bool>,
     pub calls: RefCell<Vec<OutboundRequest>>,
     /// Answers in place of `answers`, if it is set.
     pub replies: Option<Replies>,
     /// After the last answer, a request stays unanswered instead of failing.
     pub falls_silent: std::cell::Cell<bool>,
-    /// The last answer does not end: after its last piece, nothing comes.
+    /// The last answer does not end: after its last piece, nothing arrives.
     pub stays_open: std::cell::Cell<bool>,
     /// The model and the input of every call to Workers AI.
     pub ai_calls: RefCell<Vec<(String, String)>>,
-    /// The act of a test while the next call is under way. It runs once.
+    /// What a test does during the next call. It runs once.
     pub meanwhile: RefCell<Option<Act>>,
     /// Objects of the bucket whose bytes are not text.
     pub binaries: RefCell<BTreeMap<String, Vec<u8>>>,
     pub bucket: RefCell<Option<Texts>>,
-    /// Objects that somebody else writes to the bucket: one of them right before each
-    /// write of the agent.
+    /// Objects that another writer stores in the bucket: one of them right before each write of the
+    /// agent.
     pub rivals: RefCell<VecDeque<(String, String)>>,
     /// The bucket of backups, if it is bound.
     pub shelf: OnceCell<Shelf>,
     pub writers: WriteLocks,
-    /// The spans that wait, if the test has a receiver of spans.
+    /// The queued spans, if the test has a receiver of spans.
     pub spans: OnceCell<SpanQueue>,
     host: FixedHost,
-    /// Every answer to a call has this body, once the scripted ones are given.
+    /// Every answer to a call has this body, once the scripted ones are used up.
     pub trickle: RefCell<Option<Rc<Trickle>>>,
-    /// The longest that a trickle lasted.
+    /// The longest time that such a body took.
     pub trickled_ms: Rc<std::cell::Cell<i64>>,
 }
 
@@ -122,8 +122,8 @@ fn etag(bytes: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A body that goes on as its beginning does, each piece after a pause, until its reader
-/// has no patience any more. The time passes in the test alone.
+/// A body that repeats its beginning, each time after a pause, until its reader times out. The time
+/// passes in the test alone.
 pub struct Trickle {
     pub piece: Vec<u8>,
     pub pause_ms: i64,
@@ -284,7 +284,7 @@ impl Outbound for Script {
         call: OutboundRequest,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         if let Endpoint::Directory { .. } = call.place {
-            // There is one agent, whoever asks and for whatever names.
+            // There is one agent, for every caller and prefix.
             let page = serde_json::json!({
                 "agents": [{"name": "alice", "createdAt": 0}],
                 "more": false,
@@ -459,7 +459,7 @@ impl Outbound for Script {
     }
 }
 
-/// Runs the future until it first waits, then drops it, as the object's death does.
+/// Runs the future until it first waits, then drops it, as the object's death would.
 pub fn cut_off<T>(future: impl Future<Output = T>) {
     let mut context = Context::from_waker(Waker::noop());
     let outcome = pin!(future).as_mut().poll(&mut context);

@@ -1,4 +1,4 @@
-//! The native stand-in for point-in-time recovery. A test says from when on there are states.
+//! The native test double of point-in-time recovery. A test sets from when on states exist.
 
 use std::cell::{Cell, RefCell};
 
@@ -9,7 +9,7 @@ use crate::recovery::{Recovery, RecoveryFailure};
 pub struct ToldRecovery {
     /// The time of the oldest state. `None`: the platform has no recovery.
     pub since_ms: Cell<Option<i64>>,
-    /// The bookmarks that were to be restored.
+    /// The bookmarks whose restore was requested.
     pub restored: RefCell<Vec<String>>,
 }
 

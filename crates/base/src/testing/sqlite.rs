@@ -1,5 +1,5 @@
-//! The real SQLite, natively, as a Durable Object has it: with the same limits and the
-//! same refusals, and with every number bound as a double.
+//! The real SQLite, natively, configured like a Durable Object's: with the same limits and
+//! refusals, and with every number bound as a double.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -17,7 +17,7 @@ use crate::database::{Database, EngineText, Row, SqlText, SqlValue, TextAndRow, 
 use crate::database::{Delete, DeletedRows};
 use crate::error::{Error, Result};
 
-/// The limits of workerd's SQLite, by name. They were measured in workerd.
+/// The limits of workerd's SQLite, as measured in workerd.
 const LIMITS: &[(Limit, i32)] = &[
     (Limit::SQLITE_LIMIT_LENGTH, 2_200_000),
     (Limit::SQLITE_LIMIT_SQL_LENGTH, 100_000),
@@ -31,7 +31,7 @@ const LIMITS: &[(Limit, i32)] = &[
     (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 10),
 ];
 
-/// How many statements stay prepared: as many as an agent has, about.
+/// The size of the cache of prepared statements: about as many as an agent has.
 const PREPARED_STATEMENTS: usize = 1_000;
 
 pub struct Sqlite {
@@ -39,16 +39,16 @@ pub struct Sqlite {
     depth: Cell<usize>,
     /// How many bytes of text have been read from the database.
     text_bytes: Cell<usize>,
-    /// How many steps of SQLite's machine the statements took.
+    /// How many steps of SQLite's virtual machine the statements took.
     steps: Cell<i32>,
     /// How many rows the statements returned, and how many they wrote.
     costs: Cell<(usize, u64)>,
-    /// The statements that SQLite prepared anew when they ran.
+    /// The statements that SQLite had to prepare again when they ran.
     prepared_anew: RefCell<BTreeSet<String>>,
-    /// The statements that wrote, and the most bytes that the database had after one.
+    /// The statements that wrote, and the largest size of the database after one of them.
     written: RefCell<BTreeSet<String>>,
     peak_bytes: Cell<i64>,
-    /// Set while this type begins or ends a transaction. No other code may do so.
+    /// Set while this type starts or ends a transaction. No other code may do so.
     in_control: Arc<AtomicBool>,
     guard: Arc<Guard>,
 }
@@ -62,7 +62,7 @@ impl Sqlite {
         Self::on(Connection::open_in_memory().unwrap())
     }
 
-    /// A database in a file, with a write-ahead log, as a Durable Object keeps it.
+    /// A database in a file, with a write-ahead log, like a Durable Object's.
     pub fn at(path: &std::path::Path) -> Self {
         let connection = Connection::open(path).unwrap();
         connection
@@ -81,7 +81,7 @@ impl Sqlite {
         Self::on(connection)
     }
 
-    /// The bytes of the database as they are.
+    /// The bytes of the database.
     pub fn bytes(&mut self) -> Vec<u8> {
         self.in_control.store(true, Ordering::Relaxed);
         let bytes = self.connection.serialize("main").unwrap().to_vec();
@@ -89,12 +89,12 @@ impl Sqlite {
         bytes
     }
 
-    /// The bytes of the database's file, with small pages and without empty ones.
+    /// The bytes of the database's file, with small pages and vacuumed.
     pub fn into_file(mut self) -> Vec<u8> {
         let nobody_asks = None::<fn(AuthContext<'_>) -> Authorization>;
         self.connection.authorizer(nobody_asks).unwrap();
         let whole = self.connection.serialize("main").unwrap().to_vec();
-        // Tests of one process run side by side.
+        // Tests of one process run in parallel.
         let (process, thread) = (std::process::id(), std::thread::current().id());
         let path = std::env::temp_dir().join(format!("session-agent-{process}-{thread:?}.db"));
         std::fs::write(&path, whole).unwrap();
@@ -149,8 +149,8 @@ impl Sqlite {
         }
     }
 
-    /// From now on, user text in these tables is deleted by `base::database::Delete` alone. A purge
-    /// overwrites it before.
+    /// From now on, user text in these tables may only be deleted with
+    /// `base::database::Delete`, and a purge overwrites it first.
     pub fn guard(&self, tables: &'static [GuardedTable]) {
         self.in_control.store(true, Ordering::Relaxed);
         self.connection
@@ -160,13 +160,14 @@ impl Sqlite {
         self.guard.install(&self.connection, tables).unwrap();
     }
 
-    /// Runs `work`, which may delete user text as no code that ships may: a test damages tables.
+    /// Runs `work`, which may delete user text in ways that production code may not: a test
+    /// damages tables.
     pub fn by_hand<T>(&self, work: impl FnOnce() -> T) -> T {
         self.guard.allow(work)
     }
 
-    /// Lets the database grow by so many pages more and no further, as an object that is
-    /// almost full.
+    /// Lets the database grow by at most this many pages, like an object that is almost
+    /// full.
     pub fn leave_room(&self, pages: i64) {
         self.in_control.store(true, Ordering::Relaxed);
         let held: i64 = self
@@ -184,14 +185,13 @@ impl Sqlite {
         self.text_bytes.get()
     }
 
-    /// How many steps the statements have taken that returned rows, since this was asked
-    /// last.
+    /// How many steps the statements that returned rows have taken since the last call.
     pub fn take_steps(&self) -> i32 {
         self.steps.take()
     }
 
-    /// How many rows the statements have returned, and how many they have written, since
-    /// this was asked last. A virtual table's own rows don't count, as in workerd.
+    /// How many rows the statements have returned and written since the last call. A
+    /// virtual table's own rows don't count, as in workerd.
     pub fn take_costs(&self) -> (usize, u64) {
         self.costs.take()
     }
@@ -210,7 +210,7 @@ impl Sqlite {
         self.costs.set((rows + returned, writes + written));
     }
 
-    /// The statements that SQLite has prepared anew since this was asked last.
+    /// The statements that SQLite had to prepare again since the last call.
     pub fn take_prepared_anew(&self) -> BTreeSet<String> {
         self.prepared_anew.take()
     }
@@ -282,7 +282,7 @@ impl Sqlite {
         let mut dump = String::new();
         for table in &tables {
             let name = table.text(0).unwrap();
-            // A statement that stays prepared knows no column that a migration adds.
+            // A cached statement would lack the columns that a migration adds.
             let sql = format!("SELECT * FROM \"{name}\"");
             let mut statement = self.connection.prepare(&sql).unwrap();
             for row in self.read(&mut statement, &sql, &[]).unwrap() {
@@ -307,7 +307,7 @@ fn authorize(context: AuthContext<'_>, in_control: bool) -> Authorization {
             pragma_name: "data_version",
             ..
         } => Authorization::Allow,
-        // A Durable Object may ask for a table's columns.
+        // A Durable Object may read a table's columns.
         AuthAction::Pragma {
             pragma_name: "table_info",
             ..
@@ -337,7 +337,7 @@ fn failed(error: rusqlite::Error) -> Error {
     Error::storage(error.to_string())
 }
 
-/// A value, bound as workerd binds it: every number is a double.
+/// Binds a value as workerd does: every number is a double.
 struct Bound<'a>(&'a SqlValue);
 
 impl ToSql for Bound<'_> {
@@ -351,7 +351,7 @@ impl ToSql for Bound<'_> {
     }
 }
 
-/// A text that a native engine made.
+/// A text that the native engine built.
 #[derive(Debug)]
 pub struct NativeText(pub String);
 
@@ -455,7 +455,7 @@ impl Database for Sqlite {
         self.depth.set(depth + 1);
         let outcome = work();
         self.depth.set(depth);
-        // If the storage is full, SQLite has rolled everything back by itself.
+        // If the storage is full, SQLite has already rolled everything back.
         if self.connection.is_autocommit() {
             return outcome;
         }

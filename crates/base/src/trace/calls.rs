@@ -1,10 +1,11 @@
-//! The spans of calls that leave the object.
+//! Records the spans of calls that leave the object.
 
 use super::Trace;
 use super::span::{Span, SpanKind, SpanQueue};
 use crate::outbound::{CallFailure, Endpoint, conceal_url, host_and_port};
 
-/// Notes a call whose answer has begun, or that failed. `outcome`: the answer's status.
+/// Records a call whose answer has started, or that failed. `outcome` is the answer's
+/// status.
 pub fn note_call(
     queue: Option<&SpanQueue>,
     call: Option<&Trace>,
@@ -46,14 +47,15 @@ pub fn note_call(
     });
 }
 
-/// The addresses of calls within this Worker, whose paths are not shown.
+/// The URLs of calls within this Worker, whose paths are not recorded.
 const AGENT_URL: &str = "https://agent/";
 const DIRECTORY_URL: &str = "https://directory/";
 
-/// What stands in `url.full` for a path or a query, as the conventions write what was removed.
+/// Replaces a path or a query in `url.full`, as the conventions prescribe for removed
+/// values.
 const REMOVED: &str = "REDACTED";
 
-/// The address without anything that may be a credential: many services put one into the path.
+/// The URL without anything that may be a credential: many services put one into the path.
 fn without_secrets(url: &str) -> String {
     let origin = conceal_url(url);
     let after = url.split_once("://").map_or(url, |(_, rest)| rest);

@@ -1,6 +1,6 @@
-//! Sends spans to the receiver that the operator named. No request waits for it, and no
-//! failure of it is anybody's: what can't be sent is dropped, and after a failure the
-//! receiver is left alone for a while.
+//! Sends spans to the receiver that the operator configured. No request waits for it, and its
+//! failures affect no request: what can't be sent is dropped, and after a failure the exporter
+//! backs off.
 
 use super::otlp;
 use super::run_in;
@@ -10,10 +10,10 @@ use crate::host::Host;
 use crate::outbound::{CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, read_all};
 use crate::settings::Setting;
 
-/// Spans that end within this time go out together.
+/// Spans that end within this time are sent together.
 const PAUSE_MS: i64 = 1_000;
 
-/// The receiver's answer is short. One that is silent holds nothing up for longer than this.
+/// The receiver's answer is short. A silent receiver delays sending for no longer than this.
 const LIMITS: CallLimits = CallLimits {
     wait_ms: 1_000,
     silence_ms: 5_000,
@@ -22,8 +22,8 @@ const LIMITS: CallLimits = CallLimits {
     max_bytes: 64 << 10,
 };
 
-/// How long a receiver that failed is left alone: twice as long each time, and as long as it
-/// asks for in `retry-after`, up to the longest.
+/// The pause after a failure: twice as long each time, at least the receiver's `retry-after`, and
+/// at most the maximum.
 const REST_MS: i64 = 5_000;
 const MAX_REST_MS: i64 = 300_000;
 
@@ -31,10 +31,10 @@ const MAX_REST_MS: i64 = 300_000;
 const MAX_HEADERS: usize = 16;
 const MAX_HEADER_BYTES: usize = 8 << 10;
 
-/// The most bytes of one value that a setting lets out.
+/// The most bytes of one value of captured content.
 pub const MAX_CONTENT_BYTES: usize = 8 << 10;
 
-/// The queue of an object whose spans go somewhere. `None`: no receiver is named.
+/// The queue of an object whose spans are exported. `None`: no receiver is configured.
 pub fn make_queue(outbound: &dyn Outbound) -> Option<SpanQueue> {
     find_address(outbound)?;
     let name = outbound.find_setting(Setting::OtelTracesSampler);
@@ -43,11 +43,11 @@ pub fn make_queue(outbound: &dyn Outbound) -> Option<SpanQueue> {
         Some(name) => Sampler::parse(&name, argument.as_deref()),
         None => Some(Sampler::default()),
     };
-    // A sampler that nobody knows records nothing: too few spans cost nobody anything.
+    // An unknown sampler records nothing: missing spans do no harm.
     sampler.map(SpanQueue::new)
 }
 
-/// Whether spans may hold what was said.
+/// Whether spans may contain the content of messages.
 pub fn shows_content(outbound: &dyn Outbound) -> bool {
     let setting = outbound.find_setting(Setting::OtelCaptureContent);
     setting.is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
@@ -60,8 +60,8 @@ fn find_address(outbound: &dyn Outbound) -> Option<String> {
     is_web.then(|| format!("{base}/v1/traces"))
 }
 
-/// The headers of `name=value,name=value`, with values in percent-encoding. Entries in
-/// another form are left out.
+/// The headers of `name=value,name=value`, with values in percent-encoding. Other entries are
+/// ignored.
 fn parse_headers(text: &str) -> Vec<(String, String)> {
     if text.len() > MAX_HEADER_BYTES {
         return Vec::new();
@@ -79,7 +79,7 @@ fn parse_headers(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// `None`: the value can't stand in a header.
+/// `None`: the value is not valid in a header.
 fn decode_percent(value: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.bytes();
@@ -97,7 +97,7 @@ fn decode_percent(value: &str) -> Option<String> {
     is_visible.then(|| String::from_utf8(bytes).ok())?
 }
 
-/// Sends the spans that wait, those that end meanwhile included. Callers do not wait for it.
+/// Sends the queued spans, including those that end meanwhile. Callers do not wait for it.
 pub async fn send_spans(outbound: &dyn Outbound, queue: &SpanQueue, host: &dyn Host) {
     if queue.is_empty() || !queue.begin_sending() {
         return;
@@ -112,7 +112,7 @@ pub async fn send_spans(outbound: &dyn Outbound, queue: &SpanQueue, host: &dyn H
         if batch.is_empty() {
             return;
         }
-        // While the receiver rests, spans are dropped: they would be old when it is back.
+        // During the pause after a failure, spans are dropped: they would be old at its end.
         if host.now_ms() < queue.rests_until_ms.get() {
             continue;
         }
@@ -130,7 +130,7 @@ pub async fn send_spans(outbound: &dyn Outbound, queue: &SpanQueue, host: &dyn H
     }
 }
 
-/// Ends the sending also where the future is dropped.
+/// Ends the sending, even if the future is dropped.
 struct Sending<'a>(&'a SpanQueue);
 
 impl Drop for Sending<'_> {
@@ -139,7 +139,7 @@ impl Drop for Sending<'_> {
     }
 }
 
-/// Sends some spans. `Err`: the receiver did not take them, and asks for this pause.
+/// Sends some spans. `Err`: the receiver did not accept them, and requests this pause.
 async fn send(
     outbound: &dyn Outbound,
     address: &str,

@@ -7,8 +7,8 @@ use super::ids::{SpanId, TraceId};
 /// Bytes of a `traceparent`: a version, a trace, a span and flags.
 const TRACEPARENT_BYTES: usize = 55;
 
-/// The most bytes of a `tracestate`, and of its entries. The specification asks every
-/// service to carry that much.
+/// The most bytes of a `tracestate`, and the most entries. The specification requires every service
+/// to pass on that much.
 const MAX_STATE_BYTES: usize = 512;
 const MAX_STATE_ENTRIES: usize = 32;
 
@@ -61,7 +61,7 @@ fn digit(byte: u8) -> Option<u8> {
     }
 }
 
-/// Whether a text has the form of a `tracestate`: entries of a name and a value.
+/// Whether a text has the form of a `tracestate`: entries with a name and a value.
 fn is_state(state: &str) -> bool {
     let is_value = |value: &str| {
         let is_char = |byte| matches!(byte, 0x20..=0x7e) && !matches!(byte, b',' | b'=');
@@ -92,7 +92,7 @@ pub fn render_traceparent(id: TraceId, span: SpanId, is_sampled: bool) -> String
     format!("00-{id}-{span}-0{}", u8::from(is_sampled))
 }
 
-/// The id of a span from its digits.
+/// The id of a span, parsed from its digits.
 pub fn parse_span(text: &str) -> Option<SpanId> {
     parse_hex(text).map(SpanId)
 }

@@ -14,15 +14,15 @@ impl SpanId {
     pub fn mint(host: &dyn Host) -> Self {
         let mut bytes = [0; 8];
         host.fill_random(&mut bytes);
-        // Of all zeros, the id would say that there is none.
+        // An id of zeros would mean that there is none.
         if bytes == [0; 8] {
             bytes = [1; 8];
         }
         Self(bytes)
     }
 
-    /// The id of a part of this span. It follows from the part's name, so that the part has
-    /// the same id after a death.
+    /// The id of a part of this span. It is derived from the part's name, so that the part has the
+    /// same id if the object dies.
     pub fn of_part(self, part: &str) -> Self {
         let digest = Sha256::new()
             .chain_update(self.0)

@@ -1,10 +1,10 @@
-//! Traces: which request a piece of work belongs to, also in other services, after the W3C's
-//! Trace Context. The trace follows the task, as its owner does (`base/owner.rs`): a turn
-//! calls models, tools and homes from many places, and each call carries the trace.
+//! Traces: the request that a piece of work belongs to, also across services, by the W3C's
+//! Trace Context. Like the owner (`base/owner.rs`), the trace is attached to the task: a
+//! turn calls models, tools and backends from many places, and each call carries the trace.
 //!
-//! The sender of a request says which trace it is in. So a trace is data: strict digits, and
-//! nothing that anything else depends on. Without a trace in the request, and without a receiver of
-//! spans, there is no trace.
+//! The sender of a request sets its trace. A trace is therefore untrusted data: it is
+//! validated strictly, and no other behaviour depends on it. Without a trace in the
+//! request, and without a receiver of spans, there is no trace.
 
 pub mod calls;
 pub mod export;
@@ -29,12 +29,12 @@ use crate::host::Host;
 pub const TRACEPARENT: &str = "traceparent";
 pub const TRACESTATE: &str = "tracestate";
 
-/// The trace of a task, and the span that the task works in.
+/// The trace of a task, and the task's current span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     pub id: TraceId,
     pub span: SpanId,
-    /// The span above this one, here or at the caller.
+    /// The parent span, here or at the caller.
     pub parent: Option<SpanId>,
     pub is_sampled: bool,
     /// The data that other tracers want to be passed on.
@@ -51,8 +51,8 @@ pub fn current() -> Option<Rc<Trace>> {
 }
 
 impl Trace {
-    /// The trace of a request. `parent`: the span that the caller named. `sampler`: it decides
-    /// for the object's spans, if these go anywhere.
+    /// The trace of a request. `parent`: the span that the caller sent. `sampler`: makes
+    /// the sampling decision for the object's spans, if they are exported.
     pub fn of_request(
         parent: Option<CallerSpan>,
         sampler: Option<Sampler>,
@@ -84,12 +84,12 @@ impl Trace {
         }
     }
 
-    /// A span below this one.
+    /// A child span of this one.
     pub fn child(&self, host: &dyn Host) -> Self {
         self.with_span(SpanId::mint(host))
     }
 
-    /// A part of this one, whose id follows from its name.
+    /// A child span whose id is derived from its name.
     pub fn part(&self, name: &str) -> Self {
         self.with_span(self.span.of_part(name))
     }
@@ -107,7 +107,7 @@ impl Trace {
     }
 }
 
-/// A trace as it is stored with work that goes on later.
+/// A trace as it is stored with work that continues later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StoredTrace {
@@ -140,12 +140,12 @@ impl StoredTrace {
     }
 }
 
-/// The span of a call that leaves. `None`: the task is in no trace.
+/// The span of an outgoing call. `None`: the task has no trace.
 pub fn begin_call(host: &dyn Host) -> Option<Trace> {
     current().map(|trace| trace.child(host))
 }
 
-/// The headers by which a call carries its trace.
+/// The headers that carry a call's trace.
 pub fn headers_of(call: Option<&Trace>) -> Vec<(&'static str, String)> {
     let Some(call) = call else {
         return Vec::new();
@@ -157,13 +157,13 @@ pub fn headers_of(call: Option<&Trace>) -> Vec<(&'static str, String)> {
     headers
 }
 
-/// A task that works in a trace.
+/// A task that runs in a trace.
 pub struct TracedTask<F> {
     trace: Option<Rc<Trace>>,
     task: Pin<Box<F>>,
 }
 
-/// Runs a future in a trace: all that the future polls is in the trace, too.
+/// Runs a future in a trace: everything that the future polls is in the trace, too.
 pub fn run_in<F: Future>(trace: Option<Rc<Trace>>, task: F) -> TracedTask<F> {
     TracedTask {
         trace,

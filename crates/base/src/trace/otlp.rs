@@ -1,5 +1,5 @@
-//! Spans as OTLP/HTTP's JSON: the protobuf messages of OpenTelemetry in their JSON form, with
-//! ids in hexadecimal.
+//! Renders spans as OTLP/HTTP JSON: OpenTelemetry's protobuf messages in their JSON
+//! encoding, with hexadecimal ids.
 
 use serde_json::Value;
 
@@ -7,13 +7,13 @@ use super::header::render_hex;
 use super::span::{AttributeValue, Span};
 use crate::json::{self, json};
 
-/// The scope's name and version: which program made the spans.
+/// The name of the instrumentation scope: the program that recorded the spans.
 const SCOPE: &str = "session-agent";
 
-/// The values of a status that OpenTelemetry defines.
+/// OpenTelemetry's status code for an error.
 const FAILED: i64 = 2;
 
-/// The body of a request to `/v1/traces`. `service`: the name of the service.
+/// The body of a request to `/v1/traces`. `service` is the service's name.
 pub fn render(service: &str, spans: &[Span], dropped: u64) -> String {
     let mut resource = vec![attribute(
         "service.name",
@@ -61,7 +61,7 @@ fn render_span(span: &Span) -> Value {
     fields
 }
 
-/// Protobuf's JSON has 64-bit integers as texts.
+/// Protobuf's JSON encodes 64-bit integers as strings.
 fn nanoseconds(ms: i64) -> String {
     format!("{}000000", ms.max(0))
 }

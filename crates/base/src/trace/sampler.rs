@@ -5,9 +5,9 @@ use super::ids::TraceId;
 /// Decides whether a trace's spans are recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampler {
-    /// Whether the caller's decision counts, where there is one.
+    /// Whether the caller's decision applies, if there is one.
     follows_parent: bool,
-    /// The share of traces, of 2^63.
+    /// The share of traces, as a fraction of 2^63.
     bound: u64,
 }
 
@@ -51,7 +51,7 @@ impl Sampler {
     pub fn samples(self, id: TraceId, parent: Option<bool>) -> bool {
         match parent {
             Some(is_sampled) if self.follows_parent => is_sampled,
-            // The last bytes of the id, as every service of the trace reads them.
+            // The last bytes of the id: every service of the trace uses the same ones.
             _ => {
                 let mut low = [0; 8];
                 for (byte, random) in low.iter_mut().zip(id.0.iter().skip(8)) {

@@ -1,5 +1,5 @@
-//! Spans that wait to be sent. They are in memory alone: a death loses those that were not
-//! sent yet. Beyond a bound, new ones are dropped and counted.
+//! The queue of spans that wait to be sent. It is only in memory: an eviction loses unsent
+//! spans. If the queue is full, new spans are dropped and counted.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -8,20 +8,20 @@ use super::Trace;
 use super::ids::{SpanId, TraceId};
 use super::sampler::Sampler;
 
-/// The most spans that wait, and the most that one request carries.
+/// The most queued spans, and the most spans of one request.
 pub const MAX_WAITING: usize = 2_048;
 pub const MAX_BATCH: usize = 256;
 
 /// The most bytes of one attribute's text.
 const MAX_TEXT_BYTES: usize = 1 << 10;
 
-/// The most attributes that wait for the ends of their spans.
+/// The most attributes that are recorded for unfinished spans.
 const MAX_NOTED: usize = 256;
 
 /// The most attributes of one span.
 const MAX_ATTRIBUTES: usize = 32;
 
-/// The kind of a span, by OpenTelemetry's numbers.
+/// The kind of a span, with OpenTelemetry's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
     Internal = 1,
@@ -40,7 +40,7 @@ pub enum AttributeValue {
 
 pub type Attribute = (&'static str, AttributeValue);
 
-/// A span that is over.
+/// A finished span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     pub trace_id: TraceId,
@@ -51,7 +51,7 @@ pub struct Span {
     pub started_at_ms: i64,
     pub ended_at_ms: i64,
     pub attributes: Vec<Attribute>,
-    /// The code of a failure, and its sentence.
+    /// The code and the message of a failure.
     pub failure: Option<(String, String)>,
 }
 
@@ -79,7 +79,8 @@ impl Span {
         self
     }
 
-    /// A text that was said or kept, cut to so many bytes. Only a setting lets it out.
+    /// Adds text of a message or of memory, truncated to `most` bytes. Only exported if a
+    /// setting allows it.
     pub fn content(mut self, name: &'static str, text: &str, most: usize) -> Self {
         let end = text.floor_char_boundary(most);
         let text = text.get(..end).unwrap_or_default().to_owned();
@@ -108,7 +109,7 @@ impl Span {
         self
     }
 
-    /// The same, if there is a text.
+    /// Like [`Self::text`], if there is a text.
     pub fn maybe(self, name: &'static str, text: Option<&str>) -> Self {
         match text {
             Some(text) => self.text(name, text),
@@ -116,7 +117,7 @@ impl Span {
         }
     }
 
-    /// The same, with attributes that were noted before the span was over.
+    /// Adds attributes that were recorded before the span ended.
     pub fn with(mut self, noted: Vec<Attribute>) -> Self {
         for (name, value) in noted {
             self.push(name, value);
@@ -144,17 +145,17 @@ fn cut(text: &mut String) {
     text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
 }
 
-/// The spans of an object that wait to be sent.
+/// The queue of an object's spans.
 #[derive(Debug, Default)]
 pub struct SpanQueue {
     pub sampler: Sampler,
     waiting: RefCell<VecDeque<Span>>,
     dropped: Cell<u64>,
-    /// Attributes of spans that are not over yet, oldest first.
+    /// Attributes of unfinished spans, oldest first.
     noted: RefCell<VecDeque<(SpanId, Attribute)>>,
-    /// Whether somebody sends them now.
+    /// Whether a request to the receiver is in progress.
     is_sending: Cell<bool>,
-    /// No request to the receiver before this time: it failed.
+    /// No request is sent to the receiver before this time, because it failed.
     pub(super) rests_until_ms: Cell<i64>,
     pub(super) failures: Cell<u32>,
 }
@@ -176,20 +177,20 @@ impl SpanQueue {
         }
     }
 
-    /// Notes an attribute of a span that is not over yet.
+    /// Records an attribute of an unfinished span.
     pub fn note(&self, span: SpanId, name: &'static str, mut value: AttributeValue) {
         if let AttributeValue::Text(text) = &mut value {
             cut(text);
         }
         let mut noted = self.noted.borrow_mut();
-        // The span of a request that died never takes its own.
+        // Drops the oldest: a request that was cut off never collects its attributes.
         if noted.len() == MAX_NOTED {
             noted.pop_front();
         }
         noted.push_back((span, (name, value)));
     }
 
-    /// Takes the attributes that were noted for a span.
+    /// Removes and returns the attributes that were recorded for a span.
     pub fn take_noted(&self, span: SpanId) -> Vec<Attribute> {
         let mut noted = self.noted.borrow_mut();
         let mut taken = Vec::new();
@@ -207,19 +208,19 @@ impl SpanQueue {
         self.waiting.borrow().is_empty()
     }
 
-    /// How many spans were dropped because too many waited.
+    /// How many spans were dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.dropped.get()
     }
 
-    /// Takes the spans of the next request.
+    /// Removes and returns the spans of the next request.
     pub fn take_batch(&self) -> Vec<Span> {
         let mut waiting = self.waiting.borrow_mut();
         let count = waiting.len().min(MAX_BATCH);
         waiting.drain(..count).collect()
     }
 
-    /// Says whether this caller sends; another one does already if not.
+    /// Returns whether this caller may send; `false`: another one is already sending.
     pub fn begin_sending(&self) -> bool {
         !self.is_sending.replace(true)
     }

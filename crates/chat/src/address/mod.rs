@@ -1,5 +1,4 @@
-//! The address of a registered tool, and the headers that are sent beside a call's
-//! arguments.
+//! The address of a registered tool, and the headers that are sent with a call's arguments.
 
 pub mod origin;
 pub mod tool_address;

@@ -1,10 +1,10 @@
-//! The origin of a tool's address.
+//! The origin of a tool's URL.
 
-/// The longest address of a tool, in bytes.
+/// The longest URL of a tool, in bytes.
 const MAX_URL_BYTES: usize = 2_000;
 
-/// `https://host:port` in lower case, without the default port. `None`: no tool may
-/// have this URL.
+/// The origin as `https://host:port` in lower case, without the default port. `None`: the
+/// URL is not allowed for tools.
 pub fn origin_of(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! The address of a registered tool, and the limits on the time and the length of its
+//! The address of a registered tool, and the limits on the duration and the length of its
 //! answers.
 
 use crate::address::origin::origin_of;
@@ -7,8 +7,8 @@ use base::error::{Code, Error, Result};
 use base::outbound::{CallFailure, CallLimits, Endpoint, Outbound};
 use base::settings::Setting;
 
-/// The limits of a tool's answer and of its silence. A call waits to be sent for 5
-/// minutes at most, and its answer takes 5 minutes at most.
+/// The limits of a tool call. A call waits at most 5 minutes to be sent, and its answer
+/// takes at most 5 minutes.
 pub const LIMITS: CallLimits = CallLimits {
     wait_ms: 5 * 60_000,
     silence_ms: 30_000,
@@ -17,18 +17,18 @@ pub const LIMITS: CallLimits = CallLimits {
     max_bytes: 1 << 20,
 };
 
-/// The bytes of an answer that a model reads, if the tool's definition sets no limit. A longer
-/// answer is stored whole: see `chat/run/whole_outputs.rs`.
+/// The bytes of an answer that a model receives, if the tool's definition sets no limit. A
+/// longer answer is stored completely: see `chat/run/whole_outputs.rs`.
 const SHOWN_BYTES: usize = 256 << 10;
 
-/// The longest time that a tool's definition may give its calls.
+/// The longest timeout that a tool's definition may set.
 pub const MAX_TIMEOUT_MS: i64 = 5 * 60_000;
 
-/// The most bytes that a tool's definition may allow its answers: half of the limit for
-/// all outputs of a turn.
+/// The highest limit that a tool's definition may set for its answers: half of the limit
+/// for all outputs of a turn.
 pub const MAX_TOOL_OUTPUT_BYTES: i64 = 512 << 10;
 
-/// The address of a tool, or of a server of tools.
+/// The address of a tool or of a tool server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolAddress {
     /// A service binding, and a path of the service.
@@ -58,8 +58,8 @@ impl ToolAddress {
         }
     }
 
-    /// Checks that something may be at this address, and may have its secrets. `field`: the
-    /// request's name for a URL.
+    /// Checks that the address is configured and allowed, and that the secrets may be sent
+    /// there. `field` is the name of the URL in the request.
     pub fn check_reach(
         &self,
         outbound: &dyn Outbound,
@@ -84,14 +84,14 @@ impl ToolAddress {
 /// The limits that a tool's definition sets. `None`: those of [`LIMITS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ToolLimits {
-    /// The time that a call may take, from its departure to its answer's end.
+    /// The time from sending a call to the end of its answer.
     pub timeout_ms: Option<i64>,
     /// The most bytes of an answer.
     pub max_output_bytes: Option<i64>,
 }
 
 impl ToolLimits {
-    /// The most bytes of an answer that the model reads whole.
+    /// The most bytes of an answer that the model receives untruncated.
     pub fn shown_bytes(self) -> usize {
         let own = self.max_output_bytes.map(usize::try_from);
         own.and_then(|bytes| bytes.ok()).unwrap_or(SHOWN_BYTES)
@@ -100,7 +100,7 @@ impl ToolLimits {
     pub fn of_call(self) -> CallLimits {
         let mut limits = LIMITS;
         if let Some(ms) = self.timeout_ms {
-            // A tool that was given time may be silent for all of it.
+            // A tool with its own timeout may be silent for all of it.
             limits.silence_ms = ms;
             limits.total_ms = ms;
         }
@@ -111,8 +111,8 @@ impl ToolLimits {
     }
 }
 
-/// Whether the operator of this Worker allows tools at this URL. `field`: its name in the
-/// request.
+/// Checks that the operator of this Worker allows tools at this URL. `field` is its name in
+/// the request.
 pub fn check_url(outbound: &dyn Outbound, url: &str, field: &str) -> Result<()> {
     let refused = |message: String| Error::new(Code::Forbidden, message).with_field(field);
     let Some(origin) = origin_of(url) else {

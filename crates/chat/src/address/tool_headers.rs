@@ -1,9 +1,9 @@
-//! The headers that the operator gives a tool, and the secrets in them.
+//! The headers that the operator configured for a tool, and the secrets in them.
 //!
-//! The rule this file protects: a secret goes to the one origin that `TOOL_SECRETS` names
-//! for it, and is written nowhere. Only `secret:NAME` is stored and shown. The secret's
-//! value is looked up for each call, and is stripped from the tool's answer. No header
-//! can name a setting of the Worker itself, such as a provider's key.
+//! Invariant: a secret is only sent to the one origin that `TOOL_SECRETS` assigns to it,
+//! and is never stored. Only `secret:NAME` is stored and shown. The secret's value is
+//! looked up for each call, and is stripped from the tool's answer. No header can reference
+//! a setting of the Worker itself, such as a provider's key.
 
 use std::collections::BTreeMap;
 
@@ -25,14 +25,14 @@ pub const MAX_VALUE_BYTES: usize = 2_048;
 /// The longest value of a secret, in bytes.
 const MAX_SECRET_BYTES: usize = 8_192;
 
-/// The shortest secret that is looked for in an answer: a shorter one would be found in
-/// words that are not secrets.
+/// The shortest secret that is stripped from answers: a shorter one would also match words
+/// that are not secrets.
 const MIN_STRIPPED_BYTES: usize = 6;
 
 /// The text that replaces a secret in an answer.
 const STRIPPED: &str = "[secret]";
 
-/// The beginning of a value that stands for a secret.
+/// The prefix of a value that references a secret.
 const SECRET_PREFIX: &str = "secret:";
 
 const FIELD: &str = "headers";
@@ -66,7 +66,7 @@ const RESERVED: &[&str] = &[
     "via",
 ];
 
-/// Beginnings of names that are reserved likewise.
+/// Prefixes of names that are also reserved.
 const RESERVED_BEGINNINGS: &[&str] = &[
     "proxy-",
     "sec-",
@@ -76,11 +76,11 @@ const RESERVED_BEGINNINGS: &[&str] = &[
     "mcp-",
 ];
 
-/// A tool's headers as they were defined, by name in lower case.
+/// A tool's headers as defined, by name in lower case.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolHeaders(BTreeMap<String, String>);
 
-/// The headers of one call, with their secrets.
+/// The headers of one call, including their secrets.
 #[derive(Default)]
 pub struct ResolvedHeaders {
     pub headers: Vec<(String, String)>,
@@ -107,15 +107,15 @@ impl ToolHeaders {
         Ok(Self(headers))
     }
 
-    /// The names of the headers, which a file holds without their values.
+    /// The names of the headers, which a file contains without their values.
     pub fn names(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
     }
 
-    /// Headers whose values a file left out. A call with such a header is refused until the
-    /// tool is defined again.
+    /// Headers whose values a file omits. A call with such a header is refused until the
+    /// tool is redefined.
     pub fn without_values(names: Vec<String>) -> Result<Self> {
-        // Any secret's name, so that the names are checked as `defineTool` checks them.
+        // A placeholder, so that the names are checked as `defineTool` checks them.
         let named = names.into_iter().map(|name| (name, "secret:X".to_owned()));
         let Self(mut headers) = Self::parse(named.collect())?;
         for value in headers.values_mut() {
@@ -124,7 +124,7 @@ impl ToolHeaders {
         Ok(Self(headers))
     }
 
-    /// Reads the column that [`Self::to_json`] wrote.
+    /// Parses the column that [`Self::to_json`] wrote.
     pub fn from_json(text: Option<&str>) -> Option<Self> {
         match text {
             None => Some(Self::default()),
@@ -132,7 +132,7 @@ impl ToolHeaders {
         }
     }
 
-    /// The headers as they are stored. `None`: there are no headers.
+    /// The headers' stored form. `None`: there are no headers.
     pub fn to_json(&self) -> Option<String> {
         let is_there = !self.0.is_empty();
         is_there.then(|| json::encode(&self.0).unwrap_or_default())
@@ -143,8 +143,8 @@ impl ToolHeaders {
         self.0
     }
 
-    /// The headers of a call to this address, or of a call to a service (`None`).
-    /// Checks each secret anew: the settings may have changed since the definition.
+    /// The headers of a call to this URL, or of a call to a service (`None`). Checks each
+    /// secret again, because the settings may have changed since the definition.
     pub fn resolve(&self, outbound: &dyn Outbound, url: Option<&str>) -> Result<ResolvedHeaders> {
         let mut resolved = ResolvedHeaders::default();
         for (name, value) in self.0.iter() {
@@ -170,7 +170,7 @@ impl ToolHeaders {
 }
 
 impl ResolvedHeaders {
-    /// The headers with a person's token, in place of another one.
+    /// The headers with a person's token, which replaces another credential.
     pub fn with_token(mut self, token: &str) -> Self {
         self.headers.retain(|(name, _)| name != AUTHORIZATION);
         let value = format!("Bearer {token}");
@@ -179,17 +179,17 @@ impl ResolvedHeaders {
         self
     }
 
-    /// Whether the operator gave the tool a credential of its own.
+    /// Whether the operator configured a credential for the tool.
     pub fn has_credential(&self) -> bool {
         self.headers.iter().any(|(name, _)| name == AUTHORIZATION)
     }
 
-    /// Takes the call's secrets out of the tool's answer.
+    /// Removes the call's secrets from the tool's answer.
     pub fn strip(&self, text: String) -> String {
         strip_all(&self.secrets, &text).unwrap_or(text)
     }
 
-    /// The same of JSON, in which a secret may be written with escapes.
+    /// Like [`Self::strip`], for JSON, in which a secret may be written with escapes.
     pub fn strip_json(&self, text: String) -> String {
         let text = self.strip(text);
         if self.secrets.is_empty() {
@@ -198,13 +198,13 @@ impl ResolvedHeaders {
         let Ok(value) = json::decode_tree(&text) else {
             return text;
         };
-        // Written anew, each character is escaped in one way.
+        // After rendering again, each character is escaped in only one way.
         let escaped: Vec<String> = self.secrets.iter().map(|secret| escape(secret)).collect();
         strip_all(&escaped, &json::text(&value)).unwrap_or(text)
     }
 }
 
-/// The text without these secrets. `None`: it holds none of them.
+/// The text without these secrets. `None`: it contains none of them.
 fn strip_all(secrets: &[String], text: &str) -> Option<String> {
     let said = |secret: &&String| secret.len() >= MIN_STRIPPED_BYTES && text.contains(*secret);
     let mut found = secrets.iter().filter(said).peekable();
@@ -213,7 +213,7 @@ fn strip_all(secrets: &[String], text: &str) -> Option<String> {
     Some(found.fold(text.to_owned(), strip))
 }
 
-/// A text as it stands within the quotes of JSON.
+/// A text in the form that it has within the quotes of JSON.
 fn escape(text: &str) -> String {
     let quoted = json::quoted(text);
     let inner = quoted.get(1..quoted.len() - 1);
@@ -276,7 +276,7 @@ fn is_secret_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.bytes().all(is_plain)
 }
 
-/// The value of a secret that may go to this address.
+/// The value of a secret that may be sent to this URL.
 pub fn find_secret(outbound: &dyn Outbound, name: &str, url: Option<&str>) -> Result<String> {
     if is_own_setting(name) || !is_secret_name(name) {
         return Err(own(name));
@@ -399,12 +399,12 @@ mod tests {
             let outcome = outcome.as_deref().map_err(|error| error.code.name());
             assert_eq!(outcome, expected, "{value} {url:?}");
         }
-        // The operator took the origin back after the tool was defined.
+        // The operator removed the origin after the tool was defined.
         outside.settings.borrow_mut().remove("TOOL_SECRETS");
         let error = resolve(&outside, "secret:KEY", there).unwrap_err();
         assert_eq!(error.code, Code::Forbidden);
         assert!(!error.message.contains("hunter2"));
-        // The setting may be a JSON object as well.
+        // The setting may also be a JSON object.
         let setting = r#"{"KEY": "https://A.example:443"}"#.to_owned();
         let mut settings = outside.settings.borrow_mut();
         settings.insert("TOOL_SECRETS".to_owned(), setting);

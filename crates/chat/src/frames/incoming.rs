@@ -1,6 +1,6 @@
-//! The frames that a client sends through a socket. Frames of unknown types are ignored,
-//! as the stock server does. An invalid frame of a known type is answered with an error,
-//! since its client waits.
+//! Parses the frames that a client sends through a socket. Frames of unknown types are
+//! ignored, as the stock server does. An invalid frame of a known type is answered with an
+//! error, because its client waits.
 
 use serde::Deserialize;
 
@@ -15,15 +15,15 @@ use base::json::{self, RawValue, list};
 use base::part::ToolState;
 use models::ToolDefinition;
 
-/// The longest frame: the longest body spelt as text within text (which doubles each of
-/// its quotes), and the frame around the body. The runtime's own limit for a message of a
-/// socket is 32 MiB.
+/// The longest frame: the longest body as text within text (which doubles each of its
+/// quotes), plus the frame around the body. The runtime's own limit for a socket message is
+/// 32 MiB.
 pub const MAX_FRAME_BYTES: usize = 8 << 20;
 
-/// The number of arguments that are read; an operation takes one.
+/// The most arguments that are read; an operation takes one.
 const MAX_ARGS: usize = 10;
 
-/// The answer to a client that tries to set a shared state.
+/// The answer to a client that tries to set shared state.
 const NO_STATE: &str =
     "This agent has no shared state. Store data in blocks of its context memory.";
 
@@ -40,7 +40,7 @@ pub enum Incoming {
     },
     /// Delete the session's messages.
     Clear,
-    /// An answer to a call; with `continues` the client waits for the turn to continue.
+    /// An answer to a call; with `continues`, the client waits for the turn to continue.
     Answer {
         answer: CallAnswer,
         continues: bool,
@@ -54,19 +54,19 @@ pub enum Incoming {
     },
     /// A request of the AI SDK's own transport.
     Sdk(SdkRequest),
-    /// Call one operation; `input` is its JSON text.
+    /// Call an operation; `input` is its JSON text.
     Rpc {
         id: String,
         operation: String,
         input: String,
     },
-    /// An invalid frame, and the frame to answer with.
+    /// An invalid frame, and the frame to reply with.
     Refused(String),
     /// A frame of an unknown type.
     Ignored,
 }
 
-/// `id` is the request's. The transport's `id` is that of the page's chat.
+/// `id` is the request's. The transport's own `id` is that of the page's chat.
 #[derive(Debug)]
 pub enum SdkRequest {
     /// Start a turn; its chunks are sent under `id`.
@@ -201,7 +201,7 @@ fn chat(frame: &Frame<'_>) -> Incoming {
     }
 }
 
-/// An answer is final, so an invalid one is dropped and the call goes on waiting.
+/// An answer is final, so an invalid one is dropped and the call keeps waiting.
 fn answer(frame: &Frame<'_>, answer: Option<CallAnswer>) -> Incoming {
     let tools = || -> Result<Vec<ToolDefinition>> {
         let Some(tools) = frame.client_tools else {
@@ -246,7 +246,7 @@ fn tool_approval(frame: &Frame<'_>) -> Option<CallAnswer> {
 }
 
 fn rpc(frame: &Frame<'_>) -> Incoming {
-    // Without an id no client could match the answer to its call.
+    // Without an id, the client could not match the reply to its call.
     let Some(id) = find_name(frame.id) else {
         return Incoming::Ignored;
     };
@@ -283,7 +283,7 @@ fn call_id(frame: &Frame<'_>) -> Option<Id> {
     Id::parse(find_name(frame.tool_call_id)?).ok()
 }
 
-/// A client's id for something, if the id is valid.
+/// The client's id, if it is valid.
 fn find_name(value: Option<&RawValue>) -> Option<String> {
     let longest = "\"\"".len() + MAX_ID_CHARS * "\\uD83D\\uDE00".len();
     let name = find_text(value.filter(|value| value.get().len() <= longest)?)?;

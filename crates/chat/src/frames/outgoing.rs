@@ -1,5 +1,5 @@
-//! The frames that a socket is sent. Each function renders one frame. Chunks and messages
-//! are passed in as stored JSON.
+//! Renders the frames that are sent to sockets. Each function renders one frame. Chunks and
+//! messages are passed in as stored JSON.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,21 +7,21 @@ use serde_json::Value;
 use base::error::Error;
 use base::json::{self, json};
 
-/// The name by which `agents/client` knows this kind of agent.
+/// The name by which `agents/client` identifies this kind of agent.
 const AGENT: &str = "session-agent";
 
 /// The first frame of a socket.
 ///
-/// It names no request, and neither do lists of messages and what else a socket is sent unasked. The
-/// AI SDK's own transport takes a frame without a `requestId` for a failure, and ignores one that
-/// names no request of its own.
+/// It has an empty `requestId`, like lists of messages and other unrequested frames. The AI
+/// SDK's own transport treats a frame without a `requestId` as a failure, and ignores one
+/// that names none of its requests.
 pub fn render_identity(agent_name: &str) -> String {
     let frame =
         json!({"type": "cf_agent_identity", "name": agent_name, "agent": AGENT, "requestId": ""});
     json::text(&frame)
 }
 
-/// The end of a turn, as its last frame tells it.
+/// How a turn ended, as its last frame reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TurnOutcome {
@@ -35,9 +35,9 @@ pub enum TurnOutcome {
 pub struct FrameHeader<'a> {
     /// The request that the turn answers.
     pub id: &'a str,
-    /// The turn continues a message that the clients have already.
+    /// The turn continues a message that the clients already have.
     pub is_continuation: bool,
-    /// The frames are a replay, for a socket that asked to resume.
+    /// The frames are a replay for a socket that requested to resume.
     pub is_replay: bool,
 }
 
@@ -98,7 +98,7 @@ impl<'a> FrameHeader<'a> {
         })
     }
 
-    /// The end of a replay: the chunks that follow are live.
+    /// The end of a replay: the following chunks are live.
     pub fn render_replay_complete(&self) -> String {
         render(&Response {
             replay: true,
@@ -116,10 +116,10 @@ impl<'a> FrameHeader<'a> {
     }
 }
 
-/// A `start` with an id would make the client begin the message anew.
+/// A `start` with an id would make the client start a new message.
 const NAMELESS_START: &str = r#"{"type":"start"}"#;
 
-/// A request or a turn that failed: `message` is for people.
+/// A failed request or turn. `message` is for people.
 pub fn render_failed(id: &str, message: &str, is_continuation: bool) -> String {
     let frame_header = FrameHeader {
         id,
@@ -135,13 +135,13 @@ pub fn render_failed(id: &str, message: &str, is_continuation: bool) -> String {
     })
 }
 
-/// The session's messages, a JSON array. A client replaces its own list with them.
+/// The session's messages as a JSON array. A client replaces its own list with them.
 pub fn render_messages(messages_json: &str) -> String {
     format!(r#"{{"type":"cf_agent_chat_messages","messages":{messages_json},"requestId":""}}"#)
 }
 
-/// The session's messages for a socket that has just opened. The client keeps messages
-/// in its list that it has yet to send.
+/// The session's messages for a newly opened socket. The client keeps unsent messages in
+/// its list.
 pub fn render_first_messages(messages_json: &str) -> String {
     format!(
         r#"{{"type":"cf_agent_chat_messages","messages":{messages_json},"connect":true,"requestId":""}}"#
@@ -157,8 +157,8 @@ pub fn render_clear() -> String {
     json::text(&json!({"type": "cf_agent_chat_clear", "requestId": ""}))
 }
 
-/// A turn runs; a client that acknowledges is sent its chunks. `probe_id`: of the
-/// request, if it had one.
+/// A turn is running. A client that acknowledges this receives its chunks. `probe_id` is
+/// the one of the request, if it had one.
 pub fn render_resuming(request_id: &str, probe_id: Option<&str>) -> String {
     probed(
         json!({"type": "cf_agent_stream_resuming", "id": request_id}),
@@ -181,14 +181,14 @@ fn probed(mut frame: Value, probe_id: Option<&str>) -> String {
     json::text(&frame)
 }
 
-/// An operation's result; `result_json` is what the body of a response would be.
+/// An operation's result. `result_json` is what a response's body would contain.
 pub fn render_rpc_result(id: &str, result_json: &str) -> String {
     let id = Value::from(id);
     format!(r#"{{"type":"rpc","id":{id},"success":true,"done":true,"result":{result_json}}}"#)
 }
 
-/// The client makes an error of the sentence; the code and the details are fields
-/// beside it.
+/// The client makes an error from the message. The code and the details are separate
+/// fields.
 pub fn render_rpc_error(id: &str, error: &Error) -> String {
     json::text(&json!({
         "type": "rpc",

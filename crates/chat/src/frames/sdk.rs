@@ -1,8 +1,10 @@
-//! The protocol of the AI SDK's `WebSocketChatTransport`: requests `send`, `resume` and `abort`,
-//! answered by `start`, `chunk`, `end`, `error` and `no-active` under the request's id.
+//! The protocol of the AI SDK's `WebSocketChatTransport`: requests `send`, `resume` and
+//! `abort`, answered by `start`, `chunk`, `end`, `error` and `no-active` with the request's
+//! id.
 //!
-//! A socket speaks it from its first such request on. The object goes on rendering the frames of
-//! `agents`, and each is translated as it is sent. What has no translation is not sent.
+//! A socket uses it from its first such request on. The object still renders frames in the
+//! format of `agents`, and each is translated when it is sent. Frames without a translation
+//! are not sent.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,11 +14,11 @@ use base::json::{self, RawValue};
 
 use crate::request::{ChatRequest, parse_chat_request};
 
-/// The requests of such a socket that have other ids than the turns that answer them.
+/// The requests of such a socket whose ids differ from those of their turns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SdkSeat {
-    /// The newest request to resume, if its turn runs.
+    /// The newest resume request, if its turn is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<Resumed>,
 }
@@ -28,7 +30,7 @@ pub struct Resumed {
     pub request_id: String,
 }
 
-/// The fields of a request to send, but for its id.
+/// The fields of a `send` request, except its id.
 #[derive(Default)]
 pub struct SentFields<'a> {
     pub trigger: Option<&'a RawValue>,
@@ -38,7 +40,7 @@ pub struct SentFields<'a> {
     pub body: Option<&'a RawValue>,
 }
 
-/// The chat request of a request to send.
+/// Converts a `send` request into a chat request.
 pub fn parse_sent(fields: &SentFields<'_>) -> Result<ChatRequest> {
     let mut parts = Vec::new();
     for (name, value) in [
@@ -75,7 +77,8 @@ pub fn render_error(request_id: &str, message: &str) -> String {
     render("error", request_id, &format!(r#","errorText":{message}"#))
 }
 
-/// How the frames begin that this module renders for a socket. No frame of `agents` does.
+/// The prefixes of frames that this module itself renders for a socket. No frame of
+/// `agents` has them.
 const OWN: [&str; 3] = [
     r#"{"type":"start","#,
     r#"{"type":"no-active","#,
@@ -87,7 +90,7 @@ fn render(kind: &str, request_id: &str, fields: &str) -> String {
     format!(r#"{{"type":"{kind}","requestId":{id}{fields}}}"#)
 }
 
-/// A frame of `agents`, as far as it is translated.
+/// The translated fields of an `agents` frame.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AgentsFrame {
@@ -103,7 +106,7 @@ struct AgentsFrame {
 }
 
 impl SdkSeat {
-    /// The frame as this socket's transport reads it. `None`: the transport is told nothing.
+    /// Translates a frame for this socket's transport. `None`: nothing is sent.
     pub fn translate(&self, frame: &str) -> Option<String> {
         if OWN.iter().any(|beginning| frame.starts_with(beginning)) {
             return Some(frame.to_owned());

@@ -1,14 +1,14 @@
-//! The record of a turn that is over, as it is stored.
+//! The record of a finished turn, in its stored form.
 
 use serde::{Deserialize, Serialize};
 
 use super::{RecordedFailure, TurnFinish, TurnRecord};
 
-/// The record of a turn that is over.
+/// The record of a finished turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndedRecord {
-    /// The id by which clients knew the turn.
+    /// The request id by which clients identify the turn.
     pub request_id: String,
     pub ended_at: i64,
     pub finish_reason: TurnFinish,
@@ -21,8 +21,8 @@ pub struct EndedRecord {
     pub turn: TurnRecord,
 }
 
-/// The facts that a turn tells beside its record, and the record: the value of `ends_turn`, and of a
-/// kept turn's row.
+/// Additional facts about a turn, together with its record: the value of `ends_turn`, and
+/// of a stored turn's row.
 #[derive(Serialize)]
 pub struct ToldWithRecord<'a, T> {
     #[serde(flatten)]

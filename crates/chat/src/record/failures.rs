@@ -30,11 +30,11 @@ pub fn load_failed_of_one(
     })
 }
 
-/// The place where a page of the failures of all sessions begins.
+/// Where a page of the failures of all sessions begins.
 #[derive(Debug, Default, PartialEq)]
 struct FailuresCursor {
-    /// The page looks at sessions with lower numbers. `None`: at all sessions, because few
-    /// turns are kept.
+    /// The page scans sessions with lower numbers. `None`: all sessions, because few turns are
+    /// stored.
     below: Option<i64>,
     /// The last failure that was shown of them.
     before: Option<FailurePlace>,
@@ -71,7 +71,7 @@ impl FailuresCursor {
     }
 }
 
-/// The failed turns of all sessions, newest first. If many turns are kept, a page looks at some
+/// The failed turns of all sessions, newest first. If many turns are stored, a page scans some
 /// sessions, those that began last first, and may be empty.
 pub fn load_failed_of_all(
     db: &dyn Database,
@@ -85,7 +85,7 @@ pub fn load_failed_of_all(
     let most = limit as i64 + 1;
     let mut lowest = None;
     if cursor.below.is_none() && !are_few(db)? {
-        // If they became many since the page before, some are shown twice, and none is lost.
+        // If they became many since the previous page, some are shown twice, and none is lost.
         cursor.below = Some(MAX_INTEGER);
     }
     let mut failed = match cursor.below {

@@ -1,11 +1,12 @@
-//! The record of a turn, with times: its requests to models, its tools' calls, the parts of its
-//! context, its failure. A turn collects its record while it runs, with its state, so that the
-//! record survives a death. The event that ends the turn keeps the record in `ends_turn`, which the
-//! turn writes anyway: no import brings such a column, and no fork copies it. A turn that failed,
-//! or that no event ended, has a row (`conversation/session/kept_turns.rs`).
+//! The record of a turn, with times: its model requests, its tool calls, the parts of its
+//! context, its failure. A turn collects its record in its own state while it runs, so that
+//! the record survives eviction. The event that ends the turn stores the record in
+//! `ends_turn`. That row is written anyway. Imports never contain the column, and forks
+//! don't copy it. A turn that failed, or that no event ended, has its own row
+//! (`conversation/session/kept_turns.rs`).
 //!
-//! The rule this folder protects: a record holds names, numbers and sentences of this
-//! Worker's own. No word of a message, an argument or an output is in it.
+//! Invariant: a record contains names, numbers and this Worker's own sentences, and no text
+//! of a message, an argument or an output.
 
 pub mod ended;
 pub mod failures;
@@ -21,16 +22,18 @@ use base::json;
 use base::trace::{StoredTrace, Trace};
 use models::FinishReason;
 
-/// The most bytes of a record, as JSON. Beyond, the entries of its oldest steps go.
+/// The most bytes of a record, as JSON. Beyond that, the entries of its oldest steps are
+/// dropped.
 pub const MAX_RECORD_BYTES: usize = 12 << 10;
 
-/// The most entries of tools' calls that a running turn keeps.
+/// The most tool call entries of a running turn.
 const MAX_TOOL_ENTRIES: usize = 256;
 
-/// The most entries of compactions. A request that is refused again after one ends its turn.
+/// The most compaction entries. A request that is refused again after a compaction ends its
+/// turn.
 const MAX_COMPACTIONS: usize = 16;
 
-/// The most bytes of a failure's sentence.
+/// The most bytes of a failure's message.
 const MAX_SENTENCE_BYTES: usize = 1 << 10;
 
 /// The reason why a turn ended.
@@ -66,7 +69,7 @@ impl From<FinishReason> for TurnFinish {
     }
 }
 
-/// The record of a turn that runs, or of one that is over.
+/// The record of a running or finished turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TurnRecord {
@@ -74,11 +77,11 @@ pub struct TurnRecord {
     /// `None`: not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,
-    /// The turn's own span. It is stored, so that a turn that is taken up after a death
+    /// The turn's own span. It is stored, so that a turn that is resumed after an eviction
     /// stays in its trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<StoredTrace>,
-    /// The event that ended the session's turn before, as far as it was known.
+    /// The event that ended the session's previous turn, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<i64>,
     #[serde(skip_serializing_if = "is_none")]
@@ -230,7 +233,7 @@ impl TurnRecord {
         self.trace.as_ref().and_then(StoredTrace::find_trace)
     }
 
-    /// Adds a step. Of very many calls, the newest steps' have entries.
+    /// Adds a step. If there are too many calls, only the newest steps keep their entries.
     pub fn add_step(&mut self, step: StepRecord) {
         self.steps.push(step);
         let mut left = MAX_TOOL_ENTRIES;
@@ -256,7 +259,7 @@ impl TurnRecord {
         }
     }
 
-    /// The entry of a call of the newest step.
+    /// The entry of a call in the newest step.
     pub fn tool_mut(&mut self, index: usize) -> Option<&mut ToolRecord> {
         self.steps.last_mut()?.tools.get_mut(index)
     }
@@ -268,7 +271,7 @@ impl TurnRecord {
                 step.omitted_tools += step.tools.len();
                 step.tools.clear();
             } else if !self.steps.is_empty() {
-                // A few at once: each look writes the record.
+                // Drops several at once, because each check serializes the record.
                 let dropped = (self.steps.len() / 4).max(1);
                 self.steps.drain(..dropped);
                 self.omitted_steps += dropped;

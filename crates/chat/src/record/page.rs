@@ -1,9 +1,9 @@
-//! Pages of turns that are over, newest first.
+//! Pages of finished turns, newest first.
 //!
-//! The turns of one session are in the order of its log, so a page follows the events that
-//! ended them. Over all sessions, no table holds turns in the order of time: a page opens
-//! the sessions that were written to last, and always shows the newest of their turns. Its
-//! cursor says how far each session was shown.
+//! The turns of one session are in the order of its log, so a page follows the events that ended
+//! them. No table orders the turns of all sessions by time: a page over all sessions opens those
+//! that were written to last, and always shows the newest of their turns. Its cursor has the
+//! position in each session.
 
 use std::collections::BTreeSet;
 
@@ -18,17 +18,17 @@ use conversation::log::turn_ends::{NextTurn, TurnWalk, find_turn_end};
 use conversation::session::activity::{SessionPlace, load_places};
 use conversation::session::kept_turns::{KeptTurn, load_of_session};
 
-/// The most events that a page looks at where no link leads from turn to turn.
+/// The most events that a page scans where no link leads from turn to turn.
 const MAX_LOOKED_AT: i64 = 1_000;
 
-/// The most sessions that a cursor says the place of. If so many are open, their turns come
-/// before those of sessions that were written to earlier.
+/// The most sessions whose position a cursor has. If so many are open, their turns come before
+/// those of sessions that were written to earlier.
 const MAX_OPEN: usize = 64;
 
 /// The most sessions that one page opens.
 const MAX_OPENED: usize = 256;
 
-/// Sessions whose id may begin with the part of it that a turn's id holds.
+/// The most sessions whose id begins with the part of it that a turn's id contains.
 const MAX_NAMESAKES: i64 = 8;
 
 /// A page of turns.
@@ -39,7 +39,7 @@ pub struct TurnPage {
     pub cursor: Option<String>,
 }
 
-/// The turns of one session from some place on.
+/// The turns of one session from some position on.
 struct SessionTurns {
     session_id: Id,
     /// The session's row.
@@ -47,7 +47,7 @@ struct SessionTurns {
     walk: TurnWalk,
     /// The turns that have rows and may follow, the newest last.
     kept: Vec<KeptTurn>,
-    /// The next turn that the log tells of. `None`: it has yet to be looked for.
+    /// The next turn in the log. `None`: it was not looked up yet.
     next: Option<NextTurn>,
 }
 
@@ -91,7 +91,7 @@ impl SessionTurns {
             // The turns above are known.
             NextTurn::Pause => Some(self.walk.place() - 1),
         };
-        // The event that ended a failed turn tells of it already.
+        // The event that ended a failed turn has already reported it.
         let is_told = |one: &KeptTurn| one.has_answer && Some(one.seq) == ended;
         self.kept.retain(|one| !is_told(one));
         if let Some(kept) = self
@@ -116,7 +116,7 @@ impl SessionTurns {
         })
     }
 
-    /// The place where a later page goes on if this one pauses.
+    /// Where a later page continues if this one pauses.
     fn place(&self, shown: Option<TurnPlace>) -> TurnPlace {
         let below = self.walk.place();
         let looked = TurnPlace {
@@ -134,7 +134,7 @@ pub(super) fn place_of(kept: &KeptTurn) -> TurnPlace {
     }
 }
 
-/// The turns of one session. `cursor`: of the page before.
+/// The turns of one session. `cursor`: from the previous page.
 pub fn load_of_one(
     db: &dyn Database,
     session_id: &Id,
@@ -165,7 +165,7 @@ pub fn load_of_one(
     }
 }
 
-/// One turn. `None`: there is none of this name.
+/// One turn. `None`: there is none with this name.
 pub fn find_turn(
     db: &dyn Database,
     named: &TurnName,
@@ -214,14 +214,14 @@ pub(super) fn bad_cursor() -> Error {
     )
 }
 
-/// The place where a page over all sessions ended.
+/// Where a page over all sessions ended.
 #[derive(Debug, Default, PartialEq)]
 struct AllSessionsCursor {
-    /// When the first page was asked for.
+    /// When the first page was requested.
     began_at: i64,
     /// When the last turn that was shown ended.
     shown_at: i64,
-    /// The last session that was opened: when it was written to, and its number.
+    /// The last session that was opened: the time of its last write, and its number.
     opened: (i64, i64),
     /// The numbers of sessions with further turns, and the last turn of each that was shown.
     open: Vec<(i64, TurnPlace)>,
@@ -303,7 +303,7 @@ struct AllSessionsWalk<'a> {
     budget: i64,
     page: TurnPage,
     open: Vec<OpenSession>,
-    /// Sessions that have further turns, which this page can't look for any more.
+    /// Sessions with further turns, for which this page has no budget left.
     paused: Vec<(i64, TurnPlace)>,
     cursor: AllSessionsCursor,
 }
@@ -330,7 +330,7 @@ impl AllSessionsWalk<'_> {
                 let (active_at, number) = (*active_at, *number);
                 let id = Id::parse(id.clone()).map_err(Error::storage)?;
                 sessions.next();
-                // A session that was written to since the first page has been shown so far.
+                // A session that was written to since the first page may have been shown in part.
                 let is_moved = active_at > self.cursor.began_at;
                 self.open_moved((&id, number), is_moved)?;
                 if !is_moved {
@@ -382,7 +382,7 @@ impl AllSessionsWalk<'_> {
     }
 
     fn open_session(&mut self, session: (&Id, i64), before: Option<TurnPlace>) -> Result<()> {
-        // A page that ended before it showed any of the session's turns knows no place.
+        // If a page ended before it showed any of the session's turns, there is no position.
         let before = before.filter(|before| before.seq < MAX_INTEGER);
         let mut turns = SessionTurns::open(self.db, session, before)?;
         let next = turns.next(self.db, &mut self.budget)?;
@@ -403,7 +403,7 @@ impl AllSessionsWalk<'_> {
                 Next::Turn(turn, place) if turn.ended_at >= self.cursor.shown_at => {
                     shown = Some(place);
                 }
-                // The rest of its turns is left out: each page would look for them again.
+                // The rest of its turns is left out: each page would scan for them again.
                 Next::Pause => return Ok(()),
                 next => {
                     self.keep(turns, next, shown);
@@ -428,8 +428,7 @@ impl AllSessionsWalk<'_> {
         self.page
     }
 
-    /// The sessions that this page may open, those that were written to last first: one more
-    /// than it opens.
+    /// The sessions that this page may open, last written first: one more than it opens.
     fn load_sessions(&self) -> Result<Vec<(i64, i64, String)>> {
         let AllSessionsCursor {
             began_at, opened, ..

@@ -1,4 +1,4 @@
-//! A turn that is over, as callers see it, and the id by which they ask for it.
+//! A finished turn as callers see it, and the id by which they request it.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -12,10 +12,11 @@ use conversation::log::turn_ends::TurnEnd;
 use conversation::session::kept_turns::KeptTurn;
 use conversation::session::spending::{TurnSpending, TurnUsage};
 
-/// The most characters of a session's id in a turn's id: two numbers stand before it.
+/// The maximum number of characters of a session's id in a turn's id, after the two
+/// numbers.
 const MAX_SESSION_CHARS: usize = MAX_ID_CHARS - 32;
 
-/// The stored value of `ends_turn`, or of a kept turn's row.
+/// The stored value of `ends_turn`, or of the row of a failed turn.
 #[derive(Default, Deserialize)]
 struct Stored {
     #[serde(flatten)]
@@ -65,7 +66,7 @@ pub struct ShownTurn {
 }
 
 impl ShownTurn {
-    /// The turn that an event ended.
+    /// The turn that this event ended.
     pub fn of_event(session_id: &str, end: &TurnEnd) -> Self {
         let mut turn = Self::of(session_id, (end.seq, end.created_at), &end.json);
         turn.message_id = turn.message_id.or_else(|| Some(end.event_id.clone()));
@@ -78,7 +79,7 @@ impl ShownTurn {
     }
 
     fn of(session_id: &str, (seq, written_at): (i64, i64), json: &str) -> Self {
-        // A value that can't be read tells nothing.
+        // An unreadable value counts as empty.
         let stored: Stored = json::decode(json).unwrap_or_default();
         let is_recorded = stored.record.is_some();
         let record = stored.record.unwrap_or_else(|| EndedRecord {
@@ -118,16 +119,16 @@ impl ShownTurn {
     }
 }
 
-/// The place of a turn in its session, newest last.
+/// The position of a turn in its session. The newest turn is last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TurnPlace {
-    /// Of the event that ended the turn, or that it would have had.
+    /// The `seq` of the event that ended the turn, or that it would have had.
     pub seq: i64,
     pub ended_at: i64,
 }
 
 impl TurnPlace {
-    /// The turn's id: `SEQ.TIME.SESSION`, the session's id shortened if it is very long.
+    /// The turn's id: `SEQ.TIME.SESSION`. A very long session id is truncated.
     pub fn render(self, session_id: &str) -> String {
         let end = session_id.char_indices().nth(MAX_SESSION_CHARS);
         let session = end.and_then(|(end, _)| session_id.get(..end));
@@ -136,13 +137,13 @@ impl TurnPlace {
     }
 }
 
-/// A turn's id, as a caller gives it.
+/// A turn's id as a caller sends it.
 #[derive(Debug, PartialEq)]
 pub struct TurnName {
     pub place: TurnPlace,
-    /// The session's id, or its beginning.
+    /// The session's id, or a prefix of it.
     pub session: Id,
-    /// Whether `session` may be the beginning of a longer id.
+    /// Whether `session` may be a prefix of a longer id.
     pub may_be_cut: bool,
 }
 

@@ -1,9 +1,9 @@
-//! A client's answers to calls that were left to it: the output of a client tool, or
-//! whether a call may be made. An answer arrives in a part of the assistant message
-//! (HTTP) or in a frame of its own (a socket); this module parses both into
-//! [`CallAnswer`].
+//! A client's answers to calls that were left to it: the output of a client tool, or the
+//! approval of a call. An answer arrives in a part of the assistant message (HTTP) or in a
+//! frame of its own (a socket); this module parses both into [`CallAnswer`].
 //!
-//! This module doesn't know whether the call waits for the answer: see [`crate::request::plan`].
+//! This module does not check whether the call still needs the answer: see
+//! [`crate::request::plan`].
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ const FAILED: &str = "The client reported that the tool failed.";
 pub struct ClientAnswer {
     pub tool_call_id: Id,
     pub outcome: ClientOutcome,
-    /// The result as the caller wrote it in a provider's shape.
+    /// The result as the caller wrote it in a provider's format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
 }
@@ -38,7 +38,7 @@ pub enum ClientOutcome {
 }
 
 impl ClientOutcome {
-    /// An output that was left out is `null`: JavaScript's `undefined` has no JSON.
+    /// An omitted output is `null`: JavaScript's `undefined` has no JSON.
     pub fn output(value: Option<&RawValue>) -> Self {
         Self::Output(value.map_or_else(null, RawValue::to_owned))
     }
@@ -59,7 +59,7 @@ fn null() -> Box<RawValue> {
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalAnswer {
     pub tool_call_id: Id,
-    /// The approval request that is answered. HTTP names it; a socket's frame doesn't.
+    /// The approval request that this answers. HTTP sends its id; a socket's frame doesn't.
     pub approval_id: Option<String>,
     pub approved: bool,
     pub reason: Option<String>,
@@ -82,7 +82,7 @@ impl CallAnswer {
 }
 
 /// The answers among a message's parts, in their order. Parts that are not valid answers
-/// are skipped: most parts of a history hold none.
+/// are skipped: most parts of a history contain none.
 pub fn answers_in(parts: &RawValue) -> Vec<CallAnswer> {
     let mut json = json::Reader::new(parts.get());
     let parts = list::<_, &RawValue, 0, MAX_PARTS>(&mut json).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A turn that a request in a provider's API began: what such a turn keeps until it is over.
+//! A turn that a request in a provider's API began: what such a turn stores until its end.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,24 +8,24 @@ use store::memory_use::MemoryUse;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiTurn {
-    /// What goes through to the provider.
+    /// What is passed through to the provider.
     pub caller: CallerFields,
     /// The digest of the path that the answer follows.
     pub path: String,
-    /// The digest of the request: a repeated one joins the turn.
+    /// The digest of the request: a repeated request joins the turn.
     pub request: String,
-    /// The request named a key, so its answer may be asked for again when the turn is over.
+    /// The request has a key, so its answer may be requested again after the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_key: bool,
-    /// The id by which the answer may be asked for, and by which a request may name its place.
+    /// The id by which the answer may be requested, and by which a request may name its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
     pub memory: MemoryUse,
-    /// Whether tools run here. If the caller says which tool the model is to call, none does.
+    /// Whether tools run here. If the caller chooses which tool the model must call, none does.
     pub runs_tools: bool,
 }
 
-/// How a turn stores what its copies share.
+/// Serialises what the copies of a turn share.
 pub mod shared {
     use std::rc::Rc;
 

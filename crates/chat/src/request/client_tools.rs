@@ -1,5 +1,5 @@
-//! Tools that a client brings and runs itself: `tools` of an HTTP body, `clientTools`
-//! of a socket's. The model gets them beside the agent's own.
+//! Tools that a client provides and runs itself: `tools` of an HTTP body, `clientTools` of
+//! a socket's. The model gets them in addition to the agent's own.
 
 use serde::Deserialize;
 
@@ -10,13 +10,13 @@ use models::ToolDefinition;
 /// The most client tools: each model call sends all of them.
 pub const MAX_CLIENT_TOOLS: usize = 128;
 
-/// The longest tool name that providers take.
+/// The longest tool name that providers accept.
 const MAX_NAME_CHARS: usize = 64;
 
 /// The most bytes of all descriptions and schemas together: 128 tools of 2 KiB.
 const MAX_TOOLS_BYTES: usize = 256 << 10;
 
-/// The schema of a tool that has none: it takes any object.
+/// The schema of a tool without one: it accepts any object.
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
 #[derive(Deserialize)]
@@ -29,8 +29,8 @@ struct ClientToolInput {
     input_schema: Option<JsonObject>,
 }
 
-/// The tools of `field`: an array, or an object with a tool per name. Of two tools with
-/// the same name the later one counts, as in the stock server.
+/// The tools of `field`: an array, or an object with one tool per name. If two tools have
+/// the same name, the later one wins, as in the stock server.
 pub fn parse_client_tools(field: &str, tools: &RawValue) -> Result<Vec<ToolDefinition>> {
     let must = |what: &str| Error::invalid(field, format!("`{field}` must be {what}."));
     let bytes = tools.get().len();
@@ -85,7 +85,7 @@ fn parse_tool(field: &str, name: Option<String>, tool: &RawValue) -> Result<Tool
     })
 }
 
-/// Refuses a tool name that some provider doesn't take.
+/// Refuses a tool name that some providers don't accept.
 pub fn check_name(field: &str, name: &str) -> Result<()> {
     if is_name(name) {
         return Ok(());

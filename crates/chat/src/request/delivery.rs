@@ -1,16 +1,16 @@
-//! The ids of calls to `onTurnEnd` and `onMemoryChange`. A request that names such an id
-//! starts no further call. So an id must be one that this agent gave out, for this session or
-//! for its memory: it carries a seal, and nothing of it is stored once its call is answered.
+//! The ids of calls to `onTurnEnd` and `onMemoryChange`. A request that names such an id starts no
+//! further call. So an id must be one that this agent issued, for this session or for its memory:
+//! it contains a seal, and nothing about it is stored once its call is answered.
 
 use sha2::{Digest as _, Sha256};
 
 use access::{Policy, Secret};
 use base::ids::Id;
 
-/// The bytes of a seal that an id carries: 128 bits.
+/// The bytes of the seal in an id: 128 bits.
 const SEAL_BYTES: usize = 16;
 
-/// The deliveries of one session, or those that tell of the agent's memory.
+/// The deliveries of one session, or those that report changes of the agent's memory.
 #[derive(Clone, Copy)]
 pub struct Delivery<'a> {
     policy: &'a Policy,
@@ -28,7 +28,7 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// The deliveries that tell of changes of memory, the agent's and its sessions'.
+    /// The deliveries that report changes of memory, the agent's and its sessions'.
     pub fn of_memory(policy: &'a Policy, agent_name: &'a str) -> Self {
         Self {
             policy,
@@ -37,19 +37,19 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// The id as it is given out.
+    /// The id as it is issued.
     pub fn seal(self, id: &str) -> String {
         sealed(id, &self.digest(self.policy.secret(), id))
     }
 
-    /// Whether this id was given out for a turn of this session, or for memory, also under a secret that is
-    /// being replaced.
+    /// Whether this id was issued for a turn of this session, or for memory, also under a secret
+    /// that is being replaced.
     pub fn gave(self, given: &Id) -> bool {
         let Some((id, _)) = given.as_str().rsplit_once('-') else {
             return false;
         };
-        // Both are compared as digests, so that the time of the comparison tells nothing
-        // of the seal.
+        // Both are compared as digests, so that the time of the comparison reveals nothing about
+        // the seal.
         let is_of = |secret: Option<&Secret>| {
             let seal = sealed(id, &self.digest(secret, id));
             self.digest(secret, &seal) == self.digest(secret, given.as_str())
@@ -61,12 +61,12 @@ impl<'a> Delivery<'a> {
     }
 
     fn digest(self, secret: Option<&Secret>, id: &str) -> [u8; 32] {
-        // With the lengths in front, no other three texts give the same content.
+        // With the lengths first, no other three texts have the same content.
         let (agent, session) = (self.agent_name, self.session_id);
         let content = format!("{} {} {id}{agent}{session}", id.len(), agent.len());
         match secret {
             Some(secret) => secret.seal_delivery(&content),
-            // Without a secret no caller is restricted, so nobody gains by a forgery.
+            // Without a secret, no caller is restricted, so nobody benefits from a forgery.
             None => Sha256::digest(content).into(),
         }
     }

@@ -32,15 +32,15 @@ pub struct KnownMessage {
     pub stored: NamedMessage,
     /// The message's events, without their contents.
     pub rows: Vec<RunEvent>,
-    /// The events with which the message's run goes on in other messages, if the run is
-    /// parted. Results of the message's calls may be among them.
+    /// The events with which the message's run continues in other messages, if the run is split.
+    /// Results of the message's calls may be among them.
     pub parted: Vec<RunEvent>,
-    /// Events up to this one came with a file or a fork.
+    /// Events up to this one were imported or copied by a fork.
     pub copied_seq: i64,
 }
 
 impl KnownMessage {
-    /// The smallest reach of the models that wrote the message.
+    /// The narrowest scope of the models that wrote the message.
     pub fn reach(&self) -> Result<ModelReach> {
         let mut reach = ModelReach::Agent;
         for row in &self.rows {
@@ -50,7 +50,7 @@ impl KnownMessage {
     }
 }
 
-/// Refuses another message under the id of a stored one: its sender would take an answer to the
+/// Rejects another message under the id of a stored one: its sender would take an answer to the
 /// stored text for one to the new text. `hint` says what to do instead.
 pub fn check_repeated(
     db: &dyn Database,
@@ -187,8 +187,8 @@ pub fn find_last_id(db: &dyn Database, session_id: &Id, message_id: &str) -> Res
     }
 }
 
-/// The id of the event that an answer to a message's calls follows: the message's newest
-/// event, or the newest one with which its run goes on.
+/// The id of the event that an answer to a message's calls follows: the message's newest event, or
+/// the newest one with which its run continues.
 pub fn find_answers_end(
     db: &dyn Database,
     session_id: &Id,

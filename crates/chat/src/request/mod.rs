@@ -1,8 +1,8 @@
 //! The body of a chat request, over HTTP or in a socket's frame.
 //!
-//! The stock clients send their whole history each time, and any other fields that the
-//! page adds. So unknown fields are ignored, unless they look like a misspelt field of
-//! ours. [`crate::request::plan`] decides which messages go into the log.
+//! The stock clients send their whole history each time, and any other fields that the page
+//! adds. So unknown fields are ignored, unless they look like a misspelled field of ours.
+//! [`crate::request::plan`] decides which messages are written to the log.
 
 pub mod answers;
 pub mod api_turn;
@@ -31,15 +31,14 @@ use models::ToolDefinition;
 use store::config::{MAX_INSTRUCTIONS, check_instructions};
 use store::when_busy::WhenBusy;
 
-/// The longest body: the largest possible message, and the history that a client sends
-/// along.
+/// The longest body: the longest message, plus the history that a client also sends.
 pub const MAX_CHAT_BODY_BYTES: usize = MAX_EVENT_BYTES + (1 << 20);
 
 /// The most messages in one body: a client sends all that it shows.
 pub const MAX_MESSAGES: usize = 10_000;
 
-/// Fields whose near-misses count as misspelt. Shorter names are too close to valid names
-/// of others: a page's own `mode` is not a misspelt `model`.
+/// Fields whose near misses are reported as misspelled. Shorter names are too similar to a
+/// page's own fields: `mode` is not a misspelled `model`.
 const UNMISTAKABLE: &[&str] = &[
     "messages",
     "message",
@@ -53,44 +52,46 @@ const UNMISTAKABLE: &[&str] = &[
 
 #[derive(Debug)]
 pub struct ChatRequest {
-    /// The session; if absent, the session that the address or the socket names.
+    /// The session; if absent, the one that the URL or the socket names.
     pub session_id: Option<Id>,
     pub trigger: Trigger,
     pub messages: Vec<ClientMessage>,
     pub client_tools: Vec<ToolDefinition>,
-    /// The name of the field that brought the client's tools.
+    /// The name of the field with the client's tools.
     pub tools_field: &'static str,
     pub model: Option<Id>,
     pub system_instructions: Vec<String>,
-    /// The choice for a request that comes while a turn of the session runs. If absent,
-    /// the agent's configuration decides.
+    /// What to do if a turn of the session is running. If absent, the agent's configuration
+    /// decides.
     pub when_busy: Option<WhenBusy>,
-    /// Whether `runTurn` asks: its message says where its answer will be.
+    /// Whether the request comes from `runTurn`: its message then records where its answer
+    /// will be.
     pub is_run: bool,
-    /// Whether the messages are what a page shows. The page may have shown another session before.
+    /// Whether the messages are those that a page shows. The page may have shown another
+    /// session before.
     pub is_shown: bool,
-    /// The call of `onTurnEnd` or `onMemoryChange` that the request says it answers. The id counts only once
-    /// [`super::delivery`] has checked it.
+    /// The callback of `onTurnEnd` or `onMemoryChange` that the request claims to answer.
+    /// The id is untrusted until [`super::delivery`] has checked it.
     pub delivery_id: Option<Id>,
-    /// Whether the end of the request's turn calls nobody.
+    /// Whether the end of the request's turn triggers no callback.
     pub calls_nobody_back: bool,
 }
 
-/// The reason why a turn is requested. `message_id` is the message that the client's own
-/// call named: one that was edited or answered by a tool, or the answer to regenerate.
+/// Why a turn is requested. `message_id` is the message that the client named: one that was
+/// edited or answered by a tool, or the answer to regenerate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Trigger {
     Submit { message_id: Option<Id> },
     Regenerate { message_id: Option<Id> },
 }
 
-/// A message as the client has it.
+/// A message as the client sent it.
 #[derive(Debug)]
 pub struct ClientMessage {
-    /// `None`: the message has no id, or an invalid one, which only a user message must
-    /// not have.
+    /// `None`: the message has no id, or an invalid one, which is an error for a user's
+    /// message.
     pub id: Option<Id>,
-    /// `None`: a role that this agent doesn't know.
+    /// `None`: an unknown role.
     pub role: Option<Role>,
     /// The whole message as the client sent it.
     pub text: JsonObject,
@@ -119,15 +120,15 @@ impl ClientMessage {
     }
 }
 
-/// Refuses a user's message without anything that a model could read: providers refuse it, and a
-/// session that has it gets no further answer.
+/// Refuses a user's message without content that a model could read: providers refuse it,
+/// and its session would get no further answer.
 pub fn check_said(message: &JsonObject) -> Result<()> {
     #[derive(Deserialize)]
     struct Parts<'a> {
         #[serde(borrow, default)]
         parts: Vec<&'a RawValue>,
     }
-    // What is no message is refused where it is written.
+    // A malformed message is refused when it is written.
     let Ok(Parts { parts }) = json::decode(message.as_str()) else {
         return Ok(());
     };
@@ -148,7 +149,7 @@ pub fn check_said(message: &JsonObject) -> Result<()> {
 }
 
 impl ChatRequest {
-    /// Bytes of the message that its turn keeps.
+    /// The bytes of the message that its turn keeps in memory.
     pub fn kept_bytes(&self) -> usize {
         let instructions = self.system_instructions.iter().map(String::len);
         let tools = self
@@ -158,7 +159,7 @@ impl ChatRequest {
         instructions.chain(tools).sum()
     }
 
-    /// The messages' ids, by which the log may know them.
+    /// The messages' ids, by which they are looked up in the log.
     pub fn message_ids(&self) -> impl Iterator<Item = &Id> {
         let named = match &self.trigger {
             Trigger::Submit { message_id } | Trigger::Regenerate { message_id } => message_id,
@@ -264,7 +265,7 @@ pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
     })
 }
 
-/// Reads one name at a time, since a body may consist of names alone.
+/// Reads one name at a time, because a body may consist only of names.
 fn refuse_near_misses(body: &[u8]) -> Result<()> {
     struct Names<'a>(&'a mut Option<String>);
     impl<'de> Visitor<'de> for Names<'_> {
@@ -284,7 +285,7 @@ fn refuse_near_misses(body: &[u8]) -> Result<()> {
         }
     }
     let mut mistaken = None;
-    // The body was parsed before, so an unreadable one was refused there.
+    // The body was parsed before, so an invalid one was refused there.
     let text = std::str::from_utf8(body).unwrap_or_default();
     let _ = json::Reader::new(text).deserialize_map(Names(&mut mistaken));
     let Some(name) = mistaken else {
@@ -306,7 +307,7 @@ pub fn parse_messages(messages: Vec<JsonObject>) -> Result<Vec<ClientMessage>> {
         .collect()
 }
 
-/// Parses one message; `field` is the field that holds the message.
+/// Parses one message; `field` is the field with the message.
 pub fn parse_message(field: &str, text: JsonObject) -> Result<ClientMessage> {
     #[derive(Deserialize)]
     struct Head<'a> {
@@ -330,8 +331,8 @@ pub fn parse_message(field: &str, text: JsonObject) -> Result<ClientMessage> {
         None => None,
         Some(id) => match json::decode::<Id>(id.get()) {
             Ok(id) => Some(id),
-            // The log chooses the ids of such messages, so no stored message has an
-            // invalid id.
+            // The log assigns the ids of such messages, so no stored message has an invalid
+            // id.
             Err(_) if role != Some(Role::User) => None,
             Err(_) => return Err(wrong("id", "must be a string of 1 to 200 characters")),
         },

@@ -1,10 +1,10 @@
-//! The calls of a stored message: which of them wait for the client or the user, which
+//! The tool calls of a stored message: which of them wait for the client or the user, which
 //! have results, and their arguments.
 //!
-//! The rule: a call waits only if a turn of this very session left it open. A file or a
-//! fork may also mark calls as waiting, but these marks are only data. Otherwise the
-//! author of a file could choose the arguments of tools. A call that was approved once
-//! would also be made twice, in the session and in its fork.
+//! Invariant: a call is open only if a turn of this session left it open. An import or a
+//! fork may also mark calls as open, but these marks are only data. Otherwise the author of
+//! a file could choose the arguments of tools, and a call that was approved once would be
+//! made twice, in the session and in its fork.
 
 use std::collections::HashMap;
 
@@ -17,15 +17,15 @@ use conversation::log::row::get_event_text;
 use conversation::log::tool::{CheckedTool, ToolCall};
 use conversation::messages::run::RunEvent;
 
-/// The events of a message that turns of this session wrote. `copied_seq` is that of
-/// the newest event that came with a file or a fork.
+/// The events of a message that turns of this session wrote. `copied_seq` is the newest
+/// event that was imported or copied by a fork.
 pub fn own_rows(rows: &[RunEvent], copied_seq: i64) -> impl DoubleEndedIterator<Item = &RunEvent> {
     rows.iter()
         .filter(move |row| row.seq > copied_seq && row.is_run_member)
 }
 
-/// The calls of a message that wait for the client or the user. `parted`: the events with
-/// which the message's run goes on in other messages.
+/// The calls of a message that wait for the client or the user. `parted` are the events
+/// that continue the split message's run in other messages.
 pub fn open_calls(
     rows: &[RunEvent],
     parted: &[RunEvent],
@@ -57,15 +57,15 @@ pub fn open_calls(
     Ok(open)
 }
 
-/// The calls that have results in events that this session wrote: by the calls' ids, the
-/// newest result's event. A result is below its call. An id may name several calls, of
-/// which a later one waits only if the earlier ones have results.
+/// The calls with results in events that this session wrote: the newest result's event by
+/// call id. A result is always below its call. If several calls share an id, a later one is
+/// open only if the earlier ones have results.
 pub struct AnsweredCalls<'r> {
     newest: HashMap<&'r str, i64>,
 }
 
 impl<'r> AnsweredCalls<'r> {
-    /// `parted`: the events with which the run of `rows` goes on in other messages.
+    /// `parted` are the events that continue the run of `rows` in other messages.
     pub fn of(rows: &'r [RunEvent], parted: &'r [RunEvent], copied_seq: i64) -> Self {
         let mut newest = HashMap::new();
         for row in own_rows(rows, copied_seq).chain(own_rows(parted, copied_seq)) {
@@ -103,8 +103,8 @@ pub fn find_client_call(
     Err(missing())
 }
 
-/// The call with this id in this event, whose note names it. Only this event is read,
-/// since another event may hold a call of the same id.
+/// The call with this id in the event whose note names it. Only this event is read, because
+/// another event may contain a call with the same id.
 pub fn call_of(
     db: &dyn Database,
     session_id: &Id,

@@ -1,8 +1,9 @@
-//! The digest of a path, as a client of a provider's API knows it: of its messages without
-//! what runs here and without system prompts. Two histories that say the same have the same
-//! digest, however they are cut into blocks.
+//! The digest of a path, computed from what a client of a provider's API sees: its
+//! messages, without tools that run here and without system prompts. Two histories with the
+//! same text have the same digest, however they are split into blocks.
 //!
-//! A digest only finds a place in the log. What the model is sent there is the log's own.
+//! A digest only locates a position in the log. The model always receives the log's own
+//! messages.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,14 +11,14 @@ use sha2::{Digest as _, Sha256};
 
 use base::action::Role;
 
-/// Bytes of a digest: of two histories that somebody makes on purpose, none has the other's.
+/// Bytes of a digest: enough that collisions can't be constructed.
 const DIGEST_BYTES: usize = 24;
 
 /// One message of a history.
 pub enum PathMessage<'a> {
     User {
         text: &'a str,
-        /// What the message holds beside its text.
+        /// The message's content other than its text.
         others: &'a [String],
     },
     Assistant {
@@ -44,12 +45,13 @@ impl PathDigest {
         &self.0
     }
 
-    /// The digest of the path that goes on with this message.
+    /// The digest of the path extended by this message.
     #[must_use]
     pub fn then(&self, item: &PathMessage<'_>) -> Self {
         let mut hash = Sha256::new();
         let mut add = |piece: &str| {
-            // With its length, so that no two lists of pieces are the same bytes.
+            // Each piece is prefixed with its length, so that different lists of pieces
+            // never produce the same bytes.
             hash.update((piece.len() as u64).to_le_bytes());
             hash.update(piece);
         };
@@ -78,7 +80,7 @@ impl PathDigest {
     }
 }
 
-/// The digest of a text, as digests are written here.
+/// The digest of some bytes, encoded like a path digest.
 pub fn digest_of(pieces: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for piece in pieces {
@@ -92,8 +94,8 @@ fn digest_text(hash: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(hash.get(..DIGEST_BYTES).unwrap_or_default())
 }
 
-/// A text without what clients change in passing: the white space at its ends and at the
-/// ends of lines, and empty lines. The beginnings of lines stay.
+/// A text without differences that clients introduce: white space at its ends and at line
+/// ends, and empty lines. Leading white space of lines is kept.
 fn squeezed(text: &str) -> String {
     let lines = text.lines().map(str::trim_end);
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();

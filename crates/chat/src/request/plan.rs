@@ -1,7 +1,7 @@
-//! Decides the changes that a chat request makes in the log. No client can forge the
-//! agent's messages: from a client the log takes only new user messages and answers. An
-//! answer counts if a call waits for the client, and goes inside the message that asked.
-//! Everything else in a request is the client's copy of the log, or is ignored.
+//! Decides the changes that a chat request makes in the log. No client can forge the agent's
+//! messages: from a client the log accepts only new user messages and answers. An answer counts if
+//! its call waits for the client, and is stored inside the message that made the call. Everything
+//! else in a request is the client's copy of the log, or is ignored.
 //!
 //! This module reads no storage: the log's state comes in as [`NamedMessage`].
 
@@ -172,7 +172,7 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Req
     Ok(planned)
 }
 
-/// The user's message that was sent again to be answered, under an id that the log has.
+/// The user message that was sent again to be answered, under an id that the log has.
 pub fn find_repeated<'a>(
     stored: &[NamedMessage],
     request: &'a ChatRequest,
@@ -190,9 +190,8 @@ pub fn find_repeated<'a>(
     (is_stored && last.role == Some(Role::User)).then_some(last)
 }
 
-/// A page that changed to this session may still show the one before, and send it along. An
-/// exchange that this log does not have is not this session's: of such a list, the newest message
-/// alone is new.
+/// A page that switched to this session may still show the previous one and send its messages
+/// along. If the list contains an exchange that this log lacks, only its newest message is new.
 fn without_others(rest: &[ClientMessage]) -> &[ClientMessage] {
     let is_users = |message: &ClientMessage| message.role == Some(Role::User);
     let mut from_first = rest.iter().skip_while(|message| !is_users(message));
@@ -247,12 +246,12 @@ fn take_answers(planned: &mut RequestPlan<'_>, log: &Log<'_>, request: &ChatRequ
     let mut answered: Vec<&NamedMessage> = Vec::new();
     let mut given: HashSet<String> = HashSet::new();
     for message in &request.messages {
-        // On a socket a continued message has an id of the client's own until the
-        // history is sent again. Until then the call ids tell which message it is.
+        // On a socket, a continued message has an id that the client made, until the history is
+        // sent again. Until then the call ids identify the message.
         let asks = |stored: &&NamedMessage| !stored.open.is_empty();
         let asking = log.find(message.id.as_ref()).or(log.newest).filter(asks);
-        // Others may have written while the message went on. Then it went on in a message
-        // of its own, which the client does not know yet.
+        // If others wrote while the message was continued, the continuation is a message of its
+        // own, which the client does not know yet.
         let is_last = request
             .messages
             .last()

@@ -1,7 +1,7 @@
-//! Messages that wait for the end of their session's turn. A message is stored before
-//! its sender is told that the message waits. When the turn is over, one transaction
-//! deletes the message here, writes it into the log and begins its turn. So an object
-//! that dies in between loses no message and answers none twice.
+//! The queue of messages that wait for the end of their session's turn. A message is stored before
+//! its sender is notified that it is queued. When the turn is over, one transaction deletes the
+//! message here, writes it into the log and begins its turn. So an object that dies in between
+//! loses no message and answers none twice.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,13 +21,13 @@ use models::ToolDefinition;
 use store::limits::HolderLimits;
 use store::text_tables::WAITING;
 
-/// The most requests of one session that wait.
+/// The most queued requests of one session.
 pub const MAX_WAITING: usize = 16;
 
-/// The most bytes of one session's waiting requests: the limit of one answer.
+/// The most bytes of one session's queued requests: the limit of one answer.
 const MAX_WAITING_BYTES: usize = MAX_ANSWER_BYTES;
 
-/// A request that waits, as it is stored.
+/// A queued request, as it is stored.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingRequest {
@@ -52,7 +52,7 @@ pub struct WaitingRequest {
 }
 
 impl WaitingRequest {
-    /// The part of a request that waits: the messages that the log does not have.
+    /// The part of a request that is queued: the messages that the log does not have.
     pub fn new(request: &ChatRequest, messages: &[&ClientMessage], asker: Asker) -> Self {
         Self {
             messages: messages
@@ -112,7 +112,7 @@ row! {
     }
 }
 
-/// A request that waits, without its content.
+/// A queued request, without its content.
 #[derive(Debug)]
 pub struct WaitingPlace {
     number: i64,
@@ -122,8 +122,8 @@ pub struct WaitingPlace {
 }
 
 impl WaitingPlace {
-    /// Whether the request waits because it replaces a turn: such a request goes before
-    /// all others.
+    /// Whether the request is queued because it replaces a turn: such a request goes before all
+    /// others.
     pub fn goes_first(&self) -> bool {
         self.number <= 0
     }
@@ -144,7 +144,7 @@ row! {
     })
 }
 
-/// Stores a request, at the end of the line or before it.
+/// Stores a request, at the end of the queue or at its head.
 pub fn insert(
     db: &dyn Database,
     session_id: &Id,
@@ -221,7 +221,7 @@ pub fn line_is_full() -> Error {
     .with_retry_after(5)
 }
 
-/// The requests that wait, in the order in which they are answered.
+/// The queued requests, in the order in which they are answered.
 pub fn load_line(db: &dyn Database, session_id: &Id) -> Result<Vec<WaitingPlace>> {
     load_first(db, session_id, MAX_WAITING as i64)
 }
@@ -274,15 +274,15 @@ pub fn find_request(
     Ok(json::decode(&parts.concat()).ok())
 }
 
-/// Deletes a request. Part of the transaction that takes it.
+/// Deletes a request. Part of the transaction that accepts it.
 pub fn forget(db: &dyn Database, session_id: &Id, place: &WaitingPlace) -> Result<()> {
     let row = [session_id.as_str().into(), place.number.into()];
     Delete::from(WAITING, "session_id = ?1 AND number = ?2", &row).run(db)?;
     Ok(())
 }
 
-/// Sessions whose messages wait though no turn is open: the object died between two turns,
-/// or there was no memory for the next turn.
+/// Sessions with queued messages though no turn is open: the object died between two turns, or
+/// there was no memory for the next turn.
 pub fn load_sessions_left(db: &dyn Database) -> Result<Vec<Id>> {
     load_without_turn(db, "cf_agents_waiting")
 }

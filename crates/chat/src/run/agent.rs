@@ -1,4 +1,4 @@
-//! The agent that a request reached, and the parts that its caller needs to run turns.
+//! The agent that receives a request, and everything that is needed to run its turns.
 
 use crate::run::context::TurnContext;
 use crate::run::deployed::Deployed;
@@ -15,27 +15,27 @@ use context::compaction::auto::CompactionTracker;
 use memory::Memory;
 use models::embedding::EmbeddingModel;
 
-/// The name by which a token allows chat turns.
+/// The operation name by which a token allows chat turns.
 pub const CHAT: &str = "chat";
 
-/// The access that a caller needs to begin or follow a turn.
+/// The rights that a caller needs to start or follow a turn.
 pub const CHAT_RULE: AccessRule = AccessRule {
     operation: CHAT,
     needs: Needs::Session,
     effect: Effect::Messages,
 };
 
-/// The access that a caller needs to stop a turn, with `cancelTurn` or with a message
-/// that replaces the turn.
+/// The rights that a caller needs to stop a turn, with `cancelTurn` or with a message that
+/// replaces the turn.
 pub const CANCEL_RULE: AccessRule = AccessRule {
     operation: "cancelTurn",
     needs: Needs::Session,
     effect: Effect::Session,
 };
 
-/// The agent that a request reached, and the request's caller.
+/// The agent that receives a request, and the request's caller.
 pub struct Agent<'a> {
-    /// The operations that minted tokens may name, and the rights that each requires.
+    /// The operations that a token's scope may list, and the rights that each requires.
     pub operations: &'static [AccessRule],
     pub name: &'a str,
     pub db: &'a dyn Database,
@@ -48,11 +48,12 @@ pub struct Agent<'a> {
     pub turns: &'a RunningTurns,
     pub audience: &'a dyn Audience,
     pub starter: &'a dyn TurnStarter,
-    /// The platform's own backups of the object.
+    /// The platform's point-in-time recovery of the object.
     pub recovery: &'a dyn Recovery,
-    /// The agents that forwarded the request, because this agent keeps a block of theirs.
+    /// The agents that forwarded the request, because this agent stores one of their
+    /// blocks.
     pub via: &'a [String],
-    /// The memory of the request's body, for an operation that waits for long.
+    /// The memory reservation of the request's body, for an operation that waits for long.
     pub body: Option<&'a Reservation>,
 }
 
@@ -73,8 +74,8 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Gives the memory of the request's body back. The operation must have dropped all
-    /// values that it made of the body.
+    /// Releases the memory reservation of the request's body. The operation must have
+    /// dropped all values that it parsed from the body.
     pub fn give_body_back(&self) {
         if let Some(body) = self.body {
             body.resize(0);
@@ -90,20 +91,21 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Registers a turn that is stored.
+    /// Registers a turn that is already stored.
     pub fn begin(&self, turn: Turn, reservation: Reservation) -> TurnWork {
         TurnWork::Begin(self.turns.begin(&turn, reservation, false), Box::new(turn))
     }
 
-    /// Has retention and backups begin soon, or go on, if there is work for them.
+    /// Schedules retention and backups to start or continue soon, if there is work for
+    /// them.
     pub fn keep_soon(&self, has_work: bool) {
         if has_work {
             self.starter.keep_soon();
         }
     }
 
-    /// Makes the calls that turns and changes of memory have written, and the vectors of
-    /// entries that were written, if there are any.
+    /// Sends the callbacks of turns and memory changes, and computes the vectors of written
+    /// entries, if there are any.
     pub fn call_back(&self) {
         if self.turns.callbacks.new.take() {
             self.starter.call_back();

@@ -1,5 +1,5 @@
-//! Writes a client's answers to calls into the log, and finds the calls that may be made
-//! now.
+//! Writes a client's answers to tool calls into the log, and finds the calls that may now
+//! be made.
 
 use std::collections::HashSet;
 
@@ -19,18 +19,18 @@ use conversation::log::event::NewEvent;
 use conversation::log::note::{Approval, Note, get_note};
 use conversation::messages::change::change_note;
 
-/// The session whose calls are answered.
+/// The log of the session whose calls are answered.
 pub struct AnswerLog<'a> {
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
     pub session_id: &'a Id,
-    /// The authority of the caller who answers.
+    /// The authority of the caller who sent the answers.
     pub authority: &'a Authority,
 }
 
 impl AnswerLog<'_> {
-    /// Writes the answers. Returns a step with the approved calls that may be made now:
-    /// an approved call is made once all calls of its message are answered.
+    /// Writes the answers. Returns a step with the approved calls to make now: an approved
+    /// call is made when all calls of its message are answered.
     pub fn take_answers(
         &self,
         planned: &RequestPlan<'_>,
@@ -107,10 +107,10 @@ impl AnswerLog<'_> {
 
     fn take_approval(&self, known: &KnownMessage, answer: &ApprovalAnswer) -> Result<()> {
         let call_id = answer.tool_call_id.as_str();
-        // Of calls with one id, the newest is the one that waits.
+        // Of several calls with one id, the newest is pending.
         let rows = own_rows(&known.rows, known.copied_seq).rev();
         for row in rows.filter(|row| row.has_note()) {
-            // Read again, since an earlier answer may have changed the note.
+            // Loaded again, because an earlier answer may have changed the note.
             let mut note = get_note(self.db, self.session_id, row.seq)?;
             let Some(approval_id) = note.approvals.get(call_id).cloned() else {
                 continue;
@@ -147,14 +147,14 @@ impl AnswerLog<'_> {
         Ok(())
     }
 
-    /// The approved calls of a message whose results are still to come.
+    /// The approved calls of a message that have no result yet.
     fn load_approved(&self, known: &KnownMessage) -> Result<Vec<TurnCall>> {
         let mut calls = Vec::new();
         let answered = AnsweredCalls::of(&known.rows, &known.parted, known.copied_seq);
         for row in own_rows(&known.rows, known.copied_seq).filter(|row| row.has_note()) {
             let note = get_note(self.db, self.session_id, row.seq)?;
             for (call_id, approval) in note.decided {
-                // No user was asked to approve the call, or the call has its result.
+                // The call needed no approval, or already has its result.
                 if !note.approvals.contains_key(&call_id) || answered.has(row, &call_id) {
                     continue;
                 }

@@ -1,10 +1,10 @@
-//! Makes a turn from a request in a provider's API. One transaction writes what the log lacks
-//! of the request's history, the caller's results, and the turn. Its caller has looked up, in the
-//! same breath, where in the log the history goes on.
+//! Creates a turn from a request in a provider's API. One transaction writes the missing
+//! part of the request's history, the caller's results, and the turn. The caller must have
+//! looked up where the history continues in the log in the same synchronous section.
 //!
-//! Of such a history the log takes what its caller claims that the assistant said, as the
-//! caller's words: each such message says `source: client` in its metadata, and what the model
-//! makes of it counts as imported.
+//! Assistant messages in such a history are the caller's claims. They are stored with
+//! `source: client` in their metadata, and what the model derives from them counts as
+//! imported.
 
 use std::rc::Rc;
 
@@ -36,30 +36,30 @@ use conversation::session::path_digests;
 use models::{TokenUsage, ToolDefinition};
 use store::config::load_config;
 
-/// Where the history goes on that the log has.
+/// Where the request's history continues in the log.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ApiPlace {
-    /// The log has nothing of the history.
+    /// The log has no part of the history.
     Root,
-    /// The history goes on after this event.
+    /// The history continues after this event.
     After(i64),
 }
 
 /// A request in a provider's API, for a session.
 pub struct ApiRequest {
     pub api: ApiTurn,
-    /// The model, if the request names another than the agent's.
+    /// The model, if the request names another one than the agent's.
     pub model: Option<Id>,
     pub system_instructions: Vec<String>,
     pub client_tools: Vec<ToolDefinition>,
     pub place: ApiPlace,
-    /// The results of calls that wait for the caller at that place.
+    /// The results of calls that wait for the caller at that position.
     pub answers: Vec<ClientAnswer>,
-    /// What the log lacks, in order.
+    /// The events that the log lacks, in order.
     pub events: Vec<NewEvent>,
 }
 
-/// Checks what the caller's token allows, writes the request, and begins its turn.
+/// Checks what the caller's token allows, writes the request, and starts its turn.
 pub fn start_api(
     agent: &Agent<'_>,
     session_id: &Id,
@@ -83,13 +83,13 @@ pub fn start_api(
     let reservation = agent.turns.reserve(kept)?;
     let writer = RequestWriter::of(agent, session_id, agent.caller.asker());
     let turn = atomically(agent.db, || writer.write_api(&request, turn_id))?;
-    // The turn is stored now: nothing below may keep it from beginning.
+    // The turn is stored now: nothing below may prevent it from starting.
     let work = agent.begin(turn, reservation);
     show_if_watched(agent, session_id, Some(turn_id));
     Ok(work)
 }
 
-/// Bytes of the request that its turn keeps.
+/// The bytes of the request that its turn keeps in memory.
 fn kept_bytes(request: &ApiRequest) -> usize {
     let texts = request.system_instructions.iter().map(String::len);
     let tools = request.client_tools.iter();
@@ -108,7 +108,7 @@ fn kept_bytes(request: &ApiRequest) -> usize {
 }
 
 impl RequestWriter<'_> {
-    /// Part of a transaction.
+    /// Must run inside a transaction.
     fn write_api(&self, request: &ApiRequest, turn_id: &str) -> Result<Turn> {
         let (db, host) = (self.db, self.host);
         if !session_exists(db, self.session_id)? {
@@ -161,7 +161,7 @@ impl RequestWriter<'_> {
             token: self.asker.limits.as_ref(),
             budget: None,
         };
-        // A turn that goes on after the caller's results is the same turn.
+        // A turn that continues after the caller's results is the same turn.
         meter.admit(continued.is_none())?;
         let answer_seq = get_tip(db, self.session_id)?.last_seq() + 1;
         let message_id = match continued {

@@ -1,4 +1,4 @@
-//! The clients that watch a session through a socket, and what they answer.
+//! The clients that watch a session through a socket, and their answers to calls.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +11,8 @@ use store::limits::HolderLimits;
 
 /// The clients that watch a session through a socket.
 pub trait Audience {
-    /// Sends a frame to every client that isn't waiting for a replay. `except` is the
-    /// id of a request whose client is left out.
+    /// Sends a frame to every client that isn't waiting for a replay. `except` is the id of a
+    /// request whose client is skipped.
     fn tell(&self, session_id: &Id, frame: &str, except: Option<&str>);
 
     /// Whether any client watches the session.
@@ -22,8 +22,8 @@ pub trait Audience {
     fn is_held(&self, session_id: &Id) -> bool;
 }
 
-/// A socket's answer to a call. It may come before the turn that asked has ended, since
-/// a client runs its tools as soon as it receives their calls.
+/// A socket's answer to a call. It may arrive before the turn with the call has ended, since a
+/// client runs its tools as soon as it receives their calls.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientReply {

@@ -1,10 +1,10 @@
-//! Makes the calls that tell a service of a turn's end (`onTurnEnd`) and of a change of memory
-//! (`onMemoryChange`). `store/callbacks.rs` keeps their rows. A call is tried until the service
-//! answers 2xx, at most `MAX_ATTEMPTS` times, and then kept as failed.
+//! Makes the calls that notify a service of a turn's end (`onTurnEnd`) and of a change of memory
+//! (`onMemoryChange`). `store/callbacks.rs` stores their rows. A call is tried until the service
+//! answers 2xx, at most `MAX_ATTEMPTS` times, and then stored as failed.
 //!
-//! Each call is signed as the Standard Webhooks specification says, with a key that is derived from
-//! the Worker's secret. The content of a call is read when the call is made, so a message or a text
-//! that was deleted meanwhile is not told.
+//! Each call is signed as the Standard Webhooks specification requires, with a key that is derived
+//! from the Worker's secret. The content of a call is read when the call is made, so a message or a
+//! text that was deleted meanwhile is not sent.
 
 mod memory_change;
 mod message;
@@ -28,12 +28,11 @@ use base::owner::work_for;
 use memory::Memory;
 use store::callbacks::{Callback, NewCallbacks, find_next_due};
 
-/// The number of calls that are under way at once. Models and tools use the same
-/// connections.
+/// The number of calls that run at the same time. Models and tools use the same connections.
 const MAX_AT_ONCE: usize = 2;
 
-/// The limits of a call. Of the answer only the status counts; its body is read so that
-/// the service is not cut off.
+/// The limits of a call. Only the status of the answer counts; its body is read so that the
+/// service's connection is not closed early.
 const LIMITS: CallLimits = CallLimits {
     wait_ms: 60_000,
     silence_ms: 10_000,
@@ -47,7 +46,7 @@ const ID_HEADER: &str = "webhook-id";
 const TIME_HEADER: &str = "webhook-timestamp";
 const SIGNATURE_HEADER: &str = "webhook-signature";
 
-/// The calls that are under way in this instance of the object.
+/// The calls that run in this instance of the object.
 #[derive(Default)]
 pub struct CallbacksUnderWay {
     calls: RefCell<Vec<(i64, String)>>,
@@ -55,7 +54,7 @@ pub struct CallbacksUnderWay {
 }
 
 impl CallbacksUnderWay {
-    /// Whether a service is being told of something in this session.
+    /// Whether a call about this session is running.
     pub fn is_of(&self, session_id: &Id) -> bool {
         let calls = self.calls.borrow();
         calls.iter().any(|(_, id)| id == session_id.as_str())
@@ -90,8 +89,7 @@ pub struct CallbackSender<'a> {
 }
 
 impl CallbackSender<'_> {
-    /// Makes the calls that are due. Returns when the next call is due; `None`: no call
-    /// waits.
+    /// Makes the calls that are due. Returns when the next call is due; `None`: no call is waiting.
     pub async fn call_due(self) -> Result<Option<i64>> {
         let (db, host) = (self.memory.db, self.memory.host);
         loop {
@@ -118,13 +116,13 @@ impl CallbackSender<'_> {
         }
     }
 
-    /// Makes one call. An error says why the call failed.
+    /// Makes one call. The error is the reason why the call failed.
     async fn call(self, call: &Callback) -> Result<(), String> {
         let request = self.request(call).map_err(Error::into_message)?;
         let failed = |failure: CallFailure| failure.reason();
         let mut answer = self.memory.outbound.send(request).await.map_err(failed)?;
         let status = answer.status;
-        // Only the status counts: an answer that breaks off or is too long does no harm.
+        // Only the status counts: an answer that is cut off or too long is no failure.
         let _ = read_all(answer.body.as_mut()).await;
         match (200..300).contains(&status) {
             true => Ok(()),
@@ -142,8 +140,8 @@ impl CallbackSender<'_> {
             false => memory_change::tell(&self.memory, self.policy, call)?,
         };
         let now_s = (self.memory.host.now_ms() / 1000).to_string();
-        // A Worker without a secret has nothing to sign with. While a secret is replaced,
-        // there are two signatures, as Standard Webhooks says.
+        // A Worker without a secret has no key to sign with. While a secret is replaced, there are
+        // two signatures, as Standard Webhooks specifies.
         let content = format!("{delivery_id}.{now_s}.{body}");
         let secrets = self.policy.secrets();
         let signatures: Vec<String> = secrets

@@ -1,4 +1,4 @@
-//! The surroundings of a turn: the agent's memory, the running turns, the sockets.
+//! The environment of a turn: the agent's memory, the running turns, the sockets.
 
 use crate::run::deployed::Deployed;
 use crate::run::running_turns::{Audience, RunningTurns};
@@ -19,7 +19,7 @@ pub struct TurnContext<'a> {
 }
 
 impl TurnContext<'_> {
-    /// Tells a class that extends this one the present phase of the session's turn.
+    /// Notifies a class that extends this one of the current phase of the session's turn.
     pub fn tell_class(&self, session_id: &Id, phase: &str) {
         let told = || json::text(&json!({"sessionId": session_id.as_str(), "phase": phase}));
         let outbound = self.memory.outbound;

@@ -22,14 +22,14 @@ pub async fn run(agent: &Agent<'_>, work: TurnWork) -> Id {
         work_for(running.session_id.as_str(), run_one(agent, work)).await;
         match find_next_work(agent, &running.session_id) {
             Ok(Some(next)) => work = next,
-            // The next look retries the work that failed.
+            // The next check retries the work that failed.
             Ok(None) | Err(_) => return running.session_id.clone(),
         }
     }
 }
 
-/// The work after a turn: a message that replaced the turn, an early answer that
-/// continues the turn, or the next message that waits.
+/// The work after a turn: a message that replaced the turn, an out-of-band tool result that
+/// continues the turn, or the next queued message.
 fn find_next_work(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
     let first = waiting::find_first(agent.db, session_id)?;
     if !first.is_some_and(|place| place.goes_first())
@@ -55,7 +55,7 @@ async fn run_one(agent: &Agent<'_>, work: TurnWork) {
     let is_offered = agent.audience.is_held(&running.session_id);
     agent.turns.outlast(&running, is_offered);
     agent.call_back();
-    // The client that asked has the turn, but not the messages that others wrote
+    // The client that made the request has the turn, but not the messages that others wrote
     // meanwhile.
     let has_all = !running.is_continuation && !running.has_news();
     let except = has_all.then_some(running.request_id.as_str());

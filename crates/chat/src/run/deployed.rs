@@ -1,5 +1,5 @@
-//! The settings that were deployed for every agent, parsed once per isolate. Each
-//! district is given the part that it knows.
+//! The settings that were deployed for every agent, parsed once per isolate. Each crate
+//! receives its own part.
 
 use crate::tools::registered::DeployedTools;
 use context::compaction::settings::OwnSettings;

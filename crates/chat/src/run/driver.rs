@@ -1,6 +1,6 @@
-//! Drives a turn: carries out what [`Turn::next`] decides, in a thin loop around the
-//! model, the tools and the log. The object may die between any two awaits of the loop;
-//! the stored state is then enough to continue the turn.
+//! Drives a turn: executes what [`Turn::next`] decides, in a thin loop around the model,
+//! the tools and the log. The object may be evicted between any two awaits of the loop; the
+//! stored state is sufficient to continue the turn.
 
 mod ask;
 mod ask_class;
@@ -54,7 +54,7 @@ impl From<Error> for Broken {
     }
 }
 
-/// One turn while it is driven.
+/// One turn while it runs.
 struct TurnDriver<'a> {
     context: TurnContext<'a>,
     running: &'a RunningTurn,
@@ -77,7 +77,7 @@ pub async fn run(context: TurnContext<'_>, running: &RunningTurn, turn: Turn) {
     context.tell_class(&running.session_id, "idle");
 }
 
-/// Continues a turn that was cut off, or closes it after too many recoveries.
+/// Continues an interrupted turn, or closes it after too many recoveries.
 pub async fn resume(context: TurnContext<'_>, taken: RecoveredTurn) {
     let RecoveredTurn {
         running,
@@ -125,7 +125,7 @@ impl TurnDriver<'_> {
         load_config(memory.db, &memory.deployed.config)
     }
 
-    /// Counts the spending of a call of the turn.
+    /// Adds the usage of one of the turn's calls.
     fn count(&self, config: &Config, spent: TokenUsage, estimated: i64, model: Option<String>) {
         let mut turn = self.turn.borrow_mut();
         if let (Some(prices), Some(model)) = (&config.prices, &model) {
@@ -134,8 +134,8 @@ impl TurnDriver<'_> {
         turn.add_usage(spent, estimated, model);
     }
 
-    /// Compacts the conversation, so that the request fits. If the summary fails, only
-    /// its details are missing: the next request is shorter anyway.
+    /// Compacts the conversation, so that the request fits. If the summary fails, only its
+    /// details are missing: the next request is shorter anyway.
     async fn make_room(&self) -> Result<(), Broken> {
         let config = self.config()?;
         let turn = self.turn.borrow().clone();
@@ -170,7 +170,8 @@ impl TurnDriver<'_> {
                 self.note_compaction(started_at, made);
             }
             let Some(made) = made else {
-                // Nobody is left to count the request that was under way.
+                // The cancelled request is counted here, because its summariser no longer
+                // can.
                 if let Some((model, sent)) = summariser.take_under_way() {
                     let spent = TokenUsage {
                         input_tokens: sent,
@@ -211,7 +212,7 @@ impl TurnDriver<'_> {
         TurnTools::load(toolbox, &self.context.deployed.tools, turn)
     }
 
-    /// Runs calls side by side. Stores their results before the next step.
+    /// Runs calls concurrently. Stores their results before the next step.
     async fn run_tools(&self, calls: &[usize]) -> Result<(), Broken> {
         let config = self.config()?;
         self.turn.borrow_mut().start_calls(calls);
@@ -221,7 +222,7 @@ impl TurnDriver<'_> {
         }
         self.note_begun(calls);
         // Stored before any call is made, so that no call that may have taken effect is
-        // made again.
+        // repeated.
         self.save()?;
         let turn = self.turn.borrow().clone();
         let turn_tools = self.turn_tools(&config, &turn)?;
@@ -231,7 +232,7 @@ impl TurnDriver<'_> {
             let (turn_tools, turn) = (&turn_tools, &turn);
             async move {
                 let call = call?;
-                // The memory's own tools wait for each other.
+                // The memory tools are started one after the other.
                 self.note_begun(&[index]);
                 let part = tool_part(turn.record.steps.len().saturating_sub(1), index);
                 let made = run_in(part_of(&part), turn_tools.run(turn, call));
@@ -242,8 +243,8 @@ impl TurnDriver<'_> {
             let call = newest.get(*index);
             call.is_some_and(|call| is_ours(call.name.as_str()))
         };
-        // The memory's own tools run one after the other, since two of them may change
-        // the same text elsewhere.
+        // The memory tools run one after the other, because two of them may change the same
+        // text in an external backend.
         let (memorys, others): (Vec<usize>, Vec<usize>) = calls.iter().partition(|i| is_memorys(i));
         let memorys = pin!(stream::iter(memorys).filter_map(make));
         let others: FuturesUnordered<_> = others.into_iter().map(make).collect();
@@ -284,8 +285,9 @@ impl TurnDriver<'_> {
         Ok(())
     }
 
-    /// Stores an output whole if it is too long for the model or for the turn's row. Returns
-    /// the state that the turn keeps of such a call. `output_bytes`: what the turn's outputs take.
+    /// Stores an output separately if it is too long for the model or for the turn's row.
+    /// Returns the state that the turn stores for such a call. `output_bytes` is the size
+    /// of the turn's outputs.
     fn shorten(
         &self,
         tools: &TurnTools<'_>,
@@ -328,7 +330,7 @@ impl TurnDriver<'_> {
         Ok(None)
     }
 
-    /// Stores the turn as it stands.
+    /// Stores the turn's current state.
     fn save(&self) -> Result<()> {
         save_turn(self.context.memory.db, &self.turn.borrow())
     }

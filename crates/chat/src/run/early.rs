@@ -1,10 +1,11 @@
-//! Answers to calls that came while the turn that asked was still running. Each answer
-//! is stored before its socket is sent anything more. Once the turn is over, one
-//! transaction deletes the answer and writes it into the log. So an object that dies in
-//! between loses no answer and takes none twice.
+//! Out-of-band tool results: results that arrive while the turn that made the call is still
+//! running. Each is stored before its socket receives anything more. Once the turn is over,
+//! one transaction deletes the result and writes it into the log. So an eviction in between
+//! neither loses a result nor applies it twice.
 //!
-//! The same table keeps a turn's long outputs, under numbers below 0: see `whole_outputs.rs`. If
-//! a turn leaves one behind, it is no answer, and is dropped like one that can't be read.
+//! The same table stores a turn's long outputs, under negative numbers: see
+//! `whole_outputs.rs`. If a turn leaves one behind, it is not a result, and is dropped like
+//! an unreadable one.
 
 use base::budget::MAX_ANSWER_BYTES;
 use base::columns::{find, load};
@@ -20,10 +21,10 @@ use store::text_tables::EARLY_ANSWERS;
 use crate::run::running_turns::ClientReply;
 use crate::turn::MAX_CALLS;
 
-/// An answer that waits to be taken.
+/// A result that waits to be written into the log.
 pub struct EarlyAnswer {
     pub number: i64,
-    /// `None`: the stored answer can't be read.
+    /// `None`: the stored result can't be read.
     pub reply: Option<ClientReply>,
 }
 
@@ -40,8 +41,8 @@ row! {
     }
 }
 
-/// Stores an answer until the turn ends. Only the first answer to a call counts, since
-/// a client that lost its socket sends it again.
+/// Stores a result until the turn ends. Only the first result of a call counts, because a
+/// client that lost its socket sends it again.
 pub fn insert(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result<()> {
     let text = json::encode(reply)?;
     let call_id = reply.answer.tool_call_id();
@@ -87,7 +88,7 @@ pub fn insert(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result
     })
 }
 
-/// Writes a text under a number, in as many rows as it needs.
+/// Stores a text under a number, in as many rows as it needs.
 pub fn insert_parts(
     db: &dyn Database,
     session_id: &Id,
@@ -111,7 +112,7 @@ pub fn insert_parts(
     Ok(())
 }
 
-/// The oldest stored answer of the session.
+/// The oldest stored result of the session.
 pub fn find_oldest(db: &dyn Database, session_id: &Id) -> Result<Option<EarlyAnswer>> {
     let parts: Vec<(i64, String)> = load(
         db,
@@ -134,14 +135,14 @@ pub fn find_oldest(db: &dyn Database, session_id: &Id) -> Result<Option<EarlyAns
     }))
 }
 
-/// Deletes an answer. Part of the transaction that takes it.
+/// Deletes a result. Must run in the transaction that applies it.
 pub fn forget(db: &dyn Database, session_id: &Id, number: i64) -> Result<()> {
     let row = [session_id.as_str().into(), number.into()];
     Delete::from(EARLY_ANSWERS, "session_id = ?1 AND number = ?2", &row).run(db)?;
     Ok(())
 }
 
-/// Sessions whose answers were left over because the object died after their turn ended.
+/// Sessions with remaining results, because the object was evicted after their turn ended.
 pub fn load_sessions_left(db: &dyn Database) -> Result<Vec<Id>> {
     load_without_turn(db, "cf_agents_early_answers")
 }

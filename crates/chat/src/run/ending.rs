@@ -1,4 +1,4 @@
-//! The end of a turn in the log.
+//! Writes the end of a turn into the log.
 
 use crate::record::ended::{EndedRecord, ToldWithRecord};
 use crate::record::{RecordedFailure, TurnFinish, TurnRecord};
@@ -22,9 +22,9 @@ use conversation::session::usage_days::{DayUsage, count_for_agent};
 use memory::Memory;
 use store::config::load_config;
 
-/// Writes the assistant's events, the usage and the end of the turn in one transaction.
-/// If the log has no place for the answer any more, the turn ends without it. Returns
-/// whether somebody is to be told of the turn's end.
+/// Writes the assistant's events, the usage and the end of the turn in one transaction. If
+/// the answer's position in the log no longer exists, the turn ends without it. Returns
+/// whether a callback about the turn's end must be sent.
 pub fn write(
     memory: &Memory<'_>,
     turn: &Turn,
@@ -41,7 +41,7 @@ pub fn write(
             let is_told = atomically(memory.db, || {
                 let (db, host) = (memory.db, memory.host);
                 let Some(open) = find_row(db, turn)? else {
-                    // The session is gone. The agent spent the tokens all the same.
+                    // The session was deleted. The agent spent the tokens anyway.
                     let spent = DayUsage::of_turn(&report.spent, host.now_ms());
                     count_for_agent(db, &[spent])?;
                     return Ok(false);
@@ -51,7 +51,7 @@ pub fn write(
                 keep_record(memory, turn, &without, (host.now_ms(), None))?;
                 callbacks::insert(memory, turn, &turn.message_id, report)
             })?;
-            // The canceller knows why the turn ended.
+            // Whoever cancelled the turn already knows why it ended.
             if is_cancelled {
                 return Ok(is_told);
             }
@@ -61,10 +61,11 @@ pub fn write(
     }
 }
 
-/// Part of a transaction.
+/// Must run in a transaction.
 fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bool> {
     let (db, host) = (memory.db, memory.host);
-    // The session may have been deleted meanwhile, and made again with another turn.
+    // The session may have been deleted in the meantime, and created again with another
+    // turn.
     let open = find_row(db, turn)?.ok_or_else(gone)?;
     let (spent, ended_at) = (&report.spent, host.now_ms());
     let mut events = restore(db, turn)?.events()?;
@@ -77,7 +78,8 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
             Some(id) => Parent::After(id),
             None => Parent::Root,
         };
-        // Others wrote behind the message: the addition to it is a message by itself.
+        // Other messages were appended in the meantime, so the addition becomes a message
+        // of its own.
         let told_id = (!place.has_moved).then_some(turn.message_id.as_str());
         let record = &report.record(turn, ended_at, told_id);
         let json = match turn.is_run {
@@ -92,8 +94,8 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
         };
         first.ends_turn = Some(json?);
         let appended = append(db, host, &turn.session_id, &events, &parent, None)?;
-        // If others wrote behind a message, the turn's addition to it becomes a message
-        // by itself.
+        // If other messages were appended after the turn's message, the turn's addition
+        // becomes a message of its own.
         if let (Some(first), true) = (appended.events.first(), place.has_moved) {
             message_id.clone_from(&first.id);
         }
@@ -113,7 +115,7 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     callbacks::insert(memory, turn, &message_id, report)
 }
 
-/// Notes where the path ends that a client of a provider's API has with this answer. Part of a
+/// Stores where the path of a provider API's client ends after this answer. Must run in a
 /// transaction.
 fn note_path(
     db: &dyn Database,
@@ -133,9 +135,10 @@ fn note_path(
     Ok(())
 }
 
-/// If the agent learns, what was said in the turn is looked at soon. A turn that answers a
-/// callback has no look of its own: what is learnt is told, and the receiver's next turn would
-/// be learnt from. The session's next turn, or `learn`, has its events looked at.
+/// Schedules a learning pass over the turn, if the agent learns. A turn that answers a
+/// callback schedules none: learned facts cause callbacks, and the receiver's next turn
+/// would be learned from in turn. Its events are covered by the session's next turn or by
+/// `learn`.
 fn note_news(memory: &Memory<'_>, turn: &Turn) -> Result<()> {
     let config = load_config(memory.db, &memory.deployed.config)?;
     let Some(learn) = &config.learn else {
@@ -148,8 +151,8 @@ fn note_news(memory: &Memory<'_>, turn: &Turn) -> Result<()> {
     mark_due(memory.db, &turn.session_id, due_at)
 }
 
-/// Keeps the record of a turn that failed, or that no event tells of. `answer`: the event
-/// that ended the turn, if one did, and the message that it belongs to. Part of a
+/// Stores the record of a turn that failed, or that no event records. `answer` is the event
+/// that ended the turn, if any, and the message that it belongs to. Must run in a
 /// transaction.
 fn keep_record(
     memory: &Memory<'_>,
@@ -160,7 +163,7 @@ fn keep_record(
     let kept_for = match (report.spent.has_failed, answer) {
         (true, _) => KeptFor::Failure,
         (false, None) => KeptFor::Silence,
-        // The event has the record.
+        // The event contains the record.
         (false, Some(_)) => return Ok(()),
     };
     let record = &report.record(turn, ended_at, answer.map(|(_, id)| id));
@@ -175,7 +178,7 @@ fn keep_record(
     kept_turns::insert(memory.db, &kept, kept_for)
 }
 
-/// Keeps that a turn failed whose state can't be read. Part of a transaction.
+/// Records the failure of a turn whose state can't be read. Must run in a transaction.
 pub fn keep_unreadable(
     db: &dyn Database,
     session_id: &Id,
@@ -208,14 +211,14 @@ pub fn keep_unreadable(
     kept_turns::insert(db, &kept, KeptFor::Failure)
 }
 
-/// Whether the answer is at the place that the turn's row names. If it is, the answer
-/// ends the turn and the row needs no write.
+/// Whether the answer is at the position that the turn's row names. Then the answer ends
+/// the turn, and the row needs no write.
 fn ends_by_its_answer(open: &LastTurn, appended: &AppendOutcome) -> bool {
     let first = appended.events.first();
     first.is_some_and(|first| first.inserted && Some(first.seq) == open.answer_seq)
 }
 
-/// The row of this very turn, while it is open.
+/// The row of this turn, while it is open.
 fn find_row(db: &dyn Database, turn: &Turn) -> Result<Option<LastTurn>> {
     let open = find_open_turn(db, &turn.session_id)?;
     Ok(open.filter(|open| open.turn_id.as_ref() == Some(&turn.id)))

@@ -1,5 +1,5 @@
-//! Messages that come while a turn of their session runs: they are refused, they wait in
-//! line, or they replace the turn.
+//! Messages that arrive while a turn of their session is running: they are refused, queued,
+//! or replace the turn.
 
 use std::rc::Rc;
 
@@ -24,8 +24,8 @@ use conversation::session::meter::Meter;
 use store::config::{Config, load_config};
 use store::when_busy::WhenBusy;
 
-/// Has a request wait if a turn of the session runs, or if other requests wait already.
-/// `None`: the request's turn may begin.
+/// Queues a request if a turn of the session is running, or if other requests are already
+/// queued. `None`: the request's turn may start.
 pub fn line_up(
     agent: &Agent<'_>,
     session_id: &Id,
@@ -53,7 +53,7 @@ pub fn line_up(
         .copied()
         .collect();
     if new.is_empty() {
-        // The request was sent again: it keeps its place in line.
+        // The request was repeated: it keeps its place in the queue.
         let last = messages.last().and_then(|message| message.id.as_ref());
         let place = last.and_then(|id| known.iter().find(|place| waits(place, id)));
         let place = place.ok_or_else(turn_in_progress)?;
@@ -62,8 +62,8 @@ pub fn line_up(
     let replaces = when_busy == WhenBusy::Replace;
     if replaces && is_busy && agent.turns.find(session_id).is_none() {
         check_limits(agent)?;
-        // The turn was cut off and is not taken up yet. It is over now, so that this
-        // request's turn may begin at once.
+        // The turn was interrupted and not resumed yet. It is ended now, so that this
+        // request's turn may start immediately.
         recover::stop_cut_off(agent.turn_context(), session_id, &|_| true)?;
         agent.call_back();
         return Ok(None);
@@ -71,7 +71,8 @@ pub fn line_up(
     let config = load_config(agent.db, &agent.deployed.memory.config)?;
     let waiting = WaitingRequest::new(request, &new, agent.caller.asker());
     atomically(agent.db, || {
-        // The request counts when it comes, so that nobody waits in line in vain.
+        // The request counts when it arrives, so that it isn't refused after waiting in the
+        // queue.
         meter(agent, &config).admit(true)?;
         waiting::insert(agent.db, session_id, turn_id, &waiting, replaces)
     })?;
@@ -92,7 +93,7 @@ fn meter<'a>(agent: &Agent<'a>, config: &'a Config) -> Meter<'a> {
     }
 }
 
-/// The way to handle a request that comes while a turn runs. To replace the turn, a
+/// How to handle a request that arrives while a turn is running. To replace the turn, a
 /// caller must be allowed to stop it.
 fn when_busy(agent: &Agent<'_>, session_id: &Id, request: &ChatRequest) -> Result<WhenBusy> {
     let may_stop = permit(agent.caller, CANCEL_RULE, Some(session_id));
@@ -105,8 +106,8 @@ fn when_busy(agent: &Agent<'_>, session_id: &Id, request: &ChatRequest) -> Resul
     }
 }
 
-/// The agent's own way to handle such a request. The caller did not choose this setting. So a
-/// caller who may not stop the turn is refused as if the agent replaced none.
+/// The agent's own setting for such a request. The caller did not choose this setting. So a
+/// caller who may not stop the turn is refused as if the agent were set to refuse.
 pub fn default_when_busy(agent: &Agent<'_>, session_id: &Id) -> Result<WhenBusy> {
     let config = load_config(agent.db, &agent.deployed.memory.config)?;
     let may_stop = permit(agent.caller, CANCEL_RULE, Some(session_id));
@@ -116,16 +117,16 @@ pub fn default_when_busy(agent: &Agent<'_>, session_id: &Id) -> Result<WhenBusy>
     }
 }
 
-/// Refuses a caller whose limits allow no turn now, so that such a request stops no turn and waits
-/// for none.
+/// Refuses a caller whose limits allow no turn now, so that such a request neither stops a
+/// turn nor is queued.
 pub fn check_limits(agent: &Agent<'_>) -> Result<()> {
     let config = load_config(agent.db, &agent.deployed.memory.config)?;
     meter(agent, &config).check_turn()
 }
 
-/// The messages of a request that may wait: new messages of the user's. A request for
-/// anything else, such as another answer or a tool's output, can't wait: the running turn
-/// may change the messages that it names.
+/// The messages of a request that may be queued: new user messages. A request for anything
+/// else, such as another answer or a tool's output, can't be queued, because the running
+/// turn may change the messages that it names.
 fn find_waiting_messages<'a>(
     db: &dyn Database,
     session_id: &Id,
@@ -148,9 +149,8 @@ fn find_waiting_messages<'a>(
     }
 }
 
-/// Writes the message that has waited longest into the log and begins its turn. A request
-/// that the log can't take is dropped, and the caller that waits for it is told the
-/// reason.
+/// Writes the oldest queued message into the log and starts its turn. A request that the
+/// log can't accept is dropped, and the caller that waits for it gets the reason.
 pub fn take_waiting(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
     while let Some(place) = waiting::find_first(agent.db, session_id)? {
         match accept_waiting(agent, session_id, &place) {
@@ -185,7 +185,7 @@ fn accept_waiting(
         waiting::forget(agent.db, session_id, place)?;
         writer.write_waiting(&request, &place.turn_id)
     })?;
-    // The turn is stored now: nothing below may keep it from beginning.
+    // The turn is stored now: nothing below may prevent it from starting.
     let work = started.turn.map(|turn| agent.begin(turn, reservation));
     if started.has_changed {
         show_if_watched(agent, session_id, Some(&place.turn_id));
@@ -193,7 +193,7 @@ fn accept_waiting(
     Ok(work)
 }
 
-/// Takes back the waiting message of a turn; `false`: there is no such message.
+/// Withdraws the queued message of a turn. `false`: there is no such message.
 pub fn take_back(
     agent: &Agent<'_>,
     session_id: &Id,

@@ -10,13 +10,13 @@ use models::FinishReason;
 
 /// A turn's answer, as it is sent to one client.
 pub struct TurnListener {
-    /// The turn has yet to begin.
+    /// The turn that has not begun yet.
     awaited: Option<Rc<AwaitedTurn>>,
     running: Option<Rc<RunningTurn>>,
     /// Chunks to send before the chunk of number `next`.
     prelude: Vec<String>,
-    /// The turn's message as it was before, and the length of it that is sent. The turn
-    /// keeps the message for all listeners.
+    /// The turn's message as it was before, and how much of it was sent. The turn keeps the message
+    /// for all listeners.
     retold: Option<(Weak<RetoldMessage>, usize)>,
     next: usize,
     is_over: bool,
@@ -74,8 +74,8 @@ impl TurnListener {
         Ok(())
     }
 
-    /// The next piece of the turn's message as it was before. `None`: all of it is sent,
-    /// or the turn's chunks are gone.
+    /// The next piece of the turn's message as it was before. `None`: all of it was sent, or the
+    /// turn's chunks no longer exist.
     fn next_retold(&mut self) -> Option<String> {
         let (retold, sent) = self.retold.as_mut()?;
         let piece = retold.upgrade().and_then(|retold| {
@@ -143,7 +143,7 @@ impl TurnListener {
             running.was_read();
         }
         let mut events = sse(&chunk);
-        // Chunks that are ready already join the same write.
+        // Chunks that are ready already are sent in the same write.
         while let Some(chunk) = self
             .running
             .as_ref()
@@ -157,10 +157,10 @@ impl TurnListener {
     }
 }
 
-/// About how many bytes one write of a stream has.
+/// The approximate number of bytes in one write of a stream.
 const MAX_EVENTS_BYTES: usize = 64 << 10;
 
-/// The error for a client that read nothing for too long after the turn's end.
+/// The error for a client that read nothing for too long after the end of the turn.
 const TOO_SLOW: &str =
     "This answer was not read in time. Load the complete answer from the session's history.";
 

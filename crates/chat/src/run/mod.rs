@@ -1,5 +1,5 @@
-//! Running turns: the start of a turn on a request, the loop that drives it, its
-//! listeners, its end, and its recovery after the object died.
+//! Running turns: the start of a turn on a request, the loop that drives it, its listeners,
+//! its end, and its recovery after an eviction.
 
 pub mod agent;
 mod answer_log;

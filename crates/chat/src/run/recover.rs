@@ -1,5 +1,5 @@
-//! Recovers turns that were cut off when the object died. Each recovery is counted
-//! before it is tried. A turn that can't be continued is closed.
+//! Recovers turns that were interrupted by the object's eviction. Each recovery is counted
+//! before it is attempted. A turn that can't be continued is closed.
 
 use std::rc::Rc;
 
@@ -24,14 +24,14 @@ use conversation::session::spending::TurnSpending;
 /// How often a turn is recovered before it is closed with an error.
 pub const MAX_RECOVERIES: i64 = 2;
 
-/// Recovers a turn that was cut off. [`go_on`] drives the result, once the count of the
-/// recovery is durable. `None`: there is no such turn.
+/// Recovers an interrupted turn. [`go_on`] drives the result, once the incremented count is
+/// durable. `None`: there is no such turn.
 pub fn take_up(context: TurnContext<'_>, session_id: &Id) -> Result<Option<RecoveredTurn>> {
     if context.turns.find(session_id).is_some() {
         return Ok(None);
     }
-    // The memory is reserved before the recovery is counted: waiting for memory does not
-    // count as a recovery.
+    // Memory is reserved before the recovery is counted, because waiting for memory is not
+    // a recovery.
     let held = context.turns.reserve(0)?;
     let Some(recoveries) = count_recovery(context.memory.db, session_id)? else {
         return Ok(None);
@@ -65,8 +65,8 @@ pub fn take_up(context: TurnContext<'_>, session_id: &Id) -> Result<Option<Recov
     }))
 }
 
-/// Ends a turn that another build of this Worker stored in a form that this build can't
-/// read. Otherwise its session would wait for the turn for ever.
+/// Closes a turn that another build of this Worker stored in a format that this build can't
+/// read. Otherwise it would block its session forever.
 fn close_unreadable(context: TurnContext<'_>, session_id: &Id, error: &Error) -> Result<()> {
     let (db, host) = (context.memory.db, context.memory.host);
     atomically(db, || {
@@ -91,8 +91,8 @@ fn close_unreadable(context: TurnContext<'_>, session_id: &Id, error: &Error) ->
     })
 }
 
-/// Stops a turn that was cut off and is not recovered yet; `false`: there is no such
-/// turn, or another turn is meant.
+/// Stops an interrupted turn that is not recovered yet. `false`: there is no such turn, or
+/// `is_meant` rejects it.
 pub fn stop_cut_off(
     context: TurnContext<'_>,
     session_id: &Id,

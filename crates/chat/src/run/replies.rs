@@ -1,4 +1,4 @@
-//! Writes clients' answers to tool calls, which may make a turn go on.
+//! Stores clients' answers to tool calls, which may resume a turn.
 
 use crate::run::agent::Agent;
 use crate::run::early::{EarlyAnswer, find_oldest, forget};
@@ -10,9 +10,9 @@ use base::database::atomically;
 use base::error::Result;
 use base::ids::Id;
 
-/// Takes the early answers, which came while a turn ran, in their order, until one makes
-/// a turn go on. The rest wait for the end of that turn. An answer that no call asks for
-/// any more, or that the log can't take, is dropped.
+/// Processes out-of-band tool results, which arrived while a turn ran, in their order, until one
+/// resumes a turn. The rest wait for the end of that turn. A result that no call waits for any
+/// more, or that the log can't store, is dropped.
 pub fn take_early_answers(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
     while let Some(EarlyAnswer { number, reply }) = find_oldest(agent.db, session_id)? {
         let Some(reply) = reply else {
@@ -29,7 +29,7 @@ pub fn take_early_answers(agent: &Agent<'_>, session_id: &Id) -> Result<Option<T
     Ok(None)
 }
 
-/// Writes an answer to a tool call; returns the turn that goes on, if one does.
+/// Stores an answer to a tool call. Returns the turn that it resumes, if any.
 pub fn take_answer(
     agent: &Agent<'_>,
     session_id: &Id,
@@ -38,7 +38,7 @@ pub fn take_answer(
     take_reply(agent, session_id, given, None)
 }
 
-/// `early`: the number of the early answer that holds this reply until now.
+/// `early`: the number of the out-of-band result that contains this reply.
 fn take_reply(
     agent: &Agent<'_>,
     session_id: &Id,
@@ -62,7 +62,7 @@ fn take_reply(
     let Some(started) = started else {
         return Ok(None);
     };
-    // The turn is stored now: nothing below may keep it from beginning.
+    // The turn is stored now: nothing below may prevent it from starting.
     let work = started.turn.map(|turn| agent.begin(turn, reservation));
     show_updated(agent, session_id, &started.message_id);
     Ok(work)

@@ -40,11 +40,11 @@ const REPEATED_HINT: &str = "Send a new message with another id. To edit the sto
      id as `messageId`, too.";
 
 pub struct WrittenRequest {
-    /// `None`: calls still wait for the client, so the model can't go on.
+    /// `None`: calls still wait for the client, so the model can't continue.
     pub turn: Option<Turn>,
     /// The assistant's message that was answered or will be written.
     pub message_id: String,
-    /// Whether the log changed, so that other clients have to be told.
+    /// Whether the log changed, so that other clients must be notified.
     pub has_changed: bool,
 }
 
@@ -56,8 +56,8 @@ struct TurnOptions<'a> {
     client_tools: &'a [ToolDefinition],
     is_run: bool,
     calls_nobody_back: bool,
-    /// Whether limits may refuse the turn. If nobody could be told of the refusal, the
-    /// turn begins and ends with its first request to the model.
+    /// Whether limits may reject the turn. If nobody could be notified of the rejection, the turn
+    /// begins, and ends with its first request to the model.
     is_limited: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct RequestWriter<'a> {
     pub deployed: &'a DeployedConfig,
     pub agent_name: &'a str,
     pub session_id: &'a Id,
-    /// The caller that asks for the turn.
+    /// The caller that requests the turn.
     pub asker: Asker,
 }
 
@@ -85,12 +85,12 @@ impl<'a> RequestWriter<'a> {
 }
 
 impl RequestWriter<'_> {
-    /// Takes a chat request. The client knows the turn by `turn_id`.
+    /// Accepts a chat request. The client identifies the turn by `turn_id`.
     pub fn write(&self, request: &ChatRequest, turn_id: &str) -> Result<WrittenRequest> {
         self.accept_request(request, turn_id, true)
     }
 
-    /// Takes a request that has waited. It counted against the limits when it came.
+    /// Accepts a queued request. It counted against the limits when it arrived.
     pub fn write_waiting(&self, request: &ChatRequest, turn_id: &str) -> Result<WrittenRequest> {
         self.accept_request(request, turn_id, false)
     }
@@ -129,9 +129,9 @@ impl RequestWriter<'_> {
         })
     }
 
-    /// Takes an answer from a socket, to one call of the newest message. `None`: no call
-    /// waits for this answer. Without `continues` the answer starts no turn: the client
-    /// asks for the turn later.
+    /// Accepts an answer from a socket, to one call of the newest message. `None`: no call waits
+    /// for this answer. Without `continues` the answer starts no turn: the client requests the turn
+    /// later.
     pub fn write_answer(
         &self,
         answer: CallAnswer,
@@ -277,7 +277,7 @@ impl RequestWriter<'_> {
                 token: self.asker.limits.as_ref(),
                 budget: None,
             };
-            // A turn that goes on after a client's answer is the same turn.
+            // A turn that continues after a client's answer is the same turn.
             meter.admit(!matches!(planned.place, TurnPosition::Within(_)))?;
         }
         let asked = parent
@@ -352,8 +352,8 @@ impl RequestWriter<'_> {
         Id::parse(appended.message.id).map_err(Error::storage)
     }
 
-    /// How far the turn's model may reach: no further than its caller, and than whoever asked
-    /// for the messages that the turn goes on with.
+    /// The scope of the turn's model: no wider than that of its caller, and of whoever requested
+    /// the messages that the turn continues.
     fn find_reach(
         &self,
         planned: &RequestPlan<'_>,
@@ -369,7 +369,7 @@ impl RequestWriter<'_> {
         Ok(reach)
     }
 
-    /// The reach of the caller who wrote a stored message that the turn answers.
+    /// The scope of the caller who wrote a stored message that the turn answers.
     pub(super) fn reach_of(&self, event_id: &Id) -> Result<ModelReach> {
         let found = find_seqs(self.db, self.session_id, std::iter::once(event_id))?;
         let seq = found.get(event_id.as_str()).copied();
@@ -378,8 +378,8 @@ impl RequestWriter<'_> {
         })
     }
 
-    /// The id of the message that will answer a message of `runTurn`. If the message is
-    /// stored already, its note says the id.
+    /// The id of the message that will answer a message of `runTurn`. If the message is stored
+    /// already, its note has the id.
     fn find_run_answer(&self, planned: &RequestPlan<'_>, known: &[KnownMessage]) -> Result<Id> {
         if let TurnPosition::After(id) = &planned.place
             && planned.new_user_messages.is_empty()
@@ -400,7 +400,7 @@ impl RequestWriter<'_> {
             MessageSource::Client,
             &config.reserved_metadata_keys.0,
         )?;
-        // `plan` accepts only messages of users. This check stands behind that one.
+        // `plan` accepts only messages of users. This is a second check.
         if parsed.action != Action::UserMessage {
             return Err(Error::invalid(
                 "messages",
@@ -439,7 +439,7 @@ fn find_known<'k>(known: &'k [KnownMessage], id: &str) -> Option<&'k KnownMessag
     known.iter().find(|known| known.stored.id == id)
 }
 
-/// The message of the assistant's that the turn goes on with; `None`: the turn begins one.
+/// The assistant's message that the turn continues; `None`: the turn begins one.
 fn find_continued<'k>(
     planned: &RequestPlan<'_>,
     known: &'k [KnownMessage],

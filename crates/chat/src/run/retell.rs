@@ -1,6 +1,6 @@
-//! Rebuilds the chunks of a turn from its stored state. So clients get a turn that was
-//! cut off as a whole, and its chunks need no rows while it runs. The step that was under
-//! way is not stored and begins anew.
+//! Replays a turn: rebuilds its chunks from its stored state. Clients thus receive an
+//! interrupted turn completely, and a running turn stores no rows for its chunks. The step
+//! that was in progress is not stored and starts again.
 
 use crate::stream::answer_events::AnswerEvent;
 use crate::stream::chunk_writer::ChunkWriter;
@@ -9,8 +9,8 @@ use crate::turn::{CallState, Turn, TurnCall, TurnStep};
 use base::json;
 use models::AnswerPart;
 
-/// All chunks of the turn so far, with its beginning, and the writer that continues
-/// after them.
+/// All chunks of the turn so far, including its start, and the writer that continues after
+/// them.
 pub fn retell(turn: &Turn) -> (ChunkWriter, Vec<Chunk>) {
     let mut writer = ChunkWriter::new(turn.earlier_calls());
     let mut chunks = writer.start(&turn.message_id, None);
@@ -23,7 +23,7 @@ pub fn retell(turn: &Turn) -> (ChunkWriter, Vec<Chunk>) {
     (writer, chunks)
 }
 
-/// What the model said so far, for listeners that speak a provider's API.
+/// The model's output so far, for listeners that use a provider's API.
 pub fn retell_events(turn: &Turn) -> Vec<AnswerEvent> {
     let mut events = Vec::new();
     for step in turn.steps.iter().filter(|step| !step.is_logged) {
@@ -82,10 +82,10 @@ fn parts(step: &TurnStep) -> Vec<AnswerPart> {
     parts
 }
 
-/// The chunks for a call that has an outcome, or that the user is asked to approve.
+/// The chunks for a call that has an outcome, or that waits for the user's approval.
 pub fn tell_outcome(writer: &mut ChunkWriter, call: &TurnCall) -> Vec<Chunk> {
     if call.bad_arguments.is_some() {
-        // The client was sent this error with the call.
+        // The client received this error with the call.
         return Vec::new();
     }
     let call_id = call.id.as_str();

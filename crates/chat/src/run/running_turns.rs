@@ -1,8 +1,8 @@
-//! The turns that run in this instance of the object, and their listeners.
+//! The turns that run in this activation of the object, and their listeners.
 //!
-//! A turn writes its chunks into one buffer. Each listener reads from the buffer at its
-//! own pace, so a client that doesn't read delays nobody and takes no extra memory. This
-//! module is only a cache: the tables hold everything that has to survive the object.
+//! A turn writes its chunks into one buffer. Each listener reads from the buffer at its own
+//! pace, so a client that doesn't read delays nobody and takes no extra memory. This module
+//! is only a cache: the tables store everything that must survive an eviction.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -26,48 +26,49 @@ use lifecycle::restores::RestoreTracker;
 use memory::pending_vectors::PendingVectors;
 use store::clearing::PageClearing;
 
-/// The number of turns of one agent that may run at the same time.
+/// The most turns of one agent that may run concurrently.
 pub const MAX_TURNS: usize = 256;
 
-/// The most bytes that one turn may hold: its messages, and its chunks, which take at
-/// least as many bytes again.
+/// The most bytes of one turn in memory: its messages, and its chunks, which take at least
+/// as many bytes again.
 pub const MAX_TURN_BYTES: usize = 16 << 20;
 
-/// The bytes that are reserved for every turn, so that long turns never cut off a short
-/// one. For 256 turns that is 8 MiB, a third of the memory that all turns may hold.
+/// The bytes that are reserved for every turn, so that long turns never cause a short one
+/// to fail. For 256 turns that is 8 MiB, a third of the memory for all turns.
 const MIN_TURN_BYTES: usize = 32 << 10;
 
-/// The bytes that a chunk takes besides its text: a pointer to the text, and its counts.
+/// The bytes that a chunk takes besides its text: a pointer and reference counts.
 const CHUNK_BYTES: usize = 32;
 
 /// The bytes that an event takes besides its texts.
 const EVENT_BYTES: usize = 96;
 
-/// The listeners of a finished turn are cut off after this many looks in a row at which
-/// they had read no further. The object looks every ten seconds, and at its first look it
-/// does not know yet: so they have half a minute.
+/// A finished turn's listeners are dropped after this many checks in a row without
+/// progress. The object checks every ten seconds, and the first check only records the
+/// state, so listeners have half a minute.
 const MAX_SILENT_LOOKS: u32 = 2;
 
 #[derive(Default)]
 pub struct RunningTurns {
     running: RefCell<HashMap<String, Rc<RunningTurn>>>,
-    /// Finished turns whose listeners still read.
+    /// Finished turns with active listeners.
     outlasted: RefCell<Vec<Weak<RunningTurn>>>,
-    /// Finished turns that a socket was offered and had not acknowledged when they ended.
+    /// Finished turns that were offered to a socket, which had not acknowledged them when
+    /// they ended.
     offered: RefCell<Vec<Rc<RunningTurn>>>,
-    /// Calls that tell of turns' ends.
+    /// The callbacks in progress.
     pub callbacks: CallbacksUnderWay,
-    /// The look at what was said that is under way.
+    /// The learning pass in progress.
     pub learning: LearningTracker,
-    /// The entries that were written and have no vector yet.
+    /// The queue of written entries without vectors.
     pub vectors: PendingVectors,
-    /// The knowledge of pages in which purges left texts.
+    /// The database pages in which purges left text.
     pub pages: PageClearing,
-    /// The restore of a backup that is under way.
+    /// The backup restore in progress.
     pub restores: RestoreTracker,
-    /// Turns that have yet to begin, and for which somebody waits.
+    /// Turns that have not started yet and that a caller waits for.
     awaited: RefCell<Vec<Weak<AwaitedTurn>>>,
-    /// The sessions of requests that wait for the end of a turn with nothing stored.
+    /// The sessions of requests that wait for the end of a turn without storing anything.
     in_line: RefCell<Vec<Weak<Id>>>,
 }
 
@@ -76,7 +77,7 @@ impl RunningTurns {
         self.running.borrow().get(session_id.as_str()).cloned()
     }
 
-    /// The running turn that this very request began.
+    /// The running turn that this request started.
     pub fn find_of_request(&self, request: &str) -> Option<Rc<RunningTurn>> {
         let running = self.running.borrow();
         running
@@ -85,14 +86,14 @@ impl RunningTurns {
             .cloned()
     }
 
-    /// Stops the turn of a session, if one runs.
+    /// Stops the turn of a session, if one is running.
     pub fn cancel(&self, session_id: &Id) {
         if let Some(running) = self.find(session_id) {
             running.cancel();
         }
     }
 
-    /// Stops the turn of a session, and calls off the turns that wait: the session's
+    /// Stops the turn of a session and cancels its queued turns, because the session's
     /// messages are deleted.
     pub fn cancel_with_waiting(&self, session_id: &Id) {
         self.cancel(session_id);
@@ -107,7 +108,7 @@ impl RunningTurns {
         self.running.borrow().len()
     }
 
-    /// Whether any turn runs or is still being read.
+    /// Whether any turn is running or still has listeners.
     pub fn is_busy(&self) -> bool {
         self.outlasted
             .borrow_mut()
@@ -115,12 +116,12 @@ impl RunningTurns {
         !self.running.borrow().is_empty() || !self.outlasted.borrow().is_empty()
     }
 
-    /// The sessions that have a running turn.
+    /// The sessions with a running turn.
     pub fn sessions(&self) -> Vec<String> {
         self.running.borrow().keys().cloned().collect()
     }
 
-    /// How many running turns were cut off before and recovered.
+    /// How many of the running turns were interrupted and recovered.
     pub fn count_taken_up(&self) -> usize {
         let running = self.running.borrow();
         running.values().filter(|turn| turn.was_cut_off).count()
@@ -136,8 +137,7 @@ impl RunningTurns {
             .retain(|turn| !turn.is_cut_short());
     }
 
-    /// Stops all turns, because the log they would write to is gone: they write nothing
-    /// any more.
+    /// Stops all turns, because their log no longer exists. They write nothing more.
     pub fn cancel_all(&self) {
         for running in self.running.borrow().values() {
             running.has_lost_log.set(true);
@@ -149,8 +149,8 @@ impl RunningTurns {
         }
     }
 
-    /// The place of a request that waits for the end of its session's turn, with nothing stored,
-    /// as long as its client does. `None`: as many wait already as may.
+    /// Queues a request that waits for the end of its session's turn, with nothing stored,
+    /// until its client disconnects. `None`: the queue is full.
     pub fn stand_in_line(&self, session_id: &Id) -> Option<Rc<Id>> {
         let mut in_line = self.in_line.borrow_mut();
         in_line.retain(|place| place.strong_count() > 0);
@@ -163,7 +163,7 @@ impl RunningTurns {
         Some(place)
     }
 
-    /// The place of a caller who waits for the beginning of a turn.
+    /// Registers a caller who waits for the start of a turn.
     pub fn wait_for(&self, session_id: &Id, turn_id: &str) -> Rc<AwaitedTurn> {
         let mut awaited = self.awaited.borrow_mut();
         awaited.retain(|place| place.strong_count() > 0);
@@ -181,8 +181,8 @@ impl RunningTurns {
         place
     }
 
-    /// Tells the callers that wait for a turn that the turn will not begin. `error`: the
-    /// reason; `None`: its message was taken back.
+    /// Notifies the callers that wait for a turn that it will not start. `error` is the
+    /// reason; `None`: its message was withdrawn.
     pub fn call_off(&self, session_id: &Id, turn_id: &str, error: Option<&Error>) {
         self.settle_awaited(
             |place| place.is_of(session_id, turn_id),
@@ -190,7 +190,7 @@ impl RunningTurns {
         );
     }
 
-    /// Calls off all turns of a session that wait.
+    /// Cancels all queued turns of a session.
     fn call_off_all(&self, session_id: &Id) {
         self.settle_awaited(
             |place| place.session_id == *session_id,
@@ -211,7 +211,7 @@ impl RunningTurns {
         });
     }
 
-    /// Reserves memory for another turn, which takes at least `bytes`. Has to be called
+    /// Reserves memory for another turn, which takes at least `bytes`. Must be called
     /// before anything is written.
     pub fn reserve(&self, bytes: usize) -> Result<Reservation> {
         if self.running.borrow().len() < MAX_TURNS {
@@ -224,8 +224,7 @@ impl RunningTurns {
         .with_retry_after(5))
     }
 
-    /// Registers the turn of a session. The table of turns makes sure that it is the
-    /// only one.
+    /// Registers the turn of a session. The table of turns ensures that it is the only one.
     pub fn begin(
         &self,
         turn: &Turn,
@@ -270,16 +269,16 @@ impl RunningTurns {
     pub fn end(&self, running: &RunningTurn, outcome: TurnOutcome, report: Result<TurnReport>) {
         running.report.replace(Some(report));
         running.outcome.set(Some(outcome));
-        // If the session was deleted and created again, its entry may be another
-        // turn's.
+        // If the session was deleted and created again, its entry may belong to another
+        // turn.
         self.running
             .borrow_mut()
             .retain(|_, other| !std::ptr::eq(Rc::as_ptr(other), std::ptr::from_ref(running)));
         running.wake();
     }
 
-    /// Keeps track of a finished turn while listeners still read its chunks. `is_offered`: a
-    /// socket has yet to acknowledge the turn, and then reads its chunks.
+    /// Tracks a finished turn while listeners still read its chunks. `is_offered`: a socket
+    /// has yet to acknowledge the turn, and then reads its chunks.
     pub fn outlast(&self, running: &Rc<RunningTurn>, is_offered: bool) {
         self.outlasted.borrow_mut().push(Rc::downgrade(running));
         if is_offered && !running.has_lost_log() {
@@ -287,7 +286,7 @@ impl RunningTurns {
         }
     }
 
-    /// A finished turn whose chunks are kept for sockets that were offered it.
+    /// A finished turn whose chunks are stored for sockets to which it was offered.
     pub fn find_offered(&self, session_id: &Id, request_id: &str) -> Option<Rc<RunningTurn>> {
         let offered = self.offered.borrow();
         let is_it = |turn: &&Rc<RunningTurn>| {
@@ -297,7 +296,7 @@ impl RunningTurns {
     }
 }
 
-/// A turn that has yet to begin, as the callers that wait for it see it.
+/// A turn that has not started yet, shared with the callers that wait for it.
 pub struct AwaitedTurn {
     session_id: Id,
     turn_id: String,
@@ -305,11 +304,11 @@ pub struct AwaitedTurn {
     wakers: RefCell<Vec<Waker>>,
 }
 
-/// The outcome of a turn that somebody waited for.
+/// The result of waiting for a turn.
 #[derive(Clone)]
 pub enum Begun {
     Running(Rc<RunningTurn>),
-    /// The turn will not begin. Without an error its message was taken back.
+    /// The turn will not start. `None`: its message was withdrawn.
     Never(Option<Error>),
 }
 
@@ -325,7 +324,7 @@ impl AwaitedTurn {
         }
     }
 
-    /// Waits until the turn begins or is called off.
+    /// Waits until the turn starts or is cancelled.
     pub async fn begins(&self) -> Begun {
         poll_fn(|context| {
             if let Some(begun) = &*self.begun.borrow() {
@@ -338,13 +337,13 @@ impl AwaitedTurn {
     }
 }
 
-/// The events of a message's beginning, and the memory that they take.
+/// The events that replay the start of a message, and their memory reservation.
 pub struct RetoldMessage {
     pub events: String,
     _held: Reservation,
 }
 
-/// A running turn, as its listeners see it.
+/// A running turn, shared with its listeners.
 pub struct RunningTurn {
     pub session_id: Id,
     pub request_id: String,
@@ -352,40 +351,40 @@ pub struct RunningTurn {
     pub is_continuation: bool,
     /// The event that the answer follows.
     pub question_id: Option<Id>,
-    /// The report of a turn that is over. An error: the turn's end could not be written.
+    /// The report of a finished turn. An error: the turn's end could not be written.
     report: RefCell<Option<Result<TurnReport>>>,
-    /// If a request in a provider's API began the turn.
+    /// Set if a request in a provider's API started the turn.
     pub api: Option<Rc<ApiTurn>>,
-    /// What the model said, for listeners that speak that API.
+    /// The model's output, for listeners that use that API.
     events: RefCell<Vec<AnswerEvent>>,
     chunks: RefCell<Vec<Rc<str>>>,
     chunk_bytes: Cell<usize>,
-    /// Bytes that the turn keeps besides its chunks.
+    /// The bytes that the turn uses besides its chunks.
     turn_bytes: Cell<usize>,
-    /// The turn's message as it was before the turn, for listeners that resume: one copy
-    /// for all of them.
+    /// The turn's message before the turn, for listeners that resume: one copy for all of
+    /// them.
     retold: RefCell<Vec<Rc<RetoldMessage>>>,
-    /// Held until the last listener is gone.
+    /// Released with the last listener.
     reservation: Reservation,
     is_over_limit: Cell<bool>,
     is_cut_short: Cell<bool>,
     outcome: Cell<Option<TurnOutcome>>,
     is_cancelled: Cell<bool>,
     has_lost_log: Cell<bool>,
-    /// The session's sockets were shown messages that others wrote while the turn ran.
+    /// Messages of others were broadcast to the session's sockets while the turn ran.
     has_news: Cell<bool>,
-    /// The turn was cut off before and recovered.
+    /// The turn was interrupted and recovered.
     was_cut_off: bool,
-    /// `reads` counts the chunks that listeners took. `silent_checks` holds that count
-    /// at the last look, and for how many looks it has not changed.
+    /// `reads` counts the chunks that listeners read. `silent_checks` is that count at the
+    /// last check, and the number of checks since it changed.
     reads: Cell<u64>,
     silent_checks: Cell<(u64, u32)>,
-    /// Wakers of all who wait for a chunk or for a cancellation.
+    /// Wakers of all listeners that wait for a chunk or a cancellation.
     wakers: RefCell<Vec<Waker>>,
 }
 
 impl RunningTurn {
-    /// Whether this request in a provider's API began the turn.
+    /// Whether this request in a provider's API started the turn.
     pub fn is_of_request(&self, request: &str) -> bool {
         self.api.as_ref().is_some_and(|api| api.request == request)
     }
@@ -411,7 +410,7 @@ impl RunningTurn {
         number
     }
 
-    /// Adds what the model said, for listeners that speak a provider's API.
+    /// Adds model output for listeners that use a provider's API.
     pub fn push_event(&self, event: AnswerEvent) {
         if self.api.is_none() {
             return;
@@ -427,7 +426,7 @@ impl RunningTurn {
         self.events.borrow().get(index).cloned()
     }
 
-    /// Waits for the event of this number; `None`: the turn ended before this event.
+    /// Waits for the event with this index; `None`: the turn ended before it.
     pub async fn listen_event(&self, index: usize) -> Option<AnswerEvent> {
         poll_fn(|context| {
             if let Some(event) = self.event(index) {
@@ -442,7 +441,7 @@ impl RunningTurn {
         .await
     }
 
-    /// Sets the bytes that the turn now keeps besides its chunks.
+    /// Sets the bytes that the turn now uses besides its chunks.
     pub fn keeps(&self, bytes: usize) {
         self.turn_bytes.set(bytes);
         self.measure();
@@ -454,12 +453,12 @@ impl RunningTurn {
         self.is_over_limit.set(!fits);
     }
 
-    /// `None`: the turn runs.
+    /// `None`: the turn is running.
     pub fn outcome(&self) -> Option<TurnOutcome> {
         self.outcome.get()
     }
 
-    /// Whether the turn holds more bytes than it may.
+    /// Whether the turn uses more bytes than allowed.
     pub fn is_over_limit(&self) -> bool {
         self.is_over_limit.get()
     }
@@ -472,7 +471,7 @@ impl RunningTurn {
         self.chunks.borrow().len()
     }
 
-    /// Waits for the chunk of this number; `None`: the turn ended before this chunk.
+    /// Waits for the chunk with this index; `None`: the turn ended before it.
     pub async fn listen(&self, index: usize) -> Option<Rc<str>> {
         poll_fn(|context| {
             if let Some(chunk) = self.chunk(index) {
@@ -499,8 +498,8 @@ impl RunningTurn {
         .await
     }
 
-    /// Keeps events that listeners are told first, until the turn's chunks go. Refuses
-    /// them if no memory is left.
+    /// Stores events that listeners receive first, for as long as the turn's chunks exist.
+    /// Refuses them if there is no memory.
     pub fn retell(&self, events: String) -> Result<Weak<RetoldMessage>> {
         let mut retold = self.retold.borrow_mut();
         let found = retold.iter().find(|known| known.events == events);
@@ -516,13 +515,13 @@ impl RunningTurn {
         Ok(Rc::downgrade(&new))
     }
 
-    /// Notes that a listener took a chunk.
+    /// Records that a listener read a chunk.
     pub fn was_read(&self) {
         self.reads.set(self.reads.get() + 1);
     }
 
-    /// Checks for silent listeners. Drops the chunks and returns `true` once they were
-    /// silent too long.
+    /// Checks for silent listeners. If they were silent for too long, drops the chunks and
+    /// returns `true`.
     fn check_listeners(&self) -> bool {
         let (seen, looks) = self.silent_checks.get();
         let reads = self.reads.get();
@@ -544,7 +543,8 @@ impl RunningTurn {
         self.is_cut_short.get()
     }
 
-    /// Notes that the session's sockets were shown its messages while the turn runs.
+    /// Records that the session's messages were broadcast to its sockets while the turn
+    /// runs.
     pub fn note_news(&self) {
         self.has_news.set(true);
     }

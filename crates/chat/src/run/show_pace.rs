@@ -1,33 +1,35 @@
-//! The pace at which the sockets of a session are shown its messages after operations
-//! wrote to the session. The sockets are told at most once per session and second: of the
-//! first change at once, and of all that is written within the second after it.
+//! Throttles broadcasts: how often a session's sockets receive its messages after
+//! operations wrote to the session. There is at most one broadcast per session and second:
+//! immediately for the first change, and then one for everything written within the
+//! following second.
 //!
-//! Clients take one message in the place of another, and nothing but the whole list for a
-//! message that is new, gone or elsewhere. So changes of single messages are sent by
-//! themselves, as long as they are few.
+//! Clients can replace a single message. A message that is new, deleted or moved requires
+//! the whole list. So changes of single messages are sent individually, as long as they are
+//! few.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use base::ids::Id;
 
-/// The least time between two lists.
+/// The minimum time between two lists.
 const PAUSE_MS: i64 = 1_000;
 
-/// So many changed messages are sent by themselves. More are sent as a list.
+/// The most changed messages that are sent individually. If there are more, the list is
+/// sent.
 const MAX_CHANGED: usize = 8;
 
 /// The change that an operation made.
 #[derive(Debug, PartialEq)]
 pub struct ShownChange {
     pub session_id: Id,
-    /// The one message that changed, at the place where it was. `None`: any message may
+    /// The only message that changed, at an unchanged position. `None`: any message may
     /// have changed.
     pub message_id: Option<Id>,
 }
 
 impl ShownChange {
-    /// Any message may have changed.
+    /// A change of possibly any message.
     pub fn of_all(session_id: Id) -> Self {
         Self {
             session_id,
@@ -36,7 +38,7 @@ impl ShownChange {
     }
 }
 
-/// The news that sockets are sent.
+/// The content of a broadcast.
 #[derive(Debug, PartialEq)]
 pub enum News {
     List,
@@ -51,7 +53,7 @@ impl News {
         }
     }
 
-    /// Both changes together.
+    /// Merges another change into the broadcast.
     fn with(&mut self, change: &ShownChange) {
         match (&mut *self, &change.message_id) {
             (Self::Messages(ids), Some(id)) if ids.contains(id) => {}
@@ -63,30 +65,30 @@ impl News {
 
 #[derive(Default)]
 pub struct ShowPace {
-    /// The sessions that were shown a list within the last second, or wait for one.
+    /// The sessions with a broadcast within the last second, or with a planned one.
     shown: RefCell<HashMap<String, Shown>>,
 }
 
 struct Shown {
     /// When the last list was sent.
     at_ms: i64,
-    /// The news that is sent next.
+    /// The next planned broadcast.
     planned: Option<News>,
 }
 
-/// When to send the next list.
+/// When to send the next broadcast.
 #[derive(Debug, PartialEq)]
 pub enum NextList {
     Now(News),
     In {
         ms: i64,
     },
-    /// The planned [`News`] already holds the change.
+    /// The planned [`News`] already includes the change.
     IsPlanned,
 }
 
 impl ShowPace {
-    /// Plans what is sent after a change.
+    /// Plans the broadcast of a change.
     pub fn plan(&self, change: &ShownChange, now_ms: i64) -> NextList {
         let mut shown = self.shown.borrow_mut();
         shown.retain(|_, shown| shown.planned.is_some() || now_ms < shown.at_ms + PAUSE_MS);
@@ -109,7 +111,7 @@ impl ShowPace {
         }
     }
 
-    /// Takes the planned [`News`], which is sent now.
+    /// Removes and returns the planned [`News`], which is sent now.
     pub fn begin(&self, session_id: &Id, now_ms: i64) -> News {
         let mut shown = self.shown.borrow_mut();
         let Some(shown) = shown.get_mut(session_id.as_str()) else {
@@ -128,7 +130,7 @@ mod tests {
         Id::parse(id.to_owned()).unwrap()
     }
 
-    /// A change of one message, or `*`: of any.
+    /// A change of one message, or, with `*`, of any.
     fn change(session: &str, message: &str) -> ShownChange {
         ShownChange {
             session_id: id(session),
@@ -147,7 +149,7 @@ mod tests {
         assert_eq!(pace.plan(&one, 10_900), NextList::IsPlanned);
         assert_eq!(pace.begin(&one.session_id, 11_000), News::List);
         assert_eq!(pace.plan(&one, 11_200), NextList::In { ms: 800 });
-        // The list may be late. A session that was not shown for a second begins anew.
+        // The list may be late. A session without a broadcast within a second starts again.
         assert_eq!(pace.begin(&one.session_id, 12_500), News::List);
         assert_eq!(pace.plan(&one, 13_500), NextList::Now(News::List));
         assert_eq!(

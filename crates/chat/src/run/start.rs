@@ -1,5 +1,5 @@
-//! Starts the turn of a chat request: checks what the caller may ask for, and has the request
-//! wait if another turn runs.
+//! Starts the turn of a chat request: checks what the caller may request, and queues the request if
+//! another turn runs.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use models::choice::ModelName;
 
 pub enum Started {
     Turn(TurnWork),
-    /// The message waits for the end of another turn.
+    /// The message is queued until another turn ends.
     Queued(Rc<AwaitedTurn>),
     /// Tool calls of this message still wait for the client's results.
     LeftToClient {
@@ -38,7 +38,7 @@ pub fn start(
     start_permitted(agent, session_id, request, turn_id)
 }
 
-/// Writes the messages and begins the turn for a caller who was permitted to run turns.
+/// Writes the messages and begins the turn for a caller who is known to be permitted.
 pub fn start_permitted(
     agent: &Agent<'_>,
     session_id: &Id,
@@ -57,7 +57,7 @@ pub fn start_permitted(
     let reservation = agent.turns.reserve(request.kept_bytes())?;
     let writer = RequestWriter::of(agent, session_id, agent.caller.asker());
     let started = writer.write(request, turn_id)?;
-    // The turn is stored now: nothing below may keep it from beginning.
+    // The turn is stored now: nothing below may prevent it from starting.
     let work = started.turn.map(|turn| agent.begin(turn, reservation));
     if started.has_changed {
         show_if_watched(agent, session_id, Some(turn_id));
@@ -85,7 +85,7 @@ fn check_wishes(caller: &Caller, request: &ChatRequest) -> Result<()> {
     check_client_tools(caller, &request.client_tools, request.tools_field)
 }
 
-/// Checks that the caller may bring these tools.
+/// Checks that the caller may send tools of its own.
 pub fn check_client_tools(caller: &Caller, tools: &[ToolDefinition], field: &str) -> Result<()> {
     if tools.is_empty() || caller.may_bring_client_tools() {
         return Ok(());

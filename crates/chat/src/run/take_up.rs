@@ -1,5 +1,4 @@
-//! Takes up the turns that were cut off when the object died, and the requests that were
-//! left waiting.
+//! Resumes the turns that were interrupted when the object died, and starts queued requests.
 
 use crate::request::waiting;
 use crate::run::agent::Agent;
@@ -14,7 +13,7 @@ use base::error::{Code, Error, Result};
 use base::ids::Id;
 use conversation::session::last_turns::{MAX_FOUND, settle_surplus};
 
-/// Takes up a turn that was cut off; `None`: there is no such turn, or it runs already.
+/// Resumes an interrupted turn; `None`: there is no such turn, or it runs already.
 pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
     if agent.turns.find(session_id).is_some() || !has_turn(agent.db, session_id)? {
         return Ok(None);
@@ -23,19 +22,18 @@ pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
     Ok(taken.map(|taken| TurnWork::TakeUp(Box::new(taken))))
 }
 
-/// The result of a look for turns that were cut off.
+/// The result of a scan for interrupted turns.
 #[derive(Default)]
 pub struct RecoveryRound {
     pub works: Vec<TurnWork>,
-    /// Why some turns could not be taken up. One failure does not stop the other turns.
+    /// Why some turns could not be resumed. One failure does not stop the other turns.
     pub failures: Vec<Error>,
-    /// Whether more turns are left, for the time when these have ended or for the next
-    /// round.
+    /// Whether more turns remain, for the time when these have ended or for the next round.
     pub is_more_left: bool,
 }
 
 impl RecoveryRound {
-    /// Takes up the work that a few sessions' turns left.
+    /// Resumes the work that a few sessions' turns left.
     fn take_left(
         &mut self,
         agent: &Agent<'_>,
@@ -56,7 +54,7 @@ impl RecoveryRound {
     fn take(&mut self, outcome: Result<Option<TurnWork>>) {
         match outcome {
             Ok(work) => self.works.extend(work),
-            // The turn was closed: a later look does not find it.
+            // The turn was closed: a later scan does not find it.
             Err(error) if error.code == Code::CorruptRow => self.failures.push(error),
             Err(error) => {
                 self.failures.push(error);
@@ -66,8 +64,8 @@ impl RecoveryRound {
     }
 }
 
-/// Takes up a few of the turns that were cut off, and early answers and waiting messages
-/// that are left after a turn's end.
+/// Resumes a few of the interrupted turns, and processes out-of-band tool results and queued
+/// messages that remain after a turn's end.
 pub fn take_up_some(agent: &Agent<'_>) -> RecoveryRound {
     let mut round = RecoveryRound::default();
     let free = MAX_TAKEN_UP.saturating_sub(agent.turns.count_taken_up());

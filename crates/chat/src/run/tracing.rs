@@ -1,7 +1,7 @@
-//! The spans of a turn, in the words of OpenTelemetry's conventions for generative AI. They
-//! are made from the turn's record when the turn is over, so that the steps from before a
-//! death are among them. The ids of the parts follow from the turn's own, since calls carry
-//! them before the spans exist.
+//! The spans of a turn, as OpenTelemetry's conventions for generative AI name them. They are
+//! created from the turn's record after the turn's end, so the steps from before a death of the
+//! object are included. The ids of the parts' spans are derived from the turn's id, since calls
+//! carry them before the spans exist.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ use base::trace::{Trace, current};
 use memory::Memory;
 use models::call::find_server;
 
-/// The names of a turn's parts, from which the ids of their spans follow.
+/// The names of a turn's parts. The ids of their spans are derived from these names.
 pub fn chat_part(step: usize) -> String {
     format!("chat {step}")
 }
@@ -36,7 +36,7 @@ pub fn part_of(name: &str) -> Option<Rc<Trace>> {
     current().map(|trace| Rc::new(trace.part(name)))
 }
 
-/// Hands the spans of a turn that is over to the operator's receiver.
+/// Passes the spans of an ended turn to the operator's receiver.
 pub fn trace_turn(memory: &Memory<'_>, turn: &Turn, report: &TurnReport, record: &EndedRecord) {
     let (Some(queue), Some(trace)) = (memory.outbound.spans(), turn.record.find_trace()) else {
         return;
@@ -66,7 +66,7 @@ struct TurnSpans<'a> {
 
 impl TurnSpans<'_> {
     fn push(&self, report: &TurnReport, record: &EndedRecord) {
-        // Of a very long turn, the entries that its record keeps.
+        // The record of a very long turn has only some of its entries.
         let steps = &self.turn.record.steps;
         for (number, step) in steps.iter().enumerate() {
             self.push_step(number, step);
@@ -244,8 +244,7 @@ impl TurnSpans<'_> {
             .text("gen_ai.conversation.id", self.turn.session_id.as_str())
     }
 
-    /// The calls of a step, as the turn still has them: the step that asked for the same
-    /// calls.
+    /// The calls of a step: those of the turn's step that requested the same calls.
     fn calls_of(&self, step: &StepRecord) -> Option<&[TurnCall]> {
         let first = step.tools.first()?;
         let mut steps = self.turn.steps.iter().rev();
@@ -254,7 +253,7 @@ impl TurnSpans<'_> {
         found.map(|step| step.calls.as_slice())
     }
 
-    /// The model's words in a step, as the conventions write messages.
+    /// The model's text in a step, in the message format of the conventions.
     fn find_said(&self, step: &StepRecord) -> Option<String> {
         // The record has an entry for each request, and the turn a step for each answer.
         let answers = self.turn.record.steps.iter();
@@ -300,7 +299,7 @@ fn bare(model: &str) -> &str {
     model.split_once(':').map_or(model, |(_, name)| name)
 }
 
-/// The provider, in the conventions' words where these have one.
+/// The provider, under the conventions' name if they have one.
 fn provider(model: Option<&str>) -> &str {
     let model = model.unwrap_or_default();
     match model

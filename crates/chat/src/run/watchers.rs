@@ -1,4 +1,4 @@
-//! The messages of a session that its sockets are sent.
+//! Sends the messages of a session to its sockets.
 
 use crate::frames::outgoing::{render_message_updated, render_messages};
 use crate::run::agent::Agent;
@@ -10,7 +10,7 @@ use conversation::messages::history::{DEFAULT_MAX_BYTES, load_newest};
 use conversation::messages::page::{PageAsk, PageForm};
 use conversation::messages::read::find_message;
 
-/// The most messages that `get-messages` answers.
+/// The most messages that `get-messages` returns.
 const MAX_SHOWN_MESSAGES: usize = 1000;
 
 /// A session's newest messages as a JSON array, for a client that opens the session.
@@ -58,9 +58,9 @@ pub fn show_news(agent: &Agent<'_>, session_id: &Id, news: &News) {
     }
 }
 
-/// A frame for each message; `None`: the list has to be sent. A client that does not show a
-/// message leaves its frame out. But it takes a message with a call for any message whose
-/// call has the same id, and models repeat ids.
+/// A frame for each message; `None`: the list must be sent. A client that does not show a message
+/// ignores its frame. But it mistakes a message with a call for any message whose call has the same
+/// id, and models repeat ids.
 fn render_changed(agent: &Agent<'_>, session_id: &Id, ids: &[Id]) -> Option<Vec<String>> {
     let mut bytes = 0;
     let mut frames = Vec::new();
@@ -76,8 +76,8 @@ fn render_changed(agent: &Agent<'_>, session_id: &Id, ids: &[Id]) -> Option<Vec<
     Some(frames)
 }
 
-/// Sends the session's messages to its sockets. If the messages can't be read, nothing
-/// is sent: a client that reads them gets the error.
+/// Sends the session's messages to its sockets. If the messages can't be read, nothing is sent: a
+/// client that reads them receives the error.
 pub fn show_if_watched(agent: &Agent<'_>, session_id: &Id, except: Option<&str>) {
     if agent.audience.is_there(session_id)
         && let Ok(messages) = load_shown(agent.db, session_id)

@@ -1,7 +1,7 @@
-//! Outputs of tools that are too long for a turn's row. The model reads the beginning and the
-//! end of such an output. The whole output waits in the table of early answers, under a number
-//! below 0, and becomes the result's event when the turn ends. So an object that dies in
-//! between loses nothing of it.
+//! Tool outputs that are too long for a turn's row. The model receives the start and the
+//! end of such an output. The whole output is stored in the table of out-of-band results,
+//! under a negative number, and becomes the result's event when the turn ends. So it
+//! survives an eviction in between.
 
 use std::borrow::Cow;
 
@@ -16,16 +16,16 @@ use store::text_tables::EARLY_ANSWERS;
 use crate::run::early::insert_parts;
 use crate::turn::{CallState, Turn, WholeOutput};
 
-/// The most bytes of all whole outputs of a turn. The end of the turn writes them in one
-/// transaction, and holds them in memory for it. Together with the other outputs of the turn
-/// they stay below the 4 MiB beyond which a message is read in parts.
+/// The most bytes of all whole outputs of a turn. The end of the turn loads them into
+/// memory and writes them in one transaction. Together with the turn's other outputs they
+/// stay below the 4 MiB beyond which a message is read in parts.
 pub const MAX_WHOLE_OUTPUT_BYTES: usize = 2 << 20;
 
-/// The characters that the model reads of an output that is too long.
+/// How many characters of a too long output the model receives.
 const PREVIEW_CHARS: usize = 4_000;
 
-/// Stores the output of a call whose turn has stored so many bytes already. Returns the state
-/// that the call has in the turn. `None`: the output has no place.
+/// Stores the output of a call. `stored_bytes` were already stored for its turn. Returns
+/// the call's new state. `None`: the output exceeds the limit.
 pub fn store(
     db: &dyn Database,
     session_id: &Id,
@@ -56,8 +56,8 @@ pub fn store(
     }))
 }
 
-/// The turn with its whole outputs, as the log and the clients get it. An output that is not
-/// there any more stays as the model read it.
+/// The turn with its whole outputs, as the log and the clients receive it. If an output is
+/// no longer stored, the preview remains.
 pub fn restore<'a>(db: &dyn Database, turn: &'a Turn) -> Result<Cow<'a, Turn>> {
     if turn.whole_output_bytes() == 0 {
         return Ok(Cow::Borrowed(turn));
@@ -95,7 +95,7 @@ pub fn restore<'a>(db: &dyn Database, turn: &'a Turn) -> Result<Cow<'a, Turn>> {
     Ok(Cow::Owned(whole_turn))
 }
 
-/// Deletes the whole outputs of a turn. Part of the transaction that ends the turn.
+/// Deletes the whole outputs of a turn. Must run in the transaction that ends the turn.
 pub fn forget(db: &dyn Database, turn: &Turn) -> Result<()> {
     if turn.whole_output_bytes() == 0 {
         return Ok(());

@@ -1,4 +1,4 @@
-//! A turn that runs after its request was answered, and the trait of its runner.
+//! A turn that continues after its request was answered, and the trait that runs it.
 
 use std::rc::Rc;
 
@@ -30,33 +30,33 @@ impl TurnWork {
     }
 }
 
-/// Runs turns in the background, for a caller who waits for the turn's end. The turn
-/// goes on if the caller goes away.
+/// Runs turns in the background, for a caller that waits for the turn's end. The turn continues if
+/// the caller disconnects.
 pub trait TurnStarter {
     fn begin(&self, work: TurnWork);
 
-    /// Looks for turns that were cut off, if the object has yet to do so: a caller may
-    /// wait for one of them.
+    /// Resumes interrupted turns, unless the object has already done so: a caller may wait for one
+    /// of them.
     fn recover(&self);
 
-    /// Makes the calls that tell of turns' ends.
+    /// Sends the callbacks that report turns' ends.
     fn call_back(&self);
 
-    /// Makes the vectors of entries that were written, after the answer.
+    /// Computes the vectors of newly written entries, after the answer.
     fn make_vectors(&self);
 
-    /// Has the object's alarm look in some seconds what is left to do, also after a death.
+    /// Schedules an alarm for the remaining work, so it survives eviction.
     fn wake_soon(&self);
 
-    /// Begins the object's next life soon after the answer.
+    /// Restarts the object soon after the answer.
     fn restart(&self);
 
-    /// Has retention and backups begin soon, or go on.
+    /// Starts or continues retention and backups soon.
     fn keep_soon(&self);
 
-    /// Keeps the object at work until the restore is over, also if its caller gives up.
+    /// Keeps the object active until the restore is over, even if its caller disconnects.
     fn stay_for(&self, restore: Rc<RunningRestore>);
 
-    /// Shows a session's sockets that its messages changed.
+    /// Notifies a session's sockets that its messages changed.
     fn show(&self, session_id: &Id);
 }

@@ -1,12 +1,12 @@
-//! What a model said in a turn, for listeners that speak a provider's API: the provider's own
-//! events where they come in the same API, and the parts of the answer.
+//! A model's output in a turn, for listeners that use a provider's API: the provider's own
+//! events if they use the same API, and the parts of the answer.
 
 use models::AnswerPart;
 
 #[derive(Clone, Debug)]
 pub enum AnswerEvent {
-    /// A request to the model begins. `is_native`: its answer comes in the API that the listener
-    /// speaks, so each part follows the event that brought it.
+    /// A model request starts. `is_native`: its answer uses the listener's API, so each
+    /// part follows the event that it came from.
     Step {
         is_native: bool,
     },
@@ -14,7 +14,7 @@ pub enum AnswerEvent {
 }
 
 impl AnswerEvent {
-    /// About the bytes that the event takes.
+    /// The approximate bytes of the event.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Step { .. } => 0,
@@ -37,7 +37,7 @@ impl AnswerEvent {
         }
     }
 
-    /// Whether a listener needs the event. The whole of a call repeats its pieces.
+    /// Whether listeners need the event. A complete call repeats its pieces.
     pub fn is_told(part: &AnswerPart) -> bool {
         !matches!(part, AnswerPart::Kept(_) | AnswerPart::Failed(_))
     }

@@ -1,9 +1,8 @@
-//! Turns a model's words, and the outcomes of its calls, into chunks in an order that the
-//! stock client accepts. A block of text or reasoning is opened before it is filled, and
-//! closed before anything else begins. A call comes before its outcome, and nothing
-//! follows the end.
+//! Converts a model's output, and the outcomes of its calls, into chunks in an order that the stock
+//! client accepts. A block of text or reasoning is opened before it is filled, and closed before
+//! anything else begins. A call comes before its outcome, and nothing follows the end.
 //!
-//! This module knows neither the log nor the model; it only keeps the order.
+//! This module depends on neither the log nor the model; it only ensures the order.
 
 use crate::stream::chunks::Chunk;
 use base::json::{self, JsonObject, RawValue};
@@ -33,7 +32,7 @@ pub struct ChunkWriter {
     open: Option<(TextBlockKind, String)>,
     /// The number of blocks so far: block ids must not repeat within a message.
     blocks: usize,
-    /// The ids of the calls that the client knows.
+    /// The ids of the calls that the client has received.
     known: Vec<String>,
     /// The calls of this step whose arguments still stream, by the model's index.
     streaming: Vec<(usize, String)>,
@@ -84,8 +83,8 @@ impl ChunkWriter {
         out
     }
 
-    /// Writes what the model says. [`AnswerPart::Failed`] only closes the open block:
-    /// the turn reports the failure through [`ChunkWriter::fail`].
+    /// Writes a part of the model's answer. [`AnswerPart::Failed`] only closes the open block: the
+    /// turn reports the failure through [`ChunkWriter::fail`].
     pub fn say(&mut self, part: &AnswerPart) -> Vec<Chunk> {
         let mut out = Vec::new();
         match part {
@@ -107,7 +106,7 @@ impl ChunkWriter {
         out
     }
 
-    /// Asks the user to approve the call.
+    /// Requests the user's approval of the call.
     pub fn ask_approval(&mut self, approval_id: &str, tool_call_id: &str) -> Vec<Chunk> {
         self.of_call(
             tool_call_id,
@@ -172,10 +171,10 @@ impl ChunkWriter {
         out
     }
 
-    /// Ends a cancelled turn, inside a step that holds no finished call. Otherwise a
-    /// client that resends once all calls of the last step have their outcome would
-    /// restart the turn at once. The client notices a step only by its first part, so
-    /// an empty text is written into a step that has no part.
+    /// Ends a cancelled turn, inside a step that has no finished call. Otherwise a client that
+    /// resends once all calls of the last step have their outcome would restart the turn at once.
+    /// The client detects a step only by its first part, so an empty text is written into a step
+    /// that has no part.
     pub fn abort(&mut self, reason: Option<&str>) -> Vec<Chunk> {
         let mut out = Vec::new();
         if self.is_speaking() && !self.known.is_empty() {
@@ -350,8 +349,7 @@ impl ChunkWriter {
         out
     }
 
-    /// Drops a chunk about a call that the client doesn't know: it would break the
-    /// stream.
+    /// Drops a chunk about a call that the client has not received: it would break the stream.
     fn of_call(&mut self, tool_call_id: &str, chunk: Chunk) -> Vec<Chunk> {
         let mut out = Vec::new();
         if self.is_speaking() && self.known.iter().any(|id| id == tool_call_id) {

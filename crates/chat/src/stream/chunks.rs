@@ -1,6 +1,5 @@
-//! The chunks of a UI message stream, and how they travel as server-sent events. A
-//! chunk is one line of JSON: this text is kept, sent to current listeners and replayed
-//! to later ones.
+//! The chunks of a UI message stream, and their form as server-sent events. A chunk is one line of
+//! JSON: this text is stored, sent to current listeners and replayed to later ones.
 
 use serde::Serialize;
 
@@ -66,8 +65,7 @@ pub enum Chunk {
         tool_name: String,
         input: Box<RawValue>,
     },
-    /// The model's arguments are not a JSON object: `input` is the text that the model
-    /// sent.
+    /// The model's arguments are not a JSON object: `input` is the text that the model sent.
     ToolInputError {
         tool_call_id: String,
         tool_name: String,
@@ -109,19 +107,19 @@ pub enum Chunk {
 }
 
 impl Chunk {
-    /// The chunk as one line of JSON. Input and output are kept as they were sent and
-    /// may have line breaks, which would split an event.
+    /// The chunk as one line of JSON. Input and output are kept as they were sent and may contain
+    /// line breaks, which would split an event.
     pub fn json(&self) -> String {
         let json = json::encode(self).unwrap_or_else(|_| UNSAYABLE.to_owned());
         if json.contains(['\n', '\r']) {
-            // Inside strings line breaks are escaped, so these stand between tokens.
+            // Line breaks inside strings are escaped, so these are between tokens.
             return json.replace(['\n', '\r'], " ");
         }
         json
     }
 }
 
-/// Every chunk can be serialized; if one could not, the client would get this error.
+/// Every chunk can be serialized; if one couldn't, the client would get this error.
 const UNSAYABLE: &str = r#"{"type":"error","errorText":"This part of the answer could not be sent. It is in the history."}"#;
 
 /// A chunk as a server-sent event.

@@ -1,4 +1,4 @@
-//! An answer as a client is sent it: chunks, in an order that every client takes.
+//! An answer as it is sent to a client: chunks, in an order that every client accepts.
 
 pub mod answer_events;
 pub mod chunk_writer;

@@ -1,6 +1,6 @@
-//! Turns a stored assistant message into chunks, as if the model were saying it now. A
-//! client that resumes over HTTP begins an empty message at `start`. If the running
-//! turn continues a message, that client needs these chunks first.
+//! Converts a stored assistant message into chunks, as if the model produced it now. A client that
+//! resumes over HTTP begins an empty message at `start`. If the running turn continues a message,
+//! that client needs these chunks first.
 
 use serde::Deserialize;
 
@@ -14,8 +14,8 @@ struct RecountedMessage<'a> {
     parts: Vec<&'a RawValue>,
 }
 
-/// The chunks between `start` and the turn's own first step, and the ids of their
-/// calls. Parts of other kinds are left out: the history has them.
+/// The chunks between `start` and the turn's own first step, and the ids of their calls. Parts of
+/// other kinds are omitted: the history has them.
 pub fn recount(message_json: &str) -> (Vec<Chunk>, Vec<String>) {
     let message: RecountedMessage<'_> =
         json::decode(message_json).unwrap_or(RecountedMessage { parts: Vec::new() });

@@ -1,5 +1,5 @@
-//! What a caller of a tool gives and takes beside the arguments: the tool's notifications, its
-//! questions, and the answers to them.
+//! What a caller of a tool provides and receives in addition to the arguments: the tool's
+//! notifications, its questions, and the answers to them.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,27 +7,27 @@ use serde_json::Value;
 use crate::turn::CallState;
 use base::json;
 
-/// The `resultType` of an answer that asks for input.
+/// The `resultType` of a result that requests input.
 pub const INPUT_REQUIRED: &str = "input_required";
 
-/// What a caller of a tool gives and takes beside the arguments.
+/// What a caller of a tool provides and receives in addition to the arguments.
 #[derive(Clone, Copy, Default)]
 pub struct ToolExchange<'a> {
     /// The answers to the tool's questions: an object.
     pub responses: Option<&'a Value>,
-    /// The state that the tool gave with its questions.
+    /// The state that the tool sent with its questions.
     pub state: Option<&'a str>,
     pub notify: Option<&'a Notify<'a>>,
-    /// Whether the caller's user can be asked.
+    /// Whether the caller's user can answer questions.
     pub can_elicit: bool,
-    /// How many times the tool has asked before.
+    /// The number of rounds in which the tool has already requested input.
     pub round: u32,
 }
 
-/// Takes the method and the parameters of a tool's notification.
+/// Receives the method and the parameters of a tool's notification.
 pub type Notify<'a> = dyn Fn(&str, &Value) + 'a;
 
-/// Whether a tool's answer asks its caller for input.
+/// Whether a tool's result requests input from its caller.
 pub fn asks_for_input(state: &CallState) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -25,16 +25,15 @@ use models::{ToolDefinition, sse};
 /// The most tools per agent: each model call sends all of them.
 pub const MAX_TOOLS: i64 = 128;
 
-/// A header with an id that is unique per call of a tool. We send each call only once,
-/// but a gateway between us and the tool may repeat it.
+/// A header with an id that is unique per call of a tool. Each call is sent only once, but a
+/// gateway on the way may repeat it.
 const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 
-/// The path at which the class is asked whether the user must approve a call: see `OwnToolbox` in
-/// packages/session-agent/src/worker/tools.ts.
+/// The path of the request by which the class decides whether the user must approve a call: see
+/// `OwnToolbox` in packages/session-agent/src/worker/tools.ts.
 const APPROVAL_PATH: &str = "approval";
 
-/// The limits of that question. The class itself gives up after 10 seconds. Its answer is
-/// one word.
+/// The limits of that request. The class itself times out after 10 seconds. Its answer is one word.
 const APPROVAL_LIMITS: CallLimits = CallLimits {
     silence_ms: 15_000,
     total_ms: 15_000,
@@ -42,7 +41,7 @@ const APPROVAL_LIMITS: CallLimits = CallLimits {
     ..LIMITS
 };
 
-/// Bytes of the hash that tells one tool's address from another's.
+/// Bytes of the hash that distinguishes tools by their addresses.
 const FINGERPRINT_BYTES: usize = 16;
 
 const EVENT_STREAM: &str = "text/event-stream";
@@ -54,18 +53,18 @@ pub struct RegisteredTool {
     pub needs_approval: bool,
     pub headers: ToolHeaders,
     pub limits: ToolLimits,
-    /// The server that has the tool, if one brought it.
+    /// The server's tool, if a server listed it.
     pub of_server: Option<ServerTool>,
 }
 
 impl RegisteredTool {
-    /// Checks that this tool may be where it is, and may have its secrets.
+    /// Checks that the tool's address is allowed, and that it may receive its secrets.
     pub fn check_reach(&self, outbound: &dyn Outbound) -> Result<ResolvedHeaders> {
         self.at.check_reach(outbound, &self.headers, "url")
     }
 
-    /// A hash of the tool's address and headers, and of its server's description. The
-    /// hash tells the tool from others but doesn't reveal where it is.
+    /// A hash of the tool's address and headers, and of its server's description. The hash
+    /// identifies the tool but doesn't reveal its address.
     pub fn fingerprint(&self) -> String {
         let (kind, place, path) = match &self.at {
             ToolAddress::Service { binding, path } => ("service", binding, path.as_str()),
@@ -83,20 +82,20 @@ impl RegisteredTool {
         digits
     }
 
-    /// The fingerprint that a call of the tool keeps from the step in which the model
-    /// asked for it. A server changes the descriptions of its tools; only the operator
-    /// changes the operator's definition.
+    /// The fingerprint that a call of the tool stores in the step in which the model made it. A
+    /// server may change the descriptions of its tools; only the operator changes the operator's
+    /// definition.
     pub fn fingerprint_of_call(&self) -> Option<String> {
         self.of_server.as_ref().map(|_| self.fingerprint())
     }
 
-    /// Whether a class that extends this one has the tool.
+    /// Whether a class that extends this one implements the tool.
     pub fn is_of_class(&self) -> bool {
         matches!(&self.at, ToolAddress::Service { binding, .. } if binding == OWN_CLASS)
     }
 
-    /// Asks the class whether this call of its tool may be made without the user. Anything
-    /// but its clear word means no.
+    /// Whether the class lets this call of its tool run without the user's approval. Any answer but
+    /// `false` requires approval.
     pub async fn is_spared_by_class(
         &self,
         memory: &Memory<'_>,
@@ -125,7 +124,7 @@ impl RegisteredTool {
         answer.is_ok_and(|answer| answer.status == 200 && answer.body == b"false")
     }
 
-    /// Calls the tool. The model reads any failure. `key` is unique to this call.
+    /// Calls the tool. A failure is text for the model. `key` is unique to this call.
     pub async fn call(
         &self,
         memory: &Memory<'_>,
@@ -146,8 +145,8 @@ impl RegisteredTool {
         }
     }
 
-    /// As [`RegisteredTool::call`], for a caller that takes the tool's notifications and
-    /// answers its questions.
+    /// As [`RegisteredTool::call`], for a caller that receives the tool's notifications and answers
+    /// its requests for input.
     pub async fn call_with(
         &self,
         memory: &Memory<'_>,
@@ -187,7 +186,7 @@ impl RegisteredTool {
         }
     }
 
-    /// The body of our own POST.
+    /// The body of a call by POST.
     fn write_call(
         &self,
         memory: &Memory<'_>,
@@ -218,7 +217,7 @@ impl RegisteredTool {
         })
     }
 
-    /// Calls a tool that takes our own POST.
+    /// Calls a tool by POST.
     async fn post(
         &self,
         memory: &Memory<'_>,
@@ -245,8 +244,8 @@ impl RegisteredTool {
     }
 }
 
-/// Sends a call and reads its answer. An answer that is an event stream may tell of the
-/// tool's progress before its result.
+/// Sends a call and reads its answer. An event stream may report the tool's progress before its
+/// result.
 async fn send_and_listen(
     outbound: &dyn Outbound,
     call: OutboundRequest,
@@ -261,7 +260,7 @@ async fn send_and_listen(
         let heard = events.as_mut().map(|parser| parser.push(&bytes));
         body.extend_from_slice(&bytes);
         let Some(Ok(heard)) = heard else {
-            // A line that is too long is no message: the body is the answer.
+            // A line that is too long is no event: the body is the answer.
             events = None;
             continue;
         };
@@ -291,7 +290,7 @@ fn of_result(result: &RawValue) -> WholeResponse {
     }
 }
 
-/// Reads one event of a tool's stream: the result, or a notification, which is passed on.
+/// Reads one event of a tool's stream. Returns a result, and passes a notification on.
 fn hear(data: &str, exchange: &ToolExchange<'_>, sent: &ResolvedHeaders) -> Option<Box<RawValue>> {
     #[derive(Deserialize)]
     struct Told {

@@ -1,5 +1,5 @@
-//! The rows of registered tools and of servers of tools, one row each. A server's row holds
-//! the tools that the server listed.
+//! The stored rows of registered tools and tool servers, one row each. A server's row
+//! contains the tools that the server listed.
 
 use crate::address::tool_address::{ToolAddress, ToolLimits};
 use crate::address::tool_headers::ToolHeaders;
@@ -15,23 +15,23 @@ use base::row;
 use models::ToolDefinition;
 use store::stored::{REMOVED_TOOLS, find_stored, write_stored};
 
-/// The schema in a server's row, whose tools have schemas of their own.
+/// The schema column of a server's row. Its tools have their own schemas.
 const NO_SCHEMA: &str = "{}";
 
-/// The tools that an agent's models may call beside the memory's tools.
+/// The tools that an agent's models may call in addition to the memory tools.
 #[derive(Default)]
 pub struct AgentTools {
     /// All registered tools, those of servers included, by name.
     pub tools: Vec<RegisteredTool>,
     /// The servers, without their tools.
     pub servers: Vec<ToolServer>,
-    /// The names of the tools that are there because they are deployed.
+    /// The names of the deployed tools in `tools`.
     pub deployed: Vec<String>,
-    /// The names of the deployed tools that the agent removed, and has no other tool for.
+    /// The names of the deployed tools that the agent removed and didn't replace.
     pub hidden: Vec<String>,
 }
 
-/// A row as it is stored: a tool of the agent's own, or a server of tools.
+/// A stored row: one of the agent's own tools, or a tool server.
 pub enum ToolRow {
     Tool(Box<RegisteredTool>),
     Server(Box<ToolServer>),
@@ -109,11 +109,11 @@ row! {
     }
 }
 
-/// The deployed tools that the agent removed: a JSON list of names.
+/// The key of the deployed tools that the agent removed: a JSON list of names.
 const REMOVED: &str = REMOVED_TOOLS;
 
-/// Up to `limit` rows whose names come after this name, in the order of their names, each
-/// with the time of its definition.
+/// Up to `limit` rows whose names come after this name, sorted by name, each with the time
+/// of its definition.
 pub fn load_tools_after(db: &dyn Database, after: &str, limit: i64) -> Result<Vec<DatedToolRow>> {
     let sql = format!(
         "SELECT {}
@@ -126,8 +126,8 @@ pub fn load_tools_after(db: &dyn Database, after: &str, limit: i64) -> Result<Ve
     load(db, &sql, &[after.into(), limit.into()])
 }
 
-/// The agent's tools, by name: its own, the deployed ones that it neither defined anew nor
-/// removed, and those of its servers. A name belongs to the first that has it.
+/// The agent's tools by name: its own, the deployed ones that it neither redefined nor
+/// removed, and those of its servers. If a name occurs twice, the first wins.
 pub fn load_agent_tools(db: &dyn Database, deployed: &DeployedTools) -> Result<AgentTools> {
     let columns = ToolRow::COLUMNS;
     let most = MAX_TOOLS + MAX_SERVERS as i64;
@@ -171,12 +171,12 @@ pub fn load_agent_tools(db: &dyn Database, deployed: &DeployedTools) -> Result<A
     Ok(agent)
 }
 
-/// As [`load_agent_tools`], without the servers.
+/// Like [`load_agent_tools`], without the servers.
 pub fn load_tools(db: &dyn Database, deployed: &DeployedTools) -> Result<Vec<RegisteredTool>> {
     load_agent_tools(db, deployed).map(|agent| agent.tools)
 }
 
-/// Adds a tool if its name is free and there is room; `false`: it was not added.
+/// Adds a tool if its name is free and the limit isn't reached. `false`: it was not added.
 fn push_new(tools: &mut Vec<RegisteredTool>, tool: RegisteredTool) -> bool {
     let is_free = !has_tool(tools, &tool.definition.name) && (tools.len() as i64) < MAX_TOOLS;
     if is_free {
@@ -189,7 +189,7 @@ fn has_tool(tools: &[RegisteredTool], name: &str) -> bool {
     tools.iter().any(|known| known.definition.name == name)
 }
 
-/// Takes the tools out of their server.
+/// Moves the tools out of their server.
 pub fn take_tools(server: &mut ToolServer) -> Vec<RegisteredTool> {
     let definitions = std::mem::take(&mut server.state.tools);
     let tools = definitions.into_iter().map(|definition| {
@@ -230,7 +230,7 @@ pub fn define_tool(
         let agent = load_agent_tools(db, deployed)?;
         check_owner(&agent, name)?;
         delete_authorization(db, name)?;
-        // A server that the tool replaces goes with its tools.
+        // Replacing a server also removes its tools.
         let others = agent.tools.iter().filter(|other| match &other.of_server {
             Some(of_server) => of_server.server != *name,
             None => other.definition.name != *name,
@@ -245,7 +245,7 @@ pub fn define_tool(
     })
 }
 
-/// Refuses the name of a server's tool, which is its server's.
+/// Refuses the name of a tool that belongs to a server.
 fn check_owner(agent: &AgentTools, name: &str) -> Result<()> {
     let of_server = agent.tools.iter().find_map(|tool| {
         let of_server = tool.of_server.as_ref()?;
@@ -263,7 +263,7 @@ fn check_owner(agent: &AgentTools, name: &str) -> Result<()> {
     }
 }
 
-/// A row of the table.
+/// A row to write.
 pub enum RowToWrite<'a> {
     Tool(&'a RegisteredTool),
     Server(&'a ToolServer),
@@ -327,9 +327,9 @@ pub fn write_row(db: &dyn Database, now_ms: i64, row: RowToWrite<'_>) -> Result<
     )
 }
 
-/// Removes a tool, or a server with its tools; `false`: there was no such tool. A
-/// deployed tool stays away from this agent until it is restored, or the agent defines a tool of this
-/// name.
+/// Removes a tool, or a server with its tools. `false`: there was no such tool. A deployed
+/// tool stays removed for this agent until it is restored, or the agent defines a tool with
+/// this name.
 pub fn remove_tool(db: &dyn Database, deployed: &DeployedTools, name: &str) -> Result<bool> {
     atomically(db, || {
         let rows = db.rows(
@@ -360,7 +360,8 @@ pub fn remove_tool(db: &dyn Database, deployed: &DeployedTools, name: &str) -> R
     })
 }
 
-/// Gives the agent a deployed tool back that it removed; `false`: it removed no such tool.
+/// Restores a deployed tool that the agent removed. `false`: it had not removed such a
+/// tool.
 pub fn restore_tool(db: &dyn Database, name: &str) -> Result<bool> {
     atomically(db, || {
         let mut removed = load_removed(db)?;

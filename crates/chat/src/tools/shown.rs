@@ -138,7 +138,7 @@ fn conceal_headers(headers: &mut BTreeMap<String, String>) {
 }
 
 impl ShownTool {
-    /// As a caller without the secret sees it.
+    /// Hides what a caller without the secret must not see.
     pub fn conceal(&mut self) {
         conceal_headers(&mut self.headers);
         if let Some(url) = &mut self.url {
@@ -148,7 +148,7 @@ impl ShownTool {
 }
 
 impl ShownServer {
-    /// As a caller without the secret sees it.
+    /// Hides what a caller without the secret must not see.
     pub fn conceal(&mut self) {
         conceal_headers(&mut self.headers);
         self.mcp.conceal();

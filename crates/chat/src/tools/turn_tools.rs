@@ -1,6 +1,6 @@
-//! The tools of one turn: the memory's own, the registered ones and the client's. A
-//! name belongs to the first of these that has it, so a client can't replace one of the
-//! agent's tools.
+//! The tools of one turn: the memory's own, the registered ones and the client's. If
+//! several tools have the same name, the first in this order wins, so a client can't
+//! replace one of the agent's tools.
 
 use sha2::{Digest as _, Sha256};
 
@@ -16,11 +16,12 @@ use context::tools::{self, Toolbox, is_ours};
 use models::ToolDefinition;
 use store::memory_use::MemoryUse;
 
-/// The most bytes of all outputs of one turn that its model reads whole: the turn is stored in
-/// one row, which holds 2 MB. Further outputs are kept by `run/whole_outputs.rs`.
+/// The maximum bytes of all outputs of one turn that its model reads whole: the turn is
+/// stored in one row, which holds 2 MB. Further outputs are stored by
+/// `run/whole_outputs.rs`.
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
-/// The text that a model reads if a tool became another after the model asked for it.
+/// The text that a model reads if a tool was changed after the model called it.
 const CHANGED_SINCE: &str = "The tool was changed or removed after you called it. Nothing was \
                              called. Read the tool's definition again.";
 
@@ -36,7 +37,7 @@ pub struct TurnTools<'a> {
     pub definitions: Vec<ToolDefinition>,
     /// The names of the client's tools.
     clients: Vec<String>,
-    /// Whether the client speaks a provider's API.
+    /// Whether the client uses a provider's API.
     is_of_api: bool,
 }
 
@@ -77,8 +78,8 @@ impl<'a> TurnTools<'a> {
         })
     }
 
-    /// At a turn's beginning, asks the servers whose lists of tools are old for them. The
-    /// tools have to be loaded again then. `None`: no list is old.
+    /// At the start of a turn, requests the outdated tool lists from their servers. The
+    /// tools must be loaded again afterwards. `None`: no list is outdated.
     pub fn refresh(&mut self, turn: &Turn) -> Option<impl Future<Output = Result<()>> + use<'a>> {
         let memory = self.toolbox.memory;
         let deployed = self.deployed;
@@ -91,7 +92,7 @@ impl<'a> TurnTools<'a> {
         Some(async move { refresh_servers(&memory, deployed, &stale).await })
     }
 
-    /// Bytes of the tool definitions that the model is sent.
+    /// Bytes of the tool definitions that are sent to the model.
     pub fn bytes(&self) -> usize {
         let tools = self.definitions.iter();
         tools
@@ -148,7 +149,7 @@ impl<'a> TurnTools<'a> {
         }
     }
 
-    /// The most bytes of an output that the model reads whole.
+    /// The maximum bytes of an output that the model reads whole.
     pub fn shown_bytes(&self, name: &str) -> usize {
         let registered = self.find_registered(name);
         registered.map_or(MAX_OUTPUT_BYTES, |tool| tool.limits.shown_bytes())
@@ -170,8 +171,8 @@ impl<'a> TurnTools<'a> {
     }
 
     /// The tool that a call without an approval is for. The tool must still need no
-    /// approval, or the class has said so of this call. If its definition may change by itself, it must also be the tool that
-    /// the model saw.
+    /// approval, or the class must have waived it for this call. If the tool's definition
+    /// can change by itself, it must also be the tool that the model saw.
     fn find_seen(&self, call: &TurnCall) -> Result<Option<&RegisteredTool>, &'static str> {
         let tool = self.find_registered(call.name.as_str());
         let is_same = match (&call.asked_of, tool) {
@@ -187,8 +188,8 @@ impl<'a> TurnTools<'a> {
             .ok_or(CHANGED_SINCE)
     }
 
-    /// Whether the user must approve a call of a tool of the class. Only the class's own
-    /// word says no.
+    /// Whether the user must approve a call of one of the class's tools. Only the class
+    /// itself can waive the approval.
     pub async fn needs_approval(&self, turn: &Turn, call: &TurnCall) -> bool {
         let memory = &self.toolbox.memory;
         let Some(tool) = self.find_registered(call.name.as_str()) else {
@@ -232,15 +233,15 @@ impl<'a> TurnTools<'a> {
     }
 }
 
-/// A key that is unique per call of a turn, in hexadecimal, since ids may hold
-/// characters that a header must not.
+/// A key that is unique per call of a turn, in hexadecimal, since ids may contain
+/// characters that are not allowed in a header.
 fn key_of(agent: &str, turn: &Turn, call: &TurnCall) -> String {
-    // A JSON array keeps the parts apart.
+    // A JSON array separates the parts unambiguously.
     let parts = json!([agent, turn.session_id, turn.id, turn.asked(), call.id]);
     format!("{:x}", Sha256::digest(json::text(&parts)))
 }
 
-/// Adds a tool if its name is free, and says whether it was.
+/// Adds a tool if its name is free; `true`: it was added.
 pub fn push_new(definitions: &mut Vec<ToolDefinition>, tool: ToolDefinition) -> bool {
     let is_new = !definitions.iter().any(|known| known.name == tool.name);
     if is_new {

@@ -1,5 +1,5 @@
-//! One call of a tool in a turn: its runner, its state, and its form in the log and in
-//! the model's context.
+//! One tool call in a turn: who runs it, its state, and its form in the log and in the
+//! model's context.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,10 +15,10 @@ use conversation::log::tool::ToolCall;
 use memory::origin::Origin;
 use models::message::ContextMessage;
 
-/// Calls that are made per step; further calls of the step are refused.
+/// The most calls per step; further calls of the step are refused.
 pub const MAX_CALLS: usize = 64;
 
-/// The text that a model reads as the result of a call that was cut off.
+/// The text that a model receives as the result of an interrupted call.
 pub const CUT_OFF: &str = "The tool was interrupted while it ran. It may or may not have taken \
                            effect; it was not called again.";
 pub const CANCELLED: &str = "The user stopped the turn before the tool answered.";
@@ -38,11 +38,11 @@ pub struct TurnCall {
     pub state: CallState,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// The fingerprint of the tool at the time the user was asked, if the call was
-    /// approved. Of a server's tool that needs no approval: at the time the model asked.
+    /// The fingerprint of the tool when the user approved the call. For a server's tool
+    /// that needs no approval: when the model made the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_of: Option<String>,
-    /// Whether the class said of this very call that nobody has to approve it.
+    /// Whether the class decided that this call needs no approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_spared: bool,
 }
@@ -50,32 +50,32 @@ pub struct TurnCall {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CallState {
-    /// The class has yet to say whether the user must approve the call.
+    /// The class has not yet decided whether the user must approve the call.
     Unsettled {
         approval_id: String,
         /// The fingerprint of the tool.
         asked_of: String,
     },
-    /// The call has yet to be made.
+    /// The call is not made yet.
     Waiting,
-    /// The call is being made. After a crash nobody knows whether it took effect.
+    /// The call is in progress. After a crash it is unknown whether it took effect.
     Running,
     Done {
         output: String,
         is_json: bool,
-        /// The whole output, if `output` is only its beginning and its end.
+        /// The whole output, if `output` contains only its start and its end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         whole: Option<WholeOutput>,
     },
     Failed {
         error: String,
     },
-    /// The client runs the tool.
+    /// The client must run the tool.
     LeftToClient,
-    /// The user is asked for approval.
+    /// The call waits for the user's approval.
     LeftToUser {
         approval_id: String,
-        /// The fingerprint of the tool: the approval counts for this tool only.
+        /// The fingerprint of the tool: the approval is valid only for this tool.
         #[serde(default)]
         asked_of: Option<String>,
     },
@@ -114,7 +114,8 @@ impl CallState {
         matches!(self, Self::Done { .. } | Self::Failed { .. })
     }
 
-    /// The sentence of a failure in a turn's record. A tool's own words stay in its result.
+    /// The error message for the turn's record. It excludes the tool's own text, which is
+    /// only in its result.
     pub fn find_recorded_error(&self, was_made: bool) -> Option<String> {
         let Self::Failed { error } = self else {
             return None;
@@ -129,35 +130,35 @@ impl CallState {
     }
 }
 
-/// A call as the model made it.
+/// A call, as the model made it.
 pub struct AskedCall {
     pub id: String,
     pub name: String,
     pub arguments: String,
 }
 
-/// The runner of a tool.
+/// Who runs a tool.
 #[derive(Debug, PartialEq)]
 pub enum ToolRunner {
-    /// `asked_of`: the fingerprint of the tool that the model saw, if its definition may
-    /// change by itself.
+    /// `asked_of` is the fingerprint of the tool that the model saw, if its definition may
+    /// change on its own.
     Server {
         asked_of: Option<String>,
     },
-    /// `asked_of` is the tool's fingerprint: an approval doesn't count for another tool
-    /// of the same name.
+    /// `asked_of` is the tool's fingerprint: an approval isn't valid for another tool of
+    /// the same name.
     ServerAfterApproval {
         asked_of: String,
     },
-    /// As [`Self::ServerAfterApproval`], of a tool of the class: the class says of each call
-    /// whether the user must approve it.
+    /// Like [`Self::ServerAfterApproval`], for a tool of the class: the class decides for
+    /// each call whether the user must approve it.
     Class {
         asked_of: String,
     },
     Client,
-    /// The client runs it, and reads its arguments by itself, whatever they are.
+    /// The client runs it, and interprets its arguments itself, whatever they are.
     ApiClient,
-    /// Nobody runs the tool: the sentence names the tools that exist.
+    /// Nobody runs the tool: the text lists the tools that exist.
     Nobody(String),
 }
 
@@ -179,7 +180,7 @@ impl TurnCall {
         }
     }
 
-    /// The source of what the call answered.
+    /// The source of the call's result.
     pub fn origin_of_result(&self) -> Option<Origin> {
         let (output, _) = self.outcome()?;
         origin_of_result(Some(self.name.as_str()), output)
@@ -224,7 +225,7 @@ impl TurnCall {
         self.state.is_over()
     }
 
-    /// Takes the class's word on whether the user must approve the call.
+    /// Applies the class's decision on whether the user must approve the call.
     pub fn settle(&mut self, needs_approval: bool) {
         let CallState::Unsettled {
             approval_id,
@@ -257,8 +258,8 @@ pub fn result_event(id: Id, name: Id, content: String, is_error: bool, note: Not
     }
 }
 
-/// Decides the state of a call that the model asked for. `None`: the call's name or id
-/// is not valid; the model's adapter makes no such call.
+/// Decides the initial state of a call that the model made. `None`: the call's name or id
+/// is not valid, which no model adapter produces.
 pub fn decide(
     index: usize,
     asked: AskedCall,

@@ -1,6 +1,6 @@
-//! A turn: from a user's message to the agent's answer, step by step. This state
-//! machine only decides. It can be stored between any two steps, and continues from
-//! there after the object was restarted.
+//! A turn: from a user's message to the agent's answer, step by step. This state machine only
+//! decides. It can be stored between any two steps, and continues from there after the object was
+//! restarted.
 //!
 //! ```text
 //! Ask ─► the model answers ─┬─ without calls ─────────────────► Finish
@@ -10,7 +10,7 @@
 //!                                                    or to the user ─► Finish
 //! ```
 //!
-//! Of a tool of the class that may need approval, the class is asked before Run.
+//! For a tool of the class that may need approval, the class decides before Run.
 
 mod call;
 pub mod partial_answer;
@@ -48,7 +48,7 @@ use memory::origin::Origin;
 use models::message::ContextMessage;
 use models::{FinishReason, TokenUsage, ToolDefinition};
 
-/// Bytes of [`Kept`] in one turn, which is stored in one row. Data that comes later is not kept.
+/// The most bytes of [`Kept`] in one turn, which is stored in one row. Later data is dropped.
 const MAX_TURN_KEPT_BYTES: usize = 256 << 10;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -75,40 +75,40 @@ pub struct Turn {
     /// Whether the model may write the agent's own blocks in spite of `only_session`.
     #[serde(default)]
     pub agent_memory: bool,
-    /// Calls that the user has just declined. They are in the log already; the client has
-    /// yet to be sent them.
+    /// Calls that the user has just declined. They are in the log already, but were not sent to the
+    /// client yet.
     pub declined: Vec<String>,
     pub steps: Vec<TurnStep>,
     pub usage: TokenUsage,
     /// The cost of the turn so far, by the agent's prices.
     #[serde(default)]
     pub cost: f64,
-    /// The model that was asked last.
+    /// The model that was called last.
     #[serde(default)]
     pub asked_model: Option<String>,
     /// The estimate of the turn's input tokens.
     #[serde(default)]
     pub estimated: i64,
-    /// Whether `runTurn` asked: the event that ends the turn then holds the whole report.
+    /// Whether `runTurn` began the turn: the event that ends it then contains the whole report.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_run: bool,
-    /// Whether nobody is told of the turn's end (`onTurnEnd`) and of what it writes to
+    /// Whether no service is notified of the turn's end (`onTurnEnd`) and of what it writes to
     /// memory (`onMemoryChange`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub calls_nobody_back: bool,
-    /// The way that the model took the length of the request.
+    /// How the model reacted to the length of the request.
     #[serde(default, skip_serializing_if = "TurnRoom::is_unasked")]
     pub room: TurnRoom,
-    /// The source of what was in the context that nobody here vouches for: what the model writes
-    /// into memory has it, unless the user's words support it.
+    /// The least trusted source of what the model has read, if any is untrusted. What the model
+    /// writes into memory gets this source, unless the user's words support it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untrusted: Option<Origin>,
-    /// The limits of the token that asked.
+    /// The limits of the token that began the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<HolderLimits>,
     #[serde(default)]
     pub record: TurnRecord,
-    /// If a request in a provider's API began the turn.
+    /// Set if a request in a provider's API began the turn.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -127,7 +127,7 @@ pub struct TurnStep {
     /// The step's calls are in the log already: they waited for the user's approval.
     pub is_logged: bool,
     pub finish_reason: Option<FinishReason>,
-    /// The data that the provider wants back with the answer.
+    /// The data that the provider requires again with the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
 }
@@ -136,9 +136,9 @@ pub struct TurnStep {
 #[derive(Debug, PartialEq)]
 pub enum NextAction {
     AskModel,
-    /// Compact the conversation: the model refused its length.
+    /// Compact the conversation: the model rejected its length.
     MakeRoom,
-    /// Ask the class which of these calls of the newest step the user must approve.
+    /// Let the class decide which of these calls of the newest step the user must approve.
     AskClass(Vec<usize>),
     /// Run these calls of the newest step, given by their index in the step.
     RunTools(Vec<usize>),
@@ -146,7 +146,7 @@ pub enum NextAction {
 }
 
 impl NextAction {
-    /// The phase that a class which extends this one is told.
+    /// The phase that is reported to a class that extends this one.
     pub fn phase(&self) -> &'static str {
         match self {
             Self::AskModel => "thinking",
@@ -160,7 +160,7 @@ impl NextAction {
 #[derive(Debug, PartialEq)]
 pub enum TurnEnding {
     Said(FinishReason),
-    /// The client or the user has to answer a call first.
+    /// The client or the user must answer a call first.
     LeftToClient,
     StepLimit,
 }
@@ -175,7 +175,7 @@ impl Turn {
         }
     }
 
-    /// The authority of the caller who asked for the turn.
+    /// The authority of the caller who began the turn.
     pub fn authority(&self) -> Authority {
         let asked_by = self.record.asked_by.as_ref();
         Authority {
@@ -220,7 +220,7 @@ impl Turn {
         self.steps.iter().filter(|step| !step.is_logged).count()
     }
 
-    /// Calls that the message had before this turn began: the client knows them.
+    /// Calls that the message had before this turn began: the client has them already.
     pub fn earlier_calls(&self) -> Vec<String> {
         let logged = self.steps.iter().filter(|step| step.is_logged);
         logged
@@ -230,7 +230,7 @@ impl Turn {
             .collect()
     }
 
-    /// The ids of all calls that the turn knows of its message.
+    /// The ids of all calls of the message that the turn knows.
     pub fn call_ids(&self) -> Vec<String> {
         let calls = self.steps.iter().flat_map(|step| &step.calls);
         calls
@@ -266,8 +266,8 @@ impl Turn {
         });
     }
 
-    /// Keeps what the provider wants back with the newest answer, a JSON object, if there is
-    /// room for it.
+    /// Stores the data that the provider requires again with the newest answer, a JSON object, if
+    /// it fits.
     pub fn keep(&mut self, by: &str, parts: &str) {
         let kept = self.steps.iter().filter_map(|step| step.kept.as_ref());
         let bytes: usize = kept.map(|kept| kept.parts.as_str().len()).sum();
@@ -280,8 +280,8 @@ impl Turn {
         }
     }
 
-    /// `estimated`: the estimate of the usage's input tokens. `model`: the model that was
-    /// asked, if one was.
+    /// `estimated`: the estimate of the usage's input tokens. `model`: the model that was called,
+    /// if one was.
     pub fn add_usage(&mut self, usage: TokenUsage, estimated: i64, model: Option<String>) {
         self.asked_model = model.or(self.asked_model.take());
         self.usage = self.usage.plus(usage);
@@ -302,7 +302,7 @@ impl Turn {
         }
     }
 
-    /// Marks calls as running. The turn has to be stored before the calls are made.
+    /// Marks calls as running. The turn must be stored before the calls are made.
     pub fn start_calls(&mut self, calls: &[usize]) {
         for (index, call) in self.newest_calls().iter_mut().enumerate() {
             if calls.contains(&index) {
@@ -319,12 +319,12 @@ impl Turn {
         }
     }
 
-    /// Notes that the model reads something from this source.
+    /// Records that the model reads something from this source.
     pub fn take_untrusted(&mut self, source: Option<Origin>) {
         self.untrusted = less_trusted(self.untrusted, source);
     }
 
-    /// Bytes that all outputs so far take in the stored turn.
+    /// The bytes of all outputs so far in the stored turn.
     pub fn output_bytes(&self) -> usize {
         let outputs = self.steps.iter().flat_map(|step| &step.calls);
         outputs
@@ -335,7 +335,7 @@ impl Turn {
             .sum()
     }
 
-    /// Bytes of the whole outputs that are stored beside the turn.
+    /// The bytes of the whole outputs that are stored beside the turn.
     pub fn whole_output_bytes(&self) -> usize {
         let calls = self.steps.iter().flat_map(|step| &step.calls);
         calls
@@ -348,7 +348,7 @@ impl Turn {
             .sum()
     }
 
-    /// Adds the model's words from before the turn broke off.
+    /// Adds what the model said before the turn was interrupted.
     pub fn take_partial(&mut self, text: String, mut reasoning: String) {
         truncate(&mut reasoning, MAX_REASONING_BYTES);
         if text.is_empty() && reasoning.is_empty() {
@@ -368,8 +368,8 @@ impl Turn {
         }
     }
 
-    /// Prepares a turn to continue after the object died: a call that was running is
-    /// not made twice.
+    /// Prepares a turn to continue after the object died: a call that was running is not made
+    /// again.
     pub fn resume(&mut self) {
         self.close_running(CUT_OFF);
     }
@@ -380,8 +380,7 @@ impl Turn {
         self.close_waiting(CANCELLED);
     }
 
-    /// Closes all calls because the turn failed: the log takes no call without its
-    /// outcome.
+    /// Closes all calls because the turn failed: the log accepts no call without its outcome.
     pub fn fail(&mut self) {
         self.close_running(FAILED);
         self.close_waiting(FAILED);
@@ -428,7 +427,7 @@ impl Turn {
         messages
     }
 
-    /// The path that the client has with this turn's answer: without the calls that ran here.
+    /// The path that the client has after this turn's answer: without the calls that ran here.
     pub fn told_path(&self, api: &ApiTurn) -> PathDigest {
         let steps = self.steps.iter().filter(|step| !step.is_logged);
         let texts: Vec<&str> = steps.clone().map(|step| step.text.as_str()).collect();
@@ -466,7 +465,7 @@ impl Turn {
 }
 
 impl TurnStep {
-    /// The indexes of the calls in such a state.
+    /// The indexes of the calls whose state matches.
     fn calls_that(&self, is_so: impl Fn(&CallState) -> bool) -> Vec<usize> {
         let calls = self.calls.iter().enumerate();
         calls
@@ -475,7 +474,7 @@ impl TurnStep {
             .collect()
     }
 
-    /// Whether the step has nothing that a model takes.
+    /// Whether the step has nothing that a model accepts.
     fn says_nothing(&self) -> bool {
         self.calls.is_empty() && self.text.is_empty() && self.kept.is_none()
     }
@@ -525,7 +524,7 @@ impl TurnStep {
     }
 }
 
-/// Bytes of a text as JSON: quotes and line breaks take two bytes each.
+/// The bytes of a text as JSON: quotes and line breaks take two bytes each.
 pub fn kept_bytes(text: &str) -> usize {
     let escaped = text.bytes().map(|byte| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
@@ -676,7 +675,7 @@ mod tests {
         let mut turn = turn();
         answer(&mut turn, "", &["class", "server", "class"]);
         assert_eq!(turn.next(), NextAction::AskClass(vec![0, 2]));
-        // Calls that were not settled when the object died are asked again.
+        // Calls that were not settled when the object died are put to the class again.
         let stored = serde_json::to_string(&turn).unwrap();
         let mut turn: Turn = serde_json::from_str(&stored).unwrap();
         turn.resume();

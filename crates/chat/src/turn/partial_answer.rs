@@ -1,4 +1,4 @@
-//! The part of one answer that has come from a model so far.
+//! The part of one answer that was received from a model so far.
 
 use crate::record::ContextRecord;
 use crate::turn::AskedCall;
@@ -9,38 +9,38 @@ use models::{AnswerPart, FinishReason, TokenUsage};
 
 const BYTES_PER_TOKEN: usize = 4;
 
-/// The part of one answer that has come from a model so far.
+/// The part of one answer that was received from a model so far.
 #[derive(Default)]
 pub struct PartialAnswer {
     pub text: String,
     pub reasoning: String,
     pub calls: Vec<AskedCall>,
-    /// The data that the provider wants back with the answer: a JSON object.
+    /// The data that the provider expects back with the answer: a JSON object.
     pub kept: Option<String>,
     pub usage: TokenUsage,
     /// Tokens of the model's input, by our own estimate. `fixed` are those that do not
     /// belong to messages.
     pub estimated: i64,
     pub fixed: i64,
-    /// The provider that would refuse the request.
+    /// The model that would refuse the request.
     pub refused_by: String,
-    /// The source of what the request holds that nobody here vouches for.
+    /// The source of untrusted content in the request.
     pub untrusted: Option<Origin>,
-    /// The model that is asked.
+    /// The model that the request was sent to.
     pub model: Option<String>,
     /// The model that answers, as the provider names it.
     pub answered_by: Option<String>,
     pub finish_reason: FinishReason,
-    /// Bytes of arguments that came so far, of calls that may never be whole.
+    /// Bytes of arguments received so far, of calls that may never be complete.
     pub argument_bytes: usize,
-    /// Tokens of the request, by our own estimate as the provider counts.
+    /// Tokens of the request: our own estimate, corrected to the provider's count.
     pub sent: i64,
-    /// When the request was sent, and when the first of the answer came.
+    /// When the request was sent, and when the first part of the answer arrived.
     pub sent_at: Option<i64>,
     pub first_at: Option<i64>,
     /// The parts of the request.
     pub context: Option<ContextRecord>,
-    /// The request as it was counted before it was sent.
+    /// The reservation for the request, made before it was sent.
     pub reserved: Option<ReservedCall>,
 }
 
@@ -59,7 +59,7 @@ impl PartialAnswer {
         tokens::estimate(&self.text) + tokens::estimate(&self.reasoning) + whole.max(begun)
     }
 
-    /// Notes when the model began to say something.
+    /// Records when the model's first output arrived.
     pub fn note_first(&mut self, part: &AnswerPart, now_ms: i64) {
         if let AnswerPart::Text(_)
         | AnswerPart::Reasoning(_)

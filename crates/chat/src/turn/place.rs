@@ -10,8 +10,8 @@
 //! - else the newest event of the branch. Somebody chose another leaf (`setLeaf`), or the
 //!   appended events follow an older answer, beside which this turn makes a new one.
 //!
-//! The result of a call that an earlier turn made belongs into the message that asked. Such
-//! a turn stays where it began.
+//! The result of a call that an earlier turn made belongs into the message with the call. Such a
+//! turn stays where it began.
 
 use crate::turn::Turn;
 use base::database::Database;
@@ -30,12 +30,11 @@ const PAGE: i64 = 512;
 pub struct AnswerPlace {
     /// `None`: the answer is a root.
     pub seq: Option<i64>,
-    /// Whether something was appended behind the message that is answered.
+    /// Whether something was appended after the message that is answered.
     pub has_moved: bool,
 }
 
-/// The place of the answer as things stand now. An error: the message that was to be
-/// answered is gone.
+/// The current place of the answer. Fails if the message to be answered was deleted.
 pub fn find_place(db: &dyn Database, turn: &Turn) -> Result<AnswerPlace> {
     let Some(id) = &turn.parent_id else {
         return Ok(AnswerPlace {
@@ -90,8 +89,8 @@ fn find_end(db: &dyn Database, session_id: &Id, asked: i64, new_from: i64) -> Re
     Ok(leaf.unwrap_or_else(|| branch.newest()))
 }
 
-/// An event and everything below it, as runs of neighbours, by `seq`. The first run is
-/// the event.
+/// An event and everything below it, as runs of consecutive events, by `seq`. The first run is the
+/// event.
 struct Branch {
     runs: Vec<(i64, i64)>,
 }
@@ -103,7 +102,7 @@ impl Branch {
         }
     }
 
-    /// Takes an event, if it is below the first one. Events come by `seq`.
+    /// Adds an event, if it is below the first one. Events must come in order of `seq`.
     fn add(&mut self, seq: i64, parent_seq: i64) {
         if !self.has(parent_seq) {
             return;
@@ -125,7 +124,7 @@ impl Branch {
     }
 }
 
-/// The failure of a turn whose question is not there any more.
+/// The failure of a turn whose question was deleted.
 pub fn gone() -> Error {
     Error::new(
         Code::MessageNotFound,

@@ -1,6 +1,5 @@
-//! A turn's report when it is over: why it ended, how often it asked the model, and how
-//! much it used. The event that ends the turn holds the report, if somebody may ask for
-//! it later.
+//! A turn's report at its end: why it ended, how often it called the model, and how much it used.
+//! The event that ends the turn contains the report, if somebody may request it later.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,7 +23,7 @@ pub fn usage_metadata(config: Result<Config>, report: &TurnReport) -> Option<Box
     json::raw(json::text(&json!({ "usage": usage }))).ok()
 }
 
-/// The reason why a turn failed, for a caller who asks later.
+/// The reason why a turn failed, for a caller who requests it later.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedFailure {
@@ -38,8 +37,8 @@ pub struct ReportedFailure {
     retry_after: Option<i64>,
 }
 
-/// The most bytes of an error's details that a report keeps. Details are names and numbers;
-/// longer ones are left out, so that the report fits its row.
+/// The most bytes of an error's details in a report. Details are names and numbers; longer ones are
+/// left out, so that the report fits its row.
 const MAX_DETAILS_BYTES: usize = 4 << 10;
 
 impl ReportedFailure {
@@ -53,7 +52,7 @@ impl ReportedFailure {
     }
 }
 
-/// An error's details as they are kept; `None`: there are none.
+/// An error's details as they are stored; `None`: there are none.
 fn details_of(error: &Error) -> Option<Box<RawValue>> {
     let details = Some(error.details()).filter(|details| !details.is_empty())?;
     let json = json::text(&Value::Object(details));
@@ -107,7 +106,7 @@ impl TurnReport {
         }
     }
 
-    /// The report of a turn that came to its end.
+    /// The report of a turn that ended by itself.
     pub fn of_ending(turn: &Turn, ending: &TurnEnding) -> Self {
         match ending {
             TurnEnding::Said(reason) => Self::new(turn, (*reason).into()),
@@ -132,7 +131,7 @@ impl TurnReport {
         let Some(failure) = &self.failure else {
             return Ok(());
         };
-        // A code of a later build is read as the likeliest code.
+        // An unknown code of a later build is read as the most likely code.
         let code = Code::find(&failure.code).unwrap_or(Code::ModelFailed);
         let mut error = Error::new(code, failure.message.clone());
         let details = failure.details.as_ref().map(|json| json.get());
@@ -146,8 +145,8 @@ impl TurnReport {
     }
 }
 
-/// The report in an event that ended a turn. If the event says nothing of a turn, since
-/// it was edited, the report is empty.
+/// The report in an event that ended a turn. If the event contains nothing about a turn, since it
+/// was edited, the report is empty.
 pub fn find_report(db: &dyn Database, session_id: &Id, seq: i64) -> Result<TurnReport> {
     let ends_turn = find_ends_turn(db, session_id, seq)?;
     let report = ends_turn.and_then(|json| json::decode(&json).ok());
@@ -166,7 +165,7 @@ pub fn step_limit_reached(turn: &Turn) -> Error {
 mod tests {
     use super::*;
 
-    /// The error of a turn that failed, told by the report that its event holds.
+    /// The error of a failed turn, restored from the report in its event.
     fn told(error: &Error) -> Error {
         let report = TurnReport {
             failure: Some(ReportedFailure::of(error)),

@@ -1,18 +1,19 @@
-//! Room that a turn makes for a request, because its model refused the length.
+//! Tracks how a turn frees capacity for a request that its model refused because of its
+//! length.
 
 use serde::{Deserialize, Serialize};
 
-/// The number of times that a step makes room for its request. After one more refusal the
-/// turn ends.
+/// How many times a step frees capacity for its request. After one more refusal, the turn
+/// ends.
 const MAX_REFUSALS: u32 = 1;
 
-/// The way that the model took the length of a step's request.
+/// How the model reacted to the length of a step's request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnRoom {
     /// The number of times that the model refused this step's request.
     pub refusals: u32,
-    /// The conversation has to be compacted before the model is asked again.
+    /// The conversation must be compacted before the next request.
     pub is_needed: bool,
 }
 
@@ -21,14 +22,14 @@ impl TurnRoom {
         *self == Self::default()
     }
 
-    /// Takes a refusal. Says whether the step is tried once more.
+    /// Records a refusal. Returns whether the step is retried.
     pub fn take_refusal(&mut self) -> bool {
         self.refusals += 1;
         self.is_needed = self.refusals <= MAX_REFUSALS;
         self.is_needed
     }
 
-    /// Room was made, as far as that was possible.
+    /// Records that capacity was freed, as far as possible.
     pub fn take_room(&mut self) {
         self.is_needed = false;
     }

@@ -1,4 +1,4 @@
-//! A turn in its session's row: the `state` that `conversation/session/last_turns.rs` keeps.
+//! Stores a turn in its session's row: the `state` of `conversation/session/last_turns.rs`.
 
 use crate::turn::Turn;
 use base::database::Database;
@@ -9,15 +9,15 @@ use conversation::session::last_turns::{self, NewTurn, find_open_turn};
 use conversation::session::open_turns;
 pub use conversation::session::open_turns::{count_recovery, load_sessions_cut_off};
 
-/// The number of turns that were cut off and are recovered at the same time. Each is read
-/// whole and calls its model at once; the others follow as these end.
+/// The most interrupted turns that are recovered at the same time. Each is loaded
+/// completely and calls its model immediately; the others follow when these end.
 pub const MAX_TAKEN_UP: usize = 4;
 
 /// A turn is stored as one value, and SQLite limits a value to 2 MB here.
 const MAX_STATE_BYTES: usize = 1_900_000;
 
-/// Writes a turn that begins. `answer_seq` is the `seq` of the session's next event. Part
-/// of the transaction that writes the user's message.
+/// Writes a starting turn. `answer_seq` is the `seq` of the session's next event. Must run
+/// in the transaction that writes the user's message.
 pub fn insert_turn(db: &dyn Database, turn: &mut Turn, answer_seq: i64) -> Result<()> {
     let (session_id, turn_id) = (turn.session_id.clone(), turn.id.clone());
     let new = NewTurn {
@@ -31,12 +31,12 @@ pub fn insert_turn(db: &dyn Database, turn: &mut Turn, answer_seq: i64) -> Resul
     })
 }
 
-/// Writes the turn as it stands, if it still is its session's turn.
+/// Stores the turn's current state, if it is still its session's turn.
 pub fn save_turn(db: &dyn Database, turn: &Turn) -> Result<()> {
     open_turns::write_state(db, &turn.session_id, &turn.id, &render(turn)?)
 }
 
-/// Bytes that a turn takes when it is stored.
+/// The bytes of the turn's stored form.
 pub fn state_bytes(turn: &Turn) -> usize {
     json::encode(turn).map_or(0, |json| json.len())
 }
@@ -50,7 +50,7 @@ fn render(turn: &Turn) -> Result<String> {
     Ok(json)
 }
 
-/// Whether the session has a turn: a running one, or one that was cut off.
+/// Whether the session has a running or an interrupted turn.
 pub fn has_turn(db: &dyn Database, session_id: &Id) -> Result<bool> {
     Ok(find_open_turn(db, session_id)?.is_some())
 }

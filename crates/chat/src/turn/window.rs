@@ -1,5 +1,5 @@
-//! The part of a conversation that a turn's model is sent: the model's window, less room
-//! for the answer, as refusals for length have corrected it.
+//! The part of a conversation that a turn sends to its model: the model's window, less
+//! capacity for the answer, corrected by refusals because of length.
 
 use base::database::{Database, atomically};
 use base::error::{Error, Result};
@@ -22,36 +22,37 @@ use crate::turn::store::save_turn;
 use context::compaction::fixed::tools_tokens;
 use context::tools::has_search;
 
-/// At most this many events make up the context of a turn.
+/// The most events in the context of a turn.
 const CONTEXT_EVENTS: usize = 1_000;
 
-/// The most bytes that a model is sent. Twice this is two thirds of the memory that all
-/// turns may hold.
+/// The most bytes that are sent to a model. Twice this is two thirds of the memory that all
+/// turns may use.
 pub const MAX_SENT_BYTES: usize = 8 << 20;
 
 /// The answer's part of a small window: a quarter.
 const ANSWER_SHARE: i64 = 4;
 
-/// The share of a window that messages fill before the conversation is compacted. The
-/// messages are counted as they are after all long ones are shortened.
+/// How full a window may get, in percent, before the conversation is compacted. Messages
+/// are counted as if all long ones were truncated.
 const COMPACT_PERCENT: i64 = 60;
 
-/// After a refusal without numbers, this percentage of the request is tried.
+/// After a refusal without numbers, the next request is this percentage of the refused one.
 const RETRY_PERCENT: i64 = 70;
 
-/// The number of models about which a session keeps a lesson.
+/// The most models for which a session stores a learned limit.
 const MAX_LESSONS: usize = 4;
 
-/// A provider's count differs from an estimate by some percent.
+/// A learned limit is reduced to this percentage, because a provider's count differs from
+/// an estimate by a few percent.
 const LEARNED_PERCENT: i64 = 95;
 
 /// The window of one turn.
 pub struct TurnWindow {
-    /// The most tokens that the model is sent, as its provider counts them.
+    /// The most tokens of a request to the model, as its provider counts them.
     pub tokens: i64,
     pub calibration: Calibration,
-    /// The most tokens of the answer. It is set if the agent sets a limit, or if the
-    /// window has no room for the number that the provider would be asked for.
+    /// The most tokens of the answer. Set if the agent sets a limit, or if the window has
+    /// no capacity for the number that would otherwise be requested.
     pub answer_tokens: Option<i64>,
 }
 
@@ -83,8 +84,8 @@ impl TurnWindow {
         })
     }
 
-    /// The budget of the context. `others` are estimated tokens of the parts beside the
-    /// messages, the tools and the instructions.
+    /// The budget of the context. `others` are the estimated tokens of the parts other than
+    /// messages, tools and instructions.
     pub fn budget(
         &self,
         db: &dyn Database,
@@ -104,7 +105,7 @@ impl TurnWindow {
         })
     }
 
-    /// Whether the conversation is compacted once the turn is over.
+    /// Whether the conversation should be compacted after the turn.
     pub fn is_filling(&self, fitted: &FittedContext) -> bool {
         fitted.hidden > 0
             || self.calibration.correct(fitted.least_tokens) > percent(self.tokens, COMPACT_PERCENT)
@@ -112,7 +113,7 @@ impl TurnWindow {
     }
 }
 
-/// Stores the window's new place, if the window moved.
+/// Stores the window's new position, if the window moved.
 pub fn store_window(db: &dyn Database, session_id: &Id, fitted: &FittedContext) -> Result<()> {
     match fitted.moved {
         Some(moved) => change_journal(db, session_id, |journal| journal.window = Some(moved)),
@@ -124,13 +125,13 @@ pub fn store_window(db: &dyn Database, session_id: &Id, fitted: &FittedContext) 
 pub struct RefusedRequest<'a> {
     pub refusal: LengthRefusal,
     pub model: &'a str,
-    /// The estimate of the request. `fixed` is the part of it that is not messages.
+    /// The estimated tokens of the request. `fixed` is the part that is not messages.
     pub estimated: i64,
     pub fixed: i64,
 }
 
 impl RefusedRequest<'_> {
-    /// The estimate that the next request may have.
+    /// The estimated tokens that the next request may have.
     fn lesson(&self) -> i64 {
         let LengthRefusal { sent, most, .. } = self.refusal;
         let told = match (sent, most) {
@@ -139,15 +140,15 @@ impl RefusedRequest<'_> {
             }
             _ => percent(self.estimated, RETRY_PERCENT),
         };
-        // The prompt and the tools need some room for a short message: with less, no
-        // conversation is possible, whatever a provider says.
+        // The prompt and the tools need some capacity for a short message in addition. With
+        // less, no conversation is possible, whatever the provider reports.
         let least = self.fixed + (self.fixed / 4).max(500);
         told.min(percent(self.estimated, 90)).max(least)
     }
 
-    /// Learns from the refusal, and stores the turn's next step. The lesson is the
-    /// session's own, except for a window that the provider names. Returns the error, if
-    /// the turn ends with it.
+    /// Learns a limit from the refusal, and stores the turn's next step. The limit is the
+    /// session's own, except for a window that the provider names. Returns the error if the
+    /// turn ends with it.
     pub fn learn(
         &self,
         db: &dyn Database,
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!(lesson(Some(16_000), Some(8_000), 0), 5_000);
         assert_eq!(lesson(None, None, 0), 7_000);
         assert_eq!(lesson(None, Some(8_000), 0), 7_000);
-        // A provider that contradicts itself, or says next to nothing.
+        // A provider that contradicts itself, or reports a tiny limit.
         assert_eq!(lesson(Some(8_000), Some(8_000), 0), 7_000);
         assert_eq!(lesson(Some(8_100), Some(8_000), 0), 9_000);
         assert_eq!(lesson(Some(1_000_000), Some(1), 0), 500);

@@ -1,5 +1,5 @@
-//! Compacting: decide which messages to cover, have it summarised, and write the overlay
-//! if the summarised part of the log is still the same.
+//! Compacts a conversation: decides which messages to cover, has them summarised, and writes the
+//! overlay if the summarised part of the log is still the same.
 
 use crate::json_schema::JsonSchema;
 use std::ops;
@@ -35,20 +35,19 @@ use models::TokenUsage;
 use models::length::LengthRefusal;
 use models::message::ContextMessage;
 
-/// Tokens of the conversation per summary request, and requests per compaction, at most.
-/// If the middle is longer, the next compaction goes on where this one ended.
+/// Tokens of the conversation per summary request, and requests per compaction, at most. If the
+/// middle is longer, the next compaction continues where this one ended.
 const PART_TOKENS: i64 = 8_000;
 const MAX_PARTS: usize = 16;
 
-/// In a small window, a part takes half of the room, and a summary an eighth.
+/// In a small window, a part takes half of the capacity, and a summary an eighth.
 const PART_SHARE: i64 = 2;
 const SUMMARY_SHARE: i64 = 8;
 const MIN_PART_TOKENS: i64 = 500;
 const CHARS_PER_TOKEN: i64 = 4;
 
-/// Before a chat turn, the newest messages keep a quarter of the room, and the first
-/// messages an eighth. A compaction that would cover less than a tenth is not worth its
-/// request.
+/// Before a chat turn, the newest messages take a quarter of the capacity, and the first messages
+/// an eighth. A compaction that would cover less than a tenth is not worth its request.
 const TAIL_SHARE: i64 = 4;
 const HEAD_SHARE: i64 = 8;
 const GAIN_SHARE: i64 = 10;
@@ -60,18 +59,18 @@ const MAX_TAIL_UNITS: usize = 250;
 /// time.
 const MAX_TRIES: u32 = 3;
 
-/// How many older overlays are kept under a wider one. They come back when the wider
-/// overlay is deleted.
+/// How many older overlays are stored under a wider one. They return when the wider overlay is
+/// deleted.
 const KEPT_NESTED: i64 = 20;
 
 /// The trait of everything that writes summaries.
 pub trait Summariser {
     fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> LocalBoxFuture<'a, Summarised>;
 
-    /// Is told that a compaction after an append begins.
+    /// Is called when a compaction after an append begins.
     fn tell_begun(&self, _session_id: &Id) {}
 
-    /// Is told the outcome of a compaction that was not a dry run.
+    /// Is called with the outcome of a compaction that was not a dry run.
     fn tell(&self, _session_id: &Id, _outcome: &CompactionOutcome) {}
 
     /// Whether the session's prompt is refreshed with the compaction.
@@ -91,7 +90,7 @@ pub struct Summarised {
     pub usage: TokenUsage,
     /// By the agent's prices.
     pub cost: f64,
-    /// The model that was asked; `None`: nobody was.
+    /// The model that was called; `None`: none was.
     pub model: Option<String>,
 }
 
@@ -101,7 +100,7 @@ pub struct Compactor<'a> {
     pub summariser: &'a dyn Summariser,
 }
 
-/// The messages to compact, and the caller that asks for the compaction.
+/// What to compact, and how far.
 pub struct CompactionTask<'a> {
     pub session_id: &'a Id,
     pub leaf_seq: i64,
@@ -109,8 +108,8 @@ pub struct CompactionTask<'a> {
     pub fixed: PromptOverhead,
     pub is_auto: bool,
     pub dry_run: bool,
-    /// The tokens that a chat turn has for messages, if the compaction makes room for one.
-    /// `None`: the settings alone say how far to compact.
+    /// The tokens that a chat turn has for messages, if the compaction is for one. `None`: the
+    /// settings alone determine how far to compact.
     pub room: Option<i64>,
 }
 
@@ -282,7 +281,7 @@ impl Compactor<'_> {
             tokens_after: Some(outcome.tokens_after),
         };
         let decision = self.decision(task, &outcome);
-        // A home that fails costs its block's content and no more.
+        // If a backend fails, only its block's content is missing.
         let prompt = match self.summariser.refreshes_prompt(task.session_id)? {
             true => {
                 self.count_now(task.session_id, &mut used)?;
@@ -303,8 +302,8 @@ impl Compactor<'_> {
         Ok(outcome)
     }
 
-    /// Makes one request per part, with the summary of the parts before. `None`: an event was
-    /// changed during a request, so the places of the other parts hold no more.
+    /// Sends one request per part, with the summary of the parts before. `None`: an event was
+    /// changed during a request, so the positions of the other parts are no longer valid.
     async fn summarise(
         &self,
         task: &CompactionTask<'_>,
@@ -463,7 +462,7 @@ impl Compactor<'_> {
             )?;
             tell_boundaries(self.db, self.host, session_id, tip.last_seq(), &split)?;
             change_journal(self.db, session_id, |journal| {
-                // The summary makes room, so the window may begin with the branch again.
+                // The summary frees capacity, so the window may begin with the branch again.
                 if let Some(window) = &mut journal.window {
                     window.from_seq = 0;
                 }
@@ -509,8 +508,8 @@ fn cut(text: &mut String, chars: i64) {
     }
 }
 
-/// As [`plan`], where a chat turn has so much room for messages. The settings hold as far
-/// as the room allows.
+/// As [`plan`], for a chat turn with this capacity for messages. The settings apply as far as the
+/// capacity allows.
 fn plan_for_room(
     units: &[PathUnit],
     settings: &CompactionSettings,

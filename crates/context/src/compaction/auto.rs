@@ -1,5 +1,5 @@
-//! Automatic compaction: runs after an append was answered, once at a time per session,
-//! and with hysteresis.
+//! Automatic compaction: runs after the response to an append, at most once at a time per
+//! session, and with hysteresis.
 //!
 //! The tracker holds a cache, and leases that end with the work they guard. Both may be
 //! lost at any time.
@@ -20,30 +20,30 @@ use conversation::log::sessions::LastCompactionError;
 use conversation::log::tip::get_tip;
 use conversation::session::changes::LogState;
 
-/// How many sessions' measures the tracker remembers.
+/// The maximum number of sessions whose measurements are cached.
 const MAX_KNOWN: usize = 1_000;
 
-/// How many compactions run in a row if one can't cover the whole middle.
+/// The maximum number of consecutive compactions if one can't cover the whole middle.
 const MAX_ROUNDS: usize = 8;
 
-/// If compacting could not bring a conversation below the threshold, the conversation
-/// grows by at least this many tokens before the next compaction.
+/// If a compaction could not bring a conversation below the threshold, the conversation
+/// must grow by at least this many tokens before the next compaction.
 const MIN_GROWTH_TOKENS: i64 = 1_000;
 
-/// The longest pause between two failed attempts, in events.
+/// The maximum pause between two failed attempts, in events.
 const MAX_PAUSE_EVENTS: i64 = 64;
 
 #[derive(Default)]
 pub struct CompactionTracker {
     running: RefCell<HashSet<String>>,
     known: RefCell<HashMap<String, MeasuredPath>>,
-    /// Sessions whose chat turns fill their window, and the window's tokens.
+    /// Sessions whose chat turns fill their context window, and the window's tokens.
     filling: RefCell<HashMap<String, i64>>,
-    /// Sessions that were compacted, and whose sockets are not shown it yet.
+    /// Compacted sessions whose sockets have not been notified yet.
     compacted: RefCell<HashSet<String>>,
 }
 
-/// A path's measure, and the log's state at that time.
+/// The measurement of a path, and the log's state at that time.
 #[derive(Clone, Copy)]
 struct MeasuredPath {
     leaf_seq: i64,
@@ -77,8 +77,8 @@ impl CompactionTracker {
         })
     }
 
-    /// Notes that the session's chat turns fill their window of so many tokens. The work
-    /// that follows the turn makes room.
+    /// Records that the session's chat turns fill their context window of so many tokens.
+    /// The work after the turn compacts the session.
     pub fn mark_filling(&self, session_id: &Id, tokens: i64) {
         let mut filling = self.filling.borrow_mut();
         if filling.len() >= MAX_KNOWN {
@@ -87,7 +87,7 @@ impl CompactionTracker {
         filling.insert(session_id.as_str().to_owned(), tokens);
     }
 
-    /// Notes the outcome of a compaction.
+    /// Records the outcome of a compaction.
     fn note(&self, session_id: &Id, outcome: &CompactionOutcome) {
         if outcome.reason == CompactionReason::Compacted {
             let mut compacted = self.compacted.borrow_mut();
@@ -98,13 +98,13 @@ impl CompactionTracker {
         }
     }
 
-    /// Whether the session was compacted since the last look.
+    /// Whether the session was compacted since the last call.
     pub fn take_compacted(&self, session_id: &Id) -> bool {
         self.compacted.borrow_mut().remove(session_id.as_str())
     }
 
     /// Measures the path that ends at `leaf_seq`. Messages that were measured before are
-    /// not read again, as long as the object stays in memory and nothing changed but by
+    /// not read again, as long as the object stays in memory and the log changed only by
     /// appends.
     pub fn measure(
         &self,
@@ -134,8 +134,8 @@ impl CompactionTracker {
     }
 }
 
-/// Compacts the branch that grew, if it is due. Callers run this after they answered the
-/// append. Returns the last outcome, or `None` if no compaction was due.
+/// Compacts the branch that grew, if this is due. Callers run it after they have answered
+/// the append. Returns the last outcome, or `None` if no compaction was due.
 pub async fn after_append(
     compactions: &CompactionTracker,
     compactor: &Compactor<'_>,
@@ -215,8 +215,9 @@ pub async fn after_append(
     Ok(last)
 }
 
-/// Compacts for the chat turns of a session, whose window has so many tokens. `None`: chat
-/// turns don't compact here, or another compaction of this session is running.
+/// Compacts for the chat turns of a session, whose context window has so many tokens.
+/// `None`: compaction for chat turns is off, or another compaction of this session is
+/// running.
 pub async fn make_room(
     compactions: &CompactionTracker,
     compactor: &Compactor<'_>,
@@ -274,7 +275,7 @@ fn is_due(
     estimate.total > threshold && estimate.messages > settings.tail_token_budget
 }
 
-/// After failures in a row, attempts are this many events apart: 1, 2, 4, …
+/// After consecutive failures, attempts are this many events apart: 1, 2, 4, …
 fn is_pausing(failed: Option<&LastCompactionError>, newest_seq: i64) -> bool {
     failed.is_some_and(|last| {
         let pause = 1_i64 << last.attempts.saturating_sub(1).min(6);
@@ -302,14 +303,15 @@ mod tests {
             (None, None, 1_000_000, false),
             (Some(100), None, 100, false),
             (Some(100), None, 101, true),
-            // The tail alone.
+            // Only the tail.
             (Some(10), None, 50, false),
             (Some(10), None, 51, true),
-            // Well below it again: the threshold as it was set.
+            // Well below the limit again: the configured threshold.
             (Some(1_000), Some(400), 1_000, false),
             (Some(1_000), Some(400), 1_001, true),
             (Some(1_000), Some(749), 1_001, true),
-            // Near it or above: as much again, and never just a message more.
+            // Near or above the limit: the limit again on top, and never just one more
+            // message.
             (Some(1_000), Some(750), 1_750, false),
             (Some(1_000), Some(750), 1_751, true),
             (Some(5_000), Some(6_000), 11_000, false),

@@ -1,32 +1,31 @@
-//! Decides which messages a compaction covers. Pure.
+//! Decides which messages a compaction covers. A pure function.
 //!
-//! The first few messages stay, since they say what the conversation is for. The newest
-//! messages stay, since the conversation is about them now. A message holds its tool
-//! calls together with their results. If a result came only after another message, no
-//! boundary lies between it and its call.
+//! The first few messages are kept, because they state what the conversation is for. The
+//! newest messages are kept, because they are its current subject. A message includes its
+//! tool calls and their results. If a result came only after another message, no boundary
+//! lies between it and its call.
 
 use std::ops;
 
 use super::settings::CompactionSettings;
 use conversation::messages::tree::overlays::EventRange;
 
-/// The facts about a message of a path, or about an overlay on the path, that the
-/// decision needs.
+/// What the decision needs of a message, or of an overlay, on a path.
 #[derive(Debug, PartialEq)]
 pub struct PathUnit {
     pub range: EventRange,
     pub tokens: i64,
     /// The overlay's summary; `None` for a message.
     pub summary: Option<String>,
-    /// One of the message's calls still waits for a result from the client or the user.
+    /// A call of the message still waits for a result from the client or the user.
     pub is_open: bool,
-    /// A call above has its result here or below, so no boundary lies right above.
+    /// A call above has its result here or below, so no boundary may lie directly above.
     pub is_tied: bool,
 }
 
 /// The units to cover, oldest first. `None`: compacting would gain nothing.
 ///
-/// If there is a summary in the protected head or right after it, the new summary begins
+/// If there is a summary in the protected head or directly after it, the new summary starts
 /// where the old one does and replaces it.
 pub fn find_middle(units: &[PathUnit], settings: &CompactionSettings) -> Option<ops::Range<usize>> {
     let protected = usize::try_from(settings.protect_head).unwrap_or(usize::MAX);
@@ -42,7 +41,7 @@ pub fn find_middle(units: &[PathUnit], settings: &CompactionSettings) -> Option<
     has_news.then_some(start..end)
 }
 
-/// The index where the tail begins. The tail holds as many of the newest units as fit
+/// The index where the tail starts. The tail contains as many of the newest units as fit in
 /// the token budget, and at least `min_tail_messages`.
 fn tail_start(units: &[PathUnit], settings: &CompactionSettings) -> usize {
     let at_least = usize::try_from(settings.min_tail_messages).unwrap_or(usize::MAX);
@@ -59,9 +58,9 @@ fn tail_start(units: &[PathUnit], settings: &CompactionSettings) -> usize {
     start
 }
 
-/// Cuts the middle into at most `max_parts` parts that each fit one request to a model.
-/// A unit larger than `part_tokens` is a part of its own. The parts leave out the
-/// overlay that the new summary replaces.
+/// Splits the middle into at most `max_parts` parts that each fit one model request. A unit
+/// larger than `part_tokens` becomes its own part. The parts exclude the overlay that the
+/// new summary replaces.
 pub fn parts(
     units: &[PathUnit],
     middle: ops::Range<usize>,
@@ -138,9 +137,9 @@ mod tests {
         for (script, head, budget, at_least, expected) in [
             ("5 5 5 5 5 5 5 5", 3, 10, 2, Some(3..6)),
             ("5 5 5 5 5 5 5 5", 0, 0, 0, Some(0..8)),
-            // The budget is smaller than the messages that stay anyway.
+            // The budget is smaller than the messages that are kept anyway.
             ("5 5 5 5 50 50", 1, 10, 2, Some(1..4)),
-            // The tail reaches into the head.
+            // The tail overlaps the head.
             ("5 5 5 5", 3, 100, 2, None),
             ("5 5 5", 3, 0, 0, None),
             ("5 5 5 5", 3, 0, 2, None),
@@ -179,7 +178,7 @@ mod tests {
         for (script, expected) in [
             ("5 5 5 s5 5 5 5 5", Some(3..6)),
             ("5 5 5 s5 5 5", None),
-            // One that covers part of the head, or all of it.
+            // A summary of part of the head, or all of it.
             ("5 s5 5 5 5 5", Some(1..4)),
             ("s5 5 5 5", Some(0..2)),
             ("s5 5 5", None),

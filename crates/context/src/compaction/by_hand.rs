@@ -13,8 +13,8 @@ use conversation::messages::tree::overlay_writes::{self, NewOverlay};
 use conversation::messages::tree::overlays::{self, EventRange, MAX_SUMMARY_BYTES};
 use conversation::messages::tree::path::lies_on_path;
 
-/// Hides the events from `from_id` to `to_id` behind a summary. If an edge lies inside a
-/// run of assistant and tool events, it moves to the edge of the run, so that no call is
+/// Hides the events from `from_id` to `to_id` behind a summary. If an end lies inside a run
+/// of assistant and tool events, it is moved to the end of the run, so that no call is
 /// separated from its result.
 pub fn add_compaction(
     db: &dyn Database,
@@ -58,7 +58,7 @@ pub fn add_compaction(
     })
 }
 
-/// The range from the beginning of the first edge's message to the end of the last one's.
+/// The range from the start of the first message to the end of the last one.
 fn align(db: &dyn Database, session_id: &Id, from_seq: i64, to_seq: i64) -> Result<EventRange> {
     let first = load_run_around(db, session_id, from_seq)?;
     let first = first.events.first();

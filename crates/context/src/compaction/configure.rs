@@ -45,7 +45,7 @@ pub fn settings_of(
     Ok(agents.with(journal.settings).settings())
 }
 
-/// Changes the settings that `change` names and keeps the others.
+/// Changes the settings that `change` sets and leaves the others.
 pub fn change_settings(
     db: &dyn Database,
     deployed: &OwnSettings,

@@ -56,17 +56,17 @@ pub fn event_tokens(row: &EventRow) -> Result<i64> {
     Ok(from_row(row)?.iter().map(message_tokens).sum())
 }
 
-/// The results that a walk up a path has passed and whose calls it has not: by the calls'
-/// ids, the units that have the results, the oldest last. A result is the newest call's
-/// above it that has its id and no result.
+/// The results whose calls an upward walk has not reached yet: the units with the results, by the
+/// calls' ids, the oldest last. A result belongs to the nearest call above it that has its id and
+/// no result.
 #[derive(Default)]
 struct PassedResults {
     units: HashMap<String, Vec<usize>>,
 }
 
 impl PassedResults {
-    /// Passes an event of this unit. Returns its calls without a result, and the newest
-    /// unit that has a result of one of its calls.
+    /// Passes an event of this unit. Returns its calls without a result, and the newest unit that
+    /// has a result of one of its calls.
     fn pass(&mut self, messages: &[ContextMessage], unit: usize) -> (Vec<String>, usize) {
         let mut open = Vec::new();
         let mut newest = unit;
@@ -135,8 +135,8 @@ pub fn load_units(
                     for between in units.iter_mut().take(unit).skip(newest) {
                         between.is_tied = true;
                     }
-                    // Calls that an import or a fork left open stay open, and don't keep
-                    // a message from being summarised.
+                    // Calls that an import or a fork copied as open stay open, and don't prevent
+                    // summarising a message.
                     let is_open =
                         row.seq > copied_seq && row.open_calls()?.any(|id| open.contains(&id));
                     match units.last_mut().filter(|_| joins) {

@@ -1,6 +1,7 @@
-//! The parts that every turn sends before its messages: the system prompt and the tools.
+//! The fixed parts that every turn sends before its messages: the system prompt and the
+//! tools.
 //!
-//! If a frozen prompt exists, turns send it, so its tokens count. If none exists, the
+//! If a frozen prompt exists, turns send it, so its tokens are counted. Otherwise the
 //! prompt is rendered from the current blocks and counted, without freezing it.
 
 use super::estimate::PromptOverhead;
@@ -17,8 +18,9 @@ use memory::{BlockScope, Memory};
 use models::ToolDefinition;
 use store::config::{Config, load_config};
 
-/// Counts the prompt and the tools. If no prompt is frozen yet, reads the session's
-/// blocks from all their homes. `others` are the tools beside the memory's.
+/// Counts the tokens of the prompt and the tools. If no prompt is frozen yet, reads the
+/// session's blocks from all their backends. `others` are the tools other than the memory
+/// tools.
 pub async fn read_fixed(
     memory: &Memory<'_>,
     session_id: &Id,
@@ -32,8 +34,8 @@ pub async fn read_fixed(
     count(memory, session_id, &prompt, others)
 }
 
-/// Counts the prompt and the tools without requests to other homes. If no prompt is
-/// frozen yet, blocks that live elsewhere don't count.
+/// Counts the tokens of the prompt and the tools without requests to other backends. If no
+/// prompt is frozen yet, blocks that are stored elsewhere are not counted.
 pub fn load_fixed(
     memory: &Memory<'_>,
     session_id: &Id,
@@ -79,7 +81,7 @@ fn count(
     })
 }
 
-/// The same toolbox as a turn has.
+/// The same toolbox as that of a turn.
 fn toolbox<'a>(memory: &Memory<'a>, config: &'a Config, session_id: &'a Id) -> Toolbox<'a> {
     Toolbox {
         memory: *memory,
@@ -94,7 +96,7 @@ fn toolbox<'a>(memory: &Memory<'a>, config: &'a Config, session_id: &'a Id) -> T
     }
 }
 
-/// The tokens of tool definitions, estimated and not corrected.
+/// The estimated tokens of tool definitions, without the correction.
 pub fn tools_tokens(tools: &[ToolDefinition]) -> i64 {
     tools.iter().map(tool_tokens).sum()
 }

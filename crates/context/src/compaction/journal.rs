@@ -1,6 +1,6 @@
-//! The journal of a session's compactions, beside the overlays: the session's own
-//! settings, how the last attempts went and why, and where the window stands. One JSON value in the session's
-//! row.
+//! The journal of a session's compactions, in addition to the overlays: the session's own settings,
+//! the outcomes of the last attempts and their reasons, and the position of the window. One JSON
+//! value in the session's row.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use conversation::log::sessions::{find_compaction, write_compaction};
 use store::calibration::Calibration;
 use store::learned_windows::LearnedWindow;
 
-/// How many decisions the journal keeps.
+/// How many decisions the journal stores.
 const MAX_DECISIONS: usize = 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,18 +26,18 @@ pub struct Journal {
     pub settings: OwnSettings,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<LastCompactionError>,
-    /// The place of the window of chat turns. `None`: the window holds the whole branch.
+    /// The position of the window of chat turns. `None`: the window covers the whole branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<KeptWindow>,
-    /// The lessons of the session's turns about estimates, once its last turn has no row
-    /// any more (`conversation/session/last_turns.rs`).
+    /// The correction of estimates that the session's turns have shown, once its last turn has no
+    /// row any more (`conversation/session/last_turns.rs`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
     /// The event that ended the session's last turn, once the turn has no row any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_turn: Option<i64>,
-    /// The most that requests of this session to a model may be estimated at, as refusals
-    /// have taught it.
+    /// The highest estimates at which this session's requests may be sent to a model, learned from
+    /// refusals.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lessons: Vec<LearnedWindow>,
     /// Newest last.

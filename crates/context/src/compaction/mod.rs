@@ -1,9 +1,9 @@
-//! Compaction: older messages are summarised, and the summary replaces them wherever the
+//! Compaction: older messages are summarized, and the summary replaces them wherever the
 //! path is read. The log never changes.
 //!
-//! The decisions are pure (`boundary`, `is_due` in `auto`, the prompts in `summary`).
-//! The request for a summary runs outside any transaction. The overlay is written only
-//! if none of the summarised events was changed meanwhile.
+//! The decisions are pure functions (`boundary`, `is_due` in `auto`, the prompts in
+//! `summary`). The request for a summary runs outside any transaction. The overlay is
+//! written only if none of the summarized events was changed in the meantime.
 
 pub mod act;
 pub mod auto;

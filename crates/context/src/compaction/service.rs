@@ -1,6 +1,6 @@
-//! A service binding that writes summaries in place of a model, in any language. It is asked
-//! by `POST summarize` with `{agent, prompt, maxTokens}` and answers `{summary}`. `prompt` says
-//! what is wanted, and holds the part of the conversation.
+//! A service binding that writes summaries in place of a model, in any language. It receives `POST
+//! summarize` with `{agent, prompt, maxTokens}` and returns `{summary}`. `prompt` contains the
+//! instructions and the part of the conversation.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,17 +11,17 @@ use base::outbound::{
 };
 use memory::Memory;
 
-/// The path at which the service is asked.
+/// The path of the request.
 const PATH: &str = "summarize";
 
-/// As for a model, whose place the service takes. An answer comes whole, so it may be silent
-/// for as long as it may take.
+/// As for a model, which the service replaces. The answer arrives whole, so the service may be
+/// silent for as long as it may take.
 const LIMITS: CallLimits = CallLimits {
     wait_ms: 5 * 60_000,
     silence_ms: 2 * 60_000,
     mute_ms: None,
     total_ms: 5 * 60_000,
-    // Many times what a summary may have.
+    // Many times the length of a summary.
     max_bytes: 256 << 10,
 };
 
@@ -38,7 +38,7 @@ struct SummaryAnswer {
     summary: String,
 }
 
-/// The service's summary. An error says what happened, and nothing of the answer.
+/// The service's summary. An error says what happened, without the content of the answer.
 pub async fn ask(
     memory: &Memory<'_>,
     binding: &str,

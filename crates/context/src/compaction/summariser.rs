@@ -27,16 +27,16 @@ use store::model_settings::PromptRefresh;
 pub struct ModelSummariser<'a> {
     memory: Memory<'a>,
     payer: SummaryPayer<'a>,
-    /// The model that is being asked, and the tokens of the request.
+    /// The model that is being called, and the tokens of the request.
     under_way: Cell<Option<(String, i64)>>,
     has_begun: Cell<bool>,
 }
 
-/// Whose limits apply to a summary, beside the agent's own.
+/// Whose limits apply to a summary, in addition to the agent's own.
 enum SummaryPayer<'a> {
-    /// The holder of the token that asks for it.
+    /// The principal of the token that requests it.
     Asking(Option<&'a HolderLimits>),
-    /// Whoever let the session grow. Found when a summary is asked for: most appends need none.
+    /// Whoever let the session grow. Determined when a summary is needed: most appends need none.
     Growing {
         find: &'a dyn Fn() -> Result<Option<HolderLimits>>,
         found: OnceCell<Option<HolderLimits>>,
@@ -49,7 +49,7 @@ impl SummaryPayer<'_> {
             Self::Asking(limits) => Ok(*limits),
             Self::Growing { find, found } => {
                 if found.get().is_none() {
-                    // Nothing else sets it meanwhile: `find` does not wait.
+                    // Nothing else sets it meanwhile: `find` does not await.
                     found.set(find()?).ok();
                 }
                 Ok(found.get().and_then(Option::as_ref))
@@ -81,12 +81,12 @@ impl<'a> ModelSummariser<'a> {
         }
     }
 
-    /// Whether a class was told that a compaction begins.
+    /// Whether a class was notified that a compaction begins.
     pub fn has_begun(&self) -> bool {
         self.has_begun.get()
     }
 
-    /// The request that was under way when the summary was given up.
+    /// The request that was in progress when the summary was cancelled.
     pub fn take_under_way(&self) -> Option<(String, i64)> {
         self.under_way.take()
     }
@@ -153,7 +153,7 @@ enum SummaryWriter<'a> {
 }
 
 impl SummaryWriter<'_> {
-    /// Under which name its tokens are counted.
+    /// The name under which its tokens are counted.
     fn name(&self) -> String {
         match self {
             Self::Model(choice) => choice.name.to_string(),

@@ -1,8 +1,8 @@
-//! The prompt for a summariser, and the conversation as the summariser sees it. Pure.
+//! The prompt for a summariser, and the conversation as the summariser sees it. No I/O.
 //!
-//! The conversation is material, not instruction: it stands between tags that its text
-//! can't close. Each message is shortened to a limit, so that a part of the conversation
-//! fits a model even if a tool returned a long output.
+//! The conversation is material, not instruction: it is placed between tags that its text can't
+//! close. Each message is shortened to a limit, so that a part of the conversation fits a model
+//! even if a tool returned a long output.
 
 use base::action::Role;
 use base::error::{Code, Error, Result};
@@ -11,8 +11,8 @@ use conversation::messages::tree::overlays::MAX_SUMMARY_BYTES;
 use models::SUMMARY_REQUEST;
 use models::message::ContextMessage;
 
-/// How many characters are shown of a text, and of a tool's input or output. The
-/// beginning is shown, and the end, which tends to hold the outcome.
+/// The most characters shown of a text, and of a tool's input or output: its beginning, and its
+/// end, which often contains the result.
 const TEXT_CHARS: usize = 4_000;
 const TOOL_CHARS: usize = 800;
 
@@ -110,7 +110,7 @@ fn limit(role: Role) -> usize {
 }
 
 fn shortened(text: &str, limit: usize) -> String {
-    // Compares bytes first, so that only a text that could be too long is counted.
+    // The bytes are compared first, so that only a text that could be too long is counted.
     if text.len() <= limit {
         return text.to_owned();
     }
@@ -124,7 +124,7 @@ fn shortened(text: &str, limit: usize) -> String {
     format!("{head} [… {} characters …] {tail}", count - limit)
 }
 
-/// Turns a summariser's answer into the summary to store.
+/// Converts a summariser's answer into the summary to store.
 pub fn check(answer: &str) -> Result<String> {
     let mut summary = answer.trim().to_owned();
     if summary.is_empty() {

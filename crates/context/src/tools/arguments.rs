@@ -1,5 +1,5 @@
-//! A tool's arguments as a model sent them. Parsing is lenient. The error for a wrong
-//! argument names a right value.
+//! A tool's arguments, as a model sent them. Parsing is lenient. The error for a wrong
+//! argument names a valid value.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -13,8 +13,8 @@ use search::query::MAX_QUERIES;
 pub struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// Parses an object, or the text of one, as some models send it. Ignores unknown
-    /// fields.
+    /// Parses an object, or an object within a string, which some models send. Ignores
+    /// unknown fields.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = || mistake("The arguments must be a JSON object.");
         if text.trim().is_empty() {
@@ -41,8 +41,8 @@ impl Arguments {
         text_in(&self.0, name, name)
     }
 
-    /// The words to look for: `query`, then `queries`, or either. At most as many as one search
-    /// takes.
+    /// The search queries: `query`, `queries`, or both. At most as many as one search
+    /// accepts.
     pub fn get_queries(&self) -> Result<Vec<String>> {
         let more = texts_in(self.0.get("queries"), "queries")?;
         let first = match more {
@@ -71,13 +71,13 @@ impl Arguments {
         }
     }
 
-    /// The list of texts `name` of the object `outer`. One text is a list of one.
+    /// The list of texts `name` in the object `outer`. A single text counts as a list.
     pub fn find_inner_texts(&self, outer: &str, name: &str) -> Result<Option<Vec<String>>> {
         let value = self.0.get(outer).and_then(|fields| fields.get(name));
         texts_in(value, &format!("{outer}.{name}"))
     }
 
-    /// The blocks that `label` and `labels` name, each of them once.
+    /// The blocks in `label` and `labels`, without duplicates.
     pub fn get_blocks<'b>(&self, blocks: &[&'b Definition]) -> Result<Vec<&'b Definition>> {
         let more = texts_in(self.0.get("labels"), "labels")?.unwrap_or_default();
         let mut named = Vec::new();
@@ -101,7 +101,7 @@ impl Arguments {
         Ok(named)
     }
 
-    /// The tags and the fields of metadata that an entry must have.
+    /// The tags and metadata fields that an entry must have.
     pub fn find_filter(&self) -> Result<Option<Filter>> {
         let tags = texts_in(self.0.get("tags"), "tags")?.filter(|tags| !tags.is_empty());
         let tags = tags.map(|tags| json!({"all": tags}));
@@ -116,7 +116,7 @@ impl Arguments {
         Ok(filter.unless_empty())
     }
 
-    /// The object or list `name` of the object `outer`, read as a `T`.
+    /// The object or list `name` in the object `outer`, parsed as a `T`.
     pub fn find_inner<T: DeserializeOwned>(&self, outer: &str, name: &str) -> Result<Option<T>> {
         let value = self.0.get(outer).and_then(|fields| fields.get(name));
         let Some(value) = value.filter(|value| !value.is_null()) else {
@@ -130,8 +130,8 @@ impl Arguments {
         })
     }
 
-    /// The block that `label` names, among the blocks that the tool can address. Documents
-    /// about such tools call it `block`, and so do models.
+    /// The block in `label`, among the blocks that the tool can use. Documentation of
+    /// similar tools calls the field `block`, and so do some models.
     pub fn get_block<'b>(&self, blocks: &[&'b Definition]) -> Result<&'b Definition> {
         let right = || {
             let labels: Vec<String> = blocks
@@ -165,7 +165,7 @@ fn text_in<'a>(fields: &'a Map<String, Value>, name: &str, path: &str) -> Result
     }
 }
 
-/// A list of texts. One text is a list of one.
+/// A list of texts. A single text counts as a list.
 fn texts_in(value: Option<&Value>, path: &str) -> Result<Option<Vec<String>>> {
     let wrong = || mistake(format!("`{path}` must be a list of strings."));
     let list = match value {

@@ -1,6 +1,6 @@
 //! `forget`: the model erases an entry or a document for good. A user who says "forget that"
-//! expects that it is gone, so earlier versions go, too. To correct a fact, a model writes it anew
-//! with `set_context`, which keeps the earlier text.
+//! expects that it is deleted, so earlier versions are erased, too. To correct a fact, a model
+//! rewrites it with `set_context`, which stores the earlier text.
 
 use super::arguments::{Arguments, mistake};
 use super::{ContextTool, MemoryTool, Toolbox, describe_blocks, tool_with_text};

@@ -1,6 +1,6 @@
-//! `load_context`: the model loads a whole document into its context. The answer is the
-//! document and nothing else, because the working context recognises a document by its
-//! exact text. A document that a tool or a file brought is quoted.
+//! `load_context`: the model loads a whole document into its context. The answer is exactly
+//! the document, because the working context recognizes a loaded document by its exact
+//! text. A document that came from a tool or a file is quoted.
 
 use super::arguments::Arguments;
 use super::recalled::{FORM, shown_document};
@@ -53,7 +53,7 @@ async fn run(
     let block = arguments.get_block(&addressed(blocks))?;
     let key = arguments.get_text("key")?;
     let memory = &toolbox.memory;
-    // The home may take long to answer, and the text is kept in the session.
+    // The backend may respond slowly, and the text is stored in the session.
     let read = async || {
         let scope = BlockScope::get(memory.db, toolbox.session_id)?;
         let block = get_in_view(memory, scope, &block.label)?;

@@ -1,9 +1,8 @@
-//! The tools with which a model reads and writes its memory: which tools a session has,
-//! and running one. A tool exists when there is a block for it, and names only the
-//! blocks that it can address.
+//! The tools with which a model reads and writes its memory: which tools a session has, and running
+//! one. A tool exists if there is a block for it, and names only the blocks that it can address.
 //!
-//! The rule it protects: a model's mistake is an answer that the model can read and
-//! correct, never an error of the request.
+//! The rule it protects: a model's mistake is an answer that the model can read and correct, never
+//! an error of the request.
 
 mod arguments;
 mod forget;
@@ -48,8 +47,8 @@ pub struct ContextTool {
     ) -> LocalBoxFuture<'a, Result<String>>,
 }
 
-/// The table of tools, in the order in which a model gets them. Of a `const`, each crate that
-/// runs a tool would compile a copy of all.
+/// The table of tools, in the order in which a model receives them. If it were a `const`, each
+/// crate that runs a tool would compile a copy of all.
 pub static TOOLS: &[ContextTool] = &[
     set_context::TOOL,
     search_context::TOOL,
@@ -69,17 +68,15 @@ pub struct Toolbox<'a> {
     pub turn_id: Option<&'a str>,
     /// The first event of the turn's answer.
     pub event_id: Option<&'a str>,
-    /// Whether the tools run because somebody was told of something: see
-    /// [`MemoryWriter::tells_nobody`].
+    /// Whether the tools run in answer to a notification: see [`MemoryWriter::tells_nobody`].
     pub tells_nobody: bool,
-    /// The source of what was in the turn's context that nobody here vouches for
-    /// (`untrusted.rs`).
+    /// The source of untrusted content in the turn's context (`untrusted.rs`).
     pub untrusted: Option<Origin>,
     /// If set, `session_search` finds only messages of this session.
     pub only_session: Option<&'a Id>,
-    /// Whether tools may write the agent's own blocks, which its other sessions see. A
-    /// caller whose token is limited to one session may not, unless the token allows it:
-    /// a model may do as such a caller says.
+    /// Whether tools may write the agent's own blocks, which its other sessions see. A caller whose
+    /// token is limited to one session may not, unless the token allows it: a model may follow such
+    /// a caller's instructions.
     pub writes_agent: bool,
 }
 
@@ -154,8 +151,8 @@ pub async fn run(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<T
     }
 }
 
-/// Whether the model gets this error as an answer: a home that is unavailable or not
-/// configured does not fail this object.
+/// Whether the model receives this error as an answer: a backend that is unavailable or not
+/// configured does not fail the request.
 fn is_told(error: &Error) -> bool {
     find_unavailable(error).is_some() || error.code == base::error::Code::NotConfigured
 }
@@ -253,7 +250,7 @@ fn describe_blocks(blocks: &[&Definition]) -> String {
     blocks
         .iter()
         .map(|block| {
-            // A file's description is nobody's.
+            // The description in an imported file is untrusted, so it is left out.
             let description = block.description.as_ref().filter(|_| !block.is_imported());
             let description = description.map_or_else(String::new, |description| {
                 format!(": {}", quote(Untrusted::BlockDescription, description))

@@ -26,7 +26,7 @@ pub const TOOL: ContextTool = ContextTool {
     run: |toolbox, blocks, arguments| Box::pin(run(toolbox, blocks, arguments)),
 };
 
-/// How many entries a model gets, and how many characters of each.
+/// The maximum number of entries for a model, and of characters of each.
 const MAX_RESULTS: i64 = 5;
 const MAX_ENTRY_CHARS: usize = 2_000;
 
@@ -166,7 +166,8 @@ fn show(result: &FoundEntry) -> String {
     let source = result.source.map_or("unknown", Origin::name);
     let mut text = cut(&result.content);
     if let (Some(title), None) = (title, &result.key) {
-        // A title alone is no line of ours.
+        // A title must not look like one of our own lines, so it is part of the quoted
+        // text.
         text = format!("{title}\n{text}");
     }
     format!(
@@ -181,12 +182,12 @@ fn shown_key(key: &str) -> String {
     quote(Untrusted::EntryKey, key)
 }
 
-/// A key or a label in the line that says the source.
+/// A key or a label in the line that names the source.
 fn listed_key(name: &str) -> String {
     quote(Untrusted::ListedKey, name)
 }
 
-/// A fact that holds no longer: its name, and its end.
+/// A fact that is no longer valid: its name, and the end of its validity.
 fn show_past(past: &PastEntry) -> String {
     let validity = &past.validity;
     match (

@@ -91,7 +91,7 @@ async fn run(toolbox: &Toolbox<'_>, _: &[Definition], arguments: &Arguments) -> 
     Ok(lines.join("\n"))
 }
 
-/// The source of a message, in the words that memory uses.
+/// The source of a message, as memory names it.
 fn source_of(role: &str) -> &'static str {
     let origin = match Role::find(role) {
         Some(Role::User) => Origin::User,

@@ -1,6 +1,6 @@
-//! `set_context`: the model writes into its memory: a text into a writable block, an
-//! entry into a searchable block, or a document into a loadable block. The key of an
-//! entry or a document is made from its title.
+//! `set_context`: the model writes to its memory: a text to a writable block, an entry to a
+//! searchable block, or a document to a loadable block. The key of an entry or a document
+//! is derived from its title.
 
 use super::arguments::{Arguments, mistake};
 use super::untrusted::{WrittenText, less_trusted};
@@ -25,7 +25,7 @@ pub const TOOL: ContextTool = ContextTool {
     run: |toolbox, blocks, arguments| Box::pin(run(toolbox, blocks, arguments)),
 };
 
-/// The maximum length of a key that is made from a title, in characters.
+/// The maximum length of a key that is derived from a title, in characters.
 const MAX_KEY_CHARS: usize = 80;
 
 /// Whether an append can read the block's current text.
@@ -183,7 +183,7 @@ fn get_key(block: &Definition, arguments: &Arguments) -> Result<(String, String)
     Ok((key, title))
 }
 
-/// Makes a key from a title: lower-case letters, digits, `.` and `_`, and a single `-`
+/// Derives a key from a title: lower-case letters, digits, `.` and `_`, and a single `-`
 /// for anything else.
 fn key_of(title: &str) -> String {
     let mut key = String::new();
@@ -219,7 +219,7 @@ async fn set_entry(
         content,
         names: names_of(Some(&title), None, &marks),
     })?;
-    // An addition does not turn somebody else's text into the agent's.
+    // An addition doesn't change the source of somebody else's text to the agent.
     let kept = (before.as_ref().map(|entry| entry.source)).filter(|source| source.is_quoted());
     let writer = MemoryWriter {
         source: less_trusted(kept, writer.source),
@@ -230,7 +230,8 @@ async fn set_entry(
         false => content.to_owned(),
     };
     let supersedes = get_replaced(arguments)?;
-    // A text that is added to does not change when the fact holds, unless the model says so.
+    // Appending to a text doesn't change the time when the fact is valid, unless the model
+    // specifies it.
     let held = before.map(|entry| entry.validity).unwrap_or_default();
     let text = EntryText {
         valid_from: find_day(arguments, "validFrom")?
@@ -250,8 +251,8 @@ async fn set_entry(
     ))
 }
 
-/// The keys of the entries that the new one replaces. A key may stand in brackets, as
-/// `search_context` shows it.
+/// The keys of the entries that the new one replaces. A key may be in brackets, as in the
+/// output of `search_context`.
 fn get_replaced(arguments: &Arguments) -> Result<Option<Vec<String>>> {
     let Some(mut keys) = arguments.find_inner_texts("metadata", "supersedes")? else {
         return Ok(None);
@@ -270,7 +271,7 @@ fn get_replaced(arguments: &Arguments) -> Result<Option<Vec<String>>> {
     }
 }
 
-/// The names that the model gives a text: they stand beside it.
+/// The names that the model gives a text: title, description, tags and fields.
 fn names_of<'a>(
     title: Option<&'a str>,
     description: Option<&'a str>,
@@ -282,7 +283,8 @@ fn names_of<'a>(
     names.chain(tags).chain(fields).collect()
 }
 
-/// The data that the model writes on the entry or the document. Fields that it leaves out stay.
+/// The custom data that the model sets on the entry or the document. Omitted fields are
+/// unchanged.
 fn find_marks(arguments: &Arguments) -> Result<MarksChange> {
     Ok(MarksChange {
         metadata: arguments
@@ -292,7 +294,7 @@ fn find_marks(arguments: &Arguments) -> Result<MarksChange> {
     })
 }
 
-/// The end of the day that a field names.
+/// The end of the day in a field.
 fn find_day(arguments: &Arguments, name: &str) -> Result<Option<i64>> {
     let Some(day) = arguments.find_inner_text("metadata", name)? else {
         return Ok(None);
@@ -320,7 +322,7 @@ async fn set_document(
         content,
         names: names_of(Some(&title), description, &marks),
     })?;
-    // Stores a title only if it says more than the key.
+    // Stores a title only if it differs from the key.
     let title = (title != key).then_some(title.as_str());
     if appends {
         check_readable(block)?;

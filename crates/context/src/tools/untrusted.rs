@@ -1,7 +1,7 @@
 //! The source of what a model writes into memory.
 //!
-//! The rule this file protects: what a tool or a file says does not become the agent's own by the
-//! model's hand. After such a text was in a turn's context, what the model writes has its source,
+//! The rule this file protects: a model must not turn the content of a tool or a file into the
+//! agent's own. After such content was in a turn's context, what the model writes has its source,
 //! unless the user's own words support all of it.
 
 use super::Toolbox;
@@ -17,7 +17,7 @@ use memory::origin::Origin;
 use memory::writer::MemoryWriter;
 use models::message::ContextMessage;
 
-/// A text that a model writes, with the names that it gives it.
+/// A text that a model writes, with the names that the model gives it.
 pub struct WrittenText<'a> {
     pub content: &'a str,
     pub names: Vec<&'a str>,
@@ -31,7 +31,7 @@ pub fn less_trusted(one: Option<Origin>, other: Option<Origin>) -> Option<Origin
     }
 }
 
-/// The source of the answer of a tool: its own, or the one that an answer of the memory quotes.
+/// The source of a tool's answer: the tool, or the source that an answer of the memory quotes.
 pub fn origin_of_result(tool: Option<&str>, output: &str) -> Option<Origin> {
     match tool.is_some_and(is_ours) {
         true => Origin::find_quoted(output),
@@ -39,8 +39,7 @@ pub fn origin_of_result(tool: Option<&str>, output: &str) -> Option<Origin> {
     }
 }
 
-/// The least trusted source in what a model is sent. `None`: the operator, the users and the agent
-/// alone speak in it.
+/// The least trusted source in a model's input. `None`: only the operator, the users and the agent.
 pub fn find_untrusted(context: &WorkingContext, reminder: Option<&str>) -> Option<Origin> {
     let instructions = context.system_instructions.iter().map(String::as_str);
     let shown = instructions.chain(reminder).map(Origin::find_quoted);
@@ -72,8 +71,8 @@ impl<'a> Toolbox<'a> {
         })
     }
 
-    /// The least trusted source in the context of the turn. A caller of `callTool` answers for what
-    /// it writes itself.
+    /// The least trusted source in the context of the turn. A caller of `callTool` is responsible
+    /// for what it writes.
     fn find_untrusted(&self) -> Result<Option<Origin>> {
         let (Some(_), Some(session_id)) = (self.turn_id, self.session_id) else {
             return Ok(None);
@@ -88,7 +87,7 @@ impl<'a> Toolbox<'a> {
         Ok((find_copied_seq(db, session_id)? > 0).then_some(Origin::Import))
     }
 
-    /// Whether the user's own words in this session say all of a text.
+    /// Whether the user's own words in this session support all of a text.
     fn is_supported(&self, text: &WrittenText<'_>) -> Result<bool> {
         let Some(session_id) = self.session_id else {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! The budget of a context, and the window as a session keeps it.
+//! The budget of a context, and the stored window of a session.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,21 +12,20 @@ use base::tokens::estimate;
 use models::message::ContextMessage;
 use store::calibration::Calibration;
 
-/// The least number of tokens that is left to the messages. With less, no conversation is
-/// possible.
+/// The minimum number of tokens for the messages. With less, no conversation is possible.
 pub const MIN_ROOM_TOKENS: i64 = 100;
 
 /// The limits of a context.
 pub struct Budget<'a> {
-    /// Tokens as the provider counts them, for all that the model is sent.
+    /// The tokens of the whole request, as the provider counts them.
     pub tokens: i64,
     pub calibration: Calibration,
-    /// Estimated tokens of the tools, not corrected.
+    /// Estimated tokens of the tools, without the correction.
     pub tools: i64,
     pub bytes: usize,
     pub events: usize,
     pub steps: WindowSteps,
-    /// The field or the setting that limits the tokens.
+    /// The field or the setting that determines the token limit.
     pub field: &'a str,
     /// Whether the model can search the conversation.
     pub has_search: bool,
@@ -35,29 +34,28 @@ pub struct Budget<'a> {
 /// How the window moves while a conversation grows.
 #[derive(Clone, Copy)]
 pub enum WindowSteps {
-    /// The window moves from round number to round number: nothing is kept between two
-    /// contexts.
+    /// The window moves in fixed steps, and nothing is stored between two contexts.
     Round,
-    /// The window moves when it is full, from its last place.
+    /// The window stays where it is until it is full.
     Kept(KeptWindow),
 }
 
-/// The place of a session's window. It changes only when the window is full.
+/// The position of a session's window. It changes only when the window is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KeptWindow {
-    /// The first event that is sent; 0: the path's first.
+    /// The first event that is sent; 0: the root of the path.
     pub from_seq: i64,
-    /// Up to this event, long texts are shortened.
+    /// Long texts are truncated up to this event.
     pub short_seq: i64,
-    /// Up to this event, files are named instead of sent.
+    /// Files are replaced by names up to this event.
     pub media_seq: i64,
-    /// Up to this event, no message takes more than `cut_tokens`.
+    /// Messages are limited to `cut_tokens` up to this event.
     pub cut_seq: i64,
     pub cut_tokens: i64,
 }
 
-/// When the window is full, a message that takes more than this part of it is cut: a
+/// When the window is full, messages that take more than this fraction of it are cut: a
 /// quarter.
 pub const MAX_SHARE: i64 = 4;
 
@@ -69,7 +67,7 @@ pub fn size_of(message: &ContextMessage) -> Size {
     }
 }
 
-/// The size of a message once it is shortened. `names_files`: its files are named, too.
+/// The size of a truncated message. `names_files`: its files are replaced by names, too.
 pub fn short_size(message: &ContextMessage, names_files: bool) -> Size {
     let mut size = size_of(message);
     if let Some(short) = find_short(message) {
@@ -88,7 +86,7 @@ pub fn short_size(message: &ContextMessage, names_files: bool) -> Size {
 }
 
 impl Budget<'_> {
-    /// The limits, with tokens as they are estimated.
+    /// The limits, in estimated tokens.
     pub fn whole(&self) -> Size {
         Size {
             tokens: self.calibration.uncorrect(self.tokens),
@@ -97,8 +95,8 @@ impl Budget<'_> {
         }
     }
 
-    /// The error for a prompt and tools that leave no room for messages. `prompt` and
-    /// `messages` are what these take at least, in estimated tokens.
+    /// The error for a prompt and tools that leave no capacity for messages. `prompt` and
+    /// `messages` are their minimum sizes, in estimated tokens.
     pub fn too_small(&self, prompt: i64, messages: i64) -> Error {
         let corrected = |tokens: i64| self.calibration.correct(tokens);
         let (prompt, tools) = (corrected(prompt), corrected(self.tools));

@@ -69,12 +69,12 @@ impl WorkingContext {
     }
 }
 
-/// Bytes of what a provider gets back in one request, from the newest message on.
+/// Bytes of a provider's own data that one request returns to it, from the newest message on.
 const MAX_GIVEN_BACK_BYTES: usize = 512 << 10;
 
 impl WorkingContext {
-    /// Leaves of what providers want back only what this model gave, and of the newest
-    /// messages no more than has room: estimates do not count it, so it takes up to about a
+    /// Removes the provider's data that another model produced and, from the newest message on,
+    /// what exceeds the capacity: estimates do not count this data, so it takes up to about a
     /// quarter of a window of so many tokens.
     pub fn give_back_to(&mut self, model: &str, window_tokens: i64) {
         let room = usize::try_from(window_tokens).unwrap_or(0);
@@ -82,7 +82,7 @@ impl WorkingContext {
         for message in self.messages.iter_mut().rev() {
             message.kept = message.kept.take().filter(|kept| {
                 let bytes = kept.parts.as_str().len();
-                // What a caller wrote in a provider's shape is for all of its models.
+                // Data that a caller wrote in a provider's format is for all of its models.
                 let is_of = model == kept.by
                     || model
                         .split_once(':')
@@ -161,7 +161,7 @@ pub fn build_working_context(
     documents.place(&mut placed);
     let mut messages: Vec<ContextMessage> =
         placed.into_iter().map(|placed| placed.message).collect();
-    // Nobody knows which model the caller will ask.
+    // The caller may send the context to any model.
     messages.iter_mut().for_each(|message| message.kept = None);
     tell_apart(&mut messages);
     let tokens_estimate = messages.iter().map(message_tokens).sum::<i64>()

@@ -99,8 +99,8 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
     found
 }
 
-/// The documents that answers are of, by the answers' places: the label in lower case, and
-/// the key. Each answer follows its call's message.
+/// The document of each answer, by the answer's index: the label in lower case, and the key. Each
+/// answer follows its call's message.
 fn find_named(messages: &[PlacedMessage]) -> HashMap<usize, (String, String)> {
     let mut named = HashMap::new();
     // The calls of the newest message with calls that have no answer yet.
@@ -147,7 +147,7 @@ pub fn find_replacement(
 }
 
 impl Documents {
-    /// Cuts each document down to so many characters.
+    /// Truncates each document to so many characters.
     pub fn cut(&mut self, chars: usize) {
         let replaced = self.replaced.iter_mut().map(|(_, text)| text);
         for text in replaced.chain(&mut self.instructions) {

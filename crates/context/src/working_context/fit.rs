@@ -1,22 +1,22 @@
-//! Decides how much of a conversation a model is sent. Pure: sizes in, places out.
+//! Decides how much of a conversation is sent to a model. Pure: sizes in, positions out.
 //!
-//! A provider caches the beginning that requests have in common. So the text before the
-//! newest message must stay the same while the window has room. When the window is full,
-//! everything that makes room moves at once, and leaves the window [`TARGET_PERCENT`]
+//! A provider caches the prefix that requests have in common. So the text before the newest
+//! message must stay the same while the window has capacity. When the window is full,
+//! everything that frees capacity moves at once, and leaves the window [`TARGET_PERCENT`]
 //! full, so that the next move is far away.
 //!
-//! The messages come in groups: a message with tool calls and the results of its calls
-//! are one group. A window begins with a group, so no call is parted from its result.
+//! The messages come in groups: a message with tool calls and the results of its calls are
+//! one group. A window starts with a group, so no call is separated from its result.
 
 use std::ops::Add;
 
-/// How full the window is after it moved.
+/// How full the window is after it moved, in percent.
 const TARGET_PERCENT: usize = 70;
 
 /// The size of a part of a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Size {
-    /// Estimated tokens, not corrected.
+    /// Estimated tokens, without the correction.
     pub tokens: i64,
     pub bytes: usize,
     pub events: usize,
@@ -41,23 +41,23 @@ impl std::iter::Sum for Size {
 }
 
 impl Size {
-    /// Whether this fits into `room`.
+    /// Whether this fits in `room`.
     pub fn fits(self, room: Self) -> bool {
         self.tokens <= room.tokens && self.bytes <= room.bytes && self.events <= room.events
     }
 }
 
-/// The room for messages, without the parts that every request holds besides them.
+/// The capacity for messages, without the fixed parts of every request.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// The most that the messages may take.
+    /// The maximum size of the messages.
     pub most: Size,
-    /// The most that the messages may take after the window moved.
+    /// The maximum size of the messages after the window moved.
     pub target: Size,
 }
 
 impl Room {
-    /// `whole` is the room for everything. `fixed` of its tokens are not for messages.
+    /// `whole` is the total capacity. `fixed` of its tokens are not for messages.
     pub fn new(whole: Size, fixed: i64) -> Self {
         let percent =
             |number: usize| number / 100 * TARGET_PERCENT + number % 100 * TARGET_PERCENT / 100;
@@ -69,7 +69,7 @@ impl Room {
                 ..whole
             },
             target: Size {
-                // A long prompt leaves the messages half of the remaining room.
+                // With a long prompt, the messages get half of the remaining capacity.
                 tokens: target.max(left / 2),
                 bytes: percent(whole.bytes),
                 events: percent(whole.events),
@@ -78,38 +78,38 @@ impl Room {
     }
 }
 
-/// A group of messages that stay together.
+/// A group of messages that are kept together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Group {
     /// The first event of the group.
     pub seq: i64,
     pub whole: Size,
-    /// With long texts shortened, and files named instead of sent.
+    /// The size with long texts truncated, and files replaced by names.
     pub short: Size,
-    /// A user speaks, so the window may well begin here.
+    /// The group starts with a user's message, so the window may start here.
     pub is_users: bool,
 }
 
 /// The part of a list of groups that is sent: the groups from `start` on. Those before
-/// `short` are shortened.
+/// `short` are truncated.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cut {
     pub start: usize,
     pub short: usize,
 }
 
-/// The groups of a path, oldest first, and the facts that hold for all cuts of them.
+/// The groups of a path, oldest first, and what is the same for all cuts of them.
 pub struct Groups<'a> {
     pub list: &'a [Group],
-    /// The places of groups that are sent even if the groups after them are not: the
-    /// newest summary, and the newest message of a user.
+    /// The indexes of groups that are sent even if later groups are not: the newest
+    /// summary, and the newest message of a user.
     pub pinned: Vec<usize>,
-    /// The first group that is not shortened.
+    /// The index of the first group that is not truncated.
     pub newest: usize,
 }
 
 impl Groups<'_> {
-    /// The size of each group as a model is sent it, by the group's place.
+    /// The size of each group that is sent.
     fn sent(&self, cut: Cut) -> impl Iterator<Item = Size> {
         let list = self.list.iter().enumerate();
         list.filter(move |(place, _)| *place >= cut.start || self.pinned.contains(place))
@@ -123,12 +123,12 @@ impl Groups<'_> {
         self.sent(cut).sum()
     }
 
-    /// The last place where a window may begin.
+    /// The last index at which a window may start.
     fn last(&self) -> usize {
         self.list.len().saturating_sub(1)
     }
 
-    /// A cut that takes at most the target, where the cut `before` is too long.
+    /// A cut that fits in the target, given a cut `before` that is too long.
     pub fn make_room(&self, before: Cut, room: &Room) -> Cut {
         let mut cut = Cut {
             start: before.start,
@@ -140,7 +140,7 @@ impl Groups<'_> {
         while cut.start < self.newest && !self.total(cut).fits(room.target) {
             cut.start += 1;
         }
-        // The newest messages go only if they can't stay.
+        // The newest messages are dropped only if they don't fit.
         while cut.start < self.last() && !self.total(cut).fits(room.most) {
             cut.start += 1;
         }
@@ -148,10 +148,10 @@ impl Groups<'_> {
         cut
     }
 
-    /// The oldest cut that fits, for a reader who can't keep where the window began. The
-    /// start is the roundest number of an event between the first start that fits and
-    /// the first that reaches the target. As a conversation grows, the roundest number
-    /// stays the roundest for long.
+    /// The oldest cut that fits, for a reader that can't store where the window starts. The
+    /// start is the roundest event number between the first start that fits and the first
+    /// that reaches the target. As a conversation grows, the roundest number rarely
+    /// changes.
     pub fn fit_round(&self, short: usize, room: &Room) -> Cut {
         let fits = |start: usize, room: Size| self.total(Cut { start, short }).fits(room);
         let starts = || 0..self.last();
@@ -173,8 +173,8 @@ impl Groups<'_> {
         cut
     }
 
-    /// Moves the start on to the next message of a user. The templates of many models
-    /// want a user to speak first.
+    /// Moves the start to the next message of a user. The templates of many models require
+    /// that a user speaks first.
     fn begin_with_a_user(&self, cut: &mut Cut) {
         let mut later = self.list.iter().enumerate().skip(cut.start);
         let next = later.find(|(_, group)| group.is_users);
@@ -205,7 +205,7 @@ mod tests {
         )
     }
 
-    /// `u10`: a user's 10 tokens; `a10`: the agent's; `a90/5`: 5 once shortened.
+    /// `u10`: a user's 10 tokens; `a10`: the agent's; `a90/5`: 5 when truncated.
     fn groups(script: &str) -> Vec<Group> {
         let group = |(index, word): (usize, &str)| {
             let (who, sizes) = word.split_at(1);
@@ -248,19 +248,19 @@ mod tests {
     fn a_window_with_room_stays_and_a_full_one_moves_down_to_seventy_percent() {
         for (script, before, expected) in [
             ("u25 u25 u25 u25", (0, 0), (0, 0)),
-            // 101 tokens: the oldest go until at most 70 are left.
+            // 101 tokens: the oldest are dropped until at most 70 are left.
             ("u25 u25 u25 u26", (0, 0), (2, 2)),
-            // Shortened, they fit again, so none goes.
+            // They fit again when truncated, so none is dropped.
             ("a90/5 u25 u25 u15", (0, 0), (0, 2)),
-            // Shortened, they are above 70 still.
+            // They still exceed 70 when truncated.
             ("u25 a90/30 u25 u25", (0, 0), (2, 2)),
             ("u25 a90/10 u25 u25 u10", (0, 0), (2, 3)),
-            // An earlier decision holds while there is room.
+            // An earlier decision is kept while there is capacity.
             ("u25 u25 u25 u25 u25", (2, 2), (2, 2)),
-            // It begins with a user where it can.
+            // It starts with a user's message if possible.
             ("u25 u25 a25 a1 u26 u24", (0, 0), (4, 4)),
             ("a50 a30 a30", (0, 0), (1, 1)),
-            // The last is never left out.
+            // The last group is never dropped.
             ("u10 u500", (0, 0), (1, 0)),
         ] {
             assert_eq!(fit(script, before, vec![]), expected, "{script}");
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(list.len() - cut.start, 7);
     }
 
-    /// Says how often the start moves while a conversation grows, and checks that every
+    /// Counts how often the start moves while a conversation grows, and checks that every
     /// window fits.
     fn count_moves(next: impl Fn(&Groups<'_>, Cut) -> Cut) -> usize {
         let list = groups(&"u10 ".repeat(400));

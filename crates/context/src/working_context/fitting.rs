@@ -1,5 +1,5 @@
-//! Builds a context that fits a budget: reads the messages that could be sent, chooses
-//! those that are sent, and tells the model of the others.
+//! Builds a context that fits a budget: reads the messages that could be sent, selects
+//! those that are sent, and adds a notice about the others.
 
 use super::budget::{Budget, KeptWindow, MIN_ROOM_TOKENS};
 use super::build::{ContextWindow, WorkingContext, fixed_bytes, message_tokens};
@@ -18,19 +18,20 @@ use memory::skills::loaded::{LoadedSkill, load_context_documents};
 use models::call_ids::tell_apart;
 use models::message::ContextMessage;
 
-/// The size of the sentence about messages that are not shown.
+/// The size of the notice about messages that are not shown.
 const NOTICE_TOKENS: i64 = 60;
 
 pub struct FittedContext {
     pub context: WorkingContext,
     /// The window, if it moved.
     pub moved: Option<KeptWindow>,
-    /// The estimated tokens of all that was read, with long texts shortened, and of the
-    /// part before the messages.
+    /// The estimated tokens of everything that was read, with long texts truncated, plus
+    /// the part before the messages.
     pub least_tokens: i64,
     /// How many events were read.
     pub events: usize,
-    /// About how many messages are neither sent nor part of a summary that is.
+    /// The approximate number of messages that are neither sent nor covered by a sent
+    /// summary.
     pub hidden: i64,
 }
 
@@ -63,7 +64,7 @@ pub fn build_fitting(
     let added = reading.count();
     let leaf_id = read(db, session_id, leaf_seq, window.limit, &mut reading)?;
     let events = reading.count() - added;
-    // The path's segments, if some of the path may not be shown.
+    // The path's segments, if a part of the path may not be shown.
     let mut path = Vec::new();
     if reading.above_seq > 0 {
         path = load_segments(db, session_id, leaf_seq)?;
@@ -116,14 +117,14 @@ pub fn build_fitting(
     })
 }
 
-/// The tokens that are kept free for the sentence about messages that are not shown. A
-/// small window has no room for a sentence that may not be needed.
+/// The tokens that are reserved for the notice about messages that are not shown. In a
+/// small window, the reservation is smaller, because the notice may not be needed.
 fn notice_tokens(left: i64) -> i64 {
     NOTICE_TOKENS.min(left / 8)
 }
 
-/// The tokens that a whole conversation may take to be sent as it is, if no document is
-/// loaded. `None`: no conversation is possible.
+/// The most tokens of a conversation that can be sent unchanged, if no document is loaded.
+/// `None`: no conversation is possible.
 pub fn room_for_all(system_instructions: &[String], budget: &Budget<'_>) -> Option<i64> {
     let left = budget.whole().tokens - estimates(system_instructions) - budget.tools;
     (left >= MIN_ROOM_TOKENS).then(|| left - notice_tokens(left))
@@ -194,10 +195,10 @@ fn notice_of(hidden: i64, has_search: bool) -> String {
     )
 }
 
-/// The documents that a session has loaded, within their part of the room.
+/// The documents that a session has loaded, within their part of the capacity.
 struct Shelf {
     tokens: i64,
-    /// How many characters each document may have; `None`: they fit as they are.
+    /// How many characters each document may have; `None`: they fit unchanged.
     chars: Option<usize>,
 }
 
@@ -214,7 +215,7 @@ impl Shelf {
                 chars: None,
             };
         }
-        // A character is at most about a token.
+        // A character is at most about one token.
         let share = room / estimates.len().max(1) as i64;
         Self {
             tokens: room,

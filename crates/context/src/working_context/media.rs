@@ -1,7 +1,7 @@
-//! Files in the context. A model is sent the files of the newest messages. Older files
-//! are named: each turn would upload them again, and count them again.
+//! Files in the context. The files of the newest messages are sent to the model. Older
+//! files are only named, because each turn would upload and count them again.
 //!
-//! A tool's output may hold files, too, as `data:` URLs. A model can't read these.
+//! A tool's output may also contain files, as `data:` URLs. A model can't read these.
 
 use super::window::PlacedMessage;
 use base::action::Role;
@@ -10,10 +10,10 @@ use models::attachment::label;
 use models::file::File;
 use models::message::ContextMessage;
 
-/// `data:` URLs in a tool's output that are longer than this are named.
+/// `data:` URLs in a tool's output that are longer than this are replaced by a label.
 const MAX_URL_BYTES: usize = 1_000;
 
-/// How a file is named that was sent earlier.
+/// The label of a file that was sent earlier.
 pub fn name_file(file: &File) -> String {
     let label = label(file);
     let label = label.strip_suffix(']').unwrap_or(&label);
@@ -35,7 +35,7 @@ pub fn name_files(message: &mut ContextMessage) {
 }
 
 /// The `seq` of the newest event whose files are not sent; 0: all are sent. The files of
-/// the newest `keep` messages are sent. Messages of the agent and its tools in a row
+/// the newest `keep` messages are sent. Consecutive messages of the agent and its tools
 /// count as one. `messages` are newest first.
 pub fn media_line<'a>(messages: impl IntoIterator<Item = &'a PlacedMessage>, keep: usize) -> i64 {
     let mut count = MessageCount::default();
@@ -45,7 +45,7 @@ pub fn media_line<'a>(messages: impl IntoIterator<Item = &'a PlacedMessage>, kee
         .map_or(0, |placed| placed.seq)
 }
 
-/// Counts messages as a reader of the conversation does.
+/// Counts messages as a reader of the conversation would.
 #[derive(Default)]
 pub struct MessageCount {
     count: usize,
@@ -62,7 +62,7 @@ impl MessageCount {
     }
 }
 
-/// Names the files of all messages up to the line.
+/// Replaces the files of all messages up to `line` by their names.
 pub fn name_older_files(messages: &mut [PlacedMessage], line: i64) {
     for placed in messages {
         if placed.seq <= line {
@@ -71,12 +71,12 @@ pub fn name_older_files(messages: &mut [PlacedMessage], line: i64) {
     }
 }
 
-/// Names long `data:` URLs in a tool's output.
+/// Replaces long `data:` URLs in a tool's output by labels.
 pub fn name_urls(output: &mut String) {
     if output.len() <= MAX_URL_BYTES || !output.contains("data:") {
         return;
     }
-    // The parts between quotes are strings of JSON, or the text between two strings.
+    // The pieces between quotes are JSON strings, or the text between two strings.
     let is_named = |piece: &str| piece.len() > MAX_URL_BYTES && find_payload(piece).is_some();
     if !output.split('"').any(is_named) {
         return;

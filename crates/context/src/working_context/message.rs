@@ -76,14 +76,14 @@ fn from_stored(row: &EventRow, fields: &str) -> Result<Vec<ContextMessage>> {
     }
     let mut messages = unfolding.finish();
     let note = row.note()?;
-    // The data is of the whole message.
+    // The data belongs to the whole message.
     let mut said = messages
         .iter_mut()
         .filter(|message| message.role == Role::Assistant);
     if let (Some(only), None) = (said.next(), said.next()) {
         only.kept = note.kept.map(Box::new);
     }
-    // A caller's history may claim that the assistant said it.
+    // A caller's history may claim that the assistant wrote it.
     if let Some(untrusted) = note.untrusted {
         let said = messages.iter_mut();
         let said = said.filter(|message| message.role == Role::Assistant);

@@ -1,5 +1,5 @@
 //! The working context: the messages that one turn sends to a model. It is built from the
-//! newest events of a branch and thrown away afterwards. Only what the turn added is
+//! newest events of a branch and discarded afterwards. Only the turn's new messages are
 //! written back.
 
 pub mod budget;

@@ -1,10 +1,11 @@
-//! Plain contexts: SQLite makes the messages, one text that Rust only counts.
+//! The fast path for working contexts: SQLite builds the messages as one text, and Rust
+//! only counts its tokens.
 //!
-//! An event is plain if its row alone is enough to build the model's message: the event
-//! is short, calls no tool, answers none, and has neither slices nor files. A context is
-//! plain if all its events are, if no document is loaded, and if the session has no
-//! branch and no summary there. Any other context is built event by event (`build.rs`),
-//! to the same bytes.
+//! An event qualifies if its row alone is sufficient to build the model's message: the
+//! event is short, is no tool call or result, and has no slices or files. A context
+//! qualifies if all its events do, if no document is loaded, and if the path has no branch
+//! and no summary there. Any other context is built event by event (`build.rs`), with an
+//! identical result.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -26,13 +27,13 @@ use conversation::log::tip::Leaf;
 use conversation::messages::line::{self, LineRow};
 use memory::skills::loaded::HAS_LOADED;
 
-/// A plain event has at most this many bytes: no such text is ever shortened.
+/// The most bytes of an event on the fast path. Texts this short are never truncated.
 const SHORT_BYTES: usize = 8 << 10;
 
-/// A message of the AI SDK (the column `message`) with one text part and nothing else.
-/// The message is compared whole, which is quicker than a search for files and calls. A
-/// message that differs may have no file if it is the user's, and no call if it is the
-/// agent's. An escape could hide both names.
+/// A message of the AI SDK (the column `message`) with exactly one text part. The message
+/// is compared as a whole, which is faster than searching it for files and calls. A message
+/// that differs still qualifies if a user's message has no file, or an agent's message has
+/// no call. A JSON escape could hide both names.
 static SHOWN: LazyLock<String> = LazyLock::new(|| {
     let [users, agents, systems] = [
         Action::UserMessage,
@@ -77,7 +78,7 @@ static SQL: LazyLock<String> = LazyLock::new(|| line::up_to_leaf(&SHOWN, HAS_LOA
 /// The messages up to a session's newest event, if that is the leaf.
 static NEWEST_SQL: LazyLock<String> = LazyLock::new(|| line::up_to_newest(&SHOWN, HAS_LOADED));
 
-/// The messages of a plain context.
+/// The messages of a fast-path context.
 pub struct PlainContext {
     /// JSON, oldest first, with commas between them.
     messages: SqlText,
@@ -88,7 +89,7 @@ pub struct PlainContext {
     is_whole: bool,
 }
 
-/// A message of the text that SQLite made.
+/// A message in the text that SQLite built.
 #[derive(Deserialize)]
 struct PlainMessage<'a> {
     role: Role,
@@ -97,7 +98,7 @@ struct PlainMessage<'a> {
 }
 
 impl PlainContext {
-    /// The newest events up to a leaf, at most `limit`. `None`: they are not plain.
+    /// The newest events up to a leaf, at most `limit`. `None`: they don't qualify.
     pub fn find(
         db: &dyn Database,
         session_id: &Id,
@@ -107,8 +108,8 @@ impl PlainContext {
         Self::read(db, session_id, &SQL, Some(leaf), limit)
     }
 
-    /// As [`Self::find`], up to the session's newest event. `None`, too, if that is not the
-    /// leaf. One statement finds the event and reads the messages.
+    /// Like [`Self::find`], up to the session's newest event. Also `None` if that event is
+    /// not the leaf. One statement finds the event and reads the messages.
     pub fn find_newest(db: &dyn Database, session_id: &Id, limit: usize) -> Result<Option<Self>> {
         Self::read(db, session_id, &NEWEST_SQL, None, limit)
     }
@@ -149,7 +150,7 @@ impl PlainContext {
         }))
     }
 
-    /// Whether a budget leaves the messages as they are, all of them.
+    /// Whether all messages fit in the budget unchanged.
     pub fn fits(&self, instructions: &[String], budget: &Budget<'_>) -> bool {
         let room = room_for_all(instructions, budget);
         self.is_whole && room.is_some_and(|room| self.tokens <= room)

@@ -1,5 +1,5 @@
-//! Reads the messages of a conversation that could be sent, newest first, and leaves out
-//! those that are not.
+//! Reads the messages of a conversation that could be sent to a model, newest first, and
+//! selects those that are sent.
 
 use super::budget::{KeptWindow, MAX_SHARE, WindowSteps, short_size, size_of};
 use super::documents::is_document;
@@ -17,11 +17,12 @@ use conversation::messages::tree::path::PathSegment;
 use memory::skills::loaded::LoadedSkill;
 use models::message::ContextMessage;
 
-/// Files of older messages are sent while the window has room, but not more than this:
+/// The most bytes of files in older messages that are sent, if the window has capacity:
 /// every turn uploads them again.
 const MAX_OLD_MEDIA_BYTES: usize = 1 << 20;
 
-/// A document is counted by itself; its place in the conversation takes a line at most.
+/// A document is counted separately; its placeholder in the conversation takes a line at
+/// most.
 const DOCUMENT_SIZE: Size = Size {
     tokens: 20,
     bytes: 100,
@@ -32,21 +33,22 @@ const DOCUMENT_SIZE: Size = Size {
 pub struct Reading<'a> {
     room: Room,
     documents: &'a [LoadedSkill],
-    /// `None`: the window moves from round number to round number.
+    /// `None`: the window moves in fixed steps.
     kept: Option<KeptWindow>,
-    /// Up to these events, messages are shortened, named and cut.
+    /// Messages up to these events are truncated, or have their files replaced by names, or
+    /// are dropped.
     line: KeptWindow,
     keep_media: usize,
     items: Vec<(i64, Vec<ContextMessage>)>,
     count: MessageCount,
-    /// The number of messages that were read, their size, and their least size.
+    /// The number of messages that were read, their size, and their minimum size.
     read: usize,
     whole: Size,
     pub least: Size,
-    /// They don't fit as they are.
+    /// They don't fit unchanged.
     is_full: bool,
     old_media_bytes: usize,
-    /// The newest summary, and the events that it stands for.
+    /// The newest summary, and the events that it replaces.
     pub summary: Option<EventRange>,
     /// The event above those that were read; 0: there is none.
     pub above_seq: i64,
@@ -58,10 +60,10 @@ pub struct Chosen {
     pub placed: Vec<PlacedMessage>,
     /// The window, if it moved.
     pub moved: Option<KeptWindow>,
-    /// The first event of the window. `None`: the window begins with the path.
+    /// The first event of the window. `None`: the window starts at the root of the path.
     pub first_seq: Option<i64>,
     summary: Option<EventRange>,
-    /// A message of a user stands before the window.
+    /// There is a user's message before the window.
     has_question: bool,
 }
 
@@ -99,12 +101,12 @@ impl<'a> Reading<'a> {
         self.items.len()
     }
 
-    /// Whether the window's start was read, or more than fits.
+    /// Whether the window's start was reached, or more was read than fits.
     pub fn is_over(&self) -> bool {
         self.found_start || !self.least.fits(self.room.most)
     }
 
-    /// Takes the next item up the path.
+    /// Adds the next item up the path.
     pub fn take(&mut self, item: PathItem) -> Result<()> {
         let (seq, messages) = match &item {
             PathItem::Event(row) => {
@@ -124,7 +126,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// Takes a summary that stands further up the path.
+    /// Adds a summary from further up the path.
     pub fn pin(&mut self, overlay: &Overlay) {
         self.summary = Some(overlay.range);
         self.add(overlay.range.to_seq, vec![from_overlay(overlay)]);
@@ -138,8 +140,8 @@ impl<'a> Reading<'a> {
         self.items.push((seq, messages));
     }
 
-    /// Measures a message. A message that won't be sent as it is becomes short here, so
-    /// that only texts that may be sent are held.
+    /// Measures a message. A message that won't be sent unchanged is shortened here, so
+    /// that only texts that may be sent are kept in memory.
     fn measure(&mut self, seq: i64, message: &mut ContextMessage) {
         let is_older = self.read >= KEPT_MESSAGES;
         if self.read == KEPT_MESSAGES && self.kept.is_none() {
@@ -147,7 +149,7 @@ impl<'a> Reading<'a> {
         }
         self.read += 1;
         let has_old_files = self.count.add(message.role) > self.keep_media;
-        // A window that is kept moves if it is full, and then shortens all older messages.
+        // A stored window moves if it is full, and then shortens all older messages.
         let moves = self.is_full && self.kept.is_some();
         if seq <= self.line.media_seq || (has_old_files && (moves || self.kept.is_none())) {
             name_files(message);
@@ -187,7 +189,7 @@ impl<'a> Reading<'a> {
         self.room.most.tokens / MAX_SHARE
     }
 
-    /// Chooses the messages that are sent.
+    /// Selects the messages that are sent.
     pub fn choose(mut self) -> Chosen {
         let mut placed = Vec::new();
         while let Some((seq, messages)) = self.items.pop() {
@@ -274,7 +276,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The event with which the window begins, after a summary that may stand first.
+    /// The first event of the window, not counting a leading summary.
     fn find_first(&self, grouped: &Grouped, cut: Cut) -> Option<i64> {
         let summary_seq = self.summary.map(|range| range.to_seq);
         let groups = grouped.list.iter().skip(cut.start);
@@ -282,7 +284,7 @@ impl<'a> Reading<'a> {
         seqs.find(|seq| Some(*seq) != summary_seq)
     }
 
-    /// Cuts every message that takes more than its share of the room.
+    /// Cuts every message that exceeds its share of the window.
     fn cut_long(&self, placed: &mut [PlacedMessage]) {
         for placed in placed {
             if !is_document(&placed.message, self.documents) {
@@ -291,7 +293,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// `newest`: the first message that is not shortened.
+    /// `newest`: the index of the first message that is not truncated.
     fn group(&self, placed: &[PlacedMessage], newest: usize, media_seq: i64) -> Grouped {
         let mut grouped = Grouped::default();
         let mut question = None;
@@ -336,7 +338,7 @@ impl<'a> Reading<'a> {
 #[derive(Default)]
 struct Grouped {
     list: Vec<Group>,
-    /// The group of each message.
+    /// The index of each message's group.
     places: Vec<usize>,
     pinned: Vec<usize>,
     newest: usize,
@@ -360,8 +362,8 @@ impl Grouped {
 }
 
 impl Chosen {
-    /// About how many events of the path are neither sent nor part of the summary that
-    /// is. Events that were deleted count. `path`: the path's segments.
+    /// The approximate number of the path's events that are neither sent nor covered by the
+    /// sent summary. Deleted events are included. `path` is the path's segments.
     pub fn count_hidden(&self, path: &[PathSegment]) -> i64 {
         let Some(first_seq) = self.first_seq else {
             return 0;

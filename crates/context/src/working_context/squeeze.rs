@@ -1,5 +1,5 @@
-//! Cuts messages that are too long for the room that is left. The newest messages are
-//! never left out, so this is how they fit.
+//! Truncates messages that exceed the remaining capacity. The newest messages are never left out,
+//! so this is how they fit.
 
 use super::budget::MAX_SHARE;
 use super::build::{content_tokens, message_tokens};
@@ -8,13 +8,13 @@ use super::truncate::cut_middle;
 use base::json::{self, JsonObject};
 use models::message::ContextMessage;
 
-/// No message is cut below this many tokens.
+/// No message is truncated below this many tokens.
 const MIN_TOKENS: i64 = 16;
 
 /// Arguments of a call that are longer than this are left out as the last resort.
 const MAX_ARGUMENT_BYTES: usize = 200;
 
-/// Cuts the message's text down to so many tokens.
+/// Truncates the message's text to so many tokens.
 pub fn cut_to(message: &mut ContextMessage, tokens: i64) {
     let role = message.role;
     let takes = |text: &str| content_tokens(role, text);
@@ -36,7 +36,7 @@ pub fn cut_to(message: &mut ContextMessage, tokens: i64) {
     }
 }
 
-/// Cuts the longest messages until all take at most `most` tokens. Says whether they do.
+/// Truncates the longest messages until all take at most `most` tokens. Returns whether they do.
 pub fn squeeze(messages: &mut [ContextMessage], most: i64) -> bool {
     let total = |messages: &[ContextMessage]| messages.iter().map(message_tokens).sum::<i64>();
     if total(messages) <= most {

@@ -1,23 +1,23 @@
-//! Micro-compaction: long outputs and texts of older messages are shortened before they
-//! are sent to a model. Only copies are shortened; the stored messages stay.
+//! Micro-compaction: truncates long outputs and texts of older messages before they are
+//! sent to a model. Only copies are truncated; the stored messages don't change.
 //!
-//! Providers cache a prompt's prefix, so the set of shortened messages must not change
-//! with every message. The boundary between older and newer messages moves in steps of
-//! [`STEP`] events. Between two steps the prefix is the same to the byte. The boundary
-//! depends on `seq` and not on the place in the window, since the window slides.
+//! Providers cache a prompt's prefix, so the set of truncated messages must not change with
+//! every message. The boundary between older and newer messages therefore moves in steps of
+//! [`STEP`] events. Between two steps the prefix is identical. The boundary depends on
+//! `seq` and not on the position in the window, because the window slides.
 
 use super::window::PlacedMessage;
 use base::action::Role;
 use models::message::ContextMessage;
 
-/// How many of the newest messages are never shortened.
+/// How many of the newest messages are never truncated.
 pub const KEPT_MESSAGES: usize = 4;
 
-/// How many characters stay of a tool's output, and of any other text.
+/// How many characters remain of a tool's output, and of any other text.
 const MAX_OUTPUT_CHARS: usize = 500;
 const MAX_TEXT_CHARS: usize = 10_000;
 
-/// The number of events per move of the boundary.
+/// How many events the boundary moves per step.
 const STEP: i64 = 8;
 
 pub fn shorten_older(messages: &mut [PlacedMessage]) {
@@ -35,8 +35,8 @@ pub fn shorten_older(messages: &mut [PlacedMessage]) {
     }
 }
 
-/// The `seq` up to which messages are shortened. `newest_older` is the `seq` of the
-/// newest message beyond the [`KEPT_MESSAGES`].
+/// The `seq` up to which messages are truncated. `newest_older` is the `seq` of the newest
+/// message older than the [`KEPT_MESSAGES`].
 pub fn line_of(newest_older: i64) -> i64 {
     newest_older / STEP * STEP
 }
@@ -48,20 +48,20 @@ pub fn shorten_message(message: &mut ContextMessage) {
     }
 }
 
-/// The message's text once it is shortened. `None`: it is short already.
+/// The message's truncated text. `None`: it needs no truncation.
 pub fn find_short(message: &ContextMessage) -> Option<String> {
     find_short_text(message.role, &message.content)
 }
 
-/// Says of a text that some of it is left out.
+/// The marker of a truncated text.
 const LEFT_OUT: &str = "omitted here and stored in the log";
 
-/// Whether a text says that some of it is left out.
+/// Whether a text has the marker of truncation.
 pub fn is_shortened(text: &str) -> bool {
     text.contains(LEFT_OUT)
 }
 
-/// A text of this author once it is shortened. `None`: it is short already.
+/// The truncated text of this role. `None`: it needs no truncation.
 pub fn find_short_text(role: Role, text: &str) -> Option<String> {
     let limit = match role {
         Role::Tool => MAX_OUTPUT_CHARS,
@@ -73,10 +73,9 @@ pub fn find_short_text(role: Role, text: &str) -> Option<String> {
     Some(format!("{kept}\n[… {dropped} more characters, {LEFT_OUT}]"))
 }
 
-/// The beginning of the character number `limit`. `None`: the text has no more
-/// characters.
+/// The byte offset of character number `limit`. `None`: the text has no more characters.
 fn find_cut(text: &str, limit: usize) -> Option<usize> {
-    // Compares bytes first, so that only a text that could be too long is counted.
+    // Compares bytes first, so that only texts that may be too long are counted.
     if text.len() <= limit {
         return None;
     }
@@ -84,7 +83,7 @@ fn find_cut(text: &str, limit: usize) -> Option<usize> {
 }
 
 /// A text without its middle, if it is longer than `limit` characters. The end of a long
-/// message often holds the question, and the end of a long output the outcome.
+/// message often contains the question, and the end of a long output the outcome.
 pub fn cut_middle(text: &str, limit: usize) -> Option<String> {
     find_cut(text, limit)?;
     let count = text.chars().count();

@@ -1,10 +1,9 @@
-//! Keeps tool calls and their results together: a provider refuses a call without its
-//! result, and a result without its call. Pure.
+//! Keeps tool calls and their results together: a provider rejects a call without its result, and a
+//! result without its call. Pure.
 //!
-//! The same id may name many calls of a conversation: some models begin to count anew in
-//! each turn. So a result belongs to a call by its place: to the newest call above it that
-//! has its id and no result yet. Of calls with one id in one message, the first comes
-//! first.
+//! The same id may name many calls of a conversation: some models start to count again in each
+//! turn. So a result belongs to a call by its position: to the newest call above it that has its id
+//! and no result yet. Of calls with one id in one message, the first is answered first.
 
 use std::collections::HashMap;
 
@@ -12,8 +11,8 @@ use base::action::Role;
 use conversation::log::tool::ToolCall;
 use models::message::ContextMessage;
 
-/// Replaces a result that was never written because the turn was cut off between the
-/// call and its result.
+/// Replaces a result that was never written because the turn was interrupted between the call and
+/// its result.
 const CUT_OFF: &str = "The tool did not answer: the turn stopped before its result was recorded.";
 
 /// A message and the `seq` of the event that it comes from.
@@ -26,7 +25,7 @@ pub struct PlacedMessage {
 struct AnsweredMessage {
     said: PlacedMessage,
     results: Vec<PlacedMessage>,
-    /// The places of its calls that have no result.
+    /// The positions of its calls that have no result.
     open: Vec<usize>,
 }
 
@@ -34,8 +33,7 @@ struct AnsweredMessage {
 /// result for every call that has none.
 pub fn close_pairs(messages: Vec<PlacedMessage>) -> Vec<PlacedMessage> {
     let mut said: Vec<AnsweredMessage> = Vec::with_capacity(messages.len());
-    // The places of open calls, by the calls' id: an entry for each call, the newest
-    // last.
+    // The positions of open calls, by the calls' id: an entry for each call, the newest last.
     let mut open: HashMap<String, Vec<usize>> = HashMap::new();
     let count = messages.len();
     for placed in messages {
@@ -66,8 +64,8 @@ pub fn close_pairs(messages: Vec<PlacedMessage>) -> Vec<PlacedMessage> {
 }
 
 impl AnsweredMessage {
-    /// Takes the result of the first open call that has its id. A result that came late
-    /// stands where its call does.
+    /// Adds the result of the first open call that has its id. A late result gets the position of
+    /// its call.
     fn take(&mut self, mut result: PlacedMessage, is_in_place: bool) {
         let id = result.message.tool_call_id.as_ref();
         let calls = self.said.message.calls();

@@ -16,16 +16,16 @@ use search::terms::QueryTerm;
 /// The most further parts of long texts that match: 7 GB of text, at 700 kB each.
 const MAX_PARTS: i64 = 10_000;
 
-/// What the engine looks for in a whole agent.
+/// What the engine searches in a whole agent.
 struct EngineQuery {
     /// In FTS5's syntax. Empty: no text matches.
     asked: String,
     /// The most texts that are ranked, the newest first.
     newest: i64,
     is_scored: bool,
-    /// The lowest numbers of events and of parts that are looked at.
+    /// The lowest numbers of events and of parts that are scanned.
     floors: (i64, i64),
-    /// At most so many texts match.
+    /// The most texts that can match.
     matches: i64,
     is_cut: bool,
 }
@@ -61,7 +61,7 @@ impl EngineQuery {
         terms: &[QueryTerm],
         most_steps: i64,
     ) -> Result<Self> {
-        // A word that no event holds must not take the place of one that some hold.
+        // A word that no event contains must not take the place of one that some contain.
         let held: Vec<QueryTerm> = terms
             .iter()
             .filter(|term| term.found > 0)
@@ -73,7 +73,7 @@ impl EngineQuery {
         let is_cut = begun.is_cut || wanted.len() < held.len();
         let words = wanted.iter().map(|stem| find_word(stem));
         let asked: Vec<String> = words.chain(begun.queries).collect();
-        // At least one word is looked for in its newest texts.
+        // At least one word is searched, in its newest texts.
         if asked.is_empty() {
             let rarest = held.iter().min_by_key(|term| term.found);
             let rarest = rarest.map(|term| (find_word(&term.stem), term.found, term.steps));

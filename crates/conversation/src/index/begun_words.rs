@@ -1,6 +1,6 @@
-//! Beginnings of words. In a whole agent, the index says which words begin so. In one session or
-//! block, its texts say it: the engine makes the list of a beginning from the words of all
-//! sessions, so its time would tell a caller of one session what others say.
+//! Prefixes of words. In a whole agent, the index lists the words with a prefix. In one session or
+//! block, its texts are scanned: the engine lists the words of all sessions, so its duration would
+//! reveal to a caller of one session what others contain.
 
 use super::term_counts::{WordCounts, count_words};
 use base::columns::load;
@@ -8,27 +8,27 @@ use base::database::Database;
 use base::error::Result;
 use search::query::{find_as_written, find_beginning, is_whole_word};
 
-/// The most words of one beginning that are looked for one by one.
+/// The most words of one prefix that are searched one by one.
 const MAX_WORDS: usize = 256;
 
 /// Words that are counted by one statement. It walks through all texts of each.
 const WORDS_PAGE: usize = 64;
 
-/// Sorts behind every word that begins so.
+/// Sorts after every word with the prefix.
 const LAST: char = '\u{10FFFF}';
 
-/// What the engine looks for in place of a beginning.
+/// What the engine searches in place of a prefix.
 #[derive(Default)]
 pub struct BegunWords {
     /// FTS5 queries, any of which may match.
     pub queries: Vec<String>,
-    /// Some words are too common to be looked for, too.
+    /// Some words are too common to be searched.
     pub is_cut: bool,
-    /// A word that was left out, and its counts: there is nothing rarer.
+    /// A word that was left out, and its counts, if there is nothing rarer.
     pub too_common: Option<(String, WordCounts)>,
 }
 
-/// The words of the index that begin so, as far as there are steps left for them.
+/// The index's words with these prefixes, as far as there are steps left for them.
 pub fn load_begun(
     db: &dyn Database,
     prefixes: &[String],
@@ -86,8 +86,8 @@ impl BegunWords {
     }
 }
 
-/// The words that begin so, in the order of the alphabet, until they take more than so many
-/// steps, and whether these are all.
+/// The words with a prefix, in alphabetical order, until they take more than so many steps, and
+/// whether these are all.
 fn load_words(
     db: &dyn Database,
     prefix: &str,

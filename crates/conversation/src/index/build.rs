@@ -1,6 +1,6 @@
-//! Builds the index backwards from the newest event, so that searches find the newest
-//! events first. Each batch is one short transaction, which also stores where the next
-//! batch begins (`progress.rs`).
+//! Builds the search index backwards from the newest event, so that searches find the
+//! newest events first. Each batch is one short transaction, which also stores where the
+//! next batch starts (`progress.rs`).
 
 use crate::index::IndexWriter;
 use crate::index::progress::{
@@ -14,51 +14,51 @@ use base::error::Result;
 use store::schema::blank::is_blank;
 
 /// The most that a batch indexes: some tens of milliseconds of work. Only the last event
-/// may exceed the bytes. Each session that a batch looks at counts as an event.
+/// may exceed the bytes. Each session that a batch visits counts as an event.
 const BATCH_EVENTS: i64 = 1_000;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Batches that a search waits for: 8,000 events, or 8 MiB.
+/// How many batches a search waits for: 8,000 events, or 8 MiB.
 const BATCHES_PER_SEARCH: usize = 8;
 
-/// Batches that run in a row after a search, with other requests between them. Then
-/// follows a pause, after which the platform grants a new allowance.
+/// How many batches run in a row after a search, interleaved with other requests. A pause
+/// follows, after which the platform grants a new CPU allowance.
 pub const BATCHES_PER_WAKE: usize = 50;
 
 /// The most events that one statement reads, and the most bytes of an event that is read
-/// with the others: 1 MiB together.
+/// together with others: 1 MiB in total.
 const PAGE: i64 = 64;
 const INLINE_BYTES: i64 = 16 << 10;
 
-/// Slices of 1 MB that are read of each body: as much as is indexed of an event.
+/// How many slices of 1 MB are read per body: as much as is indexed of an event.
 const MAX_SLICES: i64 = 9;
 
 /// The sessions that the searching caller may see.
 #[derive(Clone, Copy)]
 pub enum BuildScope<'a> {
-    /// The caller may see every session. `Some` names the one session that is searched.
+    /// The caller may see every session. `Some` names the session that is searched.
     Anyone(Option<&'a str>),
-    /// The caller may see this session alone, so no other session is indexed.
+    /// The caller may see only this session, so no other session is indexed.
     Only(&'a str),
 }
 
-/// The events that are still to be indexed when a search begins.
+/// What remains to be indexed when a search starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BuildProgress {
     /// Some events that the search covers are not indexed yet.
     pub is_pending: bool,
     /// Some events are not indexed yet, in the searched session or in others.
-    /// [`build_batch`] continues.
+    /// [`build_batch`] continues with them.
     pub goes_on: bool,
 }
 
-/// Builds some of the index before a search reads it.
+/// Builds a part of the index before a search reads it.
 pub fn advance(db: &dyn Database, asker: BuildScope<'_>) -> Result<BuildProgress> {
     let (session_id, is_narrowed) = match asker {
         BuildScope::Anyone(session_id) => (session_id, false),
         BuildScope::Only(session_id) => (Some(session_id), true),
     };
-    // To note that there is nothing to index would make the tables.
+    // Recording that there is nothing to index would create the tables.
     if is_blank(db)? {
         return Ok(BuildProgress::default());
     }
@@ -90,13 +90,12 @@ pub fn advance(db: &dyn Database, asker: BuildScope<'_>) -> Result<BuildProgress
     })
 }
 
-/// Fills the index, which was emptied, with what it held. Part of the transaction that
-/// emptied it.
+/// Refills the index after it was emptied. Must run in the transaction that emptied it.
 pub fn refill(db: &dyn Database) -> Result<()> {
     db.run("DELETE FROM cf_agents_search_parts", &[])?;
     match find_state(db)? {
         None => Ok(()),
-        // The searches of these sessions build it.
+        // Searches in these sessions rebuild it.
         Some(StoredProgress::Asked { .. }) => db.run(
             "UPDATE cf_agents_search_progress SET indexed_from = ?1",
             &[NOTHING.into()],
@@ -117,7 +116,7 @@ pub fn refill(db: &dyn Database) -> Result<()> {
     }
 }
 
-/// Builds one more batch of what searches have asked for. Returns whether more remains.
+/// Builds the next batch that searches requested. Returns whether more remains.
 pub fn build_batch(db: &dyn Database) -> Result<bool> {
     match find_state(db)? {
         None | Some(StoredProgress::Whole(_)) => Ok(false),
@@ -136,8 +135,9 @@ pub fn build_batch(db: &dyn Database) -> Result<bool> {
 fn begin(db: &dyn Database, asker: BuildScope<'_>) -> Result<Option<StoredProgress>> {
     let state = match (find_state(db)?, asker) {
         (Some(StoredProgress::Whole(_)), _) => return Ok(None),
-        // The first search for a session writes the state also if a search for another
-        // session has: the rows that it writes say nothing of other sessions.
+        // The first search in a session writes the state, even if a search in another
+        // session already did: the rows that it writes then reveal nothing about other
+        // sessions.
         (None | Some(StoredProgress::Asked { .. }), BuildScope::Only(session_id)) => {
             if is_begun(db, session_id)? {
                 return Ok(Some(ASKED));
@@ -158,7 +158,7 @@ fn begin(db: &dyn Database, asker: BuildScope<'_>) -> Result<Option<StoredProgre
     Ok(Some(state))
 }
 
-/// Whether a search has asked for this session.
+/// Whether a search has requested this session.
 fn is_begun(db: &dyn Database, session_id: &str) -> Result<bool> {
     match find_number(db, session_id)? {
         Some(number) => Ok(find_own(db, number)?.is_some()),
@@ -286,8 +286,8 @@ impl<'a> IndexBatch<'a> {
         self.events_left > 0 && self.bytes_left > 0
     }
 
-    /// Indexes as many of the session's events below `from` as fit. Returns the `seq`
-    /// from which the session is then indexed.
+    /// Indexes as many of the session's events below `from` as fit. Returns the `seq` from
+    /// which the session is then indexed.
     fn take(&mut self, session_id: &str, number: i64, mut from: i64) -> Result<i64> {
         self.events_left -= 1;
         let mut writer = IndexWriter::new(self.db);
@@ -317,9 +317,9 @@ impl<'a> IndexBatch<'a> {
     }
 }
 
-/// Indexes one batch of a new session's events: a copied or imported session has events
-/// at once. The next searches index the others. Must run in the transaction that creates
-/// the session.
+/// Indexes one batch of a new session's events, because a copied or imported session starts
+/// with events. Later searches index the rest. Must run in the transaction that creates the
+/// session.
 pub fn add_session(db: &dyn Database, session_id: &str) -> Result<()> {
     let state = match find_state(db)? {
         None | Some(StoredProgress::Asked { .. }) => return Ok(()),

@@ -1,4 +1,4 @@
-//! The candidates that the index offers for a query: the places of the likeliest events, and how
+//! The candidates that the index returns for a query: the places of the likeliest events, and how
 //! rare each of the query's words is among the searched events.
 
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ pub fn most_candidates(queries: usize) -> usize {
 /// The most candidates that the filters check, before [`most_candidates`] applies.
 const MAX_FILTERED: i64 = 5_000;
 
-/// An event that the index offers.
+/// An event that the index returns.
 pub struct IndexMatch {
     /// The number of the event's session, and the event's `seq`.
     pub place: (i64, i64),
@@ -33,12 +33,12 @@ pub struct IndexMatch {
 pub struct IndexMatches {
     pub events: Vec<IndexMatch>,
     pub terms: Vec<QueryTerm>,
-    /// Some events that match were not looked at.
+    /// Some events that match were not scanned.
     pub is_cut: bool,
 }
 
-/// The words that the engine looks for: the rarest, as long as they take at most so many steps.
-/// The others are too common to say where to look, and count in the texts that are read.
+/// The words that the engine searches: the rarest, as long as they take at most so many steps. The
+/// others are too common to select texts, and count in the texts that are read.
 pub fn looked_for(terms: &[QueryTerm], most_steps: i64) -> HashSet<&str> {
     let mut rarest: Vec<&QueryTerm> = terms.iter().collect();
     rarest.sort_by_key(|term| term.found);
@@ -53,13 +53,13 @@ pub fn looked_for(terms: &[QueryTerm], most_steps: i64) -> HashSet<&str> {
         .collect()
 }
 
-/// Whether more events match than the filters check. `matches`: at most so many match.
+/// Whether more events match than the filters check. `matches`: the most that can match.
 pub fn filters_cut(search: &SearchRequest<'_>, matches: i64) -> bool {
     search.is_filtered() && matches > MAX_FILTERED
 }
 
-/// The found events that the filters let through. `found` is SQL that gives number, seq
-/// and score. ?1 is its own value, ?2 to ?4 are the filters', ?5 is the limit.
+/// The found events that pass the filters. `found` is SQL that returns number, seq and score. ?1 is
+/// its own value, ?2 to ?4 are the filters', ?5 is the limit.
 pub fn filtered(
     db: &dyn Database,
     search: &SearchRequest<'_>,

@@ -1,4 +1,4 @@
-//! Runs a search. The index gives candidates; their texts decide the order.
+//! Runs a search. The index returns candidates; their texts decide the order.
 
 use crate::index::request::SearchRequest;
 use crate::json_schema::JsonSchema;
@@ -32,7 +32,7 @@ use search::words::words;
 /// Bytes of a hit that is read with the others, for a snippet: 2 MiB for 128 hits.
 const INLINE_BYTES: usize = 16 << 10;
 
-/// Bytes of a text's beginning in which the speaker's name is looked for.
+/// Bytes at a text's beginning in which the speaker's name may be.
 const MAX_BEGINNING: usize = 64;
 
 /// The most hits that one statement reads.
@@ -79,7 +79,7 @@ pub struct Hit {
 pub struct FoundEvents {
     /// Best first.
     pub hits: Vec<Hit>,
-    /// The search ended before it looked at all events that match.
+    /// The search ended before it scanned all events that match.
     pub is_cut: bool,
 }
 
@@ -96,8 +96,8 @@ fn load_candidates(
     }
 }
 
-/// Ranks the events that words find together with the events that are nearest by meaning:
-/// `nearest` has those of each query, or nothing.
+/// Ranks the events that words find together with the events that are nearest by meaning: `nearest`
+/// has those of each query, or is empty.
 pub fn find(
     db: &dyn Database,
     search: &SearchRequest<'_>,
@@ -139,8 +139,7 @@ pub fn find(
     })
 }
 
-/// Reads the candidates' texts, a page at a time. Keeps only what each text holds of the
-/// query.
+/// Reads the candidates' texts, a page at a time. Stores only what each text contains of the query.
 pub struct TextReader<'a> {
     db: &'a dyn Database,
     search: &'a SearchRequest<'a>,
@@ -164,7 +163,7 @@ impl<'a> TextReader<'a> {
 }
 
 impl CandidateSource for TextReader<'_> {
-    /// Skips events that are gone or that the filters exclude.
+    /// Skips events that were deleted or that the filters exclude.
     fn read(&mut self, events: &[IndexMatch]) -> Result<Vec<Candidate>> {
         let offered: HashMap<(i64, i64), (usize, f64)> = (0..)
             .zip(events)
@@ -194,7 +193,7 @@ fn to_hits(
 ) -> Result<Vec<Hit>> {
     let mut hits = Vec::new();
     let mut left = ranked;
-    // Events that are gone, or that the filters exclude, make room for the next ones.
+    // Events that were deleted, or that the filters exclude, are replaced by the next ones.
     while hits.len() < search.limit && !left.is_empty() {
         let most = (search.limit - hits.len()).min(HITS_PAGE);
         let Some((page, rest)) = left.split_at_checked(most.min(left.len())) else {
@@ -250,7 +249,7 @@ fn to_candidate(
     {
         is_by_named |= counter.take_about(&stem(&word));
     }
-    // Of several people in one log, some write who speaks before what is said.
+    // In a log of several people, some write the speaker's name before the text.
     for word in named_at_start(&beginning).into_iter().flat_map(words) {
         is_by_named |= counter.asks_for(&stem(&word));
     }

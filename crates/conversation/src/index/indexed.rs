@@ -1,12 +1,12 @@
-//! Which events the index must have, for a check of the index.
+//! Computes which events the index must have, for a check of the index.
 
 use crate::index::progress::{NOTHING, StoredProgress, find_state};
 use base::database::Database;
 use base::error::Result;
 use base::json::MAX_INTEGER;
 
-/// SQL: the `seq` from which the events of a session `s` are in the index. It says the same
-/// as [`StoredProgress::find_from`].
+/// SQL: the `seq` from which the events of a session `s` are in the index. Must agree with
+/// [`StoredProgress::find_from`].
 pub fn indexed_from_sql(db: &dyn Database) -> Result<String> {
     let (number, from) = match find_state(db)? {
         None | Some(StoredProgress::Asked { .. }) => (MAX_INTEGER, NOTHING),

@@ -1,5 +1,5 @@
-//! The index of the events' words, and searches in it. The index is built from an agent's first
-//! search on, and is exact from then on. It offers candidates, and the ranking of the crate `search`
+//! The index of the events' words, and searches in it. An agent's first search starts to build the
+//! index, which is exact from then on. It returns candidates, and the ranking of the crate `search`
 //! decides which are best.
 //!
 //! This file writes and removes the index's rows. The cost of either doesn't grow with the index.
@@ -37,11 +37,11 @@ use search::words::WordSplitter;
 use store::stored::{SEARCH, VALUE_OF_2};
 use store::text_tables::{EVENT_VECTORS, EVENTS_SEARCH};
 
-/// The lowest rowid of a row that holds a further part of a long text.
+/// The lowest rowid of a row with a further part of a long text.
 pub const FIRST_PART: i64 = BEYOND_PLACES;
 
-/// From here on, each session's parts have a range of their own. Parts that an earlier
-/// build wrote stand below, those of all sessions in one range.
+/// From here on, each session's parts have a range of their own. Parts that an earlier build wrote
+/// are below, those of all sessions in one range.
 pub const OWN_PARTS: i64 = FIRST_PART + MAX_SEQ + 1;
 
 /// The completeness of the search index.
@@ -74,15 +74,14 @@ pub struct SessionIndex {
 }
 
 impl SessionIndex {
-    /// Whether the index holds this event. An event that is not in the index yet is read
-    /// later, with the text that it has by then.
+    /// Whether the index covers this event. An event that is not in the index yet is read later,
+    /// with the text that it has by then.
     pub fn holds(&self, seq: i64) -> bool {
         seq >= self.from
     }
 
-    /// Whether new events, of which `seq` is the first, are to be indexed. If so, stores
-    /// that the session is indexed from `seq` on. Must run in the transaction that
-    /// indexes the events.
+    /// Whether new events, of which `seq` is the first, must be indexed. If so, stores that the
+    /// session is indexed from `seq` on. Must run in the transaction that indexes the events.
     pub fn admit(&self, db: &dyn Database, seq: i64) -> Result<bool> {
         if self.holds(seq) {
             return Ok(true);
@@ -92,10 +91,10 @@ impl SessionIndex {
     }
 }
 
-/// `None`: no search has asked for this session, or there is no such session.
+/// `None`: this session was not searched, or does not exist.
 pub fn find_place(db: &dyn Database, session_id: &str) -> Result<Option<SessionIndex>> {
-    // One statement and one row, whoever has searched: the rows that a caller reads say
-    // nothing of other sessions.
+    // One statement and one row, whoever has searched: the rows that a caller reads reveal nothing
+    // about other sessions.
     let sql = sql!(
         "SELECT s.number, ",
         VALUE_OF_2,
@@ -149,9 +148,8 @@ impl<'a> IndexWriter<'a> {
         }
     }
 
-    /// Indexes an event: one row, and further rows that lead to the event if its text is
-    /// long. Words are split and written as they come: a text of any length needs one
-    /// row's memory.
+    /// Indexes an event: one row, and further rows that lead to the event if its text is long.
+    /// Words are split and written as they arrive: a text of any length needs one row's memory.
     pub fn add(&mut self, number: i64, seq: i64, event: &EventText<'_>) -> Result<()> {
         if !has_place(number, seq) {
             return Ok(());

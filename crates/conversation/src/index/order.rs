@@ -1,5 +1,5 @@
-//! Orders what the index offers for a query: by words, best first. Asks for texts, and never
-//! reads them itself, so that a measurement can order the same texts by other weights.
+//! Orders a query's candidates from the index: by words, best first. Reads texts only
+//! through a trait, so that a measurement can order the same texts with other weights.
 
 use std::collections::HashSet;
 
@@ -10,26 +10,27 @@ use search::query::WordQuery;
 use search::rank::Ranking;
 use search::weights::Weights;
 
-/// If the query is a question: the most candidates, best first, whose neighbours become
-/// candidates too, and how far a neighbour may stand away. 80 more texts are read at most.
-/// Several queries share them.
+/// If the query is a question: from how many candidates, best first, neighbors also become
+/// candidates, and the maximum distance of a neighbor. At most 80 additional texts are
+/// read. Several queries share this limit.
 const MAX_SURROUNDED: usize = 20;
 const SURROUNDING: i64 = 2;
 
-/// If the query is not a question: the most candidates that ask something, best first, whose
-/// next turn becomes a candidate too.
+/// If the query is not a question: from how many candidates that are questions, best first,
+/// the next turn also becomes a candidate.
 const MAX_ANSWERED: usize = 10;
 
 /// The source of events' texts.
 pub trait CandidateSource {
-    /// Those of the events that exist and that the search may return, in this order.
+    /// Those of the events that exist and that the search may return, in the same order.
     fn read(&mut self, events: &[IndexMatch]) -> Result<Vec<Candidate>>;
 }
 
-/// The place of an event and its score.
+/// The position of an event and its score.
 pub type Ranked = ((i64, i64), f64);
 
-/// The ranking of one query by words, best first. `queries` is how many the search has.
+/// The ranking of one query by words, best first. `queries` is the number of the search's
+/// queries.
 pub fn order(
     source: &mut dyn CandidateSource,
     query: &WordQuery,
@@ -44,7 +45,7 @@ pub fn order(
         asks_when: query.asks_when,
     };
     let mut candidates = source.read(&offer.events)?;
-    // An answer to a question, or the rest of a thought, may repeat none of its words.
+    // An answer to a question, or the rest of a thought, may contain none of its words.
     if query.is_open() {
         let neighbours = find_neighbours(&ranking, &candidates, query.is_question, queries);
         candidates.extend(source.read(&neighbours)?);
@@ -59,8 +60,8 @@ pub fn order(
     Ok(ranked)
 }
 
-/// The turns around the best candidates that are not candidates yet. If the query is not
-/// a question: only the turns right after candidates that are questions.
+/// The turns around the best candidates that are not candidates yet. If the query is not a
+/// question: only the turns directly after candidates that are questions.
 fn find_neighbours(
     ranking: &Ranking<'_>,
     candidates: &[Candidate],

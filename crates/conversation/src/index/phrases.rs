@@ -1,4 +1,4 @@
-//! Phrases in a whole agent: which of the texts the engine looks at.
+//! Phrases in a whole agent: which of the texts the engine scans.
 
 use crate::index::term_counts::count_words;
 use base::columns::find_value;
@@ -7,10 +7,10 @@ use base::error::Result;
 use search::query::{WordQuery, find_as_written};
 use search::steps::MAX_PHRASE_STEPS;
 
-/// The fewest texts that are looked at, however common the phrases' words are.
+/// The fewest texts that are scanned, however common the phrases' words are.
 const LEAST_TEXTS: i64 = 200;
 
-/// The texts in which phrases are looked for.
+/// The texts that are scanned for phrases.
 pub enum PhraseTexts {
     /// A word of the phrases is in no text.
     Nowhere,
@@ -18,7 +18,7 @@ pub enum PhraseTexts {
         /// At most so many texts match.
         most: i64,
     },
-    /// The newest texts that hold the rarest of the phrases' words.
+    /// The newest texts that contain the rarest of the phrases' words.
     Newest { rarest: String, texts: i64 },
 }
 
@@ -37,7 +37,7 @@ pub fn texts_for(db: &dyn Database, query: &WordQuery) -> Result<PhraseTexts> {
     let Some((word, rarest)) = counts.iter().min_by_key(|(_, counts)| counts.texts) else {
         return Ok(PhraseTexts::Nowhere);
     };
-    // All of its texts may hold all of the words, so each word counts with all of its steps.
+    // All of its texts may contain all of the words, so each word counts with all of its steps.
     let texts = (MAX_PHRASE_STEPS * rarest.texts / steps.max(1)).max(LEAST_TEXTS);
     if texts >= rarest.texts {
         return Ok(PhraseTexts::All { most: rarest.texts });
@@ -48,8 +48,8 @@ pub fn texts_for(db: &dyn Database, query: &WordQuery) -> Result<PhraseTexts> {
     })
 }
 
-/// The lowest number of the newest so many texts that match, among the numbers that `range`
-/// says, which is SQL.
+/// The lowest number among the newest `texts` matching texts. `range`: SQL that restricts the
+/// numbers.
 pub fn find_floor(db: &dyn Database, matching: &str, range: &str, texts: i64) -> Result<i64> {
     let sql = format!(
         "SELECT coalesce(min(id), 0)

@@ -1,12 +1,12 @@
-//! How far the index has come. The index is built backwards, from the newest event of the
-//! newest session, in batches. Each batch is one transaction. Between two batches the
-//! object may stop, and anything may be written. So one number per session says which of
-//! its events are indexed: those from this `seq` on, up to the newest.
+//! The progress of the search index. The index is built backwards in batches, from the
+//! newest event of the newest session. Each batch is one transaction. Between two batches
+//! the object may be evicted, and anything may be written. So one number per session
+//! records which of its events are indexed: those from this `seq` on, up to the newest.
 //!
-//! The number is read from the session's own row, if there is one, else from the cursor.
-//! A session has its own row if it is ahead of the cursor, because it was written to or
-//! searched by itself, or behind it, because it is new and long. By the cursor, sessions
-//! with a higher number are complete, the cursor's own session is indexed from the
+//! The number is in the session's own row, if there is one, and otherwise follows from the
+//! cursor. A session has its own row if it is ahead of the cursor, because it was written
+//! to or searched alone, or behind it, because it is new and long. According to the cursor,
+//! sessions with a higher number are complete, the cursor's own session is indexed from the
 //! cursor's `seq` on, and lower sessions are not indexed. Writes of new events update the
 //! index themselves.
 
@@ -19,7 +19,7 @@ use base::json::{self};
 use base::sql;
 use store::stored::{SEARCH, VALUE_OF_1, write_stored};
 
-/// Above any `seq`: no event of the session is indexed.
+/// Greater than any `seq`: no event of the session is indexed.
 pub const NOTHING: i64 = 1 << 32;
 
 /// The value that is stored under [`SEARCH`].
@@ -28,10 +28,10 @@ pub const NOTHING: i64 = 1 << 32;
 pub enum StoredProgress {
     /// `true`: every event is indexed.
     Whole(bool),
-    /// All sessions are being indexed; the cursor says how far.
+    /// All sessions are being indexed; the cursor is the progress.
     Building(IndexCursor),
-    /// Only sessions are indexed that were searched by callers who may see no other.
-    /// Nobody has searched the rest.
+    /// Only sessions are indexed that were searched by callers limited to them. There was
+    /// no search in the others.
     Asked { asked: bool },
 }
 
@@ -44,15 +44,15 @@ pub struct IndexCursor {
 pub const WHOLE: StoredProgress = StoredProgress::Whole(true);
 pub const ASKED: StoredProgress = StoredProgress::Asked { asked: true };
 
-/// `None`: the agent has never searched. Returns one row also then, so that its absence
-/// shows in no caller's count.
+/// `None`: the agent was never searched. The statement returns one row even then, so that
+/// no caller's row count reveals this.
 pub fn find_state(db: &dyn Database) -> Result<Option<StoredProgress>> {
     let sql = sql!("SELECT ", VALUE_OF_1);
     let stored: Option<Option<String>> = find_value(db, sql, &[SEARCH.into()])?;
     parse_state(stored.flatten().as_deref())
 }
 
-/// Reads the stored value, if there is one.
+/// Parses the stored value, if there is one.
 pub fn parse_state(stored: Option<&str>) -> Result<Option<StoredProgress>> {
     stored
         .map(|state| {
@@ -96,7 +96,7 @@ impl StoredProgress {
             };
         }
         if self == WHOLE {
-            // Every session but this one is complete.
+            // Every session except this one is complete.
             set_state(
                 db,
                 StoredProgress::Building(IndexCursor { number: 0, from: 0 }),
@@ -112,7 +112,7 @@ impl StoredProgress {
     }
 }
 
-/// The number of a session; `None`: there is no such session.
+/// The number of a session; `None`: the session doesn't exist.
 pub fn find_number(db: &dyn Database, session_id: &str) -> Result<Option<i64>> {
     let sql = "SELECT number FROM cf_agents_sessions WHERE id = ?1";
     find_value(db, sql, &[session_id.into()])

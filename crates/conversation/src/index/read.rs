@@ -119,7 +119,7 @@ impl PageRow {
         self.is_short.then_some(self.row.event)
     }
 
-    /// The event. Of a long one, each body is cut after `max_slices` slices of 1 MB.
+    /// The event. In a long one, each body is truncated after `max_slices` slices of 1 MB.
     pub fn find_event(
         self,
         db: &dyn Database,
@@ -133,7 +133,7 @@ impl PageRow {
     }
 }
 
-/// An event, with each body cut after `max_slices` slices of 1 MB.
+/// An event, with each body truncated after `max_slices` slices of 1 MB.
 pub fn find_event(
     db: &dyn Database,
     session_id: &str,
@@ -152,8 +152,8 @@ pub fn find_event(
         .transpose()
 }
 
-/// The newest events whose `seq` is less than `below`, newest first. An event of more
-/// than `inline_bytes` comes as `None`; [`find_event`] can read it.
+/// The newest events whose `seq` is less than `below`, newest first. An event of more than
+/// `inline_bytes` is returned as `None`; [`find_event`] can read it.
 pub fn load_newest_below(
     db: &dyn Database,
     session_id: &str,

@@ -1,4 +1,4 @@
-//! The request of a search: the words to find, and the place.
+//! A search request: the words to find, and where.
 
 use base::action::Action;
 use base::database::SqlValue;
@@ -6,20 +6,21 @@ use base::filter::{Filter, FilteredColumns};
 use base::ids::Id;
 use base::json::{self, json};
 
-/// The words to look for, and the place.
+/// A search request: the words to find, and where.
 pub struct SearchRequest<'a> {
-    /// The questions. Each is looked for by itself, and the results make one ranking.
+    /// The queries. Each is searched separately, and the results are merged into one
+    /// ranking.
     pub queries: &'a [String],
     pub session_id: Option<&'a Id>,
     pub limit: usize,
     pub roles: Option<&'a [&'static str]>,
     pub since_ms: Option<i64>,
     pub until_ms: Option<i64>,
-    /// The filter that the session of an event must pass.
+    /// The filter that an event's session must pass.
     pub filter: Option<&'a Filter>,
 }
 
-/// SQL conditions on an event `e`. [`SearchRequest::filters`] gives their values.
+/// SQL conditions on an event `e`. [`SearchRequest::filters`] returns their values.
 pub const FILTERS: &str = "(?2 IS NULL OR e.created_at >= ?2)
             AND (?3 IS NULL OR e.created_at <= ?3)
             AND (?4 IS NULL OR e.action IN (SELECT value FROM json_each(?4)))";
@@ -32,7 +33,7 @@ impl SearchRequest<'_> {
             || self.filter.is_some()
     }
 
-    /// SQL: `AND` and the condition on a session `s`. `param`: where
+    /// SQL: `AND` and the condition on a session `s`. `param` is where
     /// [`Self::session_param`] is bound.
     pub fn session_condition(&self, param: &str) -> String {
         self.filter.map_or_else(String::new, |filter| {
@@ -41,13 +42,13 @@ impl SearchRequest<'_> {
         })
     }
 
-    /// The last value of a statement with [`Self::session_condition`]. Without a filter, it
-    /// has no such value.
+    /// The last value of a statement with [`Self::session_condition`]. `None` if there is
+    /// no filter.
     pub fn session_param(&self) -> Option<SqlValue> {
         self.filter.map(|filter| filter.param().into())
     }
 
-    /// The values of [`FILTERS`], from ?2 on.
+    /// The values of [`FILTERS`], starting at ?2.
     pub fn filters(&self) -> Vec<SqlValue> {
         let actions = self.roles.map(|roles| {
             let chosen: Vec<&str> = Action::ALL

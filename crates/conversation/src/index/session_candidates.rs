@@ -1,10 +1,11 @@
-//! Candidates in one session. The search uses that session's rows alone. The engine's own score
-//! and word counts are not used: they cover the whole agent, and what other sessions say must not
-//! change an answer.
+//! Search candidates from one session. The search uses only that session's rows. The
+//! engine's own score and word counts are not used: they cover the whole agent, and the
+//! texts of other sessions must not influence an answer.
 //!
-//! A session's rows in the index are one range of numbers, in which its words are counted. The
-//! ends of a range are integers in the statement: FTS5 ignores the end of a range that is bound as
-//! a double, as every bound number is, and then visits every session's rows.
+//! A session's rows in the index are one range of row ids, within which its words are
+//! counted. The ends of a range are literal integers in the statement: FTS5 ignores the end
+//! of a range that is bound as a double, as every bound number is, and then visits every
+//! session's rows.
 
 use std::collections::HashSet;
 
@@ -25,28 +26,29 @@ use search::stem::stem;
 use search::steps::steps_of_each;
 use search::terms::QueryTerm;
 
-/// The most rows of a session in which a word is counted and looked for, newest first. 48 words
-/// take a hundred thousand steps of the engine at most. In a longer session, older events are
-/// found by the rarer words.
+/// The most rows of a session in which a word is counted and searched for, newest first. 48
+/// words take at most a hundred thousand steps of the engine. In a longer session, older
+/// events are found by their rarer words.
 const MAX_COUNTED: i64 = 2_000;
 
-/// The same for a search with filters, which may leave over the oldest.
+/// The same for a search with filters, which may exclude all but the oldest.
 const MAX_COUNTED_FILTERED: i64 = 10_000;
 
-/// The newest further parts of a session's long texts that are looked at: 170 MB of text.
+/// How many of the newest additional parts of a session's long texts are searched: 170 MB
+/// of text.
 const MAX_PARTS_OF_SESSION: i64 = 256;
 
-/// The session that is searched alone.
+/// The only session of the search.
 pub struct SearchedSession {
     number: i64,
     log: LogEnds,
     scanned: ScannedSession,
-    /// All of its texts were read, so that the index has nothing to add.
+    /// All of its texts were scanned, so the index has nothing to add.
     is_read_whole: bool,
 }
 
 impl SearchedSession {
-    /// `None`: there is no such session.
+    /// `None`: the session doesn't exist.
     pub fn load(
         db: &dyn Database,
         session_id: &str,
@@ -71,7 +73,7 @@ impl SearchedSession {
     }
 }
 
-/// Ranks the events of a session that was read whole, as [`of_session`] does.
+/// Ranks the events of a completely scanned session, like [`of_session`].
 fn of_texts(
     db: &dyn Database,
     search: &SearchRequest<'_>,
@@ -127,8 +129,7 @@ fn of_texts(
     })
 }
 
-/// Ranks events by the rarity of the words that each holds; among equals the later is
-/// first.
+/// Ranks events by the rarity of the words that each contains; ties go to the later event.
 pub fn of_session(
     db: &dyn Database,
     search: &SearchRequest<'_>,
@@ -146,7 +147,7 @@ pub fn of_session(
         true => MAX_COUNTED_FILTERED,
         false => MAX_COUNTED,
     };
-    // At least one word is looked for.
+    // At least one word is searched for.
     let counts = count_in(db, &stems, (first, last), most.min(most_steps))?;
     let terms: Vec<QueryTerm> = stems
         .into_iter()
@@ -158,7 +159,7 @@ pub fn of_session(
         .collect();
     let wanted = looked_for(&terms, most_steps);
     let counted = || terms.iter().zip(&counts);
-    // With phrases, beginnings of words find nothing by themselves.
+    // If the query has phrases, prefixes alone find nothing.
     let begun = |prefix: &String| -> Vec<i64> {
         let events = scanned.events.iter();
         let events = events.filter(|event| scanned.has_prefix(event, prefix));
@@ -183,7 +184,7 @@ pub fn of_session(
                 .collect()
         }
         false => {
-            // An event with the phrases holds the rarest of their words.
+            // An event with the phrases contains the rarest of their words.
             let in_phrases: HashSet<String> = query
                 .phrases
                 .iter()
@@ -258,7 +259,7 @@ struct LogEnds {
 }
 
 impl LogEnds {
-    /// About how many events the session has.
+    /// The approximate number of the session's events.
     fn events(&self) -> i64 {
         match self.last {
             0 => 0,
@@ -266,8 +267,9 @@ impl LogEnds {
         }
     }
 
-    /// How many of the session's events hold a word. Beyond those that were counted, the older
-    /// events hold it as often as the newer. `first`: the session's first place.
+    /// Estimates how many of the session's events contain a word, assuming that it is as
+    /// frequent in older events as in those that were counted. `first` is the session's
+    /// first row id.
     fn estimate(&self, count: &RangeCount, first: i64) -> i64 {
         let looked_at = self.last - (count.least - first) + 1;
         match count.is_cut && looked_at > 0 {
@@ -300,16 +302,17 @@ fn find_log(db: &dyn Database, number: i64) -> Result<LogEnds> {
     Ok(LogEnds { first, last })
 }
 
-/// How many rows of a range hold a word.
+/// The number of rows in a range that contain a word.
 struct RangeCount {
     texts: i64,
-    /// The number of the oldest row that was counted, or the range's first number.
+    /// The id of the oldest row that was counted, or the range's first id.
     least: i64,
     /// Older rows were not counted.
     is_cut: bool,
 }
 
-/// For each word, how many rows of a range hold it. Counts from the newest row, up to `most` rows.
+/// For each word, counts the rows of a range that contain it, from the newest row on, up to
+/// `most` rows.
 fn count_in(
     db: &dyn Database,
     stems: &[String],

@@ -1,9 +1,9 @@
-//! Looks for what queries ask for in the texts of one session, the newest first.
+//! Scans the texts of one session for the terms of queries, newest first.
 //!
-//! A short session is read whole, and its index is not asked: how long FTS5 takes to find that a
-//! word is in none of a session's texts depends on how many texts of other sessions hold it. In
-//! any session, beginnings of words are looked for so: FTS5 makes the list of a beginning from the
-//! words of all sessions.
+//! A short session is scanned completely, and the index isn't used: the time in which FTS5
+//! finds that no text of a session contains a word depends on how many texts of other
+//! sessions do. Word prefixes are always found by scanning: FTS5 would build a prefix's
+//! list from the words of all sessions.
 
 use std::collections::VecDeque;
 
@@ -17,26 +17,28 @@ use search::plain::FirstBytes;
 use search::query::WordQuery;
 use search::words::WordSplitter;
 
-/// The most events of a session that is read whole: about as many texts as the ranking reads.
+/// The most events of a session that is scanned completely: about as many texts as the
+/// ranking reads.
 pub const MAX_READ_WHOLE: i64 = 512;
 
-/// The most events of a session, and the most bytes of their texts, in which beginnings are
-/// looked for, newest first: as much as a search indexes before it answers.
+/// The most events of a session that are scanned for prefixes, newest first, and the most
+/// bytes of their texts: as much as a search indexes before it answers.
 const MAX_SCANNED: usize = 8_000;
 const MAX_SCANNED_BYTES: usize = 8 << 20;
 
-/// The most bytes of a session that is read whole: each word there is held against all words of
-/// the queries. Beginnings alone take much less.
+/// The most bytes of a session that is scanned completely: each word is compared with all
+/// words of the queries. Scanning for prefixes alone takes much less time.
 const MAX_WHOLE_BYTES: usize = 1 << 20;
 
-/// The events that one statement reads, and the most bytes of one that is read with the others.
+/// How many events one statement reads, and the most bytes of an event that is read
+/// together with others.
 const PAGE: i64 = 64;
 const INLINE_BYTES: i64 = 16 << 10;
 
-/// Slices of 1 MB that are read of each body: as much as is indexed.
+/// How many slices of 1 MB are read per body: as much as is indexed.
 const MAX_SLICES: i64 = 9;
 
-/// What the queries of a search ask for, each thing once.
+/// The terms of a search's queries, without duplicates.
 #[derive(Debug, Default)]
 pub struct AskedTexts {
     stems: Vec<String>,
@@ -44,15 +46,15 @@ pub struct AskedTexts {
     phrases: Vec<Vec<String>>,
 }
 
-/// Passes on the pieces of a text.
+/// Calls its argument with each piece of a text.
 type TextPieces<'a> = dyn FnMut(&mut dyn FnMut(&str)) + 'a;
 
 impl AskedTexts {
-    /// Beginnings of words, and the rest if `with_words`.
+    /// The prefixes, and the other terms if `with_words`.
     pub fn of(queries: &[WordQuery], with_words: bool) -> Self {
         let mut asked = Self::default();
         for query in queries {
-            // With phrases, beginnings only count in what these find.
+            // If a query has phrases, its prefixes only count in events that contain them.
             if query.phrases.is_empty() {
                 add_new(&mut asked.prefixes, query.prefixes.clone());
             }
@@ -68,7 +70,7 @@ impl AskedTexts {
         self.stems.is_empty() && self.prefixes.is_empty() && self.phrases.is_empty()
     }
 
-    /// The words with whose first letters one of the things that are asked for may begin.
+    /// Words whose first letters a match may start with.
     fn beginnings(&self) -> Vec<String> {
         let in_phrases = self.phrases.iter().flatten();
         self.prefixes.iter().chain(in_phrases).cloned().collect()
@@ -83,7 +85,7 @@ fn add_new<T: PartialEq>(known: &mut Vec<T>, more: Vec<T>) {
     }
 }
 
-/// What an event has of what is asked for.
+/// The terms that an event contains.
 pub struct ScannedEvent {
     pub seq: i64,
     stems: Vec<bool>,
@@ -91,13 +93,13 @@ pub struct ScannedEvent {
     phrases: Vec<bool>,
 }
 
-/// The events of a session that have something of what is asked for.
+/// The events of a session that contain any of the terms.
 #[derive(Default)]
 pub struct ScannedSession {
     asked: AskedTexts,
     /// Newest first.
     pub events: Vec<ScannedEvent>,
-    /// Not all events were looked at.
+    /// Not all events were scanned.
     pub is_cut: bool,
 }
 
@@ -118,7 +120,7 @@ impl ScannedSession {
     }
 }
 
-/// Reads the session's texts, if something is asked for.
+/// Scans the session's texts, unless there are no terms.
 pub fn scan_session(
     db: &dyn Database,
     session_id: &str,
@@ -164,12 +166,12 @@ pub fn scan_session(
     Ok(scanned)
 }
 
-/// Looks for what is asked for in one text after the other.
+/// Scans one text after the other for the terms.
 struct TextScan<'a> {
     asked: &'a AskedTexts,
     stems: AskedWords<'a>,
     first_bytes: FirstBytes,
-    /// The words of the longest phrase.
+    /// The number of words of the longest phrase.
     longest_phrase: usize,
 }
 
@@ -197,7 +199,7 @@ impl<'a> TextScan<'a> {
         has_any.then_some(found)
     }
 
-    /// `read` passes on the pieces of the text.
+    /// `read` passes the pieces of the text on.
     fn read(&mut self, seq: i64, read: &mut TextPieces<'_>) -> ScannedEvent {
         let mut found = ScannedEvent {
             seq,

@@ -1,4 +1,4 @@
-//! Counts the words of a query in the index.
+//! Counts the words of queries in the index.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use search::query::WordQuery;
 use search::steps::{most_counted, steps_of};
 use search::terms::QueryTerm;
 
-/// How many texts hold a word, and how often it stands in them in all.
+/// How many texts contain a word, and its total number of occurrences.
 #[derive(Clone, Copy, Default)]
 pub struct WordCounts {
     pub texts: i64,
@@ -24,7 +24,7 @@ impl WordCounts {
     }
 }
 
-/// The counts of those of the words that the index has.
+/// The counts of those words that are in the index.
 pub fn count_words(db: &dyn Database, words: &[&str]) -> Result<HashMap<String, WordCounts>> {
     let sql = "SELECT wanted.value, found.doc, found.cnt
                  FROM json_each(?1) AS wanted
@@ -37,13 +37,13 @@ pub fn count_words(db: &dyn Database, words: &[&str]) -> Result<HashMap<String, 
         .collect())
 }
 
-/// Up to so many texts are counted, by what stands in every one: the engine walks over all of
-/// them for it, 25 ms for a million. With more, the engine's own count is taken. Some versions
-/// of the engine still count what was deleted there.
+/// Up to this many texts, the total is counted through a token that every text contains:
+/// the engine visits all of them, 25 ms for a million. With more texts, the engine's own
+/// count is used, in which some versions of the engine still include deleted texts.
 const MAX_WALKED_TEXTS: i64 = 50_000;
 
-/// A query's terms, each with its rarity in the index. The words beyond those that can be counted
-/// are left out.
+/// A query's terms, each with its rarity in the index. Words beyond those that can be
+/// counted are omitted.
 pub fn load_terms(db: &dyn Database, query: &WordQuery) -> Result<Vec<QueryTerm>> {
     let engine_count = engine_count(db)?;
     let mut stems = query.terms();
@@ -68,9 +68,9 @@ pub fn load_terms(db: &dyn Database, query: &WordQuery) -> Result<Vec<QueryTerm>
         .collect())
 }
 
-/// How many texts the index has, as FTS5 writes it: the first number of the record "averages",
-/// in which each byte has seven bits of the number, and its eighth says that more follow.
-/// `None`: there is no such record.
+/// The number of texts in the index, as FTS5 stores it: the first number of the record
+/// "averages", in which each byte has seven bits of the number, and the eighth bit means
+/// that more follow. `None`: there is no such record.
 fn engine_count(db: &dyn Database) -> Result<Option<i64>> {
     let sql = "SELECT hex(substr(block, 1, 8)) FROM cf_agents_search_data WHERE id = 1";
     let block: Option<String> = find_value(db, sql, &[])?;

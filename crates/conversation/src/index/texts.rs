@@ -1,6 +1,5 @@
-//! Reads the texts that the ranking reads. The texts of a page cross from the database as
-//! the bytes of one value: a string of the engine's would be copied and checked several
-//! times on its way.
+//! Reads the texts for the ranking. The texts of a page are returned from the database as
+//! the bytes of one value: an engine string would be copied and validated several times.
 
 use std::borrow::Cow;
 
@@ -15,17 +14,17 @@ use base::rows::parse_rows;
 use search::document::EventText;
 
 /// Events whose texts are in memory at once: 32 × 48 KiB, if each character takes four
-/// bytes. One value holds them, so they stay below the engine's limit for values.
+/// bytes. One value holds them, so they must stay below the engine's limit for values.
 pub const PAGE: usize = 32;
 
-/// The data of an event that the ranking reads beside its bodies.
+/// The data of an event that the ranking reads in addition to its bodies.
 struct CandidateRow {
     /// The number of the event's session, and the event's `seq`.
     place: (i64, i64),
     action: StoredAction,
     created_at: i64,
     session_name: Option<String>,
-    /// Bytes of the content, the tool, the metadata and the message; `None`: there is none,
+    /// Bytes of the content, the tool, the metadata and the message. `None`: there is none,
     /// or it is not read.
     lengths: [Option<usize>; 4],
 }
@@ -55,7 +54,7 @@ row! {
     }
 }
 
-/// The bodies of an event `e`: 8,192 characters of its content, unless its message has
+/// The bodies of an event `e`: 8,192 characters of its content, unless its message contains
 /// them, and each other body if it has at most 8 KiB.
 const BODIES: &str = "CASE WHEN octet_length(e.message) <= 8192 THEN NULL
                             WHEN octet_length(e.content) <= 8192 THEN e.content
@@ -108,16 +107,16 @@ pub fn read_texts(
     Ok(())
 }
 
-/// Neighbouring events of a session: the session's number, the first and the last `seq`,
-/// and a bit for each `seq` from the first on, set if the event is wanted.
+/// Adjacent events of a session: the session's number, the first and the last `seq`, and a
+/// bit for each `seq` from the first on, set if the event is wanted.
 type PlaceStretch = (i64, i64, i64, i64);
 
-/// The most events of a stretch: its bits are one number.
+/// The maximum number of events in a stretch: its bits are one number.
 const MAX_STRETCH: i64 = 32;
 
-/// From one wanted event to the next, so far apart at most, SQLite goes on by stepping. To
-/// find an event anew takes as many rows, and more time: SQLite reads rows whole to compare
-/// their keys, and rows may be long.
+/// The maximum distance between wanted events at which SQLite steps from one to the next.
+/// Finding an event again takes as many rows and more time: SQLite reads whole rows to
+/// compare their keys, and rows may be long.
 const STEPS: i64 = 3;
 
 fn stretches(wanted: &[(i64, i64)]) -> Vec<PlaceStretch> {
@@ -138,9 +137,9 @@ fn stretches(wanted: &[(i64, i64)]) -> Vec<PlaceStretch> {
     stretches
 }
 
-/// SQL for the wanted events `e`, with their sessions `s`, and its values. Takes stretches
-/// if these take no more rows: each takes a row of the list, of the sessions, and the row
-/// after its end.
+/// SQL for the wanted events `e`, with their sessions `s`, and its parameters. Uses
+/// stretches if they read no more rows: each reads a row of the list, a row of the
+/// sessions, and the row after its end.
 pub fn from_places(
     search: &SearchRequest<'_>,
     wanted: &[(i64, i64)],
@@ -185,7 +184,7 @@ mod tests {
             [(1, 3, 9, 0b101_0011), (1, 13, 13, 1), (2, 10, 13, 0b1001)]
         );
         assert_eq!(stretches(&[]), []);
-        // A stretch is no longer than its bits.
+        // A stretch is not longer than its bits.
         let many: Vec<(i64, i64)> = (0..100).map(|seq| (1, seq)).collect();
         let found = stretches(&many);
         assert_eq!(found.len(), 4);

@@ -1,4 +1,4 @@
-//! Appending: plan the place of each event, then write all events or none.
+//! Appends events: plans the position of each event, then writes all events or none.
 
 use crate::json_schema::JsonSchema;
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ pub enum Parent {
 }
 
 impl Parent {
-    /// Reads a field that may be absent, `null` or an id.
+    /// Converts a field that may be absent, `null` or an id.
     pub fn from_field(field: Option<Option<Id>>) -> Self {
         match field {
             None => Parent::Leaf,
@@ -61,11 +61,11 @@ pub struct AppendOutcome {
     pub written_at: i64,
 }
 
-/// Says when a session that grows is to be learnt from, by the settings that are stored.
-/// `None`: the agent does not learn.
+/// Decides when a growing session is due for a learning pass, by the stored settings.
+/// `None`: the agent doesn't learn.
 pub type FindDue<'a> = &'a dyn Fn(&StoredSettings) -> Option<i64>;
 
-/// Appends `events`, already checked, in their order.
+/// Appends `events`, which are already checked, in order.
 pub fn append(
     db: &dyn Database,
     host: &dyn Host,
@@ -85,7 +85,7 @@ pub fn append(
     )
 }
 
-/// As [`append`]. The same transaction notes that there is something to learn from.
+/// Like [`append`], and schedules a learning pass in the same transaction.
 pub fn append_news(
     db: &dyn Database,
     host: &dyn Host,
@@ -122,7 +122,7 @@ pub fn append_news(
             .as_ref()
             .is_none_or(|id| !known.contains_key(id.as_str()))
     };
-    // A retry whose first try was written asks for nothing new, so nothing can clash.
+    // A retry of an append that was written adds nothing, so nothing can conflict.
     if events.iter().any(is_new) {
         check_expected_leaf(&tip, expected_leaf)?;
     }
@@ -191,7 +191,7 @@ fn check_expected_leaf(tip: &LogTip, expected: Option<&Option<Id>>) -> Result<()
     check_leaf(tip.leaf.as_ref().map(|leaf| leaf.id.as_str()), expected)
 }
 
-/// A row to write: an event and its place.
+/// A row to write: an event and its position.
 struct PlannedRow<'a> {
     event: &'a NewEvent,
     seq: i64,
@@ -207,7 +207,7 @@ struct AppendPlan<'a> {
     leaf: Option<Leaf>,
 }
 
-/// Gives every new event its number, id and parent, without reading the database.
+/// Assigns a number, id and parent to every new event, without reading the database.
 /// `has_summary`: a summary ends at the newest event.
 fn plan<'a>(
     host: &dyn Host,
@@ -243,7 +243,7 @@ fn plan<'a>(
             .as_ref()
             .and_then(|id| Some((id, *known.get(id.as_str())?)))
         {
-            // If the caller named a parent, the next event follows this known event.
+            // If the caller named a parent, the next event follows this existing event.
             if !matches!(parent, Parent::Leaf) {
                 follow = Some(Leaf {
                     seq,

@@ -1,18 +1,20 @@
-//! Where runs are split into messages. A run of assistant and tool events reads as one message,
-//! unless a branch or a summary splits it. The event at which that happens has `splits_run = 1`
-//! in its row, so a reader of the row knows it without another read.
+//! Run boundaries: where runs are split into messages. A run of assistant and tool events
+//! is one message, unless a branch or a summary splits it. The event at the split has
+//! `splits_run = 1` in its row, so a reader of the row needs no further read.
 //!
 //! A run is split
 //!
-//! - above the children of an event that has several: its message is the same on each branch.
-//!   But a tool's result that comes after a user continued belongs to the message that called;
+//! - above the children of an event with several children: its message is the same on each
+//!   branch. But a tool's result that arrives after a user continued belongs to the message
+//!   with the call;
 //! - where a summary begins or ends: a reader of a path sees the summary in between.
 //!
-//! An event below an event of no run begins a message in any case, and splits nothing.
+//! An event whose parent is in no run always starts a message, and splits nothing.
 //!
-//! The rule protected here: the column equals [`SPLITS_RUN`], the only place that derives it.
-//! `write_rows` sets it for new rows. Whatever else changes an event's children, an event's kind
-//! or the ends of a summary calls [`settle`] in the same transaction. `verify` compares.
+//! Invariant: the column equals [`SPLITS_RUN`], the only definition of the rule.
+//! `write_rows` sets it for new rows. Everything else that changes an event's children, an
+//! event's kind or the ends of a summary must call [`settle`] in the same transaction.
+//! `verify` compares.
 
 use std::collections::BTreeSet;
 
@@ -77,11 +79,11 @@ macro_rules! splits_run {
     };
 }
 
-/// SQL: 1 if event `e` splits a run, else 0. The `CASE` asks the cheapest question first, and
-/// stops at the first answer.
+/// SQL: 1 if event `e` splits a run, else 0. The `CASE` evaluates the cheapest condition
+/// first, and stops at the first match.
 pub const SPLITS_RUN: &str = splits_run!();
 
-/// SQL: whether the row `t` of the log has a wrong `splits_run`.
+/// SQL: whether the row `t` of the log has an incorrect `splits_run`.
 pub const IS_WRONG: &str = concat!(
     "EXISTS (SELECT 1
                FROM cf_agents_events AS e
@@ -92,7 +94,7 @@ pub const IS_WRONG: &str = concat!(
     ")"
 );
 
-/// SQL: whether event `e` begins a message.
+/// SQL: whether event `e` starts a message.
 pub const STARTS_MESSAGE: &str = concat!(
     "(e.splits_run = 1
       OR NOT (",
@@ -107,7 +109,7 @@ pub const STARTS_MESSAGE: &str = concat!(
     ")))"
 );
 
-/// An event that splits a run since a change, or no longer does.
+/// An event that now splits a run, or no longer does.
 #[derive(Debug, PartialEq)]
 pub struct ChangedBoundary {
     pub seq: i64,
@@ -129,7 +131,7 @@ impl FromRow<'_> for ChangedBoundary {
     }
 }
 
-/// SQL: sets the column of the events whose numbers the SELECT finds. Writes only the rows that
+/// SQL: corrects the column of the events that the SELECT returns. Writes only rows that
 /// change. `+?1` is ?1: see [`Database::rows`].
 macro_rules! settling {
     ($($numbers:tt)+) => {
@@ -146,7 +148,7 @@ macro_rules! settling {
     };
 }
 
-/// ?2: events whose children are settled; ?3: further events.
+/// ?2: events whose children are updated; ?3: further events.
 const SETTLE: &str = settling!(
     "SELECT (SELECT min(next.seq)
                FROM cf_agents_events AS next
@@ -165,16 +167,16 @@ const SETTLE: &str = settling!(
        FROM json_each(?3)"
 );
 
-/// Settles the children of `parents`, and the events `seqs`. Part of the transaction that changed
-/// what siblings an event has, what kind an event is, or where a summary begins or ends. Returns
-/// the events that changed, oldest first.
+/// Updates the boundaries at the children of `parents`, and at the events `seqs`. Must run
+/// in the transaction that changed an event's siblings, an event's kind, or where a summary
+/// begins or ends. Returns the events that changed, oldest first.
 pub fn settle(
     db: &dyn Database,
     session_id: &Id,
     parents: impl IntoIterator<Item = i64>,
     seqs: impl IntoIterator<Item = i64>,
 ) -> Result<Vec<ChangedBoundary>> {
-    // A root splits nothing, whatever other roots there are.
+    // A root splits nothing, even if there are other roots.
     let parents: BTreeSet<i64> = parents.into_iter().filter(|seq| *seq != 0).collect();
     let seqs: BTreeSet<i64> = seqs.into_iter().collect();
     if parents.is_empty() && seqs.is_empty() {
@@ -191,7 +193,7 @@ pub fn settle(
     Ok(changed)
 }
 
-/// The place of a new event of a run: its number, its parent's, and its action.
+/// The position of a new event of a run: its number, its parent's, and its action.
 pub(crate) type NewPlace = (i64, i64, Action);
 
 const SPLITTING: &str = concat!(
@@ -203,7 +205,7 @@ const SPLITTING: &str = concat!(
     splits_run!(),
 );
 
-/// Which of these events, before they are written, split a run of the log.
+/// Which of these new events will split a run of the log.
 pub(crate) fn find_splitting(
     db: &dyn Database,
     session_id: &Id,
@@ -224,10 +226,10 @@ pub(crate) fn find_splitting(
     Ok(found.into_iter().collect())
 }
 
-/// As [`SETTLE`], where a new event began a branch below ?2. Of many children only two can change,
-/// because a third child splits nothing anew: the oldest, and the oldest tool result, which only
-/// another event of a run splits (?4: whether one is new). ?3: the events that were written
-/// together.
+/// Like [`SETTLE`], for a new event that started a branch below ?2. Of many children only
+/// two can change, because a third child causes no new split: the oldest child, and the
+/// oldest tool result, which is split only by another event of a run (?4: whether there is
+/// a new one). ?3: the events that were written together.
 const SETTLE_BESIDE: &str = concat!(settling!(
     "SELECT min(next.seq)
            FROM cf_agents_events AS next
@@ -270,8 +272,9 @@ const IN_RUN: &str = concat!(
     is_run_member!("parent")
 );
 
-/// Settles the children of an event below which branches began with `seqs`. The feed's readers
-/// find out by the new events (`messages/feed.rs`). `has_run_member`: one of them is in a run.
+/// Updates the children of an event below which `seqs` started branches. Readers of the
+/// feed detect the split by the new events (`messages/feed.rs`). `has_run_member`: one of
+/// them is in a run.
 pub(crate) fn settle_beside(
     db: &dyn Database,
     session_id: &Id,
@@ -284,7 +287,7 @@ pub(crate) fn settle_beside(
     if load_values::<i64>(db, IN_RUN, &params)?.is_empty() {
         return Ok(());
     }
-    // A single new event was written as it has to be.
+    // A single new event was already written with the correct value.
     let seqs = if seqs.len() > 1 { seqs } else { &[] };
     let params = [
         session_id.as_str().into(),

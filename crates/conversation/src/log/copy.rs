@@ -1,12 +1,12 @@
-//! Copies a stretch of a session's log into another session: its events, which get
-//! new numbers, and their slices.
+//! Copies a range of a session's log into another session: the events, which get new
+//! numbers, and their slices.
 
 use super::{slices, write};
 use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 
-/// The events to copy, and the session that they go to.
+/// The events to copy, and the session that they are copied to.
 pub struct Stretch<'a> {
     pub original_id: &'a Id,
     /// Both ends are included.
@@ -28,9 +28,10 @@ impl Stretch<'_> {
         ]
     }
 
-    /// Copies the events into one line, in which no branch splits a run. A copy is as old as its original, so that retention
-    /// keeps no text longer because of a fork. An id whose embedded number no longer is its
-    /// event's number goes into the id index. Part of a transaction.
+    /// Copies the events into a linear log, in which no branch splits a run. A copy has the
+    /// age of its original, so that a fork doesn't extend retention. An id whose embedded
+    /// number no longer matches its event is added to the id index. Must run in a
+    /// transaction.
     pub fn copy_rows(&self, db: &dyn Database) -> Result<()> {
         let sql = format!(
             "{INSERT}
@@ -68,8 +69,8 @@ impl Stretch<'_> {
     }
 }
 
-/// Notes up to which event a session is a copy, and that nothing is learned from these events. Part
-/// of a transaction.
+/// Records up to which event a session is a copy, and that nothing is learned from these
+/// events. Must run in a transaction.
 pub fn mark_copied(db: &dyn Database, id: &Id, seq: i64) -> Result<()> {
     db.run(
         "UPDATE cf_agents_sessions
@@ -80,8 +81,7 @@ pub fn mark_copied(db: &dyn Database, id: &Id, seq: i64) -> Result<()> {
     )
 }
 
-/// Copies the original's compaction settings. Its past attempts and its usage stay with
-/// the original.
+/// Copies the original's compaction settings, but not its past attempts and usage.
 pub fn copy_settings(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
     db.run(
         "UPDATE cf_agents_sessions
@@ -96,8 +96,7 @@ pub fn copy_settings(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()>
     )
 }
 
-/// A fork's texts are kept as long as the original's. A pin exempts one session, and is not
-/// copied.
+/// Copies the original's retention rules. A pin applies to one session and is not copied.
 pub fn copy_retention(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
     db.run(
         "UPDATE cf_agents_sessions

@@ -1,7 +1,7 @@
-//! The spending of a session's turns, one by one, as the events that ended them tell it.
+//! The usage of a session's individual turns, from the events that ended them.
 //!
-//! No index leads to these events, since an index would cost a row with every turn. A page
-//! looks at a bounded number of events instead, newest first.
+//! There is no index of these events, because it would cost an additional row per turn.
+//! Instead, a page scans a bounded number of events, newest first.
 
 use crate::session::spending::TurnSpending;
 use base::columns::{FromRow, load};
@@ -10,10 +10,10 @@ use base::error::Result;
 use base::ids::Id;
 use base::json::{self, MAX_INTEGER};
 
-/// The most events that one page looks at.
+/// The most events that one page scans.
 const MAX_LOOKED_AT: usize = 1_000;
 
-/// The place of an event among those of all sessions.
+/// The position of an event among those of all sessions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventPlace {
     pub session_id: String,
@@ -30,7 +30,7 @@ pub struct EndedTurn {
 
 pub struct EndedTurns {
     pub turns: Vec<EndedTurn>,
-    /// The beginning of the next page; `None`: there is none.
+    /// The start of the next page; `None`: this is the last one.
     pub next: Option<EventPlace>,
 }
 
@@ -61,8 +61,8 @@ impl FromRow<'_> for EventEnd {
     }
 }
 
-/// Up to `limit` turns before a place, of one session or of all, that ended at `since` or
-/// later.
+/// Up to `limit` turns before a position, of one session or of all, that ended at `since`
+/// or later.
 pub fn load_ended_turns(
     db: &dyn Database,
     session_id: Option<&Id>,
@@ -116,7 +116,7 @@ pub fn load_ended_turns(
                 spent,
             });
         } else if session_id.is_some() {
-            // Turns of one session end one after the other.
+            // The turns of one session end in order.
             return Ok(page);
         }
     }

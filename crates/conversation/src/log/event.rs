@@ -1,4 +1,4 @@
-//! One event: as a caller sends it, and as the log returns it.
+//! An event: as a caller sends it, and as the log returns it.
 
 use crate::json_schema::JsonSchema;
 use std::borrow::Cow;
@@ -16,9 +16,8 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, Count, JsonObject, RawValue, check_values, nullable, optional_list};
 
-/// SQL: whether the event of the table `$event` is read together with its neighbours of
-/// the same kind, as one message. `EventRow::is_run_member` is the same rule for a
-/// loaded row.
+/// SQL: whether the event of the table `$event` forms one message with adjacent events of
+/// its kind. `EventRow::is_run_member` is the same rule for a loaded row.
 macro_rules! is_run_member {
     ($event:literal) => {
         concat!(
@@ -34,8 +33,8 @@ macro_rules! is_run_member {
 }
 pub(crate) use is_run_member;
 
-/// SQL: whether event `e` is a run member. As a condition of `iif`, the list of actions is
-/// compared one by one; as a value, it would be a table that each event reads.
+/// SQL: whether event `e` is a run member. As a condition of `iif`, the actions are
+/// compared one by one; as a value, SQLite would read the list as a table for each event.
 pub const IS_RUN_MEMBER: &str = concat!("iif(", is_run_member!("e"), ", 1, 0)");
 
 /// An event to append. The caller may set `id`, `metadata` and `createdAt`.
@@ -85,12 +84,12 @@ pub struct NewEvent {
     pub _session_id: Option<IgnoredAny>,
 }
 
-/// A message as it is stored beside its event.
+/// A message in its stored form, in addition to its event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageText {
-    /// The inside of the JSON object, without `id` and without a `createdAt` that we add.
+    /// The content of the JSON object, without `id` and without a `createdAt` that we add.
     pub fields: String,
-    /// Whether `fields` holds a `createdAt` that the sender wrote.
+    /// Whether `fields` contains a `createdAt` from the sender.
     pub is_dated: bool,
 }
 
@@ -115,8 +114,7 @@ impl NewEvent {
         }
     }
 
-    /// Checks a rule that serde's types can't express: the fields that belong to each
-    /// action.
+    /// Checks a rule that serde's types can't express: which fields belong to which action.
     pub fn check(&self, field: &str) -> Result<()> {
         let missing = |name: &str| missing(&format!("{field}.{name}"), self.action);
         let belongs = |name: &str, given: bool, action: Action| match given {
@@ -170,7 +168,7 @@ impl NewEvent {
     }
 }
 
-/// Refuses a field that only events of the action `owner` have.
+/// Refuses a field that only events with the action `owner` have.
 pub fn check_belongs(field: &str, owner: Action, action: Action) -> Result<()> {
     if owner == action {
         return Ok(());
@@ -182,7 +180,7 @@ pub fn check_belongs(field: &str, owner: Action, action: Action) -> Result<()> {
     ))
 }
 
-/// The error for an event without a field that its action needs.
+/// The error for an event without a field that its action requires.
 pub fn missing(field: &str, action: Action) -> Error {
     let action = action.name();
     Error::invalid(
@@ -216,9 +214,10 @@ pub struct Event {
     pub created_at: i64,
 }
 
-/// An event's JSON from its row `e`. A plain event takes one call of `json_object`,
-/// three times as fast as joining text. Optional fields need joining, since `json_object`
-/// can't leave a field out. `json()` fails on a damaged row, which the reader then names.
+/// An event's JSON from its row `e`. For most events, this is one call of `json_object`,
+/// which is three times as fast as concatenating text. Optional fields need concatenation,
+/// because `json_object` can't omit a field. `json()` fails on a damaged row, which the
+/// reader then reports.
 pub const EVENT_JSON: &str = r#"
     iif(e.tool IS NULL AND e.metadata IS NULL,
         json_object('id', e.id, 'sessionId', e.session_id, 'seq', e.seq, 'parentId', e.parent_id,
@@ -234,7 +233,7 @@ pub const EVENT_JSON: &str = r#"
                ',"createdAt":', e.created_at,
                '}'))"#;
 
-/// An event's row, for pages that are too long for one SQLite value: Rust makes its JSON.
+/// An event's row, for pages that are too long for one SQLite value: Rust builds its JSON.
 pub struct StoredEvent<'a> {
     id: &'a str,
     pub session_id: &'a str,
@@ -245,7 +244,7 @@ pub struct StoredEvent<'a> {
     pub tool: Option<Cow<'a, str>>,
     pub metadata: Option<Cow<'a, str>>,
     created_at: i64,
-    /// How many bytes are in slices, and the message that `content` may be made from.
+    /// How many bytes are in slices, and the message from which `content` may be restored.
     pub sliced_bytes: i64,
     pub message: Option<&'a str>,
 }
@@ -275,7 +274,7 @@ impl<'a> FromRow<'a> for StoredEvent<'a> {
 }
 
 impl StoredEvent<'_> {
-    /// The JSON that [`EVENT_JSON`] makes of the same row.
+    /// The same JSON as [`EVENT_JSON`] for this row.
     pub fn json(&self) -> Result<String> {
         let damaged = |_| Error::corrupt_row(self.id, "metadata");
         let shown = ShownEvent {

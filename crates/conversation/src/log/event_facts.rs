@@ -1,4 +1,4 @@
-//! What other crates ask about events without their bodies.
+//! Facts about events that other crates need, without the events' bodies.
 
 use super::boundary::STARTS_MESSAGE;
 use base::action::Action;
@@ -17,8 +17,8 @@ pub fn find_id(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<St
     find_value(db, sql, &[session_id.as_str().into(), seq.into()])
 }
 
-/// What an event says of the turn that it ended, as JSON. `None`: it ended no turn, or is not
-/// there.
+/// What an event records about the turn that it ended, as JSON. `None`: it ended no turn,
+/// or doesn't exist.
 pub fn find_ends_turn(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<String>> {
     let sql = "SELECT ends_turn
                  FROM cf_agents_events
@@ -38,7 +38,7 @@ row! {
     }
 }
 
-/// Up to `limit` events from this `seq` on, in their order.
+/// Up to `limit` events from this `seq` on, in order.
 pub fn load_parents(
     db: &dyn Database,
     session_id: &Id,
@@ -66,7 +66,7 @@ row! {
     }
 }
 
-/// Up to `limit` events after this `seq`, in their order.
+/// Up to `limit` events after this `seq`, in order.
 pub fn load_times_after(
     db: &dyn Database,
     session_id: &Id,
@@ -86,7 +86,7 @@ pub fn load_times_after(
     load(db, sql, &params)
 }
 
-/// No fewer than the events of the first `sessions` sessions.
+/// An upper bound for the number of events in the first `sessions` sessions.
 pub fn count_at_most(db: &dyn Database, sessions: i64) -> Result<i64> {
     let sql = "SELECT coalesce(sum((SELECT max(e.seq)
                                       FROM cf_agents_events AS e
@@ -98,7 +98,7 @@ pub fn count_at_most(db: &dyn Database, sessions: i64) -> Result<i64> {
     Ok(sum.flatten().unwrap_or(0))
 }
 
-/// How many messages the API shows: a run of events is one message.
+/// The number of messages that the API shows: a run of events is one message.
 pub fn count_messages(db: &dyn Database, session_id: &Id) -> Result<i64> {
     let sql = format!(
         "SELECT count(*)

@@ -1,8 +1,8 @@
-//! Finds rows by id. A minted id contains its row's number, so the primary key leads
-//! to the row. The id index holds only the other ids.
+//! Finds rows by id. A minted id contains its row's number, so the primary key finds the row. The
+//! id index contains only the other ids.
 //!
-//! CROSS JOIN makes SQLite keep the order of a join: from the short list of ids into
-//! the log. Without it, the planner may scan the log.
+//! CROSS JOIN forces SQLite to keep the order of a join: from the short list of ids to the log.
+//! Without it, the planner may scan the log.
 
 use std::collections::HashMap;
 
@@ -50,7 +50,7 @@ pub fn find_seqs<'a>(
             &seqs,
         )?);
     }
-    // A caller may bring an id that only looks minted.
+    // A caller may send an id that only looks minted.
     let rest: Vec<&str> = minted
         .iter()
         .filter(|id| !found.contains_key(id.as_str()))

@@ -1,4 +1,4 @@
-//! Rows of sessions, each joined with its last turn, for whoever reads most of a row at once.
+//! Rows of sessions, each joined with its last turn, for callers that read most of a row at once.
 
 use crate::session::last_turns::JOIN_LAST_TURN;
 use base::columns::{self, FromRow, find_value};
@@ -59,7 +59,7 @@ pub fn load_after(
     db.rows(&sql, &[number.into(), sessions.into()])
 }
 
-/// Whether this session is still there, and not a later one with its id.
+/// Whether this session still exists, and is not a later one with its id.
 pub fn exists(db: &dyn Database, id: &Id, number: i64, created_at: i64) -> Result<bool> {
     let sql = "SELECT 1
                  FROM cf_agents_sessions

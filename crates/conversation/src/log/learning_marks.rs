@@ -1,5 +1,6 @@
-//! The marks of looks, in the sessions' rows: up to which event a session was learnt from, and when
-//! the next look is due. The rows outlive the object, so that no look is forgotten whatever dies.
+//! The learning state in the sessions' rows: up to which event a session was learned from,
+//! and when its next learning pass is due. The rows are durable, so no pass is lost when
+//! the object is evicted.
 
 use crate::session::learn_due::NEVER_MS;
 use base::columns::{find, find_value, load};
@@ -12,10 +13,11 @@ use base::{row, sql};
 use store::learn_failure::{LONGEST_RETRY_MS, LearnFailure};
 use store::learn_settings::IDLE_MS;
 
-/// Of the looks that are the furthest ahead, so many are held against the clock.
+/// How many of the passes that are due furthest in the future are checked against the
+/// clock.
 const LOOKED_AHEAD: i64 = 8;
 
-/// A session that waits for a look.
+/// A session with a scheduled learning pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DueSession {
     pub id: Id,
@@ -33,7 +35,7 @@ row! {
     })
 }
 
-/// The session whose look is due first, without these.
+/// The session whose pass is due first, excluding `without`.
 pub fn find_next(db: &dyn Database, without: &[Id]) -> Result<Option<DueSession>> {
     let without: Vec<&str> = without.iter().map(Id::as_str).collect();
     let sql = format!(
@@ -48,9 +50,9 @@ pub fn find_next(db: &dyn Database, without: &[Id]) -> Result<Option<DueSession>
     find(db, &sql, &[json::encode(&without)?.into()])
 }
 
-/// As [`find_next`], for work that an alarm does: `None` also where the next look waits for
-/// somebody's call. A look that waits longer than any look does is due now: its time was
-/// written before the clock went back.
+/// Like [`find_next`], for work that the alarm does. Also `None` if the next pass waits for
+/// an explicit call. A pass scheduled further ahead than any pass can be is due now: its
+/// time was written before the clock was set back.
 pub fn find_next_timed(db: &dyn Database, now_ms: i64) -> Result<Option<DueSession>> {
     let Some(next) = find_next(db, &[])?.filter(|due| due.due_at < NEVER_MS) else {
         return Ok(None);
@@ -76,15 +78,15 @@ pub fn find_next_timed(db: &dyn Database, now_ms: i64) -> Result<Option<DueSessi
     Ok(Some(ahead.unwrap_or(next)))
 }
 
-/// The progress of the looks at a session.
+/// A session's learning progress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
-    /// The last event that was looked at.
+    /// The last event that was learned from.
     pub learned_seq: i64,
     pub due_at: Option<i64>,
-    /// The last event that came from a file or from a fork.
+    /// The last event that was imported or came from a fork.
     pub copied_seq: i64,
-    /// The newest event, and when it was written; 0: the log is empty.
+    /// The newest event and when it was written; 0 if the log is empty.
     pub newest_seq: i64,
     pub newest_at: i64,
     pub failure: Option<LearnFailure>,
@@ -105,12 +107,12 @@ row! {
         copied_seq,
         newest_seq: newest_seq.unwrap_or(0),
         newest_at: newest_at.unwrap_or(0),
-        // A failure's note that can't be read does not keep the agent from looking.
+        // An unreadable failure record must not prevent learning.
         failure: failure.and_then(|failure| json::decode(failure).ok()),
     })
 }
 
-/// `None`: the session is gone.
+/// `None`: the session doesn't exist.
 pub fn find_mark(db: &dyn Database, session_id: &Id) -> Result<Option<Mark>> {
     find(
         db,
@@ -127,7 +129,8 @@ pub fn find_mark(db: &dyn Database, session_id: &Id) -> Result<Option<Mark>> {
     )
 }
 
-/// Moves the mark, and says when the next look is due. Part of a transaction.
+/// Advances the learning position and sets when the next pass is due. Must run in a
+/// transaction.
 pub fn move_mark(
     db: &dyn Database,
     session_id: &Id,
@@ -148,7 +151,7 @@ pub fn move_mark(
     )
 }
 
-/// Puts a look off.
+/// Postpones a pass.
 pub fn put_off(db: &dyn Database, session_id: &Id, due_at: i64) -> Result<()> {
     db.run(
         "UPDATE cf_agents_sessions SET learn_due_at = ?2 WHERE id = ?1",
@@ -156,7 +159,7 @@ pub fn put_off(db: &dyn Database, session_id: &Id, due_at: i64) -> Result<()> {
     )
 }
 
-/// Notes that a look failed, and when it is tried again. Part of a transaction.
+/// Records that a pass failed, and when it is retried. Must run in a transaction.
 pub fn note_failure(
     db: &dyn Database,
     host: &dyn Host,
@@ -168,7 +171,7 @@ pub fn note_failure(
         return Ok(());
     };
     let failure = LearnFailure::new(mark.failure.as_ref(), error, is_nonsense, host.now_ms());
-    // A look that waits for somebody's call goes on waiting for it.
+    // A pass that waits for an explicit call keeps waiting for it.
     let due_at = match mark.due_at {
         Some(NEVER_MS) => NEVER_MS,
         _ => failure.retry_at(error),
@@ -186,7 +189,7 @@ pub fn note_failure(
     )
 }
 
-/// How many sessions wait for a look, up to a bound.
+/// How many sessions have a scheduled pass, counted up to a limit.
 pub fn count_waiting(db: &dyn Database, most: i64) -> Result<i64> {
     let sql = "SELECT count(*)
                  FROM (SELECT 1
@@ -196,8 +199,8 @@ pub fn count_waiting(db: &dyn Database, most: i64) -> Result<i64> {
     Ok(find_value(db, sql, &[most.into()])?.unwrap_or(0))
 }
 
-/// The sessions whose last look failed, the newest failure first: their ids, and the failures as
-/// JSON. Of so many waiting sessions, and at most so many.
+/// The sessions whose last pass failed, most recent failure first: their ids, and the
+/// failures as JSON. Examines at most `most_waiting` sessions, and returns at most `most`.
 pub fn load_failures(
     db: &dyn Database,
     most_waiting: i64,

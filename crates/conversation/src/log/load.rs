@@ -1,5 +1,5 @@
-//! Reading events: one query builder for every filter. SQLite makes the JSON, and
-//! nothing copies it.
+//! Reading events: one query builder for all filters. SQLite builds the JSON, and nothing
+//! copies it.
 
 use super::event::{EVENT_JSON, StoredEvent};
 use super::slices::load_slices;
@@ -11,19 +11,18 @@ use base::error::{Error, Result, StorageFailure};
 use base::ids::Id;
 use base::json::{self, json};
 
-/// Bytes that an event `e` shows, at most. The slices of a message count its text
-/// twice: as `content` and within the message. Only `content` is shown.
+/// An upper bound for the bytes of an event `e` in an answer. A message's slices contain
+/// its text twice: in `content` and in the message. Only `content` is part of the answer.
 const BYTES: &str = "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0)
     + coalesce(octet_length(e.metadata), 0) + iif(e.message IS NULL, e.sliced_bytes, e.sliced_bytes / 2)";
 
-/// The most bytes of a page as it is written, with the names and numbers around its texts.
+/// The most bytes of a rendered page, including the names and numbers around its texts.
 const MAX_PAGE_BYTES: usize = MAX_ANSWER_BYTES + (512 << 10);
 
-/// SQLite may make a page that has only events of at most this many bytes, at any length
-/// of the page.
+/// SQLite may build a page of any length if none of its events is larger than this.
 const SHORT_BYTES: i64 = 8 << 10;
 
-/// The choice of the events of a session to load, and their number.
+/// Selects events of a session, and how many to load.
 pub struct EventQuery<'a> {
     pub session_id: &'a Id,
     pub limit: i64,
@@ -32,19 +31,20 @@ pub struct EventQuery<'a> {
     pub actions: Option<&'a [Action]>,
     pub after_seq: Option<i64>,
     pub before_seq: Option<i64>,
-    /// Take the newest matching events instead of the oldest. The order stays by `seq`.
+    /// Take the newest matching events instead of the oldest. They are still ordered by
+    /// `seq`.
     pub newest: bool,
 }
 
 impl EventQuery<'_> {
-    /// Whether the newest events of the whole log are asked for.
+    /// Whether the query asks for the newest events of the log without any filter.
     fn is_of_newest(&self) -> bool {
         let is_filtered = self.since_ms.is_some() || self.actions.is_some();
         let is_within = self.after_seq.is_some() || self.before_seq.is_some();
         self.newest && !is_filtered && !is_within
     }
 
-    /// Selects the matching rows, aliased `e`, up to `limit`, in no promised order.
+    /// Selects the matching rows, aliased `e`, up to `limit`, in no guaranteed order.
     fn build(&self, columns: &str) -> (String, Vec<SqlValue>) {
         let mut params: Vec<SqlValue> = vec![self.session_id.as_str().into()];
         let mut clauses = String::from("e.session_id = +?1");
@@ -84,9 +84,9 @@ impl EventQuery<'_> {
     }
 }
 
-/// The events as a JSON array in `seq` order. SQLite holds the whole page in memory
-/// while it makes the JSON. So it makes a page only if no event takes more than its
-/// share of the longest answer.
+/// The events as a JSON array in `seq` order. SQLite holds the whole page in memory while
+/// it builds the JSON. It therefore builds a page only if no event exceeds its share of the
+/// longest answer.
 pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText> {
     let share = MAX_ANSWER_BYTES as i64 / query.limit.max(1);
     let max_bytes = share.max(SHORT_BYTES);
@@ -137,12 +137,12 @@ pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText>
     }
 }
 
-/// A page of `event`s; NULL if an event is too long for a page that SQLite makes.
+/// A page of `event`s; NULL if an event is too long for SQLite to build the page.
 const PAGE_JSON: &str = "CAST(iif(count(event) = count(*),
                                   '[' || coalesce(group_concat(event, ','), '') || ']',
                                   NULL) AS BLOB)";
 
-/// Selects the JSON of events as `event`, NULL for a long one. `rows`: the SQL after
+/// Selects the JSON of events as `event`, or NULL for a long one. `rows` is the SQL after
 /// FROM.
 fn shown_events(max_bytes: i64, rows: &str) -> String {
     format!(
@@ -152,13 +152,13 @@ fn shown_events(max_bytes: i64, rows: &str) -> String {
     )
 }
 
-/// The newest events of a log, found by their numbers alone.
+/// The newest events of a log, selected by `seq` alone.
 enum NewestPage {
     Made(SqlText),
-    /// An event is too long for a page that SQLite makes.
+    /// An event is too long for SQLite to build the page.
     Long,
-    /// The log's last numbers are not all events, since some were deleted, or a row is
-    /// damaged.
+    /// The log's last `seq` values don't all have events, because some were deleted or a
+    /// row is damaged.
     Scattered,
 }
 
@@ -187,7 +187,7 @@ fn find_newest(db: &dyn Database, query: &EventQuery<'_>, max_bytes: i64) -> New
     }
 }
 
-/// Puts an event's sliced columns back into the event.
+/// Restores an event's sliced columns.
 fn fill_in_slices(db: &dyn Database, event: &mut StoredEvent<'_>) -> Result<()> {
     if event.sliced_bytes == 0 {
         return Ok(());
@@ -255,8 +255,8 @@ fn load_row_by_row(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText>
     Ok(page.into())
 }
 
-/// The `seq` of the page's events, in the order in which a smaller `limit` would keep
-/// them, and their bytes as they are stored. A single event always fits.
+/// The `seq` of the page's events, in the order in which a smaller `limit` would keep them,
+/// and their stored bytes. A single event always fits.
 fn find_page(db: &dyn Database, query: &EventQuery<'_>) -> Result<(Vec<i64>, usize)> {
     let (inner, params) = query.build(&format!("e.seq AS seq, {BYTES} AS bytes"));
     let mut sizes = Vec::new();

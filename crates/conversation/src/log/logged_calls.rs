@@ -13,7 +13,8 @@ use base::{row, sql};
 /// SQL: the `tool` column of an event `e`.
 const TOOL_JSON: &str = "iif(json_valid(e.tool), e.tool, '{}')";
 
-/// SQL: the calls in the row of an event `e`: those of a model, or a message's parts.
+/// SQL: the tool calls in the row of an event `e`, from a model's event or from a message's
+/// parts.
 fn calls_in_row() -> String {
     let message = "'{' || e.message || '}'";
     format!(
@@ -22,9 +23,10 @@ fn calls_in_row() -> String {
     )
 }
 
-/// The events that may call the tool, and the time of the request that each belongs to: a
-/// turn writes its calls at its end, when what they brought is old. Whether an event with a
-/// long text calls the tool is only known when the whole event is read.
+/// The events that may call the tool, each with the time of the request that it belongs to.
+/// A turn writes its calls at its end, when their results may already be old. Events with
+/// sliced text are included, since only reading the whole event shows whether it calls the
+/// tool.
 pub fn load_calling(db: &dyn Database, session_id: &Id, tool: &str) -> Result<Vec<(i64, i64)>> {
     let sql = format!(
         "SELECT e.seq,

@@ -1,10 +1,10 @@
-//! Inline media, stored once. The payload of a long `data:` URL in a message's parts
-//! is cut out of the text and stored by its hash, once per session however many
-//! messages hold it. Its position is stored beside the text. The restored message
-//! equals the original to the byte, since the payload keeps its JSON escapes.
+//! Deduplicated inline media. The payload of a long `data:` URL in a message's parts is cut
+//! out of the text and stored by its hash, once per session however many messages contain
+//! it. Its position is stored separately from the text. The restored message is identical
+//! to the original, because the payload keeps its JSON escapes.
 //!
-//! Two rules hold. No text can forge a reference, because positions are not stored
-//! in the text. A payload is deleted with its last use, neither earlier nor later.
+//! Two invariants: no text can forge a reference, because positions are not stored in the
+//! text; and a payload is deleted with its last use, neither earlier nor later.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -23,15 +23,15 @@ use base::json::{self, JsonPiece, RawValue, json, pieces};
 use base::part::PartKind;
 use store::text_tables::MEDIA;
 
-/// A shorter payload stays in its message: stored apart, a payload costs a row, and
-/// one more row per use.
+/// The minimum size of a payload that is stored separately, because that costs one row,
+/// plus one row per use.
 const MIN_BYTES: usize = 4 << 10;
 
-/// Payloads that are cut out of one message. Their positions take some 20 KB of its
-/// row; further payloads stay in the text.
+/// The most payloads that are cut out of one message. Their positions take about 20 KB of
+/// its row; further payloads stay in the text.
 const MAX_PLACES: usize = 256;
 
-/// A payload's position in the remaining text, and the payload's hash.
+/// A payload's position in the remaining text, and its hash.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct PayloadPosition(usize, String);
 
@@ -42,7 +42,7 @@ pub struct StrippedText<'a> {
     /// The positions, for the event's `media` column; `None` if nothing was cut.
     pub places: Option<String>,
     pub payloads: Vec<Payload<'a>>,
-    /// Bytes that were cut. A payload counts once per occurrence.
+    /// The bytes that were cut. A payload counts once per occurrence.
     pub bytes: usize,
 }
 
@@ -53,7 +53,7 @@ pub struct Payload<'a> {
     pub text: &'a str,
 }
 
-/// Cuts the media out of a message. `fields` is the inside of its JSON object.
+/// Cuts the media out of a message. `fields` is the content of its JSON object.
 pub fn cut(fields: &str) -> StrippedText<'_> {
     let mut cut = StrippedText {
         text: Cow::Borrowed(fields),
@@ -104,7 +104,7 @@ struct MediaPart<'a> {
     kind: Cow<'a, str>,
 }
 
-/// The starts and ends of payloads in `fields`, in order. `None`: `fields` can't hold a
+/// The starts and ends of payloads in `fields`, in order. `None`: `fields` can't contain a
 /// payload.
 fn find_spans(fields: &str) -> Option<Vec<(usize, usize)>> {
     if fields.len() < MIN_BYTES || !may_hold_data_url(fields) {
@@ -139,7 +139,7 @@ fn may_hold_data_url(fields: &str) -> bool {
     })
 }
 
-/// The strings of a JSON text, names included: each with its start, and as written
+/// The strings of a JSON text, including names: each with its offset, and as written
 /// between its quotes.
 fn strings_of(json: &str) -> impl Iterator<Item = (usize, &str)> {
     pieces(json).filter_map(|piece| match piece {
@@ -151,8 +151,8 @@ fn strings_of(json: &str) -> impl Iterator<Item = (usize, &str)> {
 const INSERT: &str = "INSERT INTO cf_agents_media (session_id, hash, part, text)";
 const INSERT_USE: &str = "INSERT INTO cf_agents_media_uses (session_id, hash, seq)";
 
-/// Stores the payloads of the event at `seq`. Part of the transaction that writes
-/// the event.
+/// Stores the payloads of the event at `seq`. Must run in the transaction that writes the
+/// event.
 pub fn write(db: &dyn Database, session_id: &Id, seq: i64, payloads: &[Payload<'_>]) -> Result<()> {
     for Payload { hash, text } in payloads {
         let here: [SqlValue; 2] = [session_id.as_str().into(), hash.as_str().into()];
@@ -176,7 +176,7 @@ pub fn write(db: &dyn Database, session_id: &Id, seq: i64, payloads: &[Payload<'
 }
 
 /// Deletes the uses of these events, given as (`seq`, `media` column), and then the
-/// payloads without a use. `kept`: hashes that a rewritten event still uses. Part of
+/// payloads without a use. `kept` are hashes that a rewritten event still uses. Must run in
 /// the transaction that deletes or rewrites the events.
 pub fn forget(
     db: &dyn Database,
@@ -220,7 +220,7 @@ pub fn forget(
     Ok(())
 }
 
-/// Copies to a fork the media that its events use. The events are already copied.
+/// Copies the media that a fork's events use. The events must already be copied.
 pub fn copy(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
     let sql = "SELECT 1 FROM cf_agents_media WHERE session_id = ?1 LIMIT 1";
     if find_row(db, sql, &[original_id.as_str().into()])?.is_none() {
@@ -249,8 +249,8 @@ pub fn copy(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
     )
 }
 
-/// A message's text with its media put back; `None` if `places` is damaged.
-/// `places` is the event's `media` column.
+/// A message's text with its media restored; `None` if `places` is damaged. `places` is the
+/// event's `media` column.
 pub fn restore(
     db: &dyn Database,
     session_id: &Id,
@@ -315,7 +315,7 @@ mod tests {
             r#""role":"user","parts":[{{"type":"file","url":"data:image/png;base64,{payload}"}},{{"url":"DATA:image\/png;name=\"x\";base64,{payload}","type":"file"}},{{"type":"file","url":"data:image/png;name=x;base64,{payload}"}}]"#
         );
         let cut = cut(&fields);
-        // The second has a quote in its head, and is not a data URL.
+        // The second has a quote in its head, so it is not a data URL.
         assert_eq!(cut.payloads.len(), 1);
         assert_eq!(cut.payloads[0].text, payload);
         assert_eq!(cut.text.len(), fields.len() - 2 * payload.len());

@@ -27,7 +27,7 @@ pub fn text_of_parts(parts: &str) -> Option<String> {
     json::decode::<Lines>(parts).ok().map(|lines| lines.text)
 }
 
-/// Like [`text_of_parts`], for new parts: refuses more than [`MAX_PARTS`].
+/// Like [`text_of_parts`], for new parts: rejects more than [`MAX_PARTS`].
 pub fn text_of_new_parts(parts: &str) -> Option<String> {
     let lines = json::decode::<Lines>(parts).ok()?;
     (lines.parts <= MAX_PARTS).then_some(lines.text)

@@ -1,12 +1,13 @@
-//! Sessions and their event logs. A log has the events of a session in the order in which they
-//! were written, and each event is a node of the session's tree.
+//! Sessions and their event logs. A log has the events of a session in the order in which they were
+//! written, and each event is a node of the session's tree.
 //!
 //! `sessions` has the session's row, and `session_pages` lists sessions by their last activity.
 //! `media` and `slices` store the parts of an event that don't fit its row. `ended_turns` and
-//! `turn_ends` find the events that ended turns. `boundary` says where runs are split into messages.
+//! `turn_ends` find the events that ended turns. `boundary` decides where runs are split into
+//! messages.
 //!
-//! Rules kept here: an append is all or nothing; a `seq` is never given twice;
-//! an id is written once; a parent exists, in the same session, before its child.
+//! Invariants: an append is all or nothing; a `seq` is never reused; an id is written once; a
+//! parent exists, in the same session, before its child.
 
 pub mod append;
 pub mod boundary;

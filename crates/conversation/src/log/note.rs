@@ -1,6 +1,5 @@
-//! A chat turn's note about an event, beside the event's content: the model's reasoning,
-//! approvals, the shape of an output. The message view shows the note; `loadEvents`
-//! doesn't.
+//! A chat turn's note about an event, in addition to the event's content: the model's reasoning,
+//! approvals, the format of an output. The message view includes the note; `loadEvents` doesn't.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +13,14 @@ use base::json::{self, JsonObject};
 use base::part::PartApproval;
 use store::limits::HolderLimits;
 
-/// Bytes of reasoning that are kept per step.
+/// Bytes of reasoning that are stored per step.
 pub const MAX_REASONING_BYTES: usize = 64 << 10;
 
-/// Bytes of [`Kept`] per step. Longer data is not kept.
+/// Bytes of [`Kept`] per step. Longer data is not stored.
 pub const MAX_KEPT_BYTES: usize = 64 << 10;
 
-/// The data that a provider wants back with a step of its model: signatures of thoughts and of
-/// calls, ids of its own. Only the provider understands it, and only the model that gave it is sent
-/// it.
+/// The data that a provider expects back with a step of its model: signatures of thoughts and of
+/// calls, ids of its own. It is opaque here, and is sent only to the model that produced it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
     /// The model's name.
@@ -58,23 +56,23 @@ pub struct Note {
     /// With calls: arguments that are not a JSON object, as the model sent them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub bad_arguments: BTreeMap<String, String>,
-    /// The reach of the caller who caused the event. A turn that continues from the event
-    /// reaches no further, and what is learnt from it is written no further.
+    /// The scope of the caller who caused the event. It bounds a turn that continues from the
+    /// event, and where facts learned from the event are written.
     #[serde(skip_serializing_if = "ModelReach::is_agent")]
     pub reach: ModelReach,
     /// Whether a minted token caused the event.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub by_token: bool,
-    /// The limits of that token, whose holder pays for what is made of the event.
+    /// The limits of that token, which also apply to what is made from the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<HolderLimits>,
     /// With a user's message that `runTurn` wrote: the id of the message that answers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_answer: Option<String>,
-    /// With what a model said: the source of what it read that nobody here vouches for.
+    /// With a model's answer: the source of untrusted content that the model read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untrusted: Option<String>,
-    /// With what a model said: what its provider wants back.
+    /// With a model's answer: the data that its provider expects back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
 }
@@ -107,7 +105,7 @@ impl Note {
         Self::default().with_authority(authority)
     }
 
-    /// The note of an operation's event. `None`: full authority needs no note.
+    /// The note of an event that an operation writes. `None`: full authority needs no note.
     pub fn of_caller(authority: &Authority) -> Option<Self> {
         (!authority.is_full()).then(|| Self::of(authority.clone()))
     }
@@ -130,12 +128,12 @@ impl Note {
         }
     }
 
-    /// The note of a text that both authorities caused, and nothing else of the two notes.
+    /// The note of a text that both authorities caused. Has nothing else of the two notes.
     pub fn joined(&self, last: &Self) -> Self {
         Self::of(self.authority().joined(last.authority()))
     }
 
-    /// `None` if the note is empty: a plain event then stores no note.
+    /// `None` if the note is empty: the event then stores no note.
     pub fn json(&self) -> Option<String> {
         if *self == Self::default() {
             return None;

@@ -1,4 +1,4 @@
-//! Events at the beginning of a log, without their texts, for whoever deletes the oldest.
+//! The oldest events of a log, without their texts, for code that deletes the oldest.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use base::ids::Id;
 use base::json;
 use base::row;
 
-/// An event at the beginning of a log, without its texts.
+/// An event at the start of a log, without its texts.
 pub struct OldEvent {
     pub seq: i64,
     pub parent_seq: i64,
@@ -23,9 +23,9 @@ pub struct OldEvent {
     pub kind: EventKind,
 }
 
-/// The part that an event has in an answer.
+/// The role of an event in an answer.
 pub enum EventKind {
-    /// A request, with the ids of its calls. `None`: they can't be read here.
+    /// A request, with the ids of its calls. `None`: they can't be read from this row.
     Calls(Option<Vec<String>>),
     /// A result, with the id of its call.
     Result(Option<String>),
@@ -72,7 +72,7 @@ row! {
     }
 }
 
-/// Up to `most` events after this `seq`, in their order, without those whose numbers are in the list.
+/// Up to `most` events after this `seq`, in order, excluding those in `without`.
 pub fn load_after(
     db: &dyn Database,
     session_id: &Id,
@@ -99,8 +99,8 @@ pub fn load_after(
     load(db, &sql, &params)
 }
 
-/// The events of runs after `last_seq` that follow an event from `first_seq` to `last_seq`, and not
-/// as the next row.
+/// The run events after `last_seq` whose parent is between `first_seq` and `last_seq`, but
+/// not in the row directly before.
 pub fn load_branches_past(
     db: &dyn Database,
     session_id: &Id,
@@ -137,7 +137,7 @@ row! {
     }
 }
 
-/// Up to `most` events after the first `seq` and before the second, in their order.
+/// Up to `most` events after the first `seq` and before the second, in order.
 pub fn load_between(
     db: &dyn Database,
     session_id: &Id,

@@ -1,4 +1,4 @@
-//! Replaces what a stored event says: its bodies, or its note. Its place in the tree stays.
+//! Replaces the content of a stored event: its bodies, or its note. Its position in the tree stays.
 
 use super::media;
 use super::slices::{delete_slices, write_slices};
@@ -11,9 +11,9 @@ use base::json;
 use store::erasing::{ErasingDatabase, Overwrite};
 use store::text_tables::EVENTS;
 
-/// Replaces the bodies of a stored event. `media`: the places where media was cut out of its old
-/// message. Part of a transaction. Whoever makes a message of an event of a run settles the event's
-/// children and the events beside it (`boundary.rs`).
+/// Replaces the bodies of a stored event. `media`: where media was cut out of its old message. Part
+/// of a transaction. A caller that turns an event of a run into a message must also update the
+/// event's children and the events beside it (`boundary.rs`).
 pub fn rewrite_bodies(
     db: &dyn Database,
     session_id: &Id,
@@ -88,7 +88,7 @@ fn replace_media(
     )
 }
 
-/// Erases the texts of these events, and puts a sentence in their place. Part of a transaction.
+/// Erases the texts of these events, and replaces each with a sentence. Part of a transaction.
 pub fn erase_texts(
     db: &ErasingDatabase<'_>,
     session_id: &Id,

@@ -1,6 +1,7 @@
-//! One row of the log, bodies included, and the statements that load it.
+//! One row of the log, including its bodies, and the statements that load it.
 //!
-//! Long bodies are in slices and inline media in rows of their own. Loading puts both back.
+//! Long bodies are stored in slices, and inline media in rows of their own. Loading
+//! restores both.
 
 use crate::log::event::IS_RUN_MEMBER;
 use crate::log::media;
@@ -14,7 +15,7 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
 
-/// One row of a path, bodies included.
+/// One row of a path, including its bodies.
 #[derive(Clone, Debug)]
 pub struct EventRow {
     pub seq: i64,
@@ -25,34 +26,34 @@ pub struct EventRow {
     pub metadata: Option<String>,
     pub is_dated: bool,
     pub created_at: i64,
-    /// Bytes of this row's bodies that are in slices; 0: the row is complete.
+    /// The bytes of this row's bodies that are in slices; 0: the row is complete.
     pub sliced_bytes: i64,
-    /// The places where media was cut out of the message. They are kept when the media is
-    /// put back.
+    /// The positions where media was cut out of the message. They are kept when the media
+    /// is restored.
     pub media: Option<String>,
     /// JSON: see [`Note`].
     pub note: Option<String>,
     pub content: String,
     pub message: Option<String>,
-    /// Whether this event begins a message although a run continues here: see `boundary.rs`.
+    /// Whether this event starts a new message within a run: see `boundary.rs`.
     pub splits_run: bool,
 }
 
-/// Bytes of all that an event `e` holds, without its media's payloads.
+/// The bytes of everything in an event `e`, except its media's payloads.
 pub const ROW_BYTES: &str =
     "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.message), 0)
     + coalesce(octet_length(e.tool), 0) + coalesce(octet_length(e.metadata), 0)
     + coalesce(octet_length(e.note), 0) + coalesce(octet_length(e.media), 0) + e.sliced_bytes";
 
-/// An event's place in its tree, without its bodies.
+/// An event's position in its tree, without its bodies.
 pub struct EventLink {
     pub seq: i64,
     pub parent_seq: i64,
-    /// Whether the parent is another row than the one right before this event's.
+    /// Whether the parent is not the row directly before this event's.
     pub is_branch: bool,
-    /// Whether this event is read together with its neighbours of the same kind.
+    /// Whether this event forms one message with adjacent events of its kind.
     pub is_run_member: bool,
-    /// Whether this event begins a message although a run continues here: see `boundary.rs`.
+    /// Whether this event starts a new message within a run: see `boundary.rs`.
     pub splits_run: bool,
     pub id: String,
 }
@@ -108,7 +109,7 @@ impl FromRow<'_> for EventRow {
 }
 
 impl EventRow {
-    /// Whether this event is read together with its neighbours of the same kind.
+    /// Whether this event forms one message with adjacent events of its kind.
     pub fn is_run_member(&self) -> bool {
         self.message.is_none()
             && matches!(self.action, StoredAction::Known(action) if action.is_agents())
@@ -144,7 +145,7 @@ impl EventRow {
         }
     }
 
-    /// The event's calls that the client or the user has to answer.
+    /// The event's calls that the client or the user must answer.
     pub fn open_calls(&self) -> Result<impl Iterator<Item = String>> {
         let note = self.note()?;
         Ok(note
@@ -158,8 +159,8 @@ impl EventRow {
     }
 }
 
-/// Statements that read many events leave out longer bodies. Another statement reads a
-/// long event when its bodies are needed.
+/// Statements that read many events omit longer bodies. If they are needed, another
+/// statement reads the long event.
 pub const INLINE_BYTES: usize = 64 << 10;
 
 /// A row of a statement that reads many events: without bodies if the event is long.
@@ -175,7 +176,7 @@ impl ShortRow {
         Self::columns_within(&INLINE_BYTES.to_string())
     }
 
-    /// As [`Self::columns`]. `max_bytes`, SQL: how long a short event may be.
+    /// Like [`Self::columns`]. `max_bytes` is SQL for the length limit of a short event.
     pub fn columns_within(max_bytes: &str) -> String {
         let short = |column: &str| format!("iif({ROW_BYTES} <= {max_bytes}, {column}, NULL)");
         format!(
@@ -189,7 +190,7 @@ impl ShortRow {
         )
     }
 
-    /// The event, bodies included.
+    /// The event, including its bodies.
     pub fn get(self, db: &dyn Database, session_id: &Id) -> Result<EventRow> {
         match self.is_short {
             true => complete(db, session_id, self.event),
@@ -227,7 +228,7 @@ pub fn find_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<O
         .transpose()
 }
 
-/// Puts the slices and the media back into the row.
+/// Restores the slices and the media in the row.
 pub fn complete(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<EventRow> {
     with_media(db, session_id, with_slices(db, session_id, row)?)
 }
@@ -240,7 +241,7 @@ pub fn with_media(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Resu
     Ok(row)
 }
 
-/// Puts the slices back into the row.
+/// Restores the slices in the row.
 pub fn with_slices(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Result<EventRow> {
     if row.sliced_bytes == 0 {
         return Ok(row);

@@ -1,5 +1,5 @@
-//! What was said in the logs of all sessions, for a search by meaning. An event's place is its number
-//! among the events of the agent (`base/numbers.rs`).
+//! Finds the messages of all sessions' logs for a search by meaning. An event's place is
+//! its number among all events of the agent (`base/numbers.rs`).
 
 use crate::index::request::{FILTERS, SearchRequest};
 use base::action::SAID_ACTIONS;
@@ -12,18 +12,18 @@ use base::numbers::{self, MAX_SEQ, split_place};
 use base::row;
 use search::document::find_speaker;
 
-/// A look at events from the newest on.
+/// The result of scanning events from the newest on.
 #[derive(Default)]
 pub struct SaidScan {
-    /// The place of the last event that was looked at.
+    /// The place of the last event that was scanned.
     pub end: Option<i64>,
-    /// How many events were looked at.
+    /// How many events were scanned.
     pub checked: i64,
-    /// The places of those that were said and that the search may return, with commas between them.
+    /// The places of the messages that the search may return, separated by commas.
     pub places: Option<String>,
 }
 
-/// Looks at up to `most` events below a place for those that people or the agent said.
+/// Scans up to `most` events below a place for messages of people or the agent.
 pub fn scan_said(
     db: &dyn Database,
     search: &SearchRequest<'_>,
@@ -65,8 +65,8 @@ pub fn scan_said(
     })
 }
 
-/// SQL: whether the search may return the event at a place, which is SQL. `param`: where
-/// [`SearchRequest::session_param`] is bound.
+/// SQL: whether the search may return the event at `place`, an SQL expression. `param` is
+/// where [`SearchRequest::session_param`] is bound.
 pub fn is_wanted_sql(search: &SearchRequest<'_>, place: &str, param: &str) -> String {
     format!(
         "EXISTS (SELECT 1
@@ -80,14 +80,14 @@ pub fn is_wanted_sql(search: &SearchRequest<'_>, place: &str, param: &str) -> St
     )
 }
 
-/// SQL: FROM and WHERE of the event at this place, if the first `chars` characters of its text are
-/// `text`.
+/// SQL: FROM and WHERE for the event at this place, if the first `chars` characters of its
+/// text equal `text`.
 pub fn with_text_sql(number: &str, seq: &str, chars: i64, text: &str) -> String {
     let at_place = at_place_sql(number, seq);
     format!("{at_place} AND substr(e.content, 1, {chars}) = {text}")
 }
 
-/// SQL: FROM and WHERE of the event `e` of the session `s` with these numbers.
+/// SQL: FROM and WHERE for the event `e` of the session `s` with these numbers.
 fn at_place_sql(number: &str, seq: &str) -> String {
     format!(
         "FROM cf_agents_sessions AS s
@@ -98,7 +98,7 @@ fn at_place_sql(number: &str, seq: &str) -> String {
     )
 }
 
-/// The text of an event, to make a vector of.
+/// The text of an event, from which its vector is computed.
 pub struct SaidText {
     pub place: i64,
     /// The first characters of the stored text.

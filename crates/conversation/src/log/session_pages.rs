@@ -1,4 +1,4 @@
-//! Pages of sessions, newest activity first, in the order that `conversation/session/activity.rs` keeps.
+//! Pages of sessions, newest activity first, in the order of `conversation/session/activity.rs`.
 
 use super::sessions::{ACTIVE_AT, HEAD_JSON, METADATA_JSON, USAGE_JSON, shown_sessions};
 use crate::session::activity::{SessionPlace, load_places};
@@ -17,7 +17,7 @@ const MAX_PAGE_BYTES: usize = 4 << 20;
 /// The most bytes at the end of a cursor of an earlier build.
 const MAX_EARLIER_BYTES: usize = 4_000;
 
-/// How many sessions a page with a filter looks at.
+/// How many sessions a page with a filter scans.
 const MAX_FILTERED: i64 = 500;
 
 /// The end of a page of sessions: the next page has sessions with earlier activity.
@@ -75,13 +75,13 @@ pub fn list_sessions(db: &dyn Database, wanted: &WantedSessions<'_>) -> Result<S
         only,
         filter,
     } = *wanted;
-    // With a filter, more sessions are looked at than the page shows.
+    // With a filter, more sessions are scanned than the page shows.
     let limit = match filter {
         Some(_) => MAX_FILTERED,
         None => most,
     };
     let last = before.map(|cursor| cursor.0);
-    // One more says whether the page is the last.
+    // One more shows whether the page is the last.
     let found = match only {
         Some(id) => find_only(db, id, last)?,
         None => load_places(db, limit + 1, last)?,
@@ -109,8 +109,8 @@ pub fn list_sessions(db: &dyn Database, wanted: &WantedSessions<'_>) -> Result<S
         sessions.push_str(&session);
         shown += 1;
     }
-    // The page ends with the last session that it shows, or, if a filter let no more through,
-    // with the last one that was looked at.
+    // The page ends with the last session that it shows, or, if the filter let no more through,
+    // with the last one that was scanned.
     let is_whole = shown == rows.len() && (filter.is_none() || (shown as i64) < most);
     let end = match (is_whole, shown.checked_sub(1)) {
         (false, Some(last)) => passing.get(last).map_or(0, |(index, _)| index + 1),
@@ -162,7 +162,7 @@ fn find_only(db: &dyn Database, id: &Id, last: Option<SessionPlace>) -> Result<V
           WHERE s.id = +?1"
     );
     let mut places: Vec<SessionPlace> = load(db, &sql, &[id.as_str().into()])?;
-    // A cursor's number counts all sessions, and tells this caller nothing.
+    // The number in a cursor depends on all sessions, so it is ignored for this caller.
     places.retain(|place| last.is_none_or(|last| place.active_at < last.active_at));
     Ok(places)
 }

@@ -1,5 +1,5 @@
-//! Finds sessions by their numbers, by their places in the order of activity, and by the beginning of
-//! an id.
+//! Finds sessions by their numbers, by their positions in the order of activity, and by the prefix
+//! of an id.
 
 use super::sessions::ACTIVE_AT;
 use crate::session::activity::SessionPlace;
@@ -9,7 +9,7 @@ use base::error::Result;
 use base::ids::Id;
 use base::json;
 
-/// Up to `most` sessions whose ids begin with this.
+/// Up to `most` sessions whose ids begin with this one.
 pub fn load_namesakes(db: &dyn Database, beginning: &Id, most: i64) -> Result<Vec<Id>> {
     let sql = "SELECT id
                  FROM cf_agents_sessions
@@ -58,7 +58,7 @@ where
 }
 
 /// The number of the next session after this number. If it must have retention rules of its own,
-/// the index leads to it, and no other row is read.
+/// the index finds it, and no other row is read.
 pub fn find_next(db: &dyn Database, after: i64, has_rules: bool) -> Result<Option<i64>> {
     let sql = if has_rules {
         "SELECT number

@@ -111,8 +111,8 @@ pub fn find_active_at(db: &dyn Database, id: &Id) -> Result<i64> {
     Ok(find_value(db, &sql, &[id.as_str().into()])?.unwrap_or(0))
 }
 
-/// Sessions `s` with the columns that are made from other tables. `from` says which, and
-/// `active_at` when they were last written to.
+/// SQL: sessions `s` with the columns that are computed from other tables. `from` selects the
+/// sessions, and `active_at` is the time when they were last written to.
 pub fn shown_sessions(active_at: &str, from: &str) -> String {
     format!(
         "SELECT s.*, {active_at} AS active_at,
@@ -133,7 +133,7 @@ pub const HEAD_JSON: &str = r#"
     || ',"createdAt":' || s.created_at
     || ',"updatedAt":' || s.active_at"#;
 
-/// The rest of it after its metadata.
+/// The rest of the JSON, after the metadata.
 pub const USAGE_JSON: &str = r#"
     ',"usage":{"inputTokens":' || s.used_input_tokens
     || ',"outputTokens":' || s.used_output_tokens
@@ -263,9 +263,9 @@ impl NewSessionRow<'_> {
     }
 }
 
-/// Gives a session whose number is beyond the last one a number that a deleted session
-/// had, so that sessions which come and go use up no numbers. Reads a row for each number
-/// up to there. Runs after the row is written, as part of the transaction.
+/// Gives a session whose number is beyond the last one the number of a deleted session, so that
+/// deleted sessions use up no numbers. Reads a row for each number up to there. Runs after the row
+/// is written, as part of the transaction.
 fn move_below(db: &dyn Database, number: i64) -> Result<()> {
     let sql = "SELECT before.number + 1
                  FROM (SELECT 0 AS number
@@ -323,7 +323,7 @@ pub fn write_compaction(db: &dyn Database, id: &Id, json: String) -> Result<()> 
     )
 }
 
-/// Begins the session's log again after this `seq`, when its events were deleted. Part of a
+/// Restarts the session's log after this `seq`, when its events were deleted. Part of a
 /// transaction.
 pub fn begin_again(db: &dyn Database, id: &Id, seq: i64, written_at: i64) -> Result<()> {
     db.run(
@@ -381,7 +381,7 @@ pub fn get_session(db: &dyn Database, id: &Id) -> Result<SqlText> {
     find_session(db, id)?.ok_or_else(|| Error::session_not_found(id.as_str()))
 }
 
-/// A change to a session's own fields. An outer `None` keeps a field; an inner `None`
+/// A change to a session's own fields. An outer `None` leaves a field unchanged; an inner `None`
 /// clears it.
 #[derive(Debug, Default)]
 pub struct SessionChange {

@@ -2,8 +2,8 @@
 //! stored in slices. Its row then has NULL for the column, and `sliced_bytes` counts
 //! the bytes in slices. The column is read back byte for byte.
 //!
-//! A message's text is also in the message. If the two together are too long for a
-//! row, the text is left out, and made from the message when it is read.
+//! A message's text is also in the message. If the two together are too long for a row, the text is
+//! omitted, and derived from the message when it is read.
 
 use std::collections::HashMap;
 

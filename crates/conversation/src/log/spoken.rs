@@ -1,4 +1,5 @@
-//! What the users of a session said in it, for rules that hold a model's words against theirs.
+//! The texts that the users of a session wrote in it, for rules that compare a model's words with
+//! theirs.
 
 use base::action::Action;
 use base::columns::{find_value, load_values};
@@ -6,12 +7,12 @@ use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
 
-/// The most messages, the most characters of each, and among how many of the newest events.
+/// The most messages, the most characters of each, and how many of the newest events are scanned.
 const MAX_MESSAGES: i64 = 100;
 const MAX_CHARS: i64 = 8_000;
 const MAX_EVENTS: i64 = 2_000;
 
-/// The last event that came from a file or from a fork; 0: there is none.
+/// The last event that was imported from a file or copied by a fork; 0: there is none.
 pub fn find_copied_seq(db: &dyn Database, session_id: &Id) -> Result<i64> {
     let sql = "SELECT copied_seq
                  FROM cf_agents_sessions
@@ -20,7 +21,7 @@ pub fn find_copied_seq(db: &dyn Database, session_id: &Id) -> Result<i64> {
     Ok(found.unwrap_or(0))
 }
 
-/// The newest texts of users that were written here, and not brought by a file.
+/// The newest texts of users that were written here, and not imported.
 pub fn load_users_texts(db: &dyn Database, session_id: &Id, after_seq: i64) -> Result<Vec<String>> {
     load_values(
         db,

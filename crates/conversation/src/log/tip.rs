@@ -13,8 +13,8 @@ pub struct LogTip {
     pub newest_seq: i64,
     /// No new event gets this `seq` or a lower `seq`.
     pub seq_floor: i64,
-    /// The highest `seq` that came from a file or a fork. Open calls in such events are
-    /// data; no turn of this session waits for them.
+    /// The highest `seq` that was imported or copied by a fork. Open calls in such events are data;
+    /// no turn of this session waits for them.
     pub copied_seq: i64,
     /// When the newest event was written; 0 in an empty log.
     pub written_at: i64,
@@ -58,35 +58,36 @@ pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<LogTip> {
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))
 }
 
-/// The session's and the agent's settings of what follows an append, as JSON.
+/// The session's and the agent's settings for the work after an append, as JSON.
 #[derive(Debug, Default)]
 pub struct StoredSettings {
     /// The agent's settings.
     pub agents: Option<String>,
     /// The session's journal, with its own settings.
     pub journal: Option<String>,
-    /// The agent's own setting of learning; JSON `null` where it is switched off.
+    /// The agent's own setting of learning; JSON `null` if it is disabled.
     pub learn: Option<String>,
 }
 
-/// All that an append has to know before it writes, and who comes after it.
+/// All that an append needs before it writes, and for the work after it.
 pub struct AppendTip {
     pub tip: LogTip,
     /// Whether a summary ends at the newest event.
     pub has_summary: bool,
     /// The session's number.
     pub number: i64,
-    /// Whether the append has to say that the session is active (`conversation/session/activity.rs`).
+    /// Whether the append must record that the session is active
+    /// (`conversation/session/activity.rs`).
     pub is_settled: bool,
-    /// The `seq` of the event with the id that was asked for, if the id is in the index.
+    /// The `seq` of the event with the requested id, if the id is in the index.
     pub known_seq: Option<i64>,
-    /// How far the search index has come, as JSON.
+    /// The progress of the search index, as JSON.
     pub search: Option<String>,
     pub settings: StoredSettings,
 }
 
-/// Reads the end of the log for an append, by one statement. `id`: an id that the append
-/// names and that does not lead to its row by itself.
+/// Reads the end of the log for an append, by one statement. `id`: an id that the append names and
+/// from which its row can't be derived.
 pub fn get_append_tip(db: &dyn Database, session_id: &Id, id: Option<&Id>) -> Result<AppendTip> {
     let sql = format!("SELECT {} {END_OF_LOG}", AppendTip::columns());
     find(

@@ -17,9 +17,8 @@ pub struct ToolCall {
     pub arguments: JsonObject,
 }
 
-/// The fields of tool events, as stored and shown: the calls, or the fields that link a
-/// result to its call. `Calls`, `Text` and `Flag` are types that say how deeply each
-/// field is parsed.
+/// The fields of tool events, as stored and shown: the calls, or the fields that link a result to
+/// its call. The types `Calls`, `Text` and `Flag` determine how deeply each field is parsed.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolFields<Calls, Text, Flag = bool> {

@@ -1,9 +1,9 @@
 //! The events that ended a session's turns, newest first.
 //!
-//! No index leads to these events, since an index would cost a row with every turn. Each names the
-//! one before it instead (`before` in its record), and the session's row of its last turn names the
-//! newest. If the named event is gone, or an older build named none, a bounded number of events is
-//! looked at.
+//! There is no index of these events, because it would cost an additional row per turn.
+//! Instead, each names the previous one (`before` in its record), and the session's row of
+//! its last turn names the newest. If the named event was deleted, or an older build named
+//! none, a bounded number of events is scanned.
 
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ use base::error::Result;
 use base::ids::Id;
 use base::json::{self, MAX_INTEGER};
 
-/// The fewest events that one statement looks at, and the most.
+/// The number of events in the first scan, and in the longest one.
 const FIRST_LOOK: i64 = 16;
 const LONGEST_LOOK: i64 = 512;
 
@@ -24,7 +24,7 @@ pub struct TurnEnd {
     pub seq: i64,
     pub event_id: String,
     pub created_at: i64,
-    /// JSON: what the turn spent, and its record.
+    /// JSON: the turn's usage, and its record.
     pub json: String,
 }
 
@@ -43,7 +43,7 @@ impl FromRow<'_> for TurnEnd {
     }
 }
 
-/// The part of a record that leads to the turn before.
+/// The part of a record that names the previous turn.
 #[derive(Default, Deserialize)]
 struct Link {
     #[serde(default)]
@@ -73,7 +73,7 @@ pub fn find_turn_end(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Opt
 #[derive(Debug)]
 pub struct TurnWalk {
     session_id: Id,
-    /// The event that likely ended the next turn.
+    /// The event that probably ended the next turn.
     named: Option<i64>,
     /// The next turn was ended by an event below this one.
     below: i64,
@@ -86,12 +86,12 @@ pub enum NextTurn {
     Turn(TurnEnd),
     /// There is no further turn.
     Nothing,
-    /// So many events were looked at that the walk has to go on in another request.
+    /// The scan limit was reached, so the walk must continue in another request.
     Pause,
 }
 
 impl TurnWalk {
-    /// A walk from the newest turn on.
+    /// A walk that starts at the newest turn.
     pub fn new(db: &dyn Database, session_id: &Id) -> Result<Self> {
         let sql = format!(
             "SELECT {ENDED_SEQ}
@@ -109,7 +109,7 @@ impl TurnWalk {
         })
     }
 
-    /// A walk that goes on below an event that a page ended with.
+    /// A walk that continues below the last event of a page.
     pub fn below(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Self> {
         let end = find_turn_end(db, session_id, seq)?;
         Ok(Self {
@@ -120,12 +120,12 @@ impl TurnWalk {
         })
     }
 
-    /// The place where a later request may go on.
+    /// The position at which a later request may continue.
     pub fn place(&self) -> i64 {
         self.below
     }
 
-    /// Finds the next turn. `budget`: how many events may still be looked at.
+    /// Finds the next turn. `budget` is how many events may still be scanned.
     pub fn next(&mut self, db: &dyn Database, budget: &mut i64) -> Result<NextTurn> {
         if self.is_over {
             return Ok(NextTurn::Nothing);
@@ -162,8 +162,8 @@ impl TurnWalk {
         NextTurn::Turn(end)
     }
 
-    /// Looks at up to `most` events: how many there were, the lowest of them, and the newest
-    /// that ended a turn.
+    /// Scans up to `most` events. Returns how many there were, the lowest of them, and the
+    /// newest that ended a turn.
     fn look(&self, db: &dyn Database, most: i64) -> Result<(i64, i64, Option<i64>)> {
         let sql = "SELECT count(*), coalesce(min(seq), 0), max(iif(ends, seq, NULL))
                      FROM (SELECT e.seq, e.ends_turn IS NOT NULL AS ends
@@ -182,7 +182,7 @@ impl TurnWalk {
     }
 }
 
-/// The event that ended the turn before.
+/// The event that ended the previous turn.
 fn linked(end: &TurnEnd) -> Option<i64> {
     json::decode::<Link>(&end.json).ok()?.record.before
 }

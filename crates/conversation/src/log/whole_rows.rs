@@ -1,4 +1,4 @@
-//! Rows of the log with all that a file has of them.
+//! Rows of the log with all that a file contains of them.
 
 use super::row::ShortRow;
 use base::columns::FromRow;

@@ -1,5 +1,5 @@
-//! Writes rows into the log: with as few statements as possible, each within the
-//! engine's limits.
+//! Writes rows into the log, with as few statements as possible, each within the engine's
+//! limits.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use base::ids::Id;
 use base::rows::list_of;
 use search::document::EventText;
 
-/// A row of the log with its bodies whole, however long they are.
+/// A row of the log with complete bodies, of any length.
 pub struct RowDraft<'a> {
     pub seq: i64,
     pub id: &'a str,
@@ -22,8 +22,8 @@ pub struct RowDraft<'a> {
     pub parent_seq: i64,
     pub parent_id: Option<&'a str>,
     pub is_branch: u8,
-    /// Whether the log decides if this event splits a run: it begins a branch, or a summary
-    /// ends at its parent.
+    /// Whether this event may split a run, because it starts a branch or a summary ends at
+    /// its parent. The log then decides whether it does.
     pub may_split: bool,
     pub action: Action,
     pub content: Option<&'a str>,
@@ -43,13 +43,13 @@ pub struct RowDraft<'a> {
     pub cut_bytes: usize,
 }
 
-/// A row of the log, as the INSERT statement takes it.
+/// A row of the log, prepared for the INSERT statement.
 pub struct NewRow<'a> {
-    /// What stands in the row itself.
+    /// The values of the row itself.
     pub(super) columns: RowDraft<'a>,
-    /// Bodies that have no room in the row.
+    /// Bodies that don't fit in the row.
     pub(super) sliced: Vec<Sliced<'a>>,
-    /// A `content` that is left out of the row, since the message contains it.
+    /// A `content` that is omitted from the row, because the message contains it.
     text: &'a str,
     splits_run: bool,
 }
@@ -61,8 +61,8 @@ pub(super) const INSERT: &str = "
             ends_turn, splits_run)";
 
 impl<'a> RowDraft<'a> {
-    /// A message in the place of an event's texts. `rewrite_bodies` leaves the event's place
-    /// in the tree as it is.
+    /// A message that replaces an event's texts. `rewrite_bodies` leaves the event's
+    /// position in the tree unchanged.
     pub fn of_message(seq: i64, id: &'a str, action: Action, cut: &'a StrippedText<'a>) -> Self {
         Self {
             seq,
@@ -100,10 +100,10 @@ impl<'a> RowDraft<'a> {
         Ok(self.in_slices())
     }
 
-    /// As [`Self::fit`], for an event that is stored already, however long it is.
+    /// Like [`Self::fit`], for an event that is already stored, of any length.
     pub fn in_slices(mut self) -> NewRow<'a> {
         let mut text = "";
-        // The message contains its text, so `content` is left out.
+        // The message contains its text, so `content` is omitted.
         if self.body_bytes() > MAX_VALUE_BYTES
             && self.message.is_some()
             && let Some(content) = self.content.take()
@@ -116,7 +116,7 @@ impl<'a> RowDraft<'a> {
                 break;
             };
             if let Some(text) = column.take() {
-                // The empty string says that this event has a message.
+                // An empty string marks that this event has a message.
                 *column = (field == "message").then_some("");
                 sliced.push(Sliced { field, text });
             }
@@ -148,14 +148,14 @@ impl<'a> RowDraft<'a> {
             .sum()
     }
 
-    /// Bytes as the caller sent them: the message includes its text and its media.
+    /// The bytes that the caller sent: the message includes its text and its media.
     fn sent_bytes(&self) -> usize {
         let length = |text: Option<&str>| text.map_or(0, str::len);
         let said_twice = self.message.and(self.content);
         self.body_bytes() - length(said_twice) + self.cut_bytes
     }
 
-    /// Whether the row directly follows the row `before`, and no branch begins here.
+    /// Whether the row directly follows the row `before` and starts no branch.
     fn follows(&self, before: &Self) -> bool {
         self.seq == before.seq + 1
             && self.parent_seq == before.seq
@@ -163,7 +163,7 @@ impl<'a> RowDraft<'a> {
             && self.is_branch == 0
     }
 
-    /// Whether the values that rows of one append usually have alike are those of
+    /// Whether the values that rows of one append usually share are equal to those of
     /// `other`.
     fn is_alike(&self, other: &Self) -> bool {
         self.id_indexed == other.id_indexed
@@ -193,12 +193,12 @@ impl<'a> NewRow<'a> {
         }
     }
 
-    /// Whether the row holds the whole event: no slices, no media.
+    /// Whether the row contains the whole event: no slices, no media.
     fn is_whole(&self) -> bool {
         self.sliced.is_empty() && self.columns.payloads.is_empty()
     }
 
-    /// Whether the row has nothing that few rows have.
+    /// Whether the row has none of the rarely used values.
     fn is_usual(&self) -> bool {
         let row = &self.columns;
         row.message.is_none()
@@ -209,7 +209,7 @@ impl<'a> NewRow<'a> {
             && !self.splits_run
     }
 
-    /// The place of an event of a run that may split the run.
+    /// The position of an event of a run, if the event may split the run.
     fn place(&self) -> Option<boundary::NewPlace> {
         let row = &self.columns;
         let may_split = row.may_split && row.message.is_none() && row.action.is_agents();
@@ -261,7 +261,7 @@ impl<'a> NewRow<'a> {
     }
 
     /// The row as a JSON list without its session: first the values that every row has,
-    /// then those that few rows have. The list ends with the last value that is there.
+    /// then the rarely used ones. The list ends with the last value that is set.
     fn list(&self, session_id: &Id) -> String {
         let [
             _,
@@ -312,7 +312,7 @@ impl<'a> NewRow<'a> {
     }
 }
 
-/// Writes all rows or none. `place`: the session's place in the search index.
+/// Writes all rows or none. `place` is the session's state in the search index.
 pub fn write_rows(
     db: &dyn Database,
     session_id: &Id,
@@ -371,8 +371,8 @@ struct NewBranches {
     has_run_member: bool,
 }
 
-/// The events of these that begin branches, by their parents. Roots are left out: they split
-/// nothing.
+/// The events among these that start branches, by parent. Roots are excluded, because they
+/// split nothing.
 fn branches(rows: &[NewRow<'_>]) -> BTreeMap<i64, NewBranches> {
     let mut branches: BTreeMap<i64, NewBranches> = BTreeMap::new();
     for NewRow { columns: row, .. } in rows {
@@ -428,14 +428,14 @@ fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Resu
     db.run(&sql, &[session_id.as_str().into(), json.into()])
 }
 
-/// The most rows that one statement takes as values. Each number of rows is a statement of
-/// its own, which the engine prepares once. A row takes up to five parameters, and all rows
-/// share eight: less than the hundred that the engine allows.
+/// The most rows that one statement takes as values. Each row count needs its own
+/// statement, which the engine prepares once. A row takes up to five parameters, and all
+/// rows share eight, which stays below the engine's limit of a hundred.
 const MAX_ROWS_AS_VALUES: usize = 16;
 
-/// The statement that writes usual rows, and its parameters; `None`: some row is unusual.
-/// Usual rows follow each other, and share the values that most rows have alike. The
-/// engine takes values in half the time in which it reads the rows from JSON.
+/// The statement for the fast path, and its parameters. `None`: a row doesn't qualify. Rows
+/// qualify if they follow each other directly and share their common values. Binding values
+/// takes the engine half the time of reading the rows from JSON.
 fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlValue>)> {
     let first = &batch.first()?.columns;
     let follows = batch.windows(2).all(|pair| match pair {

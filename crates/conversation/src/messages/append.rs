@@ -1,5 +1,5 @@
-//! Appending a message: one event, with the message's text as `content` and the
-//! message itself beside it.
+//! Appends a message: one event with the message's text as `content`, and the message
+//! itself in another column.
 
 use super::parse::NewMessage;
 use super::view::{Message, MessageGatherer};
@@ -14,11 +14,11 @@ use base::host::Host;
 use base::ids::Id;
 use base::json::Count;
 
-/// Whether the message was written, and the message as it now is.
+/// Whether the message was written, and its current state.
 pub struct UpsertOutcome {
     pub inserted: bool,
     pub message: Message,
-    /// Whether and when the session is to be compacted, as it is stored.
+    /// The session's stored settings, including those for compaction.
     pub settings: StoredSettings,
 }
 
@@ -64,7 +64,7 @@ pub fn append_message(
     // The row's message contains the text, so a long `content` is not kept twice.
     event.content = None;
     let row = if appended.inserted {
-        // The row was just written, so its values are known without a read.
+        // The row was just written, so its values are known without reading it.
         let text = event.message;
         EventRow {
             seq: appended.seq,

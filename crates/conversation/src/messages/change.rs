@@ -1,5 +1,5 @@
-//! Changing messages. An update replaces all events of a message's run, and records
-//! the change in the feed.
+//! Replaces messages. An update replaces all events of a message's run, and records the
+//! change in the feed.
 
 use super::delete::{tell_boundaries, tell_deleted, tell_updated};
 use super::parse::NewMessage;
@@ -26,14 +26,14 @@ use base::ids::Id;
 /// A message that was replaced.
 pub struct UpdatedMessage {
     pub message: Message,
-    /// Whether every other message reads as before. Else the message was a run, and the
-    /// events that continued the run may be a message of their own now.
+    /// Whether no other message changed. If `false`, the message was a run, and the events
+    /// that continued it may now be a message of their own.
     pub is_alone: bool,
 }
 
-/// Replaces a message; `None`: there is no message with this id. A message equal to
-/// the stored message writes nothing. The message's own note says who writes: what is stored
-/// then has the narrower authority of that and of the message before.
+/// Replaces a message. `None`: no message has this id. If the message equals the stored
+/// one, nothing is written. The message's own note names the writer's authority; the stored
+/// message gets the narrower of that and the previous authority.
 pub fn update_message(
     db: &dyn Database,
     host: &dyn Host,
@@ -55,8 +55,9 @@ pub fn update_message(
         let first = get_event_row(db, session_id, first_seq)?;
         let (parent_seq, stored_at) = (first.parent_seq, first.created_at);
         let (is_run, media) = (first.is_run_member(), first.media.clone());
-        // Nobody has read a message longer than an answer, so no caller sends it back
-        // unchanged. An unequal message is dropped before its replacement is written.
+        // No caller can have read a message that exceeds the longest answer, so none sends
+        // it back unchanged. An unequal message is dropped before its replacement is
+        // written.
         if !run.is_too_long() {
             let stored = message_from(db, session_id, first)?;
             if says_the_same(&stored, message)? {
@@ -83,11 +84,11 @@ pub fn update_message(
         tell_updated(db, host, session_id, tip.last_seq(), &[id.as_str()])?;
         tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
         if is_run {
-            // The event is in no run any more, so no run is split below it or beside it.
+            // The event is no longer in a run, so no run is split below it or beside it.
             let changed = boundary::settle(db, session_id, [first_seq, parent_seq], [first_seq])?;
             tell_boundaries(db, host, session_id, tip.last_seq(), &changed)?;
         }
-        // The row was just written, so its values are known without a read.
+        // The row was just written, so its values are known without reading it.
         let row = EventRow {
             seq: first_seq,
             parent_seq,
@@ -123,8 +124,8 @@ fn joined_note(run: &Run, message: &NewMessage) -> Result<Option<String>> {
     Ok(last.map_or(note.clone(), |last| note.joined(last)).json())
 }
 
-/// Compares values, without a date that we added: clients send back the messages that
-/// they read.
+/// Compares values, ignoring a date that we added: clients send back the messages that they
+/// read.
 fn says_the_same(stored: &Message, message: &NewMessage) -> Result<bool> {
     let said = |json: &str| {
         MessageDigest::read(json).ok_or_else(|| Error::corrupt_row(&stored.id, "message"))
@@ -142,8 +143,8 @@ fn says_the_same(stored: &Message, message: &NewMessage) -> Result<bool> {
     Ok(same_date && before.is_same(&after))
 }
 
-/// Replaces the note of a message's event. The message shows the note, so the feed
-/// records an update. Part of a transaction.
+/// Replaces the note of a message's event. The note is part of the message, so the feed
+/// records an update. Must run in a transaction.
 pub fn change_note(
     db: &dyn Database,
     host: &dyn Host,

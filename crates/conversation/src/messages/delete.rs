@@ -1,6 +1,5 @@
-//! Deleting events and messages. The feed records everything that reads differently
-//! afterwards: each deleted event, each message whose run lost events or was joined
-//! by others, and each overlay whose edges moved.
+//! Deletes events and messages. The feed records everything that reads differently afterwards: each
+//! deleted event, each message whose run lost or gained events, and each overlay whose edges moved.
 //!
 //! The feed omits the new parents of surviving events: they follow from the deletes.
 
@@ -50,12 +49,12 @@ pub fn delete_messages(
     })
 }
 
-/// Messages of a session, with all their events as they read now. A caller means these events,
+/// Messages of a session, with all the events that they have now. A deletion means these events,
 /// whatever joins or splits runs afterwards.
 #[derive(Default)]
 pub struct FoundMessages {
     count: usize,
-    /// In the order of the messages that were asked for.
+    /// In the order of the requested messages.
     pub seqs: Vec<i64>,
 }
 
@@ -120,8 +119,8 @@ pub fn tell_deleted(
     )
 }
 
-/// Records that runs are split or joined at these events: each is a message now or no longer, and
-/// the message above has more or fewer events.
+/// Records that runs were split or joined at these events: each has become a message or is none any
+/// more, and the message above has more or fewer events.
 pub fn tell_boundaries(
     db: &dyn Database,
     host: &dyn Host,
@@ -141,9 +140,8 @@ pub fn tell_boundaries(
     tell_updated(db, host, session_id, last_seq, &told)
 }
 
-/// The messages that read differently now, by the `seq` of the event that gives them
-/// their id. These are runs that lost events, runs that others joined, and events that a
-/// run now begins with or began with before.
+/// The messages that read differently now, by the `seq` of the event that gives them their id: runs
+/// that lost or gained events, and events with which a run begins now or began before.
 fn find_changed(
     db: &dyn Database,
     session_id: &Id,
@@ -174,7 +172,7 @@ fn find_changed(
             .moved
             .iter()
             .any(|moved| moved.parent_seq == above_seq && moved.link.is_run_member);
-        // Below an event that is in no run, the other children begin as they did.
+        // Below an event that is in no run, the other children begin as before.
         if above == RunPosition::Alone && !takes_members {
             continue;
         }
@@ -191,12 +189,12 @@ fn find_changed(
         for child in children.into_iter().filter(|child| child.is_run_member) {
             let begins = above == RunPosition::Alone || child.splits_run;
             let is_told = match moved.get(&child.seq) {
-                // That a branch split the run here may not be told yet.
+                // The feed may not have reported yet that a branch split the run here.
                 Some(ReparentedEvent { link, .. }) => {
                     let was_inside = was_in_run.get(&link.parent_seq).copied().unwrap_or(false);
                     link.splits_run || begins == was_inside
                 }
-                // The other children that belong to a run decide, and they may have
+                // This depends on the other children that belong to a run, and they may have
                 // changed.
                 None => above != RunPosition::Alone && (had_branches || has_branches),
             };

@@ -1,5 +1,5 @@
-//! Results of calls in stored messages, and how they are erased: a sentence stands in the place
-//! of a result, and all else of the message stays as it was written.
+//! Erases results of calls in stored messages: a sentence replaces each result, and the rest of the
+//! message stays as it was written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,8 +33,8 @@ pub fn calls_in(message: &str) -> Vec<(usize, PartOfCall<'_>)> {
         .collect()
 }
 
-/// Puts a sentence in the place of the results of these parts. Returns the message's id. Part of
-/// a transaction, and the caller tells the feed.
+/// Replaces the results of these parts with a sentence. Returns the message's id. Part of a
+/// transaction. The caller updates the feed.
 pub fn replace_results(
     db: &ErasingDatabase<'_>,
     session_id: &Id,
@@ -48,7 +48,7 @@ pub fn replace_results(
     let fields = with_sentence(fields, parts, sentence).ok_or_else(unread)?;
     db.overwrite(&Overwrite {
         table: EVENTS,
-        // All that `rewrite` writes.
+        // All columns that `rewrite` writes.
         columns: &["content", "tool", "metadata", "message", "media", "note"],
         condition: "session_id = ?1
                     AND seq = ?2",
@@ -58,7 +58,7 @@ pub fn replace_results(
     Ok(row.id)
 }
 
-/// The fields of a message with the sentence in the place of the results of these parts.
+/// The fields of a message, with the sentence in place of the results of these parts.
 fn with_sentence(fields: &str, parts: &BTreeSet<usize>, sentence: &str) -> Option<String> {
     let message = ["{", fields, "}"].concat();
     let calls = calls_in(&message).into_iter();
@@ -81,7 +81,7 @@ fn with_sentence(fields: &str, parts: &BTreeSet<usize>, sentence: &str) -> Optio
     Some(written)
 }
 
-/// Writes the message anew, in the index, too. `row` is the event as it was.
+/// Rewrites the message, also in the index. `row` is the event as it was.
 fn rewrite(db: &dyn Database, session_id: &Id, row: &EventRow, fields: &str) -> Result<()> {
     let StoredAction::Known(action) = row.action else {
         return Err(Error::corrupt_row(&row.id, "action"));

@@ -29,8 +29,8 @@ const MAX_READ: usize = 10_000;
 pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> Result<String> {
     let life =
         find_life(db, session_id)?.ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
-    // A copy that was made in another life of the session is dropped. The page begins
-    // with a `clear`, at the cursor before all others, and goes on with the first change.
+    // A copy from another life of the session is dropped. The page begins with a `clear`, at the
+    // cursor before all others, and continues with the first change.
     let found = find_position(&life, since);
     let position = found.unwrap_or(0);
     let (mut changes, told_up_to) = load_appended(db, session_id, position, limit)?;
@@ -106,13 +106,13 @@ fn load_appended(
     Ok((changes, up_to))
 }
 
-/// The oldest children of an event. A page asks for them once, so that many branches of one event
-/// cost no more than as many branches of many.
+/// The oldest children of an event. A page loads them once, so that many branches of one event cost
+/// no more than as many branches of many.
 #[derive(Default)]
 struct Family {
     /// The two oldest.
     all: Vec<EventLink>,
-    /// The two oldest that are members of runs, once somebody asked.
+    /// The two oldest that are members of runs, once they were needed.
     members: Option<Vec<EventLink>>,
 }
 
@@ -125,8 +125,8 @@ fn only_older<'f>(links: &'f [EventLink], append: &EventLink) -> Option<&'f Even
     }
 }
 
-/// The two messages that one message may have become when this event was appended. The other
-/// follower may be in no run any more: it was updated since.
+/// The two messages into which one message may have been split when this event was appended. The
+/// other follower may be in no run any more: it was updated since.
 fn find_split(
     db: &dyn Database,
     session_id: &Id,
@@ -144,7 +144,7 @@ fn find_split(
     }
     let are_several = family.all.iter().all(|link| link.seq < append.seq) && family.all.len() > 1;
     let other = match are_several && append.is_run_member {
-        // A result that came late has followers beside it that split nothing.
+        // A late result has followers beside it that split nothing.
         true => {
             let members = match family.members.take() {
                 Some(members) => members,

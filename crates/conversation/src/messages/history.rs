@@ -1,6 +1,6 @@
 //! Pages of a path as messages: the newest messages that fit, in root→leaf order, and the
-//! cursor of the page above. A page is bounded in messages and in bytes, at any length of
-//! the path.
+//! cursor of the page above. A page is bounded in messages and in bytes, however long the
+//! path is.
 
 use super::page::{HistoryCursor, PageAsk, PageForm};
 use super::piece::{NewestPiece, Piece, PieceEvent};
@@ -19,12 +19,12 @@ use base::ids::Id;
 /// Bytes of a page if the request has no other limit.
 pub const DEFAULT_MAX_BYTES: i64 = 4 << 20;
 
-/// A page as its reader gets it.
+/// A page in the form in which it was built.
 pub enum MessagePage {
-    /// Made by SQLite, with the text around the messages.
+    /// Built by SQLite, including the text around the messages.
     Whole(SqlText),
-    /// Made by SQLite, newest first: plain pieces, and the messages that may have been
-    /// read above them.
+    /// Pieces built by SQLite, newest first. The oldest may be messages that were read one
+    /// by one.
     Pieces {
         texts: Vec<SqlText>,
         cursor: Option<HistoryCursor>,
@@ -42,7 +42,7 @@ pub struct ReadPage {
     form: PageForm,
 }
 
-/// A message's JSON, and its place.
+/// A message's JSON and its position.
 struct PageMessage {
     json: String,
     first_seq: i64,
@@ -128,14 +128,14 @@ impl ReadPage {
     }
 }
 
-/// The things that a walk up a path finds.
+/// The items found while walking up a path.
 pub enum PathItem {
     Event(EventRow),
     /// A summary in place of the events that its overlay covers.
     Summary(Overlay),
 }
 
-/// The beginning of a walk up a path.
+/// Where a walk up a path starts.
 pub enum WalkStart {
     At(i64),
     /// At an overlay, the first item. The walk continues above the overlay.
@@ -201,8 +201,8 @@ pub fn walk_items(
     )
 }
 
-/// A session's newest page. `None`: the session is empty. One statement finds the leaf and
-/// makes the page, if it can.
+/// A session's newest page. `None`: the session is empty. If possible, one statement finds
+/// the leaf and builds the page.
 pub fn load_newest(
     db: &dyn Database,
     session_id: &Id,
@@ -228,8 +228,8 @@ pub fn load_newest(
     .map(Some)
 }
 
-/// The page whose newest message ends at `start`. It is no longer than an answer may be.
-/// SQLite makes the page if its events are plain.
+/// The page whose newest message ends at `start`, bounded by the longest answer. SQLite
+/// builds the page if its events qualify for the fast path.
 pub fn load_page(
     db: &dyn Database,
     session_id: &Id,
@@ -286,7 +286,7 @@ fn load_pieces(
     Ok(MessagePage::of(pieces, Some(rest.finish()?), ask.form))
 }
 
-/// As [`load_page`], event by event.
+/// Like [`load_page`], but reads event by event.
 pub fn walk_page(
     db: &dyn Database,
     session_id: &Id,
@@ -299,7 +299,7 @@ pub fn walk_page(
 }
 
 impl MessagePage {
-    /// `pieces`: plain ones, newest first. `above`: the page's messages above them.
+    /// `pieces`: built by SQLite, newest first. `above`: the page's messages above them.
     fn of(mut pieces: Vec<Piece>, above: Option<ReadPage>, form: PageForm) -> Self {
         let mut cursor = pieces.last().and_then(Piece::cursor);
         if let Some(page) = pieces.pop_if(|piece| piece.is_page) {
@@ -321,22 +321,22 @@ impl MessagePage {
     }
 }
 
-/// The things that a page is read from, newest first.
+/// The items that a page is built from, newest first.
 enum PageItem {
     Event(EventRow),
     Message(PageMessage),
 }
 
-/// Takes messages, newest first, while they fit a page. The first message always fits,
-/// so that a message longer than a page can still be read.
+/// Collects messages, newest first, while they fit in a page. The first message always
+/// fits, so that a message longer than a page can still be read.
 struct PageReader {
     gatherer: MessageGatherer,
     messages: Vec<PageMessage>,
     bytes: usize,
     ask: PageAsk,
-    /// A message came that has no room.
+    /// A message didn't fit.
     is_full: bool,
-    /// Whether the page has messages below those that are read here.
+    /// Whether the page already has newer messages, built by SQLite.
     is_begun: bool,
 }
 
@@ -352,7 +352,7 @@ impl PageReader {
         }
     }
 
-    /// Walks on up the path, unless the page has all that it takes.
+    /// Continues up the path, unless the page is complete.
     fn walk(&mut self, db: &dyn Database, session_id: &Id, start: WalkStart) -> Result<()> {
         if self.is_done() {
             return Ok(());
@@ -419,12 +419,12 @@ impl PageReader {
     }
 }
 
-/// How many events of a path are counted by one statement: it answers a character each.
+/// How many events of a path one statement counts: it returns one character each.
 const COUNTED_AT_ONCE: i64 = 1 << 20;
 
-/// How many messages a path has. `segments` are the path's segments. Reads a row per event:
-/// each is the message that it is by itself, or continues the run of the event before it,
-/// which is the row before it. `m`: an event of a run; `s`: one that splits a run.
+/// Counts the messages of a path, given its segments. Reads one row per event: each event
+/// is a message by itself, or continues the run of the event directly before it. In the
+/// result, `m` is an event of a run, and `s` is an event that splits a run.
 pub fn count_messages(db: &dyn Database, session_id: &Id, segments: &[PathSegment]) -> Result<i64> {
     let sql = format!(
         "SELECT group_concat(place, '')

@@ -4,9 +4,9 @@
 use crate::log::tip::IS_NEWEST_LEAF;
 use base::row;
 
-/// SQL: one text of at most ?3 events of the session ?1 up to the event ?2, and [`LineRow`]. `shown`
-/// is SQL for the text of an event `e`; the texts have commas between them. The text is NULL if an
-/// event's is, if the events are no line, or if `unless`, which is SQL.
+/// SQL: one text of at most ?3 events of the session ?1 up to the event ?2, and [`LineRow`].
+/// `shown` is SQL for the text of an event `e`; the texts have commas between them. The text is
+/// NULL if an event's is, if the events are no line, or if `unless` is true, which is SQL.
 pub fn up_to_leaf(shown: &str, unless: &str) -> String {
     sql_of(
         shown,
@@ -21,7 +21,7 @@ pub fn up_to_leaf(shown: &str, unless: &str) -> String {
     )
 }
 
-/// As [`up_to_leaf`], up to the session's newest event. There is no event if that is not the leaf.
+/// As [`up_to_leaf`], up to the session's newest event. Returns no event if that is not the leaf.
 pub fn up_to_newest(shown: &str, unless: &str) -> String {
     let range = format!(
         "e.seq > (SELECT newest.seq - ?3
@@ -39,8 +39,8 @@ pub fn up_to_newest(shown: &str, unless: &str) -> String {
     sql_of(shown, unless, &range, leaf_id)
 }
 
-/// If each event follows the one before it, their numbers less their parents' add up to the last
-/// number less the first parent.
+/// If each event follows the one before it, their numbers minus their parents' add up to the last
+/// number minus the first parent.
 ///
 /// `+?1` and `+?2` are ?1 and ?2: see [`Database::rows`](base::database::Database::rows).
 /// `leaf_id`: the SQL that selects the id of the last event.

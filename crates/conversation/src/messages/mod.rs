@@ -1,6 +1,6 @@
-//! The message view: the log as AI SDK messages. A message that was appended as a
-//! message is one event and reads back as it was sent. A run of assistant and tool
-//! events reads as one assistant message. Messages are appended, updated and deleted here, and
+//! The message view: the log as AI SDK messages. A message that was appended as a message
+//! is one event, and is returned as it was sent. A run of assistant and tool events is
+//! returned as one assistant message. Messages are appended, updated and deleted here, and
 //! `tree` reads the branches of a session.
 
 pub mod append;

@@ -6,11 +6,11 @@ use base::database::Database;
 use base::error::{Error, Result};
 use base::ids::Id;
 
-/// The most that a page holds, and the form of its text.
+/// The bounds of a page, and the format of its text.
 #[derive(Clone, Copy)]
 pub struct PageAsk {
     pub limit: usize,
-    /// Bytes of messages. A message that is longer by itself is a page.
+    /// Bytes of messages. A longer message is a page of its own.
     pub max_bytes: usize,
     pub form: PageForm,
 }

@@ -1,4 +1,4 @@
-//! Parses an incoming `UIMessage`: checks the fields that the log needs, and keeps the
+//! Parses an incoming `UIMessage`: validates the fields that the log needs, and keeps the
 //! rest as the text that was sent.
 
 use crate::json_schema::JsonSchema;
@@ -34,11 +34,11 @@ pub struct NewMessage {
     pub content: String,
     pub created_at: Option<i64>,
     pub text: MessageText,
-    /// The note of a chat turn about the message.
+    /// The note that a chat turn attaches to the message.
     pub note: Option<Note>,
 }
 
-/// Fields of a message. The AI SDK has five; an application may add a few.
+/// The most fields of a message. The AI SDK has five; an application may add a few.
 const MAX_FIELDS: usize = 1_000;
 
 /// A message's fields in their order, with values as JSON text.
@@ -111,7 +111,7 @@ pub fn parse_message(
         (None, None) => return Err(wrong("parts", "is missing")),
     };
     let is_dated = find("createdAt")?.is_some() && created_at.is_none();
-    // Write the kept fields straight into the text, so that no field is copied twice.
+    // Write the stored fields directly into the text, so that no field is copied twice.
     let mut kept = String::with_capacity(message.as_str().len());
     for (key, value) in &fields {
         if key == "id" || (key == "createdAt" && !is_dated) {

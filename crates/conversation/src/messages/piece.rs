@@ -1,10 +1,10 @@
-//! A piece of a path: neighbouring events up from one, read by one statement in which
-//! SQLite makes their messages.
+//! A piece of a path: consecutive events up from one, read by one statement in which SQLite renders
+//! their messages.
 //!
-//! An event is plain if its row alone says its message: the event is in no run, short,
-//! and has neither slices nor media. If all events of a piece are plain, its messages are
-//! one text that Rust only checks. Otherwise the text has the rows of the other events
-//! between the messages, so that no row is read twice.
+//! An event is plain if its message can be rendered from its row alone: the event is in no run,
+//! short, and has neither slices nor media. If all events of a piece are plain, its messages are
+//! one text that Rust only checks. Otherwise the text has the rows of the other events between the
+//! messages, so that no row is read twice.
 //!
 //! A piece ends above an event that an overlay covers. A session with branches has none.
 
@@ -27,14 +27,13 @@ use base::rows::parse_row;
 /// Events of a first piece, at most.
 const FIRST_EVENTS: usize = 64;
 
-/// Bytes that a further piece is to have, at most, if its messages are as long as those before.
+/// The most bytes of a further piece, if its messages are as long as those before.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Events of at most this many bytes may be plain, however many events a piece has.
 const SHORT_BYTES: usize = 8 << 10;
 
-/// The words of most messages: these with a string between each two of them, and then a
-/// time.
+/// The JSON of most messages: these parts with a string between each two of them, and then a time.
 const USUAL: [&str; 4] = [
     r#"{"id":"#,
     r#","role":"#,
@@ -77,8 +76,8 @@ static SHOWN: LazyLock<String> = LazyLock::new(|| {
 /// the piece spans, at most; all are events, unless some were deleted. ?6: bytes of the
 /// messages of a whole page, at most. ?7: a page's head. ?8: how many messages a page has.
 ///
-/// If the messages are a whole page, the text is that page, and nobody has to put its parts
-/// together. `+?1` and `+?2` are ?1 and ?2: see [`Database::rows`].
+/// If the messages are a whole page, the text is that page, so that nothing has to assemble it.
+/// `+?1` and `+?2` are ?1 and ?2: see [`Database::rows`].
 fn sql_of(range: &str) -> String {
     format!(
         "
@@ -143,15 +142,14 @@ static NEWEST_SQL: LazyLock<String> = LazyLock::new(|| {
     ))
 });
 
-/// Neighbouring events of a path.
+/// Consecutive events of a path.
 pub struct Piece {
     /// The events' messages, oldest first, with commas between them. The text of a whole
     /// page has the text around the messages, too.
     pub text: SqlText,
     /// Whether `text` is a whole page.
     pub is_page: bool,
-    /// The contents of `text`, if an event is not plain: its row stands in its message's
-    /// place.
+    /// The contents of `text`, if an event is not plain: its row is in its message's place.
     mixed: Option<String>,
     text_bytes: usize,
     /// The events' numbers, newest first.
@@ -160,16 +158,16 @@ pub struct Piece {
     pub above_seq: i64,
 }
 
-/// The form of a session's newest events.
+/// How a session's newest events can be read.
 pub enum NewestPiece {
     Piece(Piece),
     /// Too long for one text.
     TooLong,
-    /// No piece: the path has to be walked.
+    /// No piece: the path must be walked.
     Scattered,
 }
 
-/// The results of the piece's statement beside the text.
+/// The results of the piece's statement in addition to the text.
 struct PieceRow {
     events: i64,
     last_seq: i64,
@@ -214,8 +212,8 @@ impl Piece {
         )
     }
 
-    /// The piece up from the event at `from_seq`. `below`: the pieces below, newest first.
-    /// `None`: from here on the path has to be walked.
+    /// The piece up from the event at `from_seq`. `below`: the pieces below, newest first. `None`:
+    /// from here on the path must be walked.
     pub fn find(
         db: &dyn Database,
         session_id: &Id,
@@ -269,7 +267,7 @@ impl Piece {
             Ok(_) => None,
             Err(error) => match error.storage_failure() {
                 Some(StorageFailure::TextTooLong) => return Ok(NewestPiece::TooLong),
-                // A walk names the row.
+                // A walk reports the row.
                 Some(StorageFailure::DamagedJson) => None,
                 _ => return Err(error),
             },
@@ -317,7 +315,7 @@ impl Piece {
         Some(piece)
     }
 
-    /// Whether `text` can stand in a page as it is, of which `left` is left.
+    /// Whether `text` fits unchanged into the rest of a page, which is `left`.
     pub fn fits(&self, left: PageAsk) -> bool {
         self.mixed.is_none() && self.bytes() <= left.max_bytes && self.length() <= left.limit
     }

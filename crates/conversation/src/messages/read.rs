@@ -1,4 +1,4 @@
-//! Reads single messages, by their id or by their place.
+//! Reads single messages, by their id or by their position.
 
 use super::run::{find_run, find_run_event, load_run_around, load_run_from};
 use super::view::{Message, MessageGatherer};
@@ -43,8 +43,8 @@ pub fn find_message_around(db: &dyn Database, session_id: &Id, id: &Id) -> Resul
     message_from(db, session_id, row).map(Some)
 }
 
-/// The message that starts with `row`: a single event or a run. Refuses a message
-/// longer than an answer.
+/// The message that starts with `row`: a single event or a run. Fails for a message longer than an
+/// answer.
 pub fn message_from(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<Message> {
     let mut rows = vec![row];
     if let Some(first) = rows.first().filter(|first| first.is_run_member())
@@ -69,8 +69,7 @@ pub fn message_from(db: &dyn Database, session_id: &Id, row: EventRow) -> Result
         .ok_or_else(|| Error::storage("a message without rows"))
 }
 
-/// The messages that directly follow a message. Refuses branches that are longer
-/// together than one answer.
+/// The messages that directly follow a message. Fails if they are longer together than one answer.
 pub fn load_branches(db: &dyn Database, session_id: &Id, message_id: &Id) -> Result<Vec<Message>> {
     let run = find_run(db, session_id, message_id)?
         .ok_or_else(|| message_not_found("messageId", message_id))?;

@@ -1,6 +1,5 @@
-//! The events that form one message, without their contents: their numbers, their
-//! lengths and the states of their calls. A few small reads load a run of a thousand
-//! long results.
+//! The events that form one message, without their contents: their numbers, their lengths
+//! and the states of their calls. A few small reads load a run of a thousand long results.
 
 use serde_json::Value as Json;
 
@@ -19,11 +18,11 @@ use base::database::{Database, Row};
 use base::error::{Error, Result};
 use base::ids::Id;
 
-/// Rows that one statement reads at most.
+/// The most rows that one statement reads.
 const BATCH: i64 = 64;
 
-/// Bytes of notes that are kept at once per run. The notes of a real run name a few
-/// dozen calls, in some kilobytes.
+/// The most bytes of a run's notes in memory. The notes of a real run name a few dozen
+/// calls, in some kilobytes.
 const MAX_NOTES_BYTES: usize = 4 << 20;
 
 /// An event of a message.
@@ -33,11 +32,11 @@ pub struct RunEvent {
     pub parent_seq: i64,
     pub id: String,
     pub action: StoredAction,
-    /// Whether this event is read together with its neighbours of the same kind.
+    /// Whether this event forms one message with adjacent events of its kind.
     pub is_run_member: bool,
-    /// Whether a run is split above this event, so that it begins a message.
+    /// Whether a run is split above this event, so that it starts a message.
     splits_run: bool,
-    /// Bytes of everything that the event holds.
+    /// The bytes of everything that the event contains.
     pub bytes: usize,
     /// The call that this event answers, if the event is a result.
     pub answered: Option<String>,
@@ -45,17 +44,17 @@ pub struct RunEvent {
     note: Option<String>,
 }
 
-/// A run event as its row holds it.
+/// A run event, as stored in its row.
 struct RunRow {
     event: RunEvent,
     is_branch: bool,
-    /// Whether only the whole event says which call it answers.
+    /// Whether the id of the answered call is only in the event's slices.
     hides_call: bool,
 }
 
 impl RunRow {
-    /// The columns of an event `e`. The row names the call that a result answers. If that
-    /// name is in slices or no JSON, the last column is 1.
+    /// The columns of an event `e`, with the id of the call that a result answers. If that
+    /// id is in slices, or the column is no JSON, the last column is 1.
     fn columns() -> String {
         let result = Action::ToolResult.name();
         format!(
@@ -104,7 +103,7 @@ impl FromRow<'_> for RunRow {
 }
 
 impl RunEvent {
-    /// The turn's note on this event's calls.
+    /// The turn's note about this event's calls.
     pub fn note(&self) -> Result<Note> {
         Note::parse(self.note.as_deref()).ok_or_else(|| Error::corrupt_row(&self.id, "note"))
     }
@@ -132,7 +131,7 @@ impl Run {
         self.events.last().map_or(0, |event| event.seq)
     }
 
-    /// Whether the message is longer than an answer. A single event always fits an answer.
+    /// Whether the message exceeds the longest answer. A single event always fits.
     pub fn is_too_long(&self) -> bool {
         self.events.len() > 1 && self.bytes() > MAX_ANSWER_BYTES
     }
@@ -189,7 +188,7 @@ pub fn find_run(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Ru
     }
 }
 
-/// The event above this one in its run. `None`: the event begins a message.
+/// The event above this one in its run. `None`: the event starts a message.
 pub fn find_above(
     db: &dyn Database,
     session_id: &Id,
@@ -211,7 +210,7 @@ pub fn load_run_from(db: &dyn Database, session_id: &Id, first: RunEvent) -> Res
         let last_seq = run.events.last().map_or(0, |last| last.seq);
         let more = load_after(db, session_id, last_seq)?;
         if more.is_empty() {
-            // The next row does not continue the run. A later row may.
+            // The next row doesn't continue the run, but a later row may.
             match find_continuation(db, session_id, last_seq)? {
                 Some(event) => run.add(event)?,
                 None => break,
@@ -245,8 +244,8 @@ pub fn load_run_around(db: &dyn Database, session_id: &Id, seq: i64) -> Result<R
     })
 }
 
-/// The events of the runs that go on below a message whose run is parted there, at most
-/// [`MAX_RUN_EVENTS`]. Results of the message's calls may be among them.
+/// The events of the runs that continue a split message, at most [`MAX_RUN_EVENTS`]. They
+/// may include results of the message's calls.
 pub fn load_parted(db: &dyn Database, session_id: &Id, last_seq: i64) -> Result<Vec<RunEvent>> {
     let mut below = RunBuilder::default();
     let mut open = vec![last_seq];
@@ -265,8 +264,8 @@ pub fn load_parted(db: &dyn Database, session_id: &Id, last_seq: i64) -> Result<
     Ok(below.events)
 }
 
-/// The newest event with which the run of the event at `seq` goes on, also if the run is
-/// parted below it. Of several branches, the newest counts.
+/// The newest event that continues the run of the event at `seq`, across splits. Of several
+/// branches, the newest is followed.
 pub fn find_newest_end(db: &dyn Database, session_id: &Id, seq: i64) -> Result<i64> {
     if !get_run_event(db, session_id, seq)?.is_run_member {
         return Ok(seq);
@@ -305,7 +304,7 @@ impl RunBuilder {
     }
 }
 
-/// The rows right after `seq` that continue its run, at most [`BATCH`] rows.
+/// The rows directly after `seq` that continue its run, at most [`BATCH`] rows.
 fn load_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<RunEvent>> {
     let sql = format!(
         "SELECT {}

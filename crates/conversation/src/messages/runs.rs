@@ -1,5 +1,5 @@
-//! Finds the message of an event without reading any content: the run of assistant
-//! and tool events around the event, named by the run's first event.
+//! Finds the message of an event without reading any content: the run of assistant and tool
+//! events around the event, identified by the run's first event.
 
 use std::collections::HashMap;
 
@@ -15,9 +15,9 @@ use base::ids::Id;
 pub enum RunPosition {
     /// The event is a message by itself.
     Alone,
-    /// The event is in the run that begins with `RunStart`, whose id is the message's id.
+    /// The event is in the run that starts with `RunStart`, whose id is the message's id.
     Run(RunStart),
-    /// The event is further from its run's start than a message reaches.
+    /// The event is further from its run's start than the longest message.
     BeyondItsMessage,
 }
 
@@ -29,7 +29,7 @@ pub struct RunStart {
     depth: usize,
 }
 
-/// The positions found so far in a session, so that no run is walked twice.
+/// A cache of positions in a session, so that no run is walked twice.
 pub struct RunCache<'a> {
     db: &'a dyn Database,
     session_id: &'a Id,
@@ -48,7 +48,7 @@ impl<'a> RunCache<'a> {
         }
     }
 
-    /// The position of an event that is already read.
+    /// The position of an event whose link is already loaded.
     pub fn place(&mut self, event: &EventLink) -> Result<RunPosition> {
         let place = match (event.is_run_member, event.splits_run) {
             (false, _) => RunPosition::Alone,

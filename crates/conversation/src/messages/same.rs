@@ -1,6 +1,6 @@
-//! Compares two messages as values: a client may send back a message with its names in
-//! another order and its numbers written differently. A digest avoids building trees of
-//! values, which take many times the text's memory.
+//! Compares two messages by value: a client may send back a message with its fields in
+//! another order and its numbers formatted differently. Comparing digests avoids building
+//! trees of values, which take many times the text's memory.
 
 use base::json;
 use std::fmt;

@@ -1,6 +1,6 @@
-//! The copies that are taken back of events whose text is erased: the summaries that covered the
-//! events, and the reports of turns that hold their messages. The erasure's transaction holds all
-//! of it.
+//! Removes what was derived from events whose text is erased: the summaries that covered
+//! the events, and the turn reports that contain their messages. Runs in the erasure's
+//! transaction.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ use base::ids::Id;
 use base::json;
 use store::text_tables::CALLBACKS;
 
-/// Deletes an overlay, so that the events it hid are read again. `false`: there is no such
-/// overlay.
+/// Deletes an overlay, so that the events it hid are visible again. `false`: there is no
+/// such overlay.
 pub fn delete_overlay(
     db: &dyn Database,
     host: &dyn Host,
@@ -38,7 +38,7 @@ pub fn delete_overlay(
     })
 }
 
-/// Tells the feed of an overlay that was added or deleted.
+/// Records in the change feed that an overlay was added or deleted.
 pub fn record_overlay(
     db: &dyn Database,
     host: &dyn Host,
@@ -51,9 +51,9 @@ pub fn record_overlay(
     changes::record(db, host, session_id, last_seq, kind, &changed)
 }
 
-/// Takes back what was made of these events: the reports first, because a summary that is
-/// taken back joins messages that it split. The other events of a summary read as before, and
-/// may be compacted again. Returns the summaries.
+/// Removes what was derived from these events. Reports are deleted first, because deleting
+/// a summary merges messages that it split. The summary's other events become visible again
+/// and may be compacted again. Returns the summaries.
 pub fn take_back(
     db: &dyn Database,
     host: &dyn Host,
@@ -89,8 +89,8 @@ impl FromRow<'_> for CoveringSummary {
     }
 }
 
-/// The summaries that cover one of these events: on a branch beside a summary, an event may have
-/// a number between those of the summary's ends.
+/// The summaries that cover one of these events. A `seq` between the ends of a summary
+/// isn't sufficient: the event may be on another branch.
 pub fn find_summaries(
     db: &dyn Database,
     session_id: &Id,
@@ -126,8 +126,8 @@ pub fn find_summaries(
     Ok(found)
 }
 
-/// Deletes the reports of turns (`onTurnEnd`) that hold messages of these events: an erased text
-/// is told nobody any more.
+/// Deletes the turn reports (`onTurnEnd`) that contain messages of these events, so that an
+/// erased text is not sent to anyone.
 fn erase_reports(db: &dyn Database, session_id: &Id, seqs: &BTreeSet<i64>) -> Result<()> {
     let session = SqlValue::from(session_id.as_str());
     let sql = "SELECT 1 FROM cf_agents_callbacks WHERE session_id = ?1 LIMIT 1";
@@ -141,7 +141,7 @@ fn erase_reports(db: &dyn Database, session_id: &Id, seqs: &BTreeSet<i64>) -> Re
             messages.insert(start.seq);
         }
     }
-    // An event that is in no run is its own message.
+    // An event outside any run is a message by itself.
     messages.extend(seqs);
     Delete::from(
         CALLBACKS,

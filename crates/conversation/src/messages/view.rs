@@ -1,9 +1,9 @@
-//! Turns rows into messages. Pure: takes the rows of a path, newest first, and returns
+//! Converts rows into messages. Pure: takes the rows of a path, newest first, and returns
 //! messages.
 //!
 //! A row that was appended as a message is a message. So is each event of a user or the
-//! system. Neighbouring assistant and tool events form one message: their calls become
-//! `tool-<name>` parts, and the results go into these parts.
+//! system. Adjacent assistant and tool events form one message: their calls become
+//! `tool-<name>` parts, and the results are added to these parts.
 
 use crate::log::row::EventRow;
 use crate::log::tool::RenderedTool;
@@ -17,11 +17,11 @@ use base::error::{Error, Result};
 use base::json::{self, JsonObject};
 use base::part::{NewPart, NewToolPart, PartApproval, PartCall, PartResult};
 
-/// Events of one message, at most. A longer run is split, and so is a run of more bytes
-/// than an answer holds. Reading a message is therefore bounded.
+/// The most events of one message. A longer run is split, and so is a run that exceeds the
+/// longest answer. Reading a message is therefore bounded.
 pub const MAX_RUN_EVENTS: usize = 1000;
 
-/// A message as JSON, and its place in the log.
+/// A message as JSON, and its position in the log.
 #[derive(Debug)]
 pub struct Message {
     pub id: String,
@@ -32,11 +32,11 @@ pub struct Message {
     pub parent_seq: i64,
 }
 
-/// Prefix of a message id that stands for an overlay, as in the stock SDK.
+/// The prefix of a message id that stands for an overlay, as in the stock SDK.
 const COMPACTION_PREFIX: &str = "compaction_";
 
 impl Message {
-    /// The message that readers see in place of the events that an overlay covers.
+    /// The message that replaces the events that an overlay covers.
     pub fn from_overlay(overlay: &Overlay) -> Result<Self> {
         let id = format!("{COMPACTION_PREFIX}{}", overlay.id);
         let json = render(&RenderedMessage {
@@ -63,7 +63,7 @@ pub struct MessageGatherer {
 }
 
 impl MessageGatherer {
-    /// Takes the next row up the path. Returns the messages that the row completes, in
+    /// Adds the next row up the path. Returns the messages that the row completes, in
     /// order: the run below the row, then the row's own message.
     pub fn take(&mut self, row: EventRow) -> Result<[Option<Message>; 2]> {
         if row.is_run_member() {
@@ -83,7 +83,7 @@ impl MessageGatherer {
         Ok([run, Some(single(&row)?)])
     }
 
-    /// Completes the open run, where the path ends or the reader stops.
+    /// Completes the open run, at the end of the path or when the reader stops.
     pub fn finish(&mut self) -> Result<Option<Message>> {
         self.run_bytes = 0;
         let mut run = std::mem::take(&mut self.run);
@@ -132,13 +132,13 @@ fn single(row: &EventRow) -> Result<Message> {
     })
 }
 
-/// One assistant message from a run of events, oldest first.
+/// Builds one assistant message from a run of events, oldest first.
 fn joined(run: &[EventRow]) -> Result<Message> {
     let Some(first) = run.first() else {
         return Err(Error::storage("an empty run of events"));
     };
     let mut parts: Vec<NewPart<'_>> = Vec::new();
-    // The index of the first part of each event.
+    // The index of each event's first part.
     let mut begins: Vec<usize> = Vec::new();
     for row in run {
         let note = row.note()?;
@@ -192,9 +192,9 @@ fn approval_of(note: &mut Note, call_id: &str) -> Option<PartApproval> {
         .or(asked)
 }
 
-/// Puts a result into the part of its call: the newest event's with this id that has no
-/// result, and of one event's the first. If the run doesn't have the call, the result
-/// becomes a part by itself. `begins`: the index of the first part of each event.
+/// Adds a result to the part of its call. That is the call with this id in the newest event
+/// that has an open one; within an event, the first. If the run doesn't contain the call,
+/// the result becomes a part of its own. `begins` is the index of each event's first part.
 fn add_result<'a>(
     parts: &mut Vec<NewPart<'a>>,
     begins: &[usize],

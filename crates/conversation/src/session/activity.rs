@@ -1,14 +1,13 @@
 //! The order of sessions by their last activity.
 //!
-//! An append writes nothing but its event, so it does not say in its session's row that the
-//! session was active. The rows say it all the same, but for the sessions of the *window*: some
-//! [`WINDOW`] sessions whose rows have the latest times. For them, the newest event and the
-//! newest change are read.
+//! An append writes nothing but its event, so it does not update its session's row. The rows are
+//! right all the same, except for the sessions of the *window*: some [`WINDOW`] sessions whose rows
+//! have the latest times. For them, the newest event and the newest change are read.
 //!
-//! The rule: of a session outside the window, `settled_at` says when it was last written to.
-//! Whoever writes to such a session brings it into the window ([`note`]), which costs three rows.
-//! Now and then the sessions that are too many leave the window, and their rows are made to say
-//! what is true ([`settle`]). So a session that is written to without a pause pays nothing.
+//! The rule: for a session outside the window, `settled_at` is the time of its last write. A write
+//! to such a session brings it into the window ([`note`]), which costs three rows. From time to
+//! time, surplus sessions leave the window, and their rows are updated ([`settle`]). So a session
+//! that is written to continuously pays nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,14 +34,14 @@ pub const ACTIVE_AT: &str = "
                    ORDER BY e.seq DESC
                    LIMIT 1), 0))";
 
-/// The sessions of the window, as many as it has after [`settle`]. A page of sessions reads each
-/// of them, up to four rows.
+/// The number of sessions in the window after [`settle`]. A page of sessions reads each of them, up
+/// to four rows.
 pub const WINDOW: i64 = 64;
 
-/// The window is settled with one of so many sessions that come into it.
+/// The window is settled with one of so many sessions that enter it.
 const SETTLED_EVERY: i64 = 16;
 
-/// The most sessions that leave the window at once: more than come into it meanwhile.
+/// The most sessions that leave the window at once: more than enter it meanwhile.
 const SETTLED_AT_ONCE: i64 = 256;
 
 /// SQL: whether session `s` is outside the window.
@@ -71,8 +70,7 @@ impl SessionPlace {
     };
 }
 
-/// The last place outside the window. A value that can't be read says nothing: then every
-/// session is in the window.
+/// The last place outside the window. If the value can't be read, every session is in the window.
 fn find_edge(db: &dyn Database) -> Result<SessionPlace> {
     let stored = find_stored(db, ACTIVITY)?;
     let edge: Option<(i64, i64)> = stored.and_then(|stored| json::decode(&stored).ok());
@@ -84,7 +82,7 @@ fn find_edge(db: &dyn Database) -> Result<SessionPlace> {
     )
 }
 
-/// Notes that a session was written to. Part of the write's transaction, after the write. It
+/// Records that a session was written to. Part of the write's transaction, after the write. It
 /// writes nothing, unless the session is outside the window.
 pub fn note(db: &dyn Database, id: &Id) -> Result<()> {
     let sql = format!(
@@ -104,7 +102,7 @@ pub fn note(db: &dyn Database, id: &Id) -> Result<()> {
     }
 }
 
-/// Notes a new session with its events. Part of the transaction that made it.
+/// Records a new session with its events. Part of the transaction that creates it.
 pub fn note_session(db: &dyn Database, id: &Id, number: i64) -> Result<()> {
     note(db, id)?;
     match number % SETTLED_EVERY {
@@ -113,8 +111,8 @@ pub fn note_session(db: &dyn Database, id: &Id, number: i64) -> Result<()> {
     }
 }
 
-/// Has the sessions leave the window that are too many, those with the earliest times first.
-/// Their rows say afterwards when they were active. Part of a transaction.
+/// Removes surplus sessions from the window, those with the earliest times first, and updates their
+/// rows. Part of a transaction.
 pub fn settle(db: &dyn Database) -> Result<()> {
     let edge = find_edge(db)?;
     let params: [SqlValue; 2] = [edge.active_at.into(), edge.number.into()];
@@ -160,8 +158,7 @@ pub fn settle(db: &dyn Database) -> Result<()> {
     }
 }
 
-/// Up to `limit` sessions, those that were written to last first. `before`: only those that
-/// come after this place.
+/// Up to `limit` sessions, last written first. `before`: only those that come after this place.
 pub fn load_places(
     db: &dyn Database,
     limit: i64,
@@ -182,7 +179,7 @@ pub fn load_places(
         places.sort_unstable_by(|one, other| other.cmp(one));
         places.truncate(most);
     }
-    // All of the window come before the others.
+    // All of the window's sessions come before the others.
     let below = match before {
         Some(before) if before <= edge => before,
         Some(_) | None => SessionPlace {

@@ -1,5 +1,5 @@
-//! The change feed: the changes of a session, in order, for a client that keeps a copy.
-//! Appends are read from the log. All other changes have rows in `cf_agents_changes`.
+//! The change feed: the changes of a session, in order, for a client with a copy. Appends
+//! are read from the log. All other changes have rows in `cf_agents_changes`.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,8 @@ use base::numbers::CURSORS_A_SEQ;
 use base::{row, sql};
 use store::stored::write_stored;
 
-/// SQL: the cursor of the newest change of a session `s` that the feed has a row of; 0: it has none.
+/// SQL: the cursor of the newest change of a session `s` that has a row in the feed; 0:
+/// there is none.
 pub const LAST_CURSOR: &str = "coalesce((SELECT max(cursor)
                                         FROM cf_agents_changes
                                        WHERE session_id = s.id), 0)";
@@ -87,7 +88,7 @@ fn record_some(
             start.into(),
             change.name().into(),
             SqlValue::Text(json::encode(&ids)?),
-            // A clock that goes back makes no session older.
+            // If the clock was set back, a session's time must not decrease.
             host.now_ms().max(changed_at).into(),
             number.into(),
         ],
@@ -111,11 +112,12 @@ fn find_newest(db: &dyn Database, session_id: &Id) -> Result<Option<(i64, i64, i
     find(db, sql, &[session_id.as_str().into()])
 }
 
-/// The cursors right before an append's own cursor that stay free: `conversation/messages/feed.rs` uses
-/// them to report the message that the append joins, or the two that it parts.
+/// The unused cursors directly before an append's own cursor.
+/// `conversation/messages/feed.rs` uses them to report the message that the append joins,
+/// or the two into which it splits one.
 pub const CURSORS_BEFORE_APPEND: i64 = 2;
 
-/// The last `seq` whose cursors an entry may use.
+/// The last `seq` whose cursors a change with this cursor may use.
 fn last_seq_before(cursor: i64) -> i64 {
     (cursor + CURSORS_BEFORE_APPEND) / CURSORS_A_SEQ
 }
@@ -140,17 +142,17 @@ fn keep_below_next_append(
     )
 }
 
-/// Number of new entries after which superfluous entries are deleted.
+/// After this many new entries, obsolete entries are deleted.
 const SWEPT_EVERY: i64 = 1000;
 
 /// A sweep reads the newest 1,000 entries, every second sweep 2,000, and so on, up to
-/// 16,000 entries of 250 bytes each: 4 MB. So each entry is read about five times in
-/// its life. A message that is updated without end keeps one row per 16,000 updates.
+/// 16,000 entries of 250 bytes each: 4 MB. So each entry is read about five times in total.
+/// A message that is updated endlessly keeps one row per 16,000 updates.
 const MAX_DOUBLINGS: u32 = 4;
 
-/// Deletes entries that a newer entry of the same id makes superfluous: a reader of the
-/// newer entry reads the present state. A delete stays if only updates follow it: its
-/// id then belongs to a new message, in another position.
+/// Deletes entries that a newer entry of the same id makes obsolete: a reader of the newer
+/// entry reads the current state. A deletion is kept if only updates follow it: its id then
+/// belongs to a new message, at another position.
 fn sweep(db: &dyn Database, session_id: &Id, looks: i64) -> Result<()> {
     let entries = SWEPT_EVERY << looks.trailing_zeros().min(MAX_DOUBLINGS);
     db.run(
@@ -173,11 +175,12 @@ fn sweep(db: &dyn Database, session_id: &Id, looks: i64) -> Result<()> {
     )
 }
 
-/// What tells whether rows that a caller read from a log are still valid: while this stays
-/// the same, nothing changed but by appends.
+/// Whether rows that a caller read from a log are still valid: while this is unchanged,
+/// there were only appends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogState {
-    /// A session that is deleted and created again has another base, whatever its file says.
+    /// A session that is deleted and created again has another base, whatever an imported
+    /// file contains.
     base: i64,
     /// The cursor of the newest change that is not an append; 0 if there is none.
     newest: i64,
@@ -204,8 +207,8 @@ pub fn restore(db: &dyn Database, session_id: &Id, rows: Vec<serde_json::Value>)
         return Ok(());
     }
     let (_, number, _) = find_newest(db, session_id)?.unwrap_or_default();
-    // A file may leave out changes, but the numbers count those, too: `is_given` takes no
-    // cursor that is higher above its append than there are changes.
+    // A file may omit changes, but the numbers include those, too: `is_given` accepts no
+    // cursor that is further above its append than there are changes.
     let sql = format!(
         "{INSERT}
          SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3,
@@ -233,7 +236,8 @@ row! {
     }
 }
 
-/// Up to `limit` changes after the first of two stored cursors, and up to the second.
+/// Up to `limit` changes after the first of two stored cursors, up to and including the
+/// second.
 pub fn load_stored(
     db: &dyn Database,
     session_id: &Id,
@@ -259,7 +263,7 @@ pub fn load_stored(
     load(db, sql, &params)
 }
 
-/// Deletes all entries before the newest one, a clear, which made them irrelevant.
+/// Deletes all entries before the newest one, a clear, which made them obsolete.
 pub fn forget_before_newest(db: &dyn Database, session_id: &Id) -> Result<()> {
     db.run(
         "DELETE FROM cf_agents_changes
@@ -271,39 +275,39 @@ pub fn forget_before_newest(db: &dyn Database, session_id: &Id) -> Result<()> {
     )
 }
 
-/// One life of a session's feed: from the session's creation until it is deleted.
+/// One lifetime of a session's feed: from the session's creation until its deletion.
 pub struct FeedLife {
-    /// A caller's cursor is the stored cursor plus this.
+    /// A caller's cursor is the stored cursor plus this base.
     pub base: i64,
     /// The newest stored cursor.
     pub newest: i64,
-    /// At least as many changes as have rows.
+    /// At least the number of changes that have rows.
     recorded: i64,
 }
 
-/// The base of a later life: this, and 51 random bits. With the highest stored cursor, of
-/// 52 bits, the sum stays below 2^53, where JavaScript is exact.
+/// The base of a later lifetime: this plus 51 random bits. With the highest stored cursor,
+/// of 52 bits, the sum stays below 2^53, up to which JavaScript is exact.
 const LATER_BASE: i64 = 1 << 51;
 
-/// An earlier build kept the base of the next session's cursors here. The sessions that
-/// it deleted are not known.
+/// An earlier build stored the base of the next session's cursors here. It didn't record
+/// which sessions it deleted.
 const EARLIER_KEY: &str = "feed";
 
-/// The agent keeps a bit for each session that it deleted, found by the id's hash: at most
-/// 256 values of 1,024 bits, however many sessions it deletes. Two ids may share a bit;
-/// then the first life of one has a base as if it were a later one.
+/// The agent stores one bit for each session that it deleted, found by the id's hash: at
+/// most 256 values of 1,024 bits, however many sessions it deletes. If two ids share a bit,
+/// the first lifetime of one of them has a base like that of a later one.
 const ENDED_BITS: usize = 1024;
 
 const ENDED_DIGITS: usize = ENDED_BITS / 4;
 
-/// The key of the value with a session's bit, and the bit's place in it.
+/// The key of the value with a session's bit, and the bit's index in it.
 fn ended_place(session_id: &str) -> (String, usize) {
     let hash = hash_names(&[session_id]);
     let bit = (hash >> 46) as usize % ENDED_BITS;
     (format!("ended {:02x}", hash >> 56), bit)
 }
 
-/// The bits of a stored value, four to a digit.
+/// The bits of a stored value, four per digit.
 fn parse_ended(stored: Option<&str>) -> Vec<u32> {
     let text: Option<String> = stored.and_then(|stored| json::decode(stored).ok());
     let mut digits: Vec<u32> = text
@@ -315,10 +319,10 @@ fn parse_ended(stored: Option<&str>) -> Vec<u32> {
     digits
 }
 
-/// The base of the cursors of a session that is created now. The first life of a session
-/// begins at 0, so a follower goes on when the session moves to another agent. A later
-/// life begins at random: no cursor of an earlier life is one of this. Neither depends on
-/// other sessions.
+/// The cursor base of a session that is created now. A session's first lifetime starts at
+/// 0, so a follower can continue when the session moves to another agent. A later lifetime
+/// starts at a random base, so that cursors of earlier lifetimes are invalid. Neither
+/// depends on other sessions.
 pub fn begin_life(db: &dyn Database, host: &dyn Host, session_id: &str) -> Result<i64> {
     let (key, bit) = ended_place(session_id);
     let sql = "SELECT (SELECT value FROM cf_agents_config WHERE key = ?1),
@@ -345,10 +349,10 @@ fn later_base(host: &dyn Host) -> i64 {
 /// The most entries that [`begin_again`] deletes at once.
 const FORGOTTEN_AT_ONCE: i64 = 1_000;
 
-/// Begins the feed anew, after many events were deleted: whoever follows it is told to drop
-/// the copy, and then what is left. An entry for each deleted event would cost as much as
-/// the event did. `left`: the oldest event that is left. Part of the transaction that
-/// deletes.
+/// Restarts the feed after many events were deleted: followers must drop their copies and
+/// load what is left. An entry for each deleted event would cost as much as the event did.
+/// `left` is the oldest remaining event. Must run in the transaction that deletes the
+/// events.
 pub fn begin_again(
     db: &dyn Database,
     host: &dyn Host,
@@ -356,7 +360,7 @@ pub fn begin_again(
     last_seq: i64,
     left: Option<&str>,
 ) -> Result<()> {
-    // One entry is written, so that whoever compares cursors sees that something changed.
+    // One entry is written, so that comparing cursors shows a change.
     let change = match left {
         Some(_) => ChangeType::Update,
         None => ChangeType::Clear,
@@ -412,14 +416,14 @@ pub fn find_life(db: &dyn Database, session_id: &Id) -> Result<Option<FeedLife>>
     find(db, &sql, &[session_id.as_str().into()])
 }
 
-/// Notes, before a session is deleted, that its id has had a life.
+/// Records, before a session is deleted, that its id was used.
 pub fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
     let has_cursors = find_life(db, session_id)?.is_some_and(|life| life.newest > 0);
     if !has_cursors {
         return Ok(());
     }
     let (key, bit) = ended_place(session_id.as_str());
-    // One row, whether there is a value or not.
+    // Returns one row, whether the value exists or not.
     let sql = "SELECT (SELECT value FROM cf_agents_config WHERE key = ?1)";
     let stored: Option<Option<String>> = find_value(db, sql, &[key.as_str().into()])?;
     let mut digits = parse_ended(stored.flatten().as_deref());
@@ -433,8 +437,8 @@ pub fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
     write_stored(db, &key, &text)
 }
 
-/// The stored position of a caller's cursor. 0 always means the beginning. `None`: the
-/// cursor is not of this life.
+/// The stored position of a caller's cursor. 0 always means the start. `None`: the cursor
+/// is not from this lifetime.
 pub fn find_position(life: &FeedLife, since: i64) -> Option<i64> {
     if since == 0 {
         return Some(0);
@@ -444,17 +448,17 @@ pub fn find_position(life: &FeedLife, since: i64) -> Option<i64> {
     (is_within && (life.base < LATER_BASE || is_given(position, life.recorded))).then_some(position)
 }
 
-/// Whether a feed with so many recorded changes gives out this cursor. A cursor of another
-/// life that lies between the cursors of this one almost never passes: its last 20 bits
-/// are random here.
+/// Whether a feed with this many recorded changes returns this cursor. A cursor of another
+/// lifetime between the cursors of this one is almost never accepted, because its last 20
+/// bits are random here.
 fn is_given(position: i64, recorded: i64) -> bool {
     let offset = position % CURSORS_A_SEQ;
-    // An append's own cursor is a multiple; those before it tell of messages that it joined
-    // or parted.
+    // An append's own cursor is a multiple; those before it report messages that it joined
+    // or split.
     offset <= recorded || offset >= CURSORS_A_SEQ - CURSORS_BEFORE_APPEND
 }
 
-/// A change, and its position in the feed.
+/// A change and its cursor.
 #[derive(Clone, Debug, Serialize)]
 pub struct FeedChange {
     pub cursor: i64,

@@ -1,15 +1,14 @@
-//! Turns that no event tells of: those that failed, and those that ended without a word. A
-//! session keeps a few of each, so that neither its failures nor another session push a
-//! record out that somebody may still read. The record of any other turn is in the event
-//! that ended it (`conversation/log/turn_ends.rs`), and costs no row.
+//! Records of turns that left no event: turns that failed, and turns that ended without
+//! output. A session stores a limited number of each kind, so that neither its own failures
+//! nor another session evict a record that may still be read. Any other turn is recorded in
+//! the event that ended it (`conversation/log/turn_ends.rs`), and needs no row.
 //!
-//! An agent has no bound of its own: it keeps as many rows as its sessions do, and they go
-//! with their sessions. A bound over all sessions would let one of them delete the records
-//! of another.
+//! There is no limit per agent: rows are deleted with their sessions. A limit over all
+//! sessions would let one session evict the records of another.
 //!
-//! The list of an agent's failures has a bound instead ([`MAX_SCANNED`]). An index by time would
-//! cost each failure a row more. If more rows are kept than a page may look at, pages take some
-//! sessions at a time, those that began last first.
+//! Instead, listing an agent's failures is bounded ([`MAX_SCANNED`]). An index by time
+//! would add a row write to each failure. If there are more rows than a page may scan, each
+//! page covers a group of sessions, newest sessions first.
 
 use std::ops::Range;
 
@@ -19,20 +18,20 @@ use base::error::Result;
 use base::ids::Id;
 use base::row;
 
-/// Failed turns that a session keeps.
+/// The most failed turns that a session stores.
 pub const MAX_FAILED_EACH: i64 = 16;
 
-/// Turns that ended without a word and did not fail, which a session keeps. A user who
-/// stops turn after turn loses no failure by it.
+/// The most turns that a session stores that ended without output and did not fail. The
+/// separate limit means that a user who stops many turns evicts no failure.
 pub const MAX_SILENT_EACH: i64 = 16;
 
-/// Sessions whose failures one page may look at together.
+/// The most sessions whose failures one page may scan.
 pub const MAX_FAILING_SESSIONS: i64 = 1_024;
 
-/// The most rows of turns that a page of an agent's failures looks at.
+/// The most rows of turns that a page of an agent's failures scans.
 pub const MAX_SCANNED: i64 = MAX_FAILING_SESSIONS * MAX_FAILED_EACH;
 
-/// The places of a session's failures (`slot`). Those of its silent turns follow.
+/// The slots of a session's failures (`slot`), followed by those of its silent turns.
 const FAILED_SLOTS: Range<i64> = 0..MAX_FAILED_EACH;
 const SILENT_SLOTS: Range<i64> = MAX_FAILED_EACH..MAX_FAILED_EACH + MAX_SILENT_EACH;
 
@@ -40,8 +39,8 @@ const SILENT_SLOTS: Range<i64> = MAX_FAILED_EACH..MAX_FAILED_EACH + MAX_SILENT_E
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptFor {
     Failure,
-    /// No event tells of the turn, and it did not fail: it was stopped early, or the model
-    /// had nothing to say.
+    /// No event records the turn, and it did not fail: it was stopped early, or the model
+    /// produced no output.
     Silence,
 }
 
@@ -69,7 +68,7 @@ row! {
     }
 }
 
-/// A place in the list of an agent's failures, newest first.
+/// A position in the list of an agent's failures, newest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailurePlace {
     pub ended_at: i64,
@@ -77,8 +76,8 @@ pub struct FailurePlace {
     pub session_id: String,
 }
 
-/// Keeps a turn, in the place of the session's oldest of its kind if the session has no free
-/// place. Part of the transaction that ends the turn.
+/// Stores a turn. If the session has no free slot of this kind, replaces the oldest. Must
+/// run in the transaction that ends the turn.
 pub fn insert(db: &dyn Database, turn: &KeptTurn, kept_for: KeptFor) -> Result<()> {
     let slots = kept_for.slots();
     let sql = "SELECT slot
@@ -116,7 +115,7 @@ pub fn insert(db: &dyn Database, turn: &KeptTurn, kept_for: KeptFor) -> Result<(
     )
 }
 
-/// The turns that a session keeps, newest first.
+/// The stored turns of a session, newest first.
 pub fn load_of_session(db: &dyn Database, session_id: &Id) -> Result<Vec<KeptTurn>> {
     load_below(db, session_id, SILENT_SLOTS.end)
 }
@@ -140,15 +139,15 @@ fn load_below(db: &dyn Database, session_id: &Id, end: i64) -> Result<Vec<KeptTu
     load(db, &sql, &params)
 }
 
-/// Whether the agent keeps so few turns that a page may look at all of them.
+/// Whether the agent has so few rows that a page may scan them all.
 pub fn are_few(db: &dyn Database) -> Result<bool> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM cf_agents_failed_turns LIMIT ?1)";
     let counted: Option<i64> = find_value(db, sql, &[(MAX_SCANNED + 1).into()])?;
     Ok(counted.unwrap_or(0) <= MAX_SCANNED)
 }
 
-/// Up to `limit` failed turns of the agent after a place, newest first. For an agent that
-/// keeps few turns.
+/// Up to `limit` failed turns of the agent after a position, newest first. Only for an
+/// agent with few rows.
 pub fn load_failed_of_agent(
     db: &dyn Database,
     before: Option<&FailurePlace>,
@@ -157,7 +156,7 @@ pub fn load_failed_of_agent(
     load_failed(db, "cf_agents_failed_turns AS place", before, limit, &[])
 }
 
-/// The lowest number of the next sessions below this number whose failures are looked at
+/// The lowest session number of the next group below this number whose failures are scanned
 /// together. `None`: there is no session.
 pub fn find_lowest(db: &dyn Database, below: i64) -> Result<Option<i64>> {
     let sql = "SELECT min(number)
@@ -170,7 +169,7 @@ pub fn find_lowest(db: &dyn Database, below: i64) -> Result<Option<i64>> {
     Ok(find_value::<Option<i64>>(db, sql, &params)?.flatten())
 }
 
-/// The same as [`load_failed_of_agent`] of the sessions with numbers from `lowest` up to
+/// Like [`load_failed_of_agent`], for the sessions with numbers from `lowest` up to
 /// `below`.
 pub fn load_failed_of_sessions(
     db: &dyn Database,
@@ -186,7 +185,7 @@ pub fn load_failed_of_sessions(
     load_failed(db, from, before, limit, &[lowest.into(), below.into()])
 }
 
-/// Looks at the place of each failure there, and at the records of those that it gives.
+/// Scans the positions of these failures, and reads the records of those that it returns.
 fn load_failed(
     db: &dyn Database,
     from: &str,

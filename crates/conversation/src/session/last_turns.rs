@@ -1,27 +1,26 @@
-//! The last turn of each session: one row, which the session's next turn writes over.
+//! The last turn of each session: one row, which the session's next turn overwrites.
 //!
 //! A turn has one row beside its events:
 //!
-//! - The transaction that writes the user's message writes the row. The row says that a
-//!   turn has begun, and which `seq` its answer gets. An appended message writes no such
-//!   row, so it starts no turn.
-//! - The answer's first event says in `ends_turn` that the turn is over, and holds the
-//!   turn's spending. So the end writes the assistant's events and no more, in one
-//!   transaction.
-//! - Some answers don't get the `seq`, because somebody appended in between, and some
-//!   turns say nothing. Such a turn writes its end into the row, which then has no `state`.
+//! - The transaction that writes the user's message writes the row. The row records that a turn has
+//!   begun, and which `seq` its answer gets. An appended message writes no such row, so it starts
+//!   no turn.
+//! - The answer's first event records in `ends_turn` that the turn is over, with the turn's
+//!   spending. So the end writes the assistant's events and no more, in one transaction.
+//! - Some answers don't get the `seq`, because somebody appended in between, and some turns have no
+//!   answer. Such a turn writes its end into the row, which then has no `state`.
 //!
-//! If the object dies before the end is committed, the turn is open: it is in [`IS_OPEN`],
-//! and `chat/run/recover.rs` continues it. If the object dies after that, the turn is over,
-//! and nothing is left to tidy up.
+//! If the object dies before the end is committed, the turn is open: it is in [`IS_OPEN`], and
+//! `chat/run/recover.rs` continues it. If the object dies after that, the turn is over, and nothing
+//! is left to clean up.
 //!
-//! A session's spending is the sum of three: its own row, this row for the turns that
-//! were written over, and the event that ended the last turn ([`USED_INPUT_TOKENS`]).
-//! Reading the sum reads three rows at any length. An event may be deleted or changed, so
-//! [`settle`] must run first: it writes the event's numbers into this row.
+//! A session's spending is the sum of three: its own row, this row for the turns that were
+//! overwritten, and the event that ended the last turn ([`USED_INPUT_TOKENS`]). Reading the sum
+//! reads three rows at any length. An event may be deleted or changed, so [`settle`] must run
+//! first: it writes the event's numbers into this row.
 //!
-//! The rows of turns that are over stay, up to [`MAX_OVER`]. Looks for turns that were cut
-//! off read them all. [`settle_surplus`] adds them to their sessions and deletes them.
+//! The rows of finished turns stay, up to [`MAX_OVER`]. Scans for interrupted turns read them all.
+//! [`settle_surplus`] adds them to their sessions and deletes them.
 
 use serde::Deserialize;
 
@@ -38,7 +37,7 @@ use store::calibration::Calibration;
 use store::erasing::{ErasingDatabase, Overwrite};
 use store::text_tables::LAST_TURNS;
 
-/// SQL: whether the turn of row `t` runs or was cut off.
+/// SQL: whether the turn of row `t` runs or was interrupted.
 pub const IS_OPEN: &str = "(t.state IS NOT NULL
     AND NOT EXISTS (SELECT 1
                       FROM cf_agents_events AS answer
@@ -55,8 +54,8 @@ pub const JOIN_LAST_TURN: &str = "
       ON answer.session_id = t.session_id
      AND answer.seq = t.answer_seq";
 
-/// SQL: all input tokens of a session `s` with [`JOIN_LAST_TURN`]. The highest integer
-/// that JavaScript holds exactly is the most.
+/// SQL: all input tokens of a session `s` with [`JOIN_LAST_TURN`], at most the highest integer that
+/// JavaScript represents exactly.
 pub const USED_INPUT_TOKENS: &str = "min(9007199254740991,
     s.input_tokens + coalesce(t.input_tokens, 0) + coalesce(answer.ends_turn ->> '$.inputTokens', 0))";
 
@@ -73,18 +72,18 @@ pub const USED_CACHED_TOKENS: &str = "min(9007199254740991,
 pub const USED_COST: &str =
     "(s.cost + coalesce(t.cost, 0) + coalesce(answer.ends_turn ->> '$.cost', 0))";
 
-/// The most days and models in a row. With one more, all of them move to the session's row
-/// and to the agent's table. A session that asks one model pays two rows a week for this.
+/// The most days and models in a row. With one more, all of them move to the session's row and to
+/// the agent's table. A session that uses one model pays two rows a week for this.
 const MAX_DAYS: usize = 7;
 
-/// Rows of turns that are over, which an agent keeps. A session that has a row writes one
-/// row less with its next turn.
+/// Rows of finished turns that an agent stores. A session that has a row writes one row less with
+/// its next turn.
 const MAX_OVER: usize = 32;
 
 /// The most rows that are settled at once.
 const MAX_SETTLED: usize = 64;
 
-/// The most sessions that one look for leftovers of turns finds.
+/// The most sessions that one scan for leftovers of turns finds.
 pub const MAX_FOUND: usize = 4;
 
 /// The last turn of a session.
@@ -140,7 +139,7 @@ row! {
 }
 
 impl LastTurn {
-    /// Whether the turn runs or was cut off.
+    /// Whether the turn runs or was interrupted.
     pub fn is_open(&self) -> bool {
         self.has_state && self.ended.is_none()
     }
@@ -159,14 +158,14 @@ impl LastTurn {
     }
 }
 
-/// The spending of turns of a session, and their lessons about estimates.
+/// The spending of turns of a session, and the correction of estimates that they have shown.
 #[derive(Clone, Default)]
 struct SessionTally {
     input_tokens: i64,
     output_tokens: i64,
     cached_input_tokens: i64,
     cost: f64,
-    /// The same by day and model, as far as it is not kept elsewhere.
+    /// The same by day and model, as far as it is not stored elsewhere.
     days: Vec<DayUsage>,
     /// `None`: nothing was reported yet.
     calibration: Option<Calibration>,
@@ -221,7 +220,7 @@ pub fn find_last_turn(db: &dyn Database, session_id: &Id) -> Result<Option<LastT
     find(db, &sql, &[session_id.as_str().into()])
 }
 
-/// Finds the session's turn if it runs or was cut off.
+/// Finds the session's turn if it runs or was interrupted.
 pub fn find_open_turn(db: &dyn Database, session_id: &Id) -> Result<Option<LastTurn>> {
     Ok(find_last_turn(db, session_id)?.filter(LastTurn::is_open))
 }
@@ -252,9 +251,9 @@ pub struct NewTurn<'a> {
     pub answer_seq: i64,
 }
 
-/// Writes the turn over the session's last turn, whose spending is kept. Part of the
-/// transaction that writes the user's message. `render` makes the new turn's state, as JSON
-/// (see `chat/turn/mod.rs`), and is told which event ended the turn before, if it is known.
+/// Writes the turn over the session's last turn, whose spending is preserved. Part of the
+/// transaction that writes the user's message. `render` makes the new turn's state, as JSON (see
+/// `chat/turn/mod.rs`). Its argument is the event that ended the turn before, if that is known.
 pub fn begin(
     db: &dyn Database,
     new: NewTurn<'_>,
@@ -321,8 +320,8 @@ pub fn end_open_turn(
     write_over(db, session_id, open.earlier.with(&ended))
 }
 
-/// Keeps an event's numbers about the turn that it ended, and drops the turn's state.
-/// Part of the transaction that deletes or changes events. An open turn stays as it is.
+/// Stores an event's numbers about the turn that it ended, and drops the turn's state. Part of the
+/// transaction that deletes or changes events. An open turn stays as it is.
 pub fn settle(db: &dyn Database, session_id: &Id) -> Result<()> {
     if let Some(last) = find_last_turn(db, session_id)?
         && let Some(ended) = &last.ended
@@ -332,8 +331,8 @@ pub fn settle(db: &dyn Database, session_id: &Id) -> Result<()> {
     Ok(())
 }
 
-/// Overwrites what the row still holds of a turn that is over. An open turn stays as it
-/// is. Returns how many turns these are. Part of the transaction that purges events.
+/// Overwrites what the row still contains of a finished turn. An open turn stays as it is. Returns
+/// how many turns these are. Part of the transaction that purges events.
 pub fn overwrite_over(db: &ErasingDatabase<'_>, session_id: &Id) -> Result<i64> {
     let condition = format!(
         "session_id IN (SELECT t.session_id
@@ -350,7 +349,7 @@ pub fn overwrite_over(db: &ErasingDatabase<'_>, session_id: &Id) -> Result<i64> 
     })
 }
 
-/// Writes into the row that its turn is over, and the sums that the next turn continues.
+/// Records in the row that its turn is over, and the sums that the next turn continues.
 fn write_over(db: &dyn Database, session_id: &Id, mut tally: SessionTally) -> Result<()> {
     tally.store_days(db, session_id)?;
     db.run(
@@ -376,8 +375,8 @@ fn write_over(db: &dyn Database, session_id: &Id, mut tally: SessionTally) -> Re
     )
 }
 
-/// If more than `MAX_OVER` rows are of turns that are over, adds some of them to their
-/// sessions and deletes them.
+/// If there are more than `MAX_OVER` rows of finished turns, adds some of them to their sessions
+/// and deletes them.
 pub fn settle_surplus(db: &dyn Database) -> Result<()> {
     let sql = format!(
         "SELECT t.session_id
@@ -470,9 +469,9 @@ pub fn load_days(db: &dyn Database, session_id: Option<&Id>) -> Result<Vec<DayUs
     Ok(days)
 }
 
-/// SQL: the event that ended the last turn of a session `s` that may have a last turn `t`.
-/// It is in the session's journal (`context/compaction/journal.rs`) if the turn has no row
-/// any more, so that what is told of a session's turns depends on no other session.
+/// SQL: the event that ended the last turn of a session `s` that may have a last turn `t`. It is in
+/// the session's journal (`context/compaction/journal.rs`) if the turn has no row any more, so that
+/// what is shown of a session's turns depends on no other session.
 pub const ENDED_SEQ: &str = "CASE
          WHEN t.session_id IS NOT NULL THEN t.answer_seq
          WHEN json_valid(s.compaction) THEN s.compaction ->> '$.lastTurn'
@@ -506,8 +505,8 @@ fn find_kept(db: &dyn Database, session_id: &Id) -> Result<KeptOfTurns> {
     Ok(journal.unwrap_or_default())
 }
 
-/// The correction of estimates of a session's tokens. It follows from the tokens that its
-/// own turns, and the contexts that its callers sent, were reported to use.
+/// The correction of estimates of a session's tokens. It follows from the reported tokens of its
+/// own turns, and of the contexts that its callers sent.
 pub fn load_calibration(db: &dyn Database, session_id: &Id) -> Result<Calibration> {
     let sql = format!(
         "SELECT {}
@@ -519,10 +518,10 @@ pub fn load_calibration(db: &dyn Database, session_id: &Id) -> Result<Calibratio
     Ok(found.0.unwrap_or_default())
 }
 
-/// Learns from usage that a caller reports of a context: `told` is the estimate of the
-/// context, as the caller was told, and `reported` is the provider's count. Part of the
-/// transaction that counts the usage. Sums that the session's own row has to hold are
-/// answered, for the statement that writes the row anyway.
+/// Learns from usage that a caller reports for a context: `told` is the estimate of the context
+/// that the caller received, and `reported` is the provider's count. Part of the transaction that
+/// counts the usage. Returns sums that belong into the session's own row, for the statement that
+/// writes the row anyway.
 pub fn learn(
     db: &dyn Database,
     session_id: &Id,

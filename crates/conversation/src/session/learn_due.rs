@@ -1,5 +1,5 @@
-//! The time of each session's next look, for an agent that learns (the district `learning`). The
-//! rows outlive the object, so that no look is forgotten whatever dies.
+//! When each session's next learning pass is due, for an agent that learns (the crate `learning`).
+//! The times are stored in rows, so that no pass is lost if the object dies.
 
 use base::columns::find_value;
 use base::database::Database;
@@ -9,13 +9,13 @@ use base::json::{Count, MAX_INTEGER};
 use store::learn_settings::{IDLE_MS, LearnAfter, LearnSettings};
 use store::stored::{UNKNOWN_UNTIL, find_stored};
 
-/// After an append by an operation, a look waits so long for the appends that follow.
+/// After an append by an operation, a learning pass waits this long for the appends that follow.
 const SETTLE_MS: i64 = 3_000;
 
-/// Nobody but a caller of `learn` looks: no alarm ever comes to this time.
+/// Only a caller of `learn` starts a pass: no alarm is ever set to this time.
 pub const NEVER_MS: i64 = MAX_INTEGER;
 
-/// The reason for a look.
+/// The trigger of a learning pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
     /// A turn has ended.
@@ -24,7 +24,7 @@ pub enum Occasion {
     Append,
 }
 
-/// When a session in which something was said now is to be looked at.
+/// When a session with new content is due for a learning pass.
 pub fn due_at(settings: &LearnSettings, occasion: Occasion, now_ms: i64) -> i64 {
     match (settings.after, occasion) {
         (LearnAfter::Turn, Occasion::TurnEnd) => now_ms,
@@ -34,8 +34,8 @@ pub fn due_at(settings: &LearnSettings, occasion: Occasion, now_ms: i64) -> i64 
     }
 }
 
-/// Notes that a session is to be looked at. One that is due already writes no row. Part of
-/// the transaction that writes what was said.
+/// Marks a session as due for a learning pass. If it is due by then already, no row is written.
+/// Part of the transaction that writes the new content.
 pub fn mark_due(db: &dyn Database, session_id: &Id, due_at: i64) -> Result<()> {
     db.run(
         "UPDATE cf_agents_sessions
@@ -46,21 +46,21 @@ pub fn mark_due(db: &dyn Database, session_id: &Id, due_at: i64) -> Result<()> {
     )
 }
 
-/// Until when events were written by builds that did not keep who caused them; 0: there are no
-/// such events.
+/// The time until which builds wrote events without recording who caused them; 0: there are no such
+/// events.
 pub fn load_unknown_until(db: &dyn Database) -> Result<i64> {
     let stored = find_stored(db, UNKNOWN_UNTIL)?;
     Ok(stored.map_or(0, |stored| stored.parse().unwrap_or(MAX_INTEGER)))
 }
 
-/// Up to which event a session was learnt from. `None`: nothing was.
+/// The last event that learning has covered in a session. `None`: nothing was.
 pub fn load_learned(db: &dyn Database, session_id: &Id) -> Result<Option<Count>> {
     let sql = "SELECT nullif(learned_seq, 0) FROM cf_agents_sessions WHERE id = ?1";
     let learned: Option<Option<i64>> = find_value(db, sql, &[session_id.as_str().into()])?;
     Ok(learned.flatten().map(Count))
 }
 
-/// Notes up to which event a session was learnt from. Part of a transaction.
+/// Records the last event that learning has covered in a session. Part of a transaction.
 pub fn write_learned(db: &dyn Database, session_id: &Id, seq: i64) -> Result<()> {
     db.run(
         "UPDATE cf_agents_sessions SET learned_seq = ?2 WHERE id = ?1",

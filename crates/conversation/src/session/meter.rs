@@ -1,18 +1,17 @@
-//! Counts the numbers that limits bound (`store/limits.rs`): the turns that began within
-//! a minute, and the tokens and the cost of a day. An agent without limits has no row
-//! here.
+//! Meters what limits bound (`store/limits.rs`): the turns that started within a minute,
+//! and the tokens and the cost of a day. An agent without limits has no rows here.
 //!
-//! A model's call is counted before it is sent, by an estimate of its input. So a call
-//! that dies with the object is counted, and calls side by side see each other. When the
-//! call is over, its real spending takes the place of the estimate.
+//! A model call is counted before it is sent, using an estimate of its input. So a call
+//! that is lost to an eviction is still counted, and concurrent calls see each other. When
+//! the call is over, its actual usage replaces the estimate.
 //!
-//! An agent's spending of today also stands in the tables of usage. They know of turns
-//! that ended before the limit was set; the counts here know of calls that reported
-//! nothing. The higher number holds.
+//! The agent's usage of today is also in the usage tables. These include turns that ended
+//! before the limit was set; the counts here include calls that reported no usage. The
+//! higher number applies.
 //!
-//! A day ends at midnight UTC. If the clock goes back, the newest day that was counted
-//! goes on, and a turn that began later than now counts as one of this minute. So a wrong
-//! clock opens no limit.
+//! A day ends at midnight UTC. If the clock is set back, the newest day that was counted
+//! continues, and turns that started later than now count as part of this minute. So a
+//! wrong clock lifts no limit.
 
 use crate::session::last_turns;
 use crate::session::usage_days::{self, DAY_MS};
@@ -26,7 +25,7 @@ use base::settings::Setting;
 use store::config::Config;
 use store::limits::{HolderLimits, Limits};
 
-/// The agent itself, among the holders.
+/// The agent itself, as a principal.
 const AGENT: &str = "";
 
 const MINUTE_MS: i64 = 60_000;
@@ -34,18 +33,18 @@ const MINUTE_MS: i64 = 60_000;
 /// The most rows of earlier days that are deleted at once.
 const MAX_FORGOTTEN: i64 = 100;
 
-/// The limits for a turn or a call.
+/// The limits that apply to a turn or a call.
 pub struct Meter<'a> {
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
     pub config: &'a Config,
-    /// The limits of the holder who caused the call.
+    /// The limits of the principal that caused the call.
     pub token: Option<&'a HolderLimits>,
-    /// The budget of the agent's own work that the call belongs to, beside the limits.
+    /// The budget for the agent's own work that also applies to the call.
     pub budget: Option<&'a HolderLimits>,
 }
 
-/// A call that has been counted by an estimate of its input.
+/// A call that was counted with an estimate of its input.
 pub struct ReservedCall {
     day: i64,
     pub input_tokens: i64,
@@ -53,21 +52,21 @@ pub struct ReservedCall {
     model: String,
 }
 
-/// The spending of a call.
+/// The actual usage of a call.
 pub struct CallSpending {
     pub input_tokens: i64,
     pub cached_input_tokens: i64,
     pub output_tokens: i64,
 }
 
-/// One holder's limits.
+/// One principal's limits.
 struct Bound<'a> {
     payer: Payer,
     holder: &'a str,
     limits: &'a Limits,
 }
 
-/// Whose limits bound a call.
+/// Whose limit it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Payer {
     Agent,
@@ -75,7 +74,7 @@ enum Payer {
     Budget,
 }
 
-/// The count of one holder on one day.
+/// One principal's count on one day.
 struct HolderCount {
     day: i64,
     tokens: i64,
@@ -134,8 +133,8 @@ impl LimitRefusal {
 }
 
 impl<'a> Meter<'a> {
-    /// Lets a turn begin, or refuses it. `is_new`: the turn does not go on after a
-    /// client's answer, so it counts. Part of the transaction that writes the turn.
+    /// Admits a turn, or refuses it. `is_new`: the turn doesn't continue after a client's
+    /// answer, so it counts. Must run in the transaction that writes the turn.
     pub fn admit(&self, is_new: bool) -> Result<()> {
         let now_ms = self.host.now_ms();
         for (bound, mut counted) in self.load(self.bounds(), now_ms, is_new)? {
@@ -147,12 +146,12 @@ impl<'a> Meter<'a> {
         Ok(())
     }
 
-    /// Refuses a new turn that may not begin now, and counts nothing.
+    /// Refuses a new turn that may not start now. Counts nothing.
     pub fn check_turn(&self) -> Result<()> {
         self.load(self.bounds(), self.host.now_ms(), true).map(drop)
     }
 
-    /// Counts a call that is about to be sent, or refuses it. `None`: nothing limits it.
+    /// Counts a call that is about to be sent, or refuses it. `None`: no limit applies.
     pub fn reserve(&self, model: &str, input_tokens: i64) -> Result<Option<ReservedCall>> {
         let mut bounds = self.bounds();
         bounds.retain(|bound| bound.limits.has_daily() || bound.limits.is_unreadable);
@@ -176,7 +175,7 @@ impl<'a> Meter<'a> {
         })
     }
 
-    /// Replaces the estimate of a call by its real spending.
+    /// Replaces the estimate of a call with its actual usage.
     pub fn settle(&self, reserved: &ReservedCall, spent: &CallSpending) -> Result<()> {
         let cost = self.cost(
             &reserved.model,
@@ -219,7 +218,7 @@ impl<'a> Meter<'a> {
         agents.into_iter().chain(tokens).chain(budget).collect()
     }
 
-    /// Refuses limits that can't be read, and limits of the cost of an agent without prices.
+    /// Refuses unreadable limits, and cost limits of an agent without prices.
     fn check(&self, bounds: &[Bound<'_>]) -> Result<()> {
         if bounds.iter().any(|bound| bound.limits.is_unreadable) {
             let message = "The deployed `limits` are not valid, and no turn runs until they are. \
@@ -241,7 +240,7 @@ impl<'a> Meter<'a> {
         prices.map_or(0.0, |prices| prices.cost(model, input, cached, output))
     }
 
-    /// The day that is counted: today, or the newest day that was counted.
+    /// The day to count: today, or the newest day that was counted.
     fn today(&self, now_ms: i64) -> Result<i64> {
         let sql = "SELECT max(day) FROM cf_agents_metered";
         let newest: Option<Option<i64>> = find_value(self.db, sql, &[])?;
@@ -249,8 +248,8 @@ impl<'a> Meter<'a> {
         Ok(newest.flatten().map_or(today, |newest| newest.max(today)))
     }
 
-    /// The counts that stand against these limits. An error: a limit is reached. The pace
-    /// of new turns matters only to a turn that `is_new`.
+    /// The counts for these limits, or an error if a limit is reached. The limit of turns
+    /// per minute only applies if the turn `is_new`.
     fn load(
         &self,
         bounds: Vec<Bound<'a>>,
@@ -281,7 +280,7 @@ impl<'a> Meter<'a> {
     fn load_one(&self, bound: &Bound<'_>, day: i64) -> Result<HolderCount> {
         let mut counted = match self.find_newest(bound.holder, day)? {
             Some(counted) if counted.day == day => counted,
-            // The minute may have begun before midnight.
+            // The minute may have started before midnight.
             newest => HolderCount {
                 day,
                 tokens: 0,
@@ -297,7 +296,7 @@ impl<'a> Meter<'a> {
         Ok(counted)
     }
 
-    /// The newest of this day's row and the row of the day before.
+    /// The newer one of this day's row and the previous day's.
     fn find_newest(&self, holder: &str, day: i64) -> Result<Option<HolderCount>> {
         let sql = format!(
             "SELECT {}
@@ -358,7 +357,7 @@ impl Bound<'_> {
         let most = usize::try_from(self.limits.turns_per_minute?.0).ok()?;
         let since = now_ms - MINUTE_MS;
         let mut newest_first = counted.starts.iter().rev().filter(|start| **start > since);
-        // When this turn is a minute old, another one may begin.
+        // Another turn may start when this one is a minute old.
         let oldest = newest_first.nth(most - 1)?;
         Some(LimitRefusal {
             payer: self.payer,
@@ -390,12 +389,12 @@ impl Bound<'_> {
     }
 }
 
-/// At least one second, and a begun second is a whole one.
+/// Rounds up to whole seconds, at least one.
 fn seconds(ms: i64) -> i64 {
     (ms.max(1) + 999) / 1_000
 }
 
-/// The agent's day in the tables of usage: tokens and cost.
+/// The agent's tokens and cost of the day, according to the usage tables.
 fn load_usage(db: &dyn Database, day: i64) -> Result<(i64, f64)> {
     let mut days = last_turns::load_days(db, None)?;
     days.extend(usage_days::load_agents_day(db, day)?);
@@ -406,8 +405,8 @@ fn load_usage(db: &dyn Database, day: i64) -> Result<(i64, f64)> {
     Ok((sum.tokens(), sum.cost))
 }
 
-/// Counts the usage that a caller reports of a model of its own. Part of the transaction
-/// that counts the report.
+/// Counts usage that a caller reported for a model of its own. Must run in the transaction
+/// that stores the report.
 pub fn count_reported(db: &dyn Database, tokens: i64, cost: f64) -> Result<()> {
     db.run(
         "UPDATE cf_agents_metered

@@ -1,5 +1,5 @@
-//! The row of a session, and the rows beside it that no event holds: the feed of its changes, the
-//! state of its last turn, the turns that failed, its usage, and the digests of its paths. The events
+//! The row of a session, and the related rows outside the log: the change feed, the state
+//! of its last turn, its failed turns, its usage, and the digests of its paths. The events
 //! are in `log`.
 
 pub mod activity;

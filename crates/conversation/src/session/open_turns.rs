@@ -1,4 +1,4 @@
-//! The stored state of turns that run or were cut off. `chat` gives it its meaning.
+//! The stored state of turns that run or were interrupted. Only `chat` interprets it.
 
 use base::columns::{find_value, load_values};
 use base::database::Database;
@@ -45,8 +45,8 @@ pub fn count_recovery(db: &dyn Database, session_id: &Id) -> Result<Option<i64>>
     find_value(db, &sql, &[session_id.as_str().into()])
 }
 
-/// The sessions whose turn was cut off, those with the fewest recoveries first.
-/// `running`: the sessions whose turn runs.
+/// The sessions with an interrupted turn, those with the fewest recoveries first. `running`: the
+/// sessions whose turn runs.
 pub fn load_sessions_cut_off(
     db: &dyn Database,
     running: &[String],

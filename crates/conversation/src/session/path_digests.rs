@@ -1,9 +1,10 @@
-//! Digests of the paths that requests in a provider's API have taken. A client of such an API
-//! sends its whole history with each request and names no session. The digest of the history's
-//! messages leads to the event that the history ends with, without a scan of any session.
+//! Digests of the paths that requests in a provider's API have taken. A client of such an API sends
+//! its whole history with each request and names no session. The digest of the history's messages
+//! identifies the event that the history ends with, without a scan of any session.
 //!
-//! A turn that such a request began has two rows: one for the path up to the question, and one
-//! for the path up to the answer. Each costs two rows written, for the table and its index. Other
+//! A turn that such a request began has two rows: one for the path to the question, and one for the
+//! path to the answer. Each costs two rows written, for the table and its index. Other turns have
+//! no rows. A row whose event was deleted is ignored.
 //! turns have none. A row whose event was deleted is ignored.
 
 use base::columns::load;
@@ -13,10 +14,10 @@ use base::ids::Id;
 use base::json;
 use base::{row, sql};
 
-/// The most rows that one lookup reads: sessions may share a path.
+/// The most rows that one lookup reads: several sessions may have the same path.
 const MAX_FOUND: i64 = 64;
 
-/// The digests of one lookup.
+/// The number of digests in one lookup.
 const BATCH: usize = 500;
 
 row! {
@@ -31,7 +32,7 @@ row! {
     }
 }
 
-/// Notes the end of a path. A path that repeats leads to its newest end. Part of a transaction.
+/// Records the end of a path. If a path occurs again, its newest end counts. Part of a transaction.
 pub fn note(
     db: &dyn Database,
     session_id: &Id,
@@ -53,7 +54,7 @@ pub fn note(
     )
 }
 
-/// Forgets a name of an answer, in this session or in all of them.
+/// Deletes the digest or id of an answer, in this session or in all of them.
 pub fn forget(db: &dyn Database, session_id: Option<&Id>, name: &str) -> Result<()> {
     db.run(
         "DELETE FROM cf_agents_path_digests
@@ -63,8 +64,8 @@ pub fn forget(db: &dyn Database, session_id: Option<&Id>, name: &str) -> Result<
     )
 }
 
-/// The ends of the longest of these paths that any session has, in this session or in all of
-/// them. `digests`: the shortest path first.
+/// The ends of the longest of these paths that any session has, in this session or in all of them.
+/// `digests`: the shortest path first.
 pub fn find_longest(
     db: &dyn Database,
     session_id: Option<&Id>,

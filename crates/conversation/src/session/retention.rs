@@ -1,4 +1,4 @@
-//! The rules of retention in the rows of sessions.
+//! The retention rules in the rows of sessions.
 
 use base::columns::find_value;
 use base::database::Database;
@@ -8,8 +8,8 @@ use base::json;
 use store::retention::Retention;
 use store::retention_progress::ask;
 
-/// The retention of a session as a request sets it. An outer `None` keeps what is set; an
-/// inner `None` removes it.
+/// The retention of a session as a request sets it. An outer `None` leaves it unchanged; an inner
+/// `None` removes it.
 #[derive(Clone, Debug, Default)]
 pub struct SessionRetentionChange {
     pub retention: Option<Option<Retention>>,
@@ -21,7 +21,7 @@ impl SessionRetentionChange {
         self.retention.is_none() && self.pinned.is_none()
     }
 
-    /// Whether the change sets rules, so that a run is to begin.
+    /// Whether the change sets rules, so that a retention run must start.
     pub fn asks(&self) -> bool {
         matches!(self.retention, Some(Some(_)))
     }
@@ -31,7 +31,7 @@ impl SessionRetentionChange {
         if self.is_nothing() {
             return Ok(());
         }
-        // A session that has blocks with rules of their own stays in the index.
+        // A session whose blocks have rules of their own stays in the index.
         let given = match &self.retention {
             Some(Some(retention)) => Some(json::encode(retention)?),
             Some(None) if has_block_rules(db, id.as_str())? => Some(MARK.to_owned()),
@@ -56,7 +56,7 @@ impl SessionRetentionChange {
     }
 }
 
-/// The retention of a session that has none, while one of its blocks has.
+/// The column `retention` of a session without rules of its own, one of whose blocks has some.
 const MARK: &str = "{}";
 
 fn has_block_rules(db: &dyn Database, scope: &str) -> Result<bool> {
@@ -68,8 +68,8 @@ fn has_block_rules(db: &dyn Database, scope: &str) -> Result<bool> {
     Ok(find_value::<i64>(db, sql, &[scope.into()])?.is_some())
 }
 
-/// Notes that a block of this scope has rules of its own. Part of the transaction that
-/// defines the block.
+/// Records that a block of this scope has rules of its own. Part of the transaction that defines
+/// the block.
 pub fn note_block_rules(db: &dyn Database, scope: &str) -> Result<()> {
     if !scope.is_empty() {
         db.run(
@@ -83,8 +83,8 @@ pub fn note_block_rules(db: &dyn Database, scope: &str) -> Result<()> {
     ask(db)
 }
 
-/// Notes that blocks of this session have rules of their own, if any has. Part of the
-/// transaction that writes the session's row after its blocks.
+/// Records that blocks of this session have rules of their own, if any has. Part of the transaction
+/// that writes the session's row after its blocks.
 pub fn note_rules_of_blocks(db: &dyn Database, session_id: &Id) -> Result<()> {
     match has_block_rules(db, session_id.as_str())? {
         true => note_block_rules(db, session_id.as_str()),

@@ -1,5 +1,4 @@
-//! The spending of a turn: as the event that ends the turn stores it, and as callers see
-//! it.
+//! The spending of a turn: as stored in the event that ends the turn, and as callers see it.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,10 +14,10 @@ pub struct TurnSpending {
     /// The part of `input_tokens` that the provider read from its cache.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cached_input_tokens: i64,
-    /// By the agent's `prices` at the time.
+    /// By the agent's `prices` at that time.
     #[serde(default, skip_serializing_if = "is_free")]
     pub cost: f64,
-    /// The model that the turn asked last.
+    /// The model that the turn called last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The estimate of `input_tokens`.
@@ -52,7 +51,7 @@ impl TurnSpending {
     }
 }
 
-/// For fields that are left out while nothing was paid.
+/// For fields that are omitted if nothing was paid.
 pub fn is_free(cost: &f64) -> bool {
     *cost == 0.0
 }

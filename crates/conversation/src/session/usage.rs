@@ -1,5 +1,5 @@
-//! The tokens and the cost of a session's model calls. A call that is reported under an
-//! id counts once, however often the report is sent.
+//! The tokens and the cost of a session's model calls. A call that is reported with an id
+//! counts once, however often the report is sent.
 
 use crate::session::activity;
 use crate::session::last_turns;
@@ -11,8 +11,8 @@ use base::host::Host;
 use base::ids::Id;
 use base::json::MAX_INTEGER;
 
-/// The newest call ids that a session remembers at least; at most twice as many are
-/// stored, of 200 characters each. A retry comes within a few calls, not thousands.
+/// The minimum number of call ids that a session stores; at most twice as many are stored,
+/// of 200 characters each. A retry comes within a few calls, not thousands.
 const KNOWN_CALLS: i64 = 1000;
 
 #[derive(Debug, Default, PartialEq)]
@@ -22,14 +22,15 @@ pub struct UsageIncrease {
     /// The part of `input_tokens` that came from the provider's cache.
     pub cached_input_tokens: i64,
     pub cost: f64,
-    /// The model that was asked; `None`: not known.
+    /// The model that was called; `None`: unknown.
     pub model: Option<String>,
-    /// The estimate of the input tokens, as a caller was told. 0: not said.
+    /// The estimate of the input tokens that a caller received. 0: not reported.
     pub context_tokens: i64,
 }
 
-/// Adds to the session's sums and to the day, and learns how estimates are corrected. Part
-/// of a transaction. The sums of tokens stop at the highest integer that JavaScript holds exactly.
+/// Adds to the session's sums and to the day, and adjusts the correction of estimates. Must
+/// run in a transaction. Token sums are capped at the highest integer that JavaScript
+/// represents exactly.
 pub fn count_usage(
     db: &dyn Database,
     host: &dyn Host,
@@ -77,8 +78,8 @@ pub fn count_usage(
     usage_days::count_for_agent(db, &days)
 }
 
-/// Notes the id of a call; `true`: the session did not know the id. Part of the
-/// transaction that counts the call.
+/// Stores the id of a call. `true`: the id is new. Must run in the transaction that counts
+/// the call.
 pub fn note_call(db: &dyn Database, id: &Id, call_id: &Id) -> Result<bool> {
     let noted: Option<i64> = find_value(
         db,

@@ -1,13 +1,14 @@
-//! The spending per day and model, so that nobody has to add up the log.
+//! Usage per day and model, so that it need not be summed over the log.
 //!
-//! A turn writes no row for this. The row of a session's last turn keeps a short list of
-//! days (`conversation/session/last_turns.rs`). When the list grows long, or when the row goes, the list
-//! is added to two places: the session's row, and the agent's table. Summaries and
-//! reported usage are added to these two at once. So an agent's spending is in its table,
-//! and in the lists in the rows of last turns, of which there are few.
+//! A turn writes no row for this. The row of a session's last turn contains a short list of
+//! days (`conversation/session/last_turns.rs`). When the list grows long, or when the row
+//! is deleted, the list is added to two places: the session's row, and the agent's table.
+//! Usage of summaries and reported usage are added to these two immediately. So an agent's
+//! usage is the sum of its table and of the lists in the rows of last turns, of which there
+//! are few.
 //!
-//! Days begin at midnight UTC. The spending of an imported session elsewhere is in the
-//! session's sums alone.
+//! Days start at midnight UTC. Usage that an imported session had elsewhere is only in the
+//! session's own sums.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,16 +22,16 @@ use base::row;
 
 pub const DAY_MS: i64 = 86_400_000;
 
-/// The most days and models in a session's row: about 10 KiB. The oldest are joined.
+/// The most days and models in a session's row: about 10 KiB. The oldest are merged.
 const MAX_KEPT: usize = 100;
 
-/// The spending on one day with one model.
+/// The usage on one day with one model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DayUsage {
     /// Days since the epoch.
     pub day: i64,
-    /// `None`: the model is not known.
+    /// `None`: the model is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -47,7 +48,7 @@ pub struct DayUsage {
 }
 
 impl DayUsage {
-    /// A turn that ended at `at`.
+    /// The usage of a turn that ended at `at`.
     pub fn of_turn(spent: &TurnSpending, at: i64) -> Self {
         Self {
             day: at.div_euclid(DAY_MS),
@@ -65,7 +66,7 @@ impl DayUsage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// Adds the numbers of another.
+    /// Adds another entry's numbers.
     pub fn take(&mut self, more: &Self) {
         let sum = |sum: i64, more: i64| sum.saturating_add(more).clamp(0, MAX_INTEGER);
         self.turns = sum(self.turns, more.turns);
@@ -113,13 +114,13 @@ pub fn add(days: &mut Vec<DayUsage>, more: DayUsage) {
     }
 }
 
-/// A stored list. A list that can't be read is dropped: the sums hold without it.
+/// Parses a stored list. A damaged list is dropped: the other sums stay valid.
 pub fn parse(json: Option<&str>) -> Vec<DayUsage> {
     json.and_then(|json| json::decode(json).ok())
         .unwrap_or_default()
 }
 
-/// The list as it is stored; `None`: it is empty.
+/// The list's stored form; `None` if it is empty.
 pub fn encode(days: &[DayUsage]) -> Result<Option<String>> {
     if days.is_empty() {
         return Ok(None);
@@ -127,14 +128,14 @@ pub fn encode(days: &[DayUsage]) -> Result<Option<String>> {
     json::encode(days).map(Some)
 }
 
-/// The list of a session's row.
+/// The list in a session's row.
 pub fn load_kept(db: &dyn Database, session_id: &str) -> Result<Vec<DayUsage>> {
     let sql = "SELECT usage_days FROM cf_agents_sessions WHERE id = ?1";
     let json: Option<Option<String>> = find_value(db, sql, &[session_id.into()])?;
     Ok(parse(json.flatten().as_deref()))
 }
 
-/// The list of a session's row with these days. The caller writes it.
+/// The list in a session's row, with these days added. The caller writes it.
 pub fn kept_with(db: &dyn Database, session_id: &str, days: &[DayUsage]) -> Result<Option<String>> {
     let mut kept = load_kept(db, session_id)?;
     for day in days {
@@ -155,7 +156,7 @@ fn join_oldest(kept: &mut Vec<DayUsage>) {
     }
 }
 
-/// Adds the days to the session's row and to the agent's table. Part of a transaction.
+/// Adds the days to the session's row and to the agent's table. Must run in a transaction.
 pub fn store(db: &dyn Database, session_id: &Id, days: &[DayUsage]) -> Result<()> {
     if days.is_empty() {
         return Ok(());
@@ -168,7 +169,7 @@ pub fn store(db: &dyn Database, session_id: &Id, days: &[DayUsage]) -> Result<()
     count_for_agent(db, days)
 }
 
-/// Adds the days to the agent's table. Part of a transaction.
+/// Adds the days to the agent's table. Must run in a transaction.
 pub fn count_for_agent(db: &dyn Database, days: &[DayUsage]) -> Result<()> {
     let Some(json) = encode(days)? else {
         return Ok(());
@@ -193,7 +194,7 @@ pub fn count_for_agent(db: &dyn Database, days: &[DayUsage]) -> Result<()> {
     )
 }
 
-/// The agent's table of one day: a row per model.
+/// The rows of one day in the agent's table: one per model.
 pub fn load_agents_day(db: &dyn Database, day: i64) -> Result<Vec<DayUsage>> {
     let sql = format!(
         "SELECT {} FROM cf_agents_usage_days WHERE day = ?1",
@@ -202,7 +203,7 @@ pub fn load_agents_day(db: &dyn Database, day: i64) -> Result<Vec<DayUsage>> {
     load(db, &sql, &[day.into()])
 }
 
-/// The newest rows of the agent's table, from a day on.
+/// The newest rows of the agent's table, starting with a day.
 pub fn load_agents_days(db: &dyn Database, since_day: i64, limit: usize) -> Result<Vec<DayUsage>> {
     let sql = format!(
         "SELECT {}

@@ -1,5 +1,5 @@
-//! Retention as a request asks for it: what a run would delete, and the deletions of one
-//! session by rules of the request's own.
+//! Retention on request: what a run would delete, and the deletions in one session by rules of the
+//! request's own.
 
 use crate::json_schema::JsonSchema;
 use std::cell::Cell;
@@ -96,14 +96,14 @@ pub fn preview(memory: &Memory<'_>, place: &RetentionPlace) -> Result<RetentionP
 #[derive(Default)]
 pub struct SessionStep {
     pub gone: RetentionCounts,
-    /// The place where the next step begins. `None`: all was looked at.
+    /// Where the next step begins. `None`: everything was checked.
     pub cursor: Option<String>,
     pub changed: Vec<Id>,
-    /// The tables whose pages are to be cleared now.
+    /// The tables whose pages must be cleared now.
     pub purged: Vec<&'static str>,
 }
 
-/// Deletes some of what the rules find old in the session. `cursor`: of the step before.
+/// Deletes some of what is old in the session by the rules. `cursor`: from the previous step.
 pub fn step_in_session(
     memory: &Memory<'_>,
     place: &RetentionPlace,
@@ -137,7 +137,7 @@ pub fn step_in_session(
     })
 }
 
-/// A cursor names a place within the session that the request names, and no other.
+/// A cursor names a position within the session that the request names, and no other.
 fn read_cursor(cursor: Option<&str>, start: RunPlace) -> Result<RunPlace> {
     let Some(cursor) = cursor else {
         return Ok(start);
@@ -153,7 +153,7 @@ fn read_cursor(cursor: Option<&str>, start: RunPlace) -> Result<RunPlace> {
         })
 }
 
-/// When retention takes what a deletion of now leaves in this block. `None`: no rule does.
+/// When retention deletes what a deletion now leaves in this block. `None`: no rule does.
 pub fn kept_until(memory: &Memory<'_>, scope: &str, label: &Label) -> Result<Option<i64>> {
     let mut outer = load_rules(memory)?;
     if !scope.is_empty() {

@@ -1,12 +1,12 @@
-//! The old checkpoints of a LangGraph thread, as its saver
+//! Deletes the old checkpoints of a LangGraph thread, as its saver
 //! (`packages/session-agent/src/langgraph.ts`) stores them.
 //!
-//! A namespace of a thread is a session. A checkpoint is a user's message there, and the
-//! values that it changed stand before it as system instructions. A later checkpoint uses
-//! the values that it did not change, so an old value stays while a kept checkpoint names
-//! it. Pending writes are in a session of the thread: below a marker for each checkpoint.
+//! A namespace of a thread is a session. A checkpoint is a user's message there, preceded by the
+//! values that it changed, as system instructions. A later checkpoint uses the values that it did
+//! not change, so an old value stays while a remaining checkpoint names it. Pending writes are in a
+//! session of the thread: below a marker for each checkpoint.
 //!
-//! Unreadable data is kept: checkpoints of another serialiser, and threads whose channels keep only
+//! Unreadable data stays: checkpoints of another serialiser, and threads whose channels store only
 //! what changed (`DeltaChannel`), because they need the checkpoints above.
 
 use std::collections::{BTreeSet, HashMap};
@@ -39,11 +39,11 @@ const CHECKPOINT: Action = Action::UserMessage;
 /// Ids longer than this are hashed, in UTF-16 units.
 const LONGEST_ID: usize = 200;
 
-/// The most bytes of the kept checkpoints' own texts that a step reads. A thread with more is
-/// left alone.
+/// The most bytes of the remaining checkpoints' own texts that a step reads. A thread with more is
+/// skipped.
 const MAX_KEPT_BYTES: usize = 8 << 20;
 
-/// A checkpoint as its message holds it. Its parts are texts: a type, a colon, the data.
+/// A checkpoint as its message contains it. Its parts are texts: a type, a colon, the data.
 #[derive(Deserialize)]
 struct StoredCheckpoint {
     checkpoint: String,
@@ -119,7 +119,7 @@ pub fn delete_old(
     Ok(is_last)
 }
 
-/// The events before the kept checkpoints that these need.
+/// The events before the remaining checkpoints that these need.
 struct Needed {
     /// The oldest kept checkpoint.
     from_seq: i64,
@@ -134,7 +134,7 @@ fn find_needed(
     work: &mut StepWork,
 ) -> Result<Option<Needed>> {
     let newest = load_newest_seqs(db, session_id, CHECKPOINT, kept)?;
-    // About two values stand before each.
+    // About two values precede each.
     work.look(3 * newest.len());
     let Some(from_seq) = newest
         .last()

@@ -1,8 +1,8 @@
-//! How retention deletes: by the deletions of a purge, so that no text is left.
+//! How retention deletes: with the deletions of a purge, so that no text remains.
 //!
-//! A step overwrites the rows that it deletes. The indexes of words are merged once, at the
-//! end of a run, and pages are cleared after it. Until then they hold single words of deleted
-//! texts, which no search finds.
+//! A step overwrites the rows that it deletes. The full-text indexes are merged once, at
+//! the end of a run, and pages are cleared afterwards. Until then they contain single words
+//! of deleted texts, which no search finds.
 
 use base::error::Result;
 use memory::label::Label;
@@ -10,8 +10,8 @@ use memory::purge::{ItemKeys, erase_entry_at};
 use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase, all_tables};
 use store::retention_progress::RetentionCounts;
 
-/// The tables that a run deletes from where no session goes as a whole, and whose deleted
-/// rows hold text, or that take rows meanwhile.
+/// The tables that a run deletes from even if it deletes no whole session, and whose
+/// deleted rows contain text or whose pages receive new rows in the meantime.
 const TABLES: &[&str] = &[
     "cf_agents_events",
     "cf_agents_slices",
@@ -33,18 +33,20 @@ const TABLES: &[&str] = &[
     "cf_agents_proposals",
 ];
 
-/// Deletes an entry and all its versions; `false`: it is not there. Part of a transaction.
+/// Deletes an entry and all its versions. `false`: it doesn't exist. Must run in a
+/// transaction.
 pub fn erase_entry(db: &ErasingDatabase<'_>, scope: &str, block: &str, key: &str) -> Result<bool> {
     match Label::parse(block) {
         Ok(label) => erase_entry_at(db, &ItemKeys::new(scope, &label, key)),
-        // No block has such a key.
+        // No block has such a label.
         Err(_) => Ok(false),
     }
 }
 
-/// Takes the words of deleted texts out of the indexes: the last step of a run that deleted
-/// anything. The steps before are other transactions, so all tables are named that a run
-/// deletes from. Returns the tables whose pages may be cleared after the step's transaction.
+/// Removes the words of deleted texts from the indexes: the last step of a run that deleted
+/// anything. Earlier steps ran in other transactions, so this step touches every table that
+/// a run deletes from. Returns the tables whose pages may be cleared after the step's
+/// transaction.
 pub fn finish(db: &ErasingDatabase<'_>, gone: &[&RetentionCounts]) -> Vec<&'static str> {
     db.merge_index(EVENT_INDEX);
     db.merge_index(ENTRY_INDEX);

@@ -1,14 +1,14 @@
-//! The old events of a session, and how they go.
+//! Deletes the old events of a session.
 //!
-//! An answer goes as a whole, when the newest of its events is old: so no call is left
-//! without its result. An answer is the part of a run up to a text after which no call is open;
-//! a younger answer that follows it in the same message does not keep it. The children of
-//! deleted events join the nearest surviving ancestor, as after `deleteEvents`. A summary that
-//! covers a deleted event goes with the event, because the summary repeats what the event said.
+//! An answer is deleted as a whole, when the newest of its events is old: so no call is left
+//! without its result. An answer is the part of a run up to a text after which no call is open; a
+//! younger answer that follows it in the same message does not protect it. The children of deleted
+//! events join the nearest surviving ancestor, as after `deleteEvents`. A summary that covers a
+//! deleted event is deleted with the event, because the summary repeats its content.
 //!
-//! The events go page by page, and what becomes of an event may depend on where a page ends. So
-//! pages are the same, however much room a step has left, and a dry run remembers what each of
-//! them would have deleted.
+//! The events are deleted page by page, and what happens to an event may depend on where a page
+//! ends. So pages are the same, whatever capacity a step has left, and a dry run records what each
+//! of them would have deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ pub struct OldEvents {
     is_last: bool,
 }
 
-/// The most that a page of old events holds.
+/// The bounds of a page of old events.
 const WHOLE_PAGE: PageBounds = PageBounds {
     events: MAX_STEP_DELETED,
     bytes: MAX_STEP_BYTES,
@@ -96,7 +96,7 @@ impl OldEvents {
         self.old.iter().map(|event| event.seq).collect()
     }
 
-    /// The events of answers that go on after the page.
+    /// The events of answers that continue after the page.
     fn held(
         &self,
         db: &dyn Database,
@@ -125,16 +125,16 @@ impl OldEvents {
     }
 }
 
-/// The events of a page that stay, by what comes after the page.
+/// The events of a page that stay, because of what comes after the page.
 #[derive(Default)]
 struct HeldEvents {
-    /// They stay for this run: a young event belongs to their answer.
+    /// They stay in this run: a young event belongs to their answer.
     by_young: BTreeSet<i64>,
-    /// They are looked at again with the rest of their answer.
+    /// They are checked again with the rest of their answer.
     by_old: BTreeSet<i64>,
 }
 
-/// The events of the answer that goes on below `seq`, as far as the page has them.
+/// The events of the answer that continues below `seq`, as far as the page has them.
 fn answer_above(by_seq: &BTreeMap<i64, &OldEvent>, seq: i64) -> Vec<i64> {
     let mut run = Vec::new();
     let mut seq = seq;
@@ -164,8 +164,8 @@ fn answer_above(by_seq: &BTreeMap<i64, &OldEvent>, seq: i64) -> Vec<i64> {
     run.iter().skip(begin).map(|event| event.seq).collect()
 }
 
-/// Deletes a page of the session's old events. Returns whether no old event is left that can
-/// go.
+/// Deletes a page of the session's old events. Returns whether no old event is left that can be
+/// deleted.
 pub fn delete_old(
     db: &ErasingDatabase<'_>,
     host: &dyn Host,
@@ -180,12 +180,12 @@ pub fn delete_old(
         return Ok(true);
     };
     let (before_first, last_seq) = (first.seq - 1, last.seq);
-    // A turn may answer an old message. What stays for it goes with a later run.
+    // A turn may answer an old message. What stays for it is deleted by a later run.
     if is_busy(db, session_id)? {
         return Ok(true);
     }
     if room.is_some_and(|room| page.count() > room.events || page.bytes() > room.bytes) {
-        // The next step has room for the whole page.
+        // The next step has capacity for the whole page.
         work.end();
         return Ok(false);
     }
@@ -194,13 +194,13 @@ pub fn delete_old(
         by_old,
     } = page.held(db, session_id, cutoff, work)?;
     let mut next = match (page.is_last, by_old.first()) {
-        // An answer that goes on after the page is looked at again with the next one.
+        // An answer that continues after the page is checked again with the next one.
         (false, Some(first)) => first - 1,
         (true, _) | (false, None) => last_seq,
     };
     let stay = |event: &&OldEvent| kept.contains(&event.seq) || by_old.contains(&event.seq);
     if next == before_first && page.old.iter().all(|event| stay(&event)) {
-        // One answer is longer than a page. It goes in pieces.
+        // One answer is longer than a page. It is deleted in pieces.
         next = last_seq;
     } else {
         kept.extend(by_old);
@@ -229,15 +229,15 @@ pub fn delete_old(
     Ok(page.is_last)
 }
 
-/// Whether a turn runs or waits here.
+/// Whether a turn runs or is queued in this session.
 pub fn is_busy(db: &dyn Database, id: &Id) -> Result<bool> {
     let sql = "SELECT 1 FROM cf_agents_waiting WHERE session_id = ?1 LIMIT 1";
     let waits: Option<i64> = find_value(db, sql, &[id.as_str().into()])?;
     Ok(waits.is_some() || find_open_turn(db, id)?.is_some())
 }
 
-/// A clock that stands where the session was last written to: what retention deletes is not
-/// a write.
+/// A clock that is stopped at the session's last write: a deletion by retention does not count as a
+/// write.
 struct StandingClock<'a> {
     host: &'a dyn Host,
     at_ms: i64,

@@ -1,5 +1,6 @@
-//! The old parts of a scope's memory: versions, what deletions left, and entries. Each stage
-//! goes from block to block; of a block without a rule, no row is read.
+//! Deletes the old parts of a scope's memory: versions, the remains of deletions, and
+//! entries. Each stage goes from block to block; if a block has no rule, none of its rows
+//! are read.
 
 use std::collections::HashMap;
 
@@ -24,22 +25,22 @@ use store::text_tables::ITEM_VERSIONS;
 /// Milliseconds in a day.
 pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// About how many rows go with an entry: the entry, its place in the index, a vector and some
-/// versions.
+/// The approximate number of rows that are deleted with an entry: the entry, its index row,
+/// a vector and some versions.
 const ROWS_OF_ENTRY: i64 = 8;
 
-/// A scope's memory, and the rules that hold there.
+/// A scope's memory, and the rules that apply to it.
 pub struct KeptMemory<'a> {
     db: &'a ErasingDatabase<'a>,
     scope: &'a str,
     outer: MemoryRules,
-    /// The rules of blocks that have some of their own.
+    /// The rules of blocks that have their own.
     own: HashMap<String, BlockRetention>,
     /// The time of the run.
     now_ms: i64,
-    /// A frozen prompt older than this may show a version that is gone.
+    /// A frozen prompt older than this may show a deleted version.
     prompts_cutoff: Option<i64>,
-    /// The key of the one block that is looked at. `None`: all blocks.
+    /// The key of the only block to process. `None`: all blocks.
     only: Option<&'a str>,
 }
 
@@ -51,7 +52,7 @@ row! {
     }
 }
 
-/// The blocks of this scope that have rules of their own.
+/// The blocks of this scope with their own rules.
 pub fn load_block_rules(
     db: &dyn Database,
     scope: &str,
@@ -72,7 +73,7 @@ pub fn load_block_rules(
           WHERE scope = ?1"
     );
     for block in load::<BlockRules>(db, sql, &[scope.into()])? {
-        // The agent's own definition takes the place of the deployed one.
+        // The agent's own definition replaces the deployed one.
         own.remove(&block.key);
         if let Some(text) = &block.retention
             && let Ok(rules) = json::decode(text)
@@ -83,13 +84,13 @@ pub fn load_block_rules(
     Ok(own)
 }
 
-/// The shortest time for which a scope keeps earlier versions.
+/// The shortest time for which a scope stores earlier versions.
 pub fn versions_days(own: &HashMap<String, BlockRetention>, outer: MemoryRules) -> Option<i64> {
     let rules = own.values().map(|own| own.within(outer).versions_days);
     rules.chain([outer.versions_days]).flatten().min()
 }
 
-/// The table of a stage, and its column of blocks.
+/// The table of a stage, and its column with the block.
 struct StageTable {
     name: &'static str,
     block: &'static str,
@@ -118,7 +119,7 @@ impl<'a> KeptMemory<'a> {
         })
     }
 
-    /// Looks at one block alone. `rules`: what holds there instead of the block's own.
+    /// Processes only one block. `rules` replace the block's own rules.
     pub fn only(mut self, block: &'a str, rules: Option<BlockRetention>) -> Self {
         self.only = Some(block);
         if let Some(rules) = rules {
@@ -127,8 +128,8 @@ impl<'a> KeptMemory<'a> {
         self
     }
 
-    /// Forgets a frozen prompt that may show a version which is gone. The next use renders it
-    /// anew. Part of a transaction.
+    /// Deletes a frozen prompt that may show a deleted version. Its next use renders it
+    /// again. Must run in a transaction.
     pub fn forget_old_prompt(&self, work: &mut StepWork) -> Result<()> {
         let Some(cutoff) = self.prompts_cutoff.filter(|_| !work.is_dry) else {
             return Ok(());
@@ -137,8 +138,8 @@ impl<'a> KeptMemory<'a> {
         frozen::forget_until(self.db, self.scope, cutoff)
     }
 
-    /// Forgets old proposals, which hold texts of facts: decided ones as long as versions are
-    /// kept, and all as long as entries are. Part of a transaction.
+    /// Deletes old proposals, which contain texts of facts: decided ones after the time
+    /// limit of versions, and all after that of entries. Must run in a transaction.
     pub fn forget_old_proposals(&self, work: &mut StepWork) -> Result<()> {
         if work.is_dry || !self.scope.is_empty() {
             return Ok(());
@@ -152,7 +153,7 @@ impl<'a> KeptMemory<'a> {
         Ok(())
     }
 
-    /// The time before which a stage finds things old in a block.
+    /// The time before which a stage considers items of a block old.
     fn cutoff(&self, stage: RunStage, block: &str) -> Option<i64> {
         let rules = match self.own.get(block) {
             Some(own) => own.within(self.outer),
@@ -169,7 +170,7 @@ impl<'a> KeptMemory<'a> {
             || own.any(|own| days_of(stage, own.within(self.outer)).is_some())
     }
 
-    /// Does one page of the stage at `place`, and moves the place on.
+    /// Processes one page of the stage at `place`, and advances the place.
     pub fn go_on(&self, place: &mut RunPlace, work: &mut StepWork) -> Result<()> {
         let stage = place.stage;
         let Some(table) = table_of(stage).filter(|_| self.has_rule(stage)) else {
@@ -217,7 +218,7 @@ impl<'a> KeptMemory<'a> {
         find_value(self.db, &sql, &[self.scope.into(), after.into()])
     }
 
-    /// The earlier versions of a block's own text. A block has 50 of them at most.
+    /// The earlier versions of a block's own text. A block has at most 50 of them.
     fn block_versions(&self, place: &RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
         let versions = content::load_times(self.db, self.scope, &place.block)?;
         work.look(versions.len());
@@ -261,7 +262,7 @@ impl<'a> KeptMemory<'a> {
               ORDER BY key, slot
               LIMIT ?4 + 0"
         );
-        // At least one item whole, and one row more.
+        // At least one whole item, plus one row.
         let limit = work.page().max(MAX_ENTRY_VERSIONS + 1);
         let params: [SqlValue; 4] = [
             self.scope.into(),
@@ -280,7 +281,7 @@ impl<'a> KeptMemory<'a> {
             }
         }
         if !is_last {
-            // Its other versions come with the next page.
+            // Its other versions are on the next page.
             items.pop();
         }
         for (key, mut versions) in items {
@@ -291,7 +292,7 @@ impl<'a> KeptMemory<'a> {
         Ok(is_last)
     }
 
-    /// The earlier versions of one entry or document, in their order.
+    /// The earlier versions of one entry or document, in order.
     fn item(
         &self,
         block: &str,
@@ -306,7 +307,7 @@ impl<'a> KeptMemory<'a> {
             .map(|next| Some(next.written_at))
             .collect();
         replaced.push(match versions.last() {
-            // The last word is that the item was deleted: see `deleted`.
+            // The last version records that the item was deleted: see `deleted`.
             Some(last) if last.is_deletion || last.written_at > cutoff => None,
             Some(last) => {
                 work.look(1);
@@ -350,7 +351,7 @@ impl<'a> KeptMemory<'a> {
         self.count_forgotten(block, deletions as i64)
     }
 
-    /// When the present text of an entry or a document was written.
+    /// When the current text of an entry or a document was written.
     fn find_present(&self, block: &str, key: &str) -> Result<Option<i64>> {
         let sql = "SELECT coalesce((SELECT updated_at
                                       FROM cf_agents_entries
@@ -366,8 +367,8 @@ impl<'a> KeptMemory<'a> {
         Ok(find_value::<Option<i64>>(self.db, sql, &params)?.flatten())
     }
 
-    /// The remains of deleted entries and documents. The index leads to the oldest deletions; a
-    /// block remembers 1,000 at most.
+    /// The remains of deleted entries and documents. The index finds the oldest deletions;
+    /// a block stores at most 1,000.
     fn deleted(&self, place: &RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
         let sql = sql!(
             "SELECT ",
@@ -388,7 +389,8 @@ impl<'a> KeptMemory<'a> {
               ORDER BY written_at
               LIMIT ?4 + 0"
         );
-        // A dry run has counted these as versions. A run has deleted them.
+        // A dry run has already counted these as versions. A real run has already deleted
+        // them.
         let counted = match work.is_dry {
             true => self.cutoff(RunStage::ItemVersions, &place.block),
             false => None,
@@ -435,7 +437,7 @@ impl<'a> KeptMemory<'a> {
         change.write(self.db, self.scope, block)
     }
 
-    /// The entries that nobody has written for long.
+    /// The entries that were last written long ago.
     fn entries(&self, place: &mut RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
         let sql = "SELECT key, updated_at
                      FROM cf_agents_entries
@@ -452,7 +454,7 @@ impl<'a> KeptMemory<'a> {
             limit.into(),
         ];
         let rows: Vec<(String, i64)> = load(self.db, sql, &params)?;
-        // The index leads to an entry, and the entry says when it was written.
+        // Two reads per entry: the index row, and the entry with its time.
         work.look(2 * rows.len());
         let is_last = (rows.len() as i64) < limit;
         for (key, updated_at) in rows {

@@ -1,4 +1,4 @@
-//! The sessions of a run: which have rules, and which of them are idle.
+//! The sessions of a retention run: which have rules, and which are idle.
 
 use super::events::{self, OldEvents, is_busy};
 use super::work::StepWork;
@@ -14,17 +14,17 @@ use conversation::log::session_places;
 use store::erasing::ErasingDatabase;
 use store::retention::{Retention, RetentionRules, read_retention};
 
-/// A session that has rules of its own, or the agent's.
+/// A session with retention rules, its own or the agent's.
 pub struct KeptSession {
     pub number: i64,
     pub id: Id,
     pub is_pinned: bool,
-    /// The part of a LangGraph thread that its saver keeps here.
+    /// The part of a LangGraph thread that its saver stores here.
     pub thread: Option<ThreadPart>,
     own: Retention,
 }
 
-/// The content that LangGraph's saver keeps in a session, as it says in the session's metadata.
+/// What LangGraph's saver stores in a session, according to the session's metadata.
 pub enum ThreadPart {
     /// The checkpoints of one namespace.
     Checkpoints(Thread),
@@ -84,7 +84,7 @@ pub fn find_session(db: &dyn Database, number: i64) -> Result<Option<KeptSession
 fn has_checkpoints(db: &dyn Database, thread: &str) -> Result<bool> {
     let names = Value::from(vec!["checkpoints", thread]).to_string();
     let begin = names.strip_suffix(']').unwrap_or(&names);
-    // After the comma stands the quotation mark of the namespace, and `#` is the next character.
+    // The quotation mark of the namespace follows the comma, and `#` is the next character.
     session_places::has_between(db, &format!("{begin},\""), &format!("{begin},#"))
 }
 
@@ -92,14 +92,14 @@ fn has_checkpoints(db: &dyn Database, thread: &str) -> Result<bool> {
 pub enum IdleSession {
     /// The session stays.
     Stays,
-    /// The session is gone, or would go.
+    /// The session was deleted, or would be.
     Gone,
-    /// Its oldest events are gone. The next step goes on.
+    /// Its oldest events were deleted. The next step continues.
     Shorter,
 }
 
-/// Deletes the session if nobody has written to it since `cutoff`. Of a long one, the oldest
-/// events go first, as many as a step may delete: a write in between keeps the rest.
+/// Deletes the session if nobody has written to it since `cutoff`. A long session is deleted in
+/// steps, oldest events first: a write in between keeps the rest.
 pub fn delete_if_idle(
     db: &ErasingDatabase<'_>,
     host: &dyn Host,
@@ -112,7 +112,8 @@ pub fn delete_if_idle(
     if active_at > cutoff || is_busy(db, &session.id)? {
         return Ok(IdleSession::Stays);
     }
-    // A thread's writes name its namespaces, and go after the last of them.
+    // The session of a thread's writes names the namespaces, so it is deleted after the last of
+    // them.
     if let Some(ThreadPart::Writes(thread)) = &session.thread
         && has_checkpoints(db, thread)?
     {
@@ -123,7 +124,7 @@ pub fn delete_if_idle(
         let oldest = OldEvents::load(db, &session.id, 0, i64::MAX, &room, work)?;
         if oldest.has_more() {
             work.delete(oldest.count(), oldest.bytes());
-            // The session counts, and what belongs to it does not.
+            // Counts the session, but not its summaries.
             let summaries = work.gone.summaries.clone();
             events::trim(db, host, &session.id, &oldest.seqs(), work)?;
             work.gone.summaries = summaries;

@@ -1,4 +1,4 @@
-//! One step of a run: a transaction that goes on where the last one ended.
+//! One step of a retention run: a transaction that continues where the last one ended.
 
 use std::cell::Cell;
 
@@ -19,7 +19,7 @@ use store::retention_progress::{
 #[derive(Debug, Default)]
 pub struct RetentionStep {
     pub gone: RetentionCounts,
-    /// Whether the run goes on.
+    /// Whether the run continues.
     pub has_more: bool,
     /// When the next run may begin; `None`: no rule is left.
     pub next_at: Option<i64>,
@@ -27,22 +27,22 @@ pub struct RetentionStep {
     pub changed: Vec<Id>,
     /// The last completed run.
     pub last: Option<LastRetentionRun>,
-    /// The tables whose pages are to be cleared now (`store/schema/free_space.rs`).
+    /// The tables whose pages must be cleared now (`store/schema/free_space.rs`).
     pub purged: Vec<&'static str>,
-    /// Why a session was left out.
+    /// Why a session was skipped.
     pub failure: Option<Error>,
     /// The tables that this step deleted from.
     #[cfg(feature = "testing")]
     pub touched: Vec<&'static str>,
 }
 
-/// The part that clears pages after the last deletion of a run (`RetentionStep::purged`).
+/// Who clears the pages after the last deletion of a run (`RetentionStep::purged`), and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
     /// The caller clears them after this step, which may then end the run.
     ClearedAfter,
-    /// The caller clears them, and takes another step. An object that dies before it has
-    /// cleared them finds the run as it was.
+    /// The caller clears them, and then runs another step. If the object dies before it has cleared
+    /// them, the run is unchanged.
     NotCleared,
     /// The caller has cleared them.
     Cleared,
@@ -66,8 +66,8 @@ pub fn is_deployed(memory: &Memory<'_>) -> bool {
             .any(|block| block.retention.is_some())
 }
 
-/// Takes a step if one is due. A step that did nothing says when the next run begins.
-/// `None`: no rule was ever set.
+/// Runs a step if one is due. Otherwise the result only has the time of the next run. `None`: no
+/// rule was ever set.
 pub fn step_if_due(memory: &Memory<'_>, pages: Pages) -> Result<Option<RetentionStep>> {
     match find_progress(memory.db)? {
         Some(progress) if !progress.is_due(memory.host.now_ms()) => Ok(Some(RetentionStep {
@@ -79,14 +79,14 @@ pub fn step_if_due(memory: &Memory<'_>, pages: Pages) -> Result<Option<Retention
     }
 }
 
-/// Takes one step of the run that goes on, or begins a run. Each step is a transaction.
+/// Runs one step of the current run, or begins a run. Each step is a transaction.
 pub fn step(memory: &Memory<'_>, pages: Pages) -> Result<RetentionStep> {
     let session = Cell::new(None);
     let error = match atomically(memory.db, || take_step(memory, pages, &session)) {
         Ok(step) => return Ok(step),
         Err(error) => error,
     };
-    // A row that can't be read costs its own session, and no other.
+    // A row that can't be read affects only its own session.
     let Some(number) = session.get() else {
         return Err(error);
     };
@@ -110,7 +110,7 @@ pub fn step(memory: &Memory<'_>, pages: Pages) -> Result<RetentionStep> {
     })
 }
 
-/// The run that goes on, or one that begins now.
+/// The current run, or one that begins now.
 fn take_run(progress: &mut RetentionProgress, now_ms: i64) -> RetentionRun {
     progress.run.take().unwrap_or_else(|| {
         progress.next_at = now_ms + RUN_EVERY_MS;
@@ -140,7 +140,7 @@ fn take_step(
     let walk = RetentionWalk::new(memory, db, run.started_at, session, &EVERYTHING)?;
     let mut purged = Vec::new();
     let is_over = walk.go_on(&mut run, &mut work)? && {
-        // The last step comes by itself, so that it is as short as the others.
+        // The final step runs alone to bound its duration.
         let was_finishing = std::mem::replace(&mut run.is_finishing, true);
         let is_clean =
             run.gone == RetentionCounts::default() && work.gone == RetentionCounts::default();
@@ -170,7 +170,7 @@ fn take_step(
         return Ok(step);
     }
     if is_over {
-        // Rules that were set meanwhile have the next run begin at once.
+        // If rules were set meanwhile, the next run begins at once.
         step.has_more = progress.next_at == 0;
         progress.last = Some(LastRetentionRun {
             started_at: run.started_at,

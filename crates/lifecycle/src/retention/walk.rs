@@ -1,5 +1,5 @@
-//! The way of a run through the agent: its own memory first, then session after session.
-//! A request may narrow the way to one session or one block, and may bring rules of its own.
+//! The walk of a retention run through the agent: its own memory first, then each session. A
+//! request may limit the walk to one session or one block, and may bring rules of its own.
 
 use std::cell::Cell;
 
@@ -16,18 +16,18 @@ use store::erasing::ErasingDatabase;
 use store::retention::{BlockRetention, Retention, RetentionRules};
 use store::retention_progress::{RetentionRun, RunPlace, RunStage};
 
-/// The scope of a walk, and the rules that a request brings for this place.
+/// The bounds of a walk, and the rules that a request brings for it.
 #[derive(Default)]
 pub struct WalkBounds {
     /// The number of the one session. `None`: the agent, with all sessions.
     pub session: Option<i64>,
     /// The key of the one block.
     pub block: Option<String>,
-    /// The rules that hold there instead of the place's own.
+    /// The rules that apply there instead of the place's own.
     pub rules: Option<Retention>,
 }
 
-/// All of the agent, by the rules that are set.
+/// The whole agent, by its configured rules.
 pub const EVERYTHING: WalkBounds = WalkBounds {
     session: None,
     block: None,
@@ -40,13 +40,13 @@ impl WalkBounds {
         self.rules.as_ref().filter(|_| is_level)
     }
 
-    /// The block that alone is looked at, with the rules that the request brings for it.
+    /// The only block of the walk, with the rules that the request brings for it.
     pub fn only_block(&self) -> Option<(&str, Option<BlockRetention>)> {
         let rules = self.rules.as_ref().map(Retention::of_block);
         self.block.as_deref().map(|block| (block, rules))
     }
 
-    /// The place where the walk begins.
+    /// Where the walk begins.
     pub fn start(&self) -> RunPlace {
         RunPlace {
             number: self.session.unwrap_or(0),
@@ -66,17 +66,17 @@ pub fn load_rules(memory: &Memory<'_>) -> Result<RetentionRules> {
     Ok(retention.within(RetentionRules::default()))
 }
 
-/// A walk, as far as one step goes.
+/// A walk within one step.
 pub struct RetentionWalk<'a> {
     memory: &'a Memory<'a>,
     db: &'a ErasingDatabase<'a>,
     agents: RetentionRules,
-    /// The shortest time for which the agent's blocks keep earlier versions. Prompts of all
+    /// The shortest time for which the agent's blocks store earlier versions. Prompts of all
     /// sessions show these blocks.
     shown_days: Option<i64>,
     /// When the run began.
     now_ms: i64,
-    /// The session that is looked at.
+    /// The session that is being processed.
     session: &'a Cell<Option<i64>>,
     bounds: &'a WalkBounds,
 }
@@ -106,17 +106,17 @@ impl<'a> RetentionWalk<'a> {
         })
     }
 
-    /// Whether the walk ends with the place where it began.
+    /// Whether the walk is limited to one session or block.
     fn is_narrow(&self) -> bool {
         self.bounds.session.is_some() || self.bounds.block.is_some()
     }
 
-    /// Whether every session is looked at, and not those alone that have rules.
+    /// Whether the walk visits every session, and not only those with rules.
     fn visits_all(&self) -> bool {
         !self.agents.are_off() || self.shown_days.is_some()
     }
 
-    /// Goes on until the work's bounds are reached. Returns whether the run is over.
+    /// Continues until the work's bounds are reached. Returns whether the run is over.
     pub fn go_on(&self, run: &mut RetentionRun, work: &mut StepWork) -> Result<bool> {
         while work.has_room() {
             if run.place.stage != RunStage::Over {
@@ -153,13 +153,13 @@ impl<'a> RetentionWalk<'a> {
             run.failed_at = None;
             run.skipped += 1;
             place.stage = RunStage::Over;
-            // Written at once, so that a session that fails next can't bring this one back.
+            // Written at once, so that a failure in the next session can't undo this.
             work.end();
             return Ok(());
         }
         self.session.set(Some(place.number));
         match self.go_on_in_session(place, work) {
-            // A dry run leaves out what a run would leave out.
+            // A dry run skips what a run would skip.
             Err(_) if work.is_dry => place.stage = RunStage::Over,
             done => done?,
         }
@@ -211,8 +211,8 @@ impl<'a> RetentionWalk<'a> {
                 Ok(())
             }
             RunStage::Events => {
-                // A checkpoint uses values that are older than itself. So of a thread whole
-                // checkpoints go, and not events by their age.
+                // A checkpoint uses values that are older than itself. So a thread's checkpoints
+                // are deleted whole, and its events are not deleted by age.
                 let is_thread = session.thread.is_some();
                 let is_over = match rules.events_days.filter(|_| !is_thread) {
                     Some(days) => {

@@ -1,4 +1,4 @@
-//! How much one step does, and what it has done.
+//! The work limits of one retention step, and what it has done.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,31 +6,32 @@ use base::ids::Id;
 use conversation::messages::tree::path::surviving;
 use store::retention_progress::RetentionCounts;
 
-/// The most rows that a step deletes, beside those of the last session or item. An event
-/// with its traces is about four rows: some milliseconds of work for a hundred of them.
+/// The most rows that a step deletes, in addition to those of the last session or item. An
+/// event and its related rows are about four rows: some milliseconds of work for a hundred
+/// of them.
 pub const MAX_STEP_DELETED: i64 = 500;
 
-/// The most rows that a step looks at.
+/// The most rows that a step reads.
 pub const MAX_STEP_LOOKED: i64 = 2_000;
 
 /// The most bytes of the events that a step deletes. Only the last one may exceed it, which
-/// has 4 MiB at most.
+/// has at most 4 MiB.
 pub const MAX_STEP_BYTES: i64 = 4 << 20;
 
-/// The most rows that a dry run looks at. It deletes nothing, and goes on for longer.
+/// The most rows that a dry run reads. It deletes nothing, so it may continue for longer.
 pub const MAX_DRY_LOOKED: i64 = 20_000;
 
-/// How much a page of old events holds.
+/// The limits of a page of old events.
 pub struct PageBounds {
     pub events: i64,
     /// Only the last event may exceed it.
     pub bytes: i64,
 }
 
-/// The work that one step may still do. A Worker's clock stands still while it computes, so rows
-/// and bytes bound the time.
+/// The remaining work of one step. A Worker's clock doesn't advance while it computes, so
+/// rows and bytes bound the time.
 pub struct StepWork {
-    /// Nothing is deleted, only counted.
+    /// Only counts, and deletes nothing.
     pub is_dry: bool,
     pub preview: SessionPreview,
     looked_left: i64,
@@ -62,7 +63,8 @@ impl StepWork {
         self.looked_left > 0 && may_delete
     }
 
-    /// The rows that one statement may return. At least one, so that a step goes on.
+    /// The most rows that one statement may return. At least one, so that a step makes
+    /// progress.
     pub fn page(&self) -> i64 {
         let room = match self.is_dry {
             true => self.looked_left,
@@ -71,14 +73,14 @@ impl StepWork {
         room.clamp(1, MAX_STEP_DELETED)
     }
 
-    /// The events that this step may still delete. `None`: nothing was deleted yet, so a whole
-    /// page may go, or the run is dry.
+    /// The events that this step may still delete. `None`: there is no limit, because
+    /// nothing was deleted yet or this is a dry run.
     pub fn event_room(&self) -> Option<PageBounds> {
         let is_new = self.page() == MAX_STEP_DELETED && self.bytes_left == MAX_STEP_BYTES;
         (!self.is_dry && !is_new).then(|| self.room())
     }
 
-    /// The events that this step may still delete: one at least.
+    /// The events that this step may still delete: at least one.
     pub fn room(&self) -> PageBounds {
         PageBounds {
             events: self.page(),
@@ -97,7 +99,7 @@ impl StepWork {
         }
     }
 
-    /// Ends the step after the session that it is at.
+    /// Ends the step after the current session.
     pub fn end(&mut self) {
         self.looked_left = 0;
     }
@@ -109,18 +111,18 @@ impl StepWork {
     }
 }
 
-/// What a dry run would have deleted of the session that it is at. It looks at
-/// [`MAX_DRY_LOOKED`] rows at most.
+/// What a dry run would have deleted of the current session. It reads at most
+/// [`MAX_DRY_LOOKED`] rows.
 #[derive(Default)]
 pub struct SessionPreview {
     number: i64,
-    /// Each event with the parent that it had when it went.
+    /// The deleted events, each with its parent at the time of deletion.
     parents: HashMap<i64, i64>,
     summaries: BTreeSet<Id>,
 }
 
 impl SessionPreview {
-    /// Forgets the session before this one.
+    /// Resets the preview when another session starts.
     pub fn enter(&mut self, number: i64) {
         if self.number != number {
             *self = Self {
@@ -134,18 +136,18 @@ impl SessionPreview {
         self.parents.extend(parents);
     }
 
-    /// The events after `seq` that are gone, in their order.
+    /// The deleted events after `seq`, in order.
     pub fn deleted_after(&self, seq: i64) -> BTreeSet<i64> {
         let deleted = self.parents.keys().copied();
         deleted.filter(|deleted| *deleted > seq).collect()
     }
 
-    /// The parent of an event whose parent was this one.
+    /// The nearest surviving event, starting at `seq`.
     pub fn parent(&self, seq: i64) -> i64 {
         surviving(&self.parents, seq)
     }
 
-    /// Whether the summary was still there.
+    /// Whether the summary had not been deleted yet.
     pub fn take_back(&mut self, id: Id) -> bool {
         self.summaries.insert(id)
     }

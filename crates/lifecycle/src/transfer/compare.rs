@@ -30,13 +30,13 @@ pub struct Comparing {
     sender: ImportSender,
     /// Keys of metadata that a client's messages lose.
     reserved_keys: Vec<Id>,
-    /// If `false`, frozen prompts are skipped, and where a text comes from is not compared,
-    /// as an import leaves them out.
+    /// If `false`, frozen prompts are skipped, and the sources of texts are not compared, as an
+    /// import leaves them out.
     takes_prompts: bool,
 }
 
-/// Fields that the URL gives, so that the file's values may differ, and what only the file of
-/// a whole agent says.
+/// Fields that the URL gives, so that the file's values may differ, and fields that only the file
+/// of a whole agent has.
 const ADDRESS: [&str; 3] = ["id", "agentId", "learnedSeq"];
 
 /// Fields that a later line of the file may raise, or that are limited for the sender.
@@ -127,7 +127,7 @@ impl Comparing {
         Ok(stored.is_ok_and(|stored| stored.is_same(&line)))
     }
 
-    /// The next line of the session's export that an import would not leave out.
+    /// The next line of the session's export that an import would not skip.
     fn next_line(&mut self, db: &dyn Database) -> Result<Option<&str>> {
         self.fill(db)?;
         if !self.takes_prompts && self.rest().starts_with(PROMPT_LINE) {
@@ -178,7 +178,7 @@ fn head_of(line: &SessionLine) -> Result<Value> {
         for field in ADDRESS.iter().chain(&TIMES) {
             head.remove(*field);
         }
-        // These say nothing.
+        // These have no effect.
         head.retain(|_, value| !matches!(value, Value::Bool(false)) && *value != json!({}));
         if let Some(usage) = head.get_mut("usage").and_then(Value::as_object_mut) {
             usage.retain(|_, value| value.as_i64() != Some(0));
@@ -213,9 +213,10 @@ fn plain_value(line: &[u8]) -> Option<Value> {
     Some(value)
 }
 
-/// Compares bytes first, and then what an import reads: another program may have written the
-/// file with other formatting, or without the fields that say nothing. An import that does not trust its file (`takes_sources` is `false`)
-/// writes down that the texts of memory were imported, so that is not compared then.
+/// Compares bytes first, and then what an import reads: another program may have written the file
+/// with other formatting, or without the fields that have no effect. An import that does not trust
+/// its file (`takes_sources` is `false`) records that the texts of memory were imported, so their
+/// sources are not compared then.
 pub fn is_same_line(stored: &[u8], line: &[u8], takes_sources: bool) -> bool {
     let line = line.trim_ascii();
     let value = |line: &[u8]| -> Option<Value> {
@@ -228,8 +229,8 @@ pub fn is_same_line(stored: &[u8], line: &[u8], takes_sources: bool) -> bool {
     stored == line || value(line).is_some_and(|line| value(stored) == Some(line))
 }
 
-/// Takes out of a line of memory who its text comes from. A line without a note says the same as
-/// one whose note says nothing.
+/// Removes the source of the text from a line of memory. A line without a note equals one whose
+/// note is empty.
 fn without_source(mut line: Value) -> Value {
     let kind = line.get("type").and_then(Value::as_str);
     let field = match kind {

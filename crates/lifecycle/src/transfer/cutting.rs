@@ -1,4 +1,4 @@
-//! Cuts a file that arrives in pieces into lines. Only the line that has begun is kept.
+//! Splits a file that arrives in chunks into lines. Only the unfinished line is buffered.
 
 use super::target::at_line;
 use super::{MAX_FILE_BYTES, MAX_LINE_BYTES};
@@ -13,7 +13,7 @@ pub struct LineCutter {
 }
 
 impl LineCutter {
-    /// `number`: the number of the first line that comes.
+    /// `number`: the number of the first line.
     pub fn new(number: u64) -> Self {
         Self {
             line: Vec::new(),
@@ -22,12 +22,12 @@ impl LineCutter {
         }
     }
 
-    /// The memory that is held between two pieces: the unfinished line.
+    /// The memory in use between two chunks: the unfinished line.
     pub fn kept_bytes(&self) -> usize {
         self.line.capacity()
     }
 
-    /// Sets the number of the line that comes next.
+    /// Sets the number of the next line.
     pub fn number_next(&mut self, number: u64) {
         self.number = number;
     }
@@ -37,13 +37,13 @@ impl LineCutter {
         self.number - 1
     }
 
-    /// Counts a line as taken. Returns its number.
+    /// Counts a line as processed. Returns its number.
     pub fn pass(&mut self) -> u64 {
         self.number += 1;
         self.number - 1
     }
 
-    /// Counts the bytes of a piece, and refuses a file that is too long.
+    /// Counts the bytes of a chunk. Rejects a file that is too long.
     pub fn receive(&mut self, bytes: usize) -> Result<()> {
         self.received += bytes as u64;
         if self.received <= MAX_FILE_BYTES {
@@ -57,7 +57,7 @@ impl LineCutter {
         .with("actual", self.received))
     }
 
-    /// Takes the next line out of a piece. `None`: the piece is used up.
+    /// Removes the next line from a chunk. `None`: the chunk is used up.
     pub fn cut(&mut self, rest: &mut &[u8]) -> Result<Option<Vec<u8>>> {
         let end = rest.iter().position(|byte| *byte == b'\n');
         match end.and_then(|end| rest.split_at_checked(end)) {
@@ -74,7 +74,7 @@ impl LineCutter {
         }
     }
 
-    /// Takes the line that has no end.
+    /// Takes the buffered bytes: at the end of the file, a last line without a newline.
     pub fn take_rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.line)
     }

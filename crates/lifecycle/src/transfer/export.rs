@@ -1,8 +1,8 @@
 //! Exports a session, one page of lines at a time. Each page reads a bounded number of
-//! rows, and only when the reader asks for it, so a slow reader costs nothing.
+//! rows, and only when the reader requests it, so a slow reader costs nothing.
 //!
-//! The export covers the rows that existed when it began. Events deleted meanwhile are
-//! left out. Events changed meanwhile, and the session's memory, appear as they are when
+//! The export covers the rows that existed when it started. Events deleted since then are
+//! omitted. Events changed since then, and the session's memory, appear as they are when
 //! their page is read.
 
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ use conversation::messages::tree::overlays;
 use conversation::messages::tree::path::PathRow;
 use conversation::session::changes::load_stored;
 
-/// Room for a line's ids, times and field names, beside its bodies.
+/// Capacity for a line's ids, times and field names, in addition to its bodies.
 const LINE_ROOM_BYTES: usize = 2 << 10;
 
 /// Rows per statement. With bodies of at most `INLINE_BYTES` each, 8 MiB.
@@ -48,19 +48,19 @@ enum ExportSection {
     Done,
 }
 
-/// A place among a session's events.
+/// A position in a session's events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventsPlace {
-    /// The `seq` of an event before the place, and of none after it.
+    /// The `seq` of the last event before the position.
     pub seq: i64,
-    /// The number of events before the place.
+    /// The number of events before the position.
     pub events: i64,
-    /// `None`: an earlier build wrote the place, and did not say.
+    /// `None`: an earlier build wrote the position, without this field.
     pub end: Option<ExportEnd>,
 }
 
-/// The newest rows when an export began. A part that goes on tells of no later ones, because
-/// the `session` line of the first part knows nothing of them.
+/// The newest rows when an export started. A resumed export excludes later rows, because
+/// the `session` line of the first part was written without them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExportEnd {
     pub seq: i64,
@@ -69,36 +69,36 @@ pub struct ExportEnd {
 
 pub struct Export {
     session_id: Id,
-    /// The session's number and creation time. Both are needed to tell it from a later
-    /// session with the same id, because numbers are used again.
+    /// The session's number and creation time. Both are needed to distinguish it from a
+    /// later session with the same id, because numbers are reused.
     number: i64,
     created_at: i64,
     last: ExportEnd,
-    /// Whether the session had summaries, and memory, when the export began.
+    /// Whether the session had summaries and memory when the export started.
     has_summaries: bool,
     has_memory: bool,
     chosen_leaf: Option<Id>,
     section: ExportSection,
-    /// Events that the next statement reads.
+    /// How many events the next statement reads.
     batch: i64,
     events: i64,
-    /// Whether somebody may have deleted the session since its row was read.
+    /// Whether the session may have been deleted since its row was read.
     is_stale: bool,
 }
 
-/// How many sessions one statement reads for the file of the whole agent, and the most bytes of
-/// their metadata and settings. Only the last of them may exceed it.
+/// How many sessions one statement reads for the export of the whole agent, and the most
+/// bytes of their metadata and settings. Only the last of them may exceed it.
 const SESSIONS_BATCH: i64 = 64;
 const AHEAD_BYTES: usize = 1 << 20;
 
-/// The rows of some sessions of an agent, to begin their exports.
+/// Prefetched rows of sessions, to start their exports.
 #[derive(Default)]
 pub struct SessionsAhead {
     rows: VecDeque<Row>,
 }
 
 impl SessionsAhead {
-    /// Begins the export of the session with the next number after this one.
+    /// Starts the export of the session with the next number after this one.
     pub fn begin_next(
         &mut self,
         db: &dyn Database,
@@ -115,19 +115,19 @@ impl SessionsAhead {
         Ok(Some((export.number, export)))
     }
 
-    /// Forgets the rows, before others may write.
+    /// Drops the rows, before other requests may write.
     pub fn forget(&mut self) {
         self.rows.clear();
     }
 }
 
 impl Export {
-    /// Begins an export of the session as it is now.
+    /// Starts an export of the session as it is now.
     pub fn begin(db: &dyn Database, session_id: &Id) -> Result<Self> {
         Self::begin_as(db, session_id, true)
     }
 
-    /// Begins an export for the file of the whole agent, which names no agent.
+    /// Starts an export for the file of the whole agent, which names no agent.
     pub fn begin_in_agent(db: &dyn Database, session_id: &Id) -> Result<Self> {
         Self::begin_as(db, session_id, false)
     }
@@ -160,12 +160,12 @@ impl Export {
         })
     }
 
-    /// Notes that others may write before the next page.
+    /// Notes that other requests may write before the next page.
     pub fn pause(&mut self) {
         self.is_stale = true;
     }
 
-    /// Goes on after a place that [`Self::find_place`] told.
+    /// Continues after a position that [`Self::find_place`] returned.
     pub fn go_on(&mut self, place: EventsPlace) {
         self.events = place.events;
         self.last = place.end.unwrap_or(self.last);
@@ -174,8 +174,8 @@ impl Export {
         };
     }
 
-    /// The place after the events that were written. `None`: the export is not among the
-    /// events.
+    /// The position after the events that were written. `None`: the export is not in the
+    /// event section.
     pub fn find_place(&self) -> Option<EventsPlace> {
         let seq = match self.section {
             ExportSection::Events { after_seq } => after_seq,
@@ -193,7 +193,7 @@ impl Export {
         &self.session_id
     }
 
-    /// When the session was created, as its line says.
+    /// When the session was created, as its line states.
     pub fn created_at(&self) -> i64 {
         FileTime::of(self.created_at).0
     }
@@ -272,7 +272,7 @@ impl Export {
         }
     }
 
-    /// Adds events. Returns the `seq` to go on after; `None`: there are no more events.
+    /// Adds events. Returns the `seq` to continue after, or `None` after the last event.
     fn add_events(
         &mut self,
         db: &dyn Database,
@@ -313,7 +313,7 @@ impl Export {
         };
         let has_content = row.has_content || !event.content.is_empty();
         if event.action == Action::UserMessage {
-            // The note of `runTurn` about a user's message counts in this session alone.
+            // The note of `runTurn` on a user's message is valid only in this session.
             event.note = Note {
                 run_answer: None,
                 ..event.note()?
@@ -322,7 +322,7 @@ impl Export {
         }
         let message = event.message.take().map(object_of);
         if message.is_some() {
-            // The message contains the same text. Holding a long text once saves memory.
+            // The message contains the same text. Keeping a long text once saves memory.
             event.content = String::new();
         }
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
@@ -370,8 +370,7 @@ impl Export {
         Ok(())
     }
 
-    /// Adds changes. Returns the cursor to go on after; `None`: there are no more
-    /// changes.
+    /// Adds changes. Returns the cursor to continue after, or `None` after the last change.
     fn add_changes(
         &self,
         db: &dyn Database,

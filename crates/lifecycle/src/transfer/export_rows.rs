@@ -1,4 +1,4 @@
-//! What the export of a session reads of the session's row before it begins.
+//! What the export of a session reads from the session's row before it begins.
 
 use super::lines::{
     FORMAT, FileTime, LineKind, SessionLine, SessionLineUsage, SettingsPart, count,
@@ -40,7 +40,7 @@ row! {
     }
 }
 
-/// All that the export of a session has to know before it begins.
+/// Everything that the export of a session must know before it begins.
 pub(super) struct HeadRow {
     pub(super) session: SessionRow,
     pub(super) id: Id,
@@ -49,7 +49,7 @@ pub(super) struct HeadRow {
     pub(super) seq_floor: i64,
     pub(super) newest_seq: i64,
     pub(super) last_cursor: i64,
-    /// The event that somebody chose as the leaf, and that still is.
+    /// The event that a caller chose as the leaf, and that still is.
     pub(super) chosen_leaf: Option<String>,
     pub(super) has_summaries: bool,
     pub(super) has_memory: bool,

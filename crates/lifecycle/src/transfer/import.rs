@@ -1,9 +1,9 @@
-//! Imports a session: cuts the bytes into lines as they arrive. The session appears when
-//! the last line was read, and not earlier. Until then its rows are staged
-//! (`staging.rs`), in transactions of bounded size.
+//! Imports a session: splits the bytes into lines as they arrive. The session appears only when the
+//! last line was read. Until then its rows are pending (`staging.rs`), and are written in
+//! transactions of bounded size.
 //!
-//! Repeating an import changes nothing: its lines are compared with those that an export
-//! would write now.
+//! Repeating an import changes nothing: its lines are compared with those that an export would
+//! write now.
 
 use crate::json_schema::JsonSchema;
 use crate::transfer::target::{ImportTarget, LeftOut, at_line};
@@ -77,7 +77,7 @@ impl Import {
         }
     }
 
-    /// Takes the next line without its end. After an error, all rows of the import are
+    /// Processes the next line, without its newline. After an error, all rows of the import are
     /// deleted.
     pub fn push_line(
         &mut self,
@@ -91,24 +91,23 @@ impl Import {
         self.undone_if_failed(db, outcome)
     }
 
-    /// Takes the next bytes. After an error, all rows of the import are deleted.
+    /// Processes the next bytes. After an error, all rows of the import are deleted.
     pub fn push(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()> {
         let outcome = self.take_bytes(db, host, bytes);
         self.undone_if_failed(db, outcome)
     }
 
-    /// The memory that the import holds between two pieces of the file: the unfinished
-    /// line.
+    /// The memory that the import uses between two chunks of the file: the unfinished line.
     pub fn kept_bytes(&self) -> usize {
         self.lines.kept_bytes()
     }
 
-    /// Whether the last line was taken.
+    /// Whether the last line was processed.
     pub fn is_at_end(&self) -> bool {
         matches!(self.state, ImportState::Ended(_))
     }
 
-    /// Whether the session was there already, so that nothing is written.
+    /// Whether the session existed already, so that nothing is written.
     pub fn was_there(&self) -> bool {
         matches!(
             self.state,
@@ -116,7 +115,7 @@ impl Import {
         )
     }
 
-    /// Takes the end of the file.
+    /// Processes the end of the file.
     pub fn finish(mut self, db: &dyn Database, host: &dyn Host) -> Result<Imported> {
         let outcome = self.take_end(db, host);
         self.undone_if_failed(db, outcome)
@@ -172,7 +171,7 @@ impl Import {
                     Ok(Some(end)) => Ok(ImportState::Ended(ImportEnding::Written(writing, end))),
                     Ok(None) => Ok(ImportState::Writing(writing)),
                     Err(error) => {
-                        // Kept, so that the rows it wrote can be deleted.
+                        // Restored, so that the rows it wrote can be deleted.
                         self.state = ImportState::Writing(writing);
                         Err(error)
                     }
@@ -239,7 +238,7 @@ impl Import {
     }
 }
 
-/// Takes a line. Returns the line if its type is `end`.
+/// Processes a line. Returns the line if its type is `end`.
 fn take_line_of(
     writing: &mut ImportWriter,
     db: &dyn Database,
@@ -296,9 +295,8 @@ fn take_line_of(
     Ok(None)
 }
 
-/// Checks that an import into an existing session may be compared with it. Only a sender
-/// who may read the session may go on, because the comparison shows the session's
-/// contents.
+/// Checks that an import into an existing session may be compared with it. Only a sender who may
+/// read the session may continue, because the comparison reveals the session's contents.
 pub fn check_repeat(db: &dyn Database, sender: &ImportSender) -> Result<()> {
     permit_export(db, &sender.caller, &sender.session_id)
         .map_err(|_| already_exists(&sender.session_id))

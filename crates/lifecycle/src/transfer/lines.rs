@@ -1,7 +1,6 @@
-//! The lines of the file, by their `type`. They come in this order: one `session`, then
-//! each `event` in `seq` order, each `compaction`, each `change` in the feed's order, the
-//! session's memory (`memory/lines.rs`), and one `end`. A file without its `end` was cut
-//! off.
+//! The lines of the file, by their `type`. They come in this order: one `session`, then each
+//! `event` in `seq` order, each `compaction`, each `change` in the feed's order, the session's
+//! memory (`memory/lines.rs`), and one `end`. A file without its `end` was truncated.
 //!
 //! The file contains the session's own compaction settings, but not how past compactions
 //! went: those describe the agent that ran them.
@@ -91,7 +90,7 @@ pub struct SessionLine {
     pub format: Count,
     /// The exported session's id. An import takes the id from its URL instead.
     pub id: Id,
-    /// Left out in the file of a whole agent, which is the same whatever the agent's name.
+    /// Omitted in the file of a whole agent, which is the same whatever the agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
     pub name: Option<String>,
@@ -107,14 +106,13 @@ pub struct SessionLine {
     /// The session's own settings, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<SettingsPart>,
-    /// How long the session's texts are kept, if it has rules of its own.
+    /// The session's own retention rules, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
     /// Present if retention deletes nothing of the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
-    /// In the file of a whole agent: up to which event the agent has learnt from the
-    /// session.
+    /// In the file of a whole agent: the last event that learning has covered in the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learned_seq: Option<Count>,
 }
@@ -256,7 +254,7 @@ pub struct EventLine {
     pub metadata: Option<JsonObject>,
     pub message: Option<JsonObject>,
     pub note: Option<Note>,
-    /// Any time that an append takes.
+    /// Any time that an append accepts.
     pub created_at: Count,
     pub written_at: FileTime,
 }
@@ -285,7 +283,7 @@ impl EventLine {
                 "An event with a `message` can't have content or tool fields.",
             ));
         }
-        // Who caused an event is known of every event.
+        // Every event records who caused it.
         let is_turns = |note: &Note| *note != Note::of(note.authority());
         if self.note.as_ref().is_some_and(is_turns) && !self.action.is_agents() {
             return Err(Error::invalid(
@@ -322,8 +320,8 @@ pub struct CompactionLine {
     pub created_at: FileTime,
 }
 
-/// One entry of the feed. A client that follows the feed can go on from its cursor after
-/// an import.
+/// One entry of the feed. A client that follows the feed can continue from its cursor after an
+/// import.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChangeLine {

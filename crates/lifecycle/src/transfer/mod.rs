@@ -1,5 +1,6 @@
-//! Exports a session as a file, and imports it again. The file is lines of JSON. They
-//! are written and read one at a time, so that memory stays flat at any length.
+//! Exports a session as a file, and imports such a file. The file consists of lines of
+//! JSON, which are written and read one at a time, so that memory use doesn't grow with the
+//! file.
 
 pub mod compare;
 pub mod cpu;
@@ -19,17 +20,17 @@ use base::database::Database;
 use base::error::Result;
 use conversation::log::slices::MAX_EVENT_BYTES;
 
-/// The longest line: the longest message, plus space for the fields around it. Escaped
-/// characters in a text counted towards the same limit when the text was written.
+/// The longest line: the longest message, plus space for the other fields. Escape sequences
+/// in a text already counted towards the limit when the text was written.
 pub const MAX_LINE_BYTES: usize = MAX_EVENT_BYTES + (2 << 20);
 
-/// The longest file that an import accepts: longer than a Worker's largest request.
+/// The longest file that an import accepts: longer than a Worker's largest request body.
 pub const MAX_FILE_BYTES: u64 = 4 << 30;
 
 /// A page ends with the line that makes it this long.
 pub const PAGE_BYTES: usize = 1 << 20;
 
-/// A file that is made one page after the other.
+/// A file that is generated one page at a time.
 pub trait PagedFile {
     /// The next lines. `None`: there are no more lines.
     fn next_page(&mut self, db: &dyn Database) -> Result<Option<String>>;

@@ -1,4 +1,4 @@
-//! One event of an import, after its line was read and before its row is written.
+//! One event of an import, between the reading of its line and the writing of its row.
 
 use super::lines::EventLine;
 use access::Authority;
@@ -17,10 +17,10 @@ pub struct LineRules<'a> {
     pub reserved_keys: &'a [Id],
     /// Limits a time that no operation lets a caller choose.
     pub time: &'a dyn Fn(i64) -> i64,
-    /// Whether what providers want back is taken: they may take it for more than a text.
+    /// Whether provider data is accepted: a provider may treat it as more than text.
     pub takes_kept: bool,
-    /// The sender's authority, where the file's word on who caused a text does not count. It
-    /// then only narrows.
+    /// The sender's authority, if the file is not trusted about who caused a text. The file's
+    /// authority then can only restrict it.
     pub authority: Option<&'a Authority>,
 }
 
@@ -104,7 +104,8 @@ impl PendingEvent {
         })
     }
 
-    /// Whether both lines say the same. The order of a JSON object's fields says nothing.
+    /// Whether both lines have the same content. The order of a JSON object's fields does not
+    /// count.
     pub fn is_same(&self, other: &Self) -> bool {
         let texts = |pending: &Self| {
             [

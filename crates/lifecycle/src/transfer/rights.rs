@@ -1,10 +1,10 @@
-//! The rights that a file requires. To import a line, a caller must be allowed the
-//! operations that write its data. To export a session, a caller must be allowed the
+//! The rights that a file requires. To import a line, a caller must be allowed to use the
+//! operations that write its data. To export a session, a caller must be allowed to use the
 //! operations that show its data.
 //!
-//! The rule it protects: a file is data, and no way around an operation. No operation
-//! writes a frozen prompt or a block's home. Lines with these count only if the sender
-//! holds the secret and says that they trust the file.
+//! Invariant: a file is data, and can't bypass an operation. No operation writes a frozen
+//! prompt or a block's backend. Lines with these are only accepted if the sender holds the
+//! secret and declares that they trust the file.
 
 use crate::transfer::rules::{GET_SESSION, LOAD_EVENTS, rule};
 use access::{AccessRule, Caller, Effect, needs_secret, permit, permit_voice};
@@ -15,14 +15,14 @@ use base::ids::Id;
 use conversation::messages::parse::MessageSource;
 use store::tables::find_readers;
 
-/// The sender of a file, and the session that the file becomes.
+/// The sender of a file, and the session that is imported.
 #[derive(Clone)]
 pub struct ImportSender {
     pub session_id: Id,
     pub caller: Caller,
     /// The sender trusts the file: `?allowSources=true`.
     pub allows_sources: bool,
-    /// The file is that of a whole agent, which only the holder of the secret imports.
+    /// The file is a whole agent's, which only the holder of the secret may import.
     pub is_of_agent: bool,
 }
 
@@ -52,8 +52,8 @@ impl ImportSender {
         permit_voice(&self.caller, action == Action::UserMessage, "action")
     }
 
-    /// The source that messages are read as. A sender who may not write the agent's
-    /// messages may not set the metadata of a server either.
+    /// The source that messages are parsed with. A sender who may not write the agent's
+    /// messages may not set server metadata either.
     pub fn source(&self) -> MessageSource {
         match self.caller.may_write_agent_messages() {
             true => MessageSource::Server,
@@ -61,19 +61,19 @@ impl ImportSender {
         }
     }
 
-    /// Whether lines count that no operation could write: only if the sender holds the
-    /// secret and trusts the file.
+    /// Whether lines are accepted that no operation could write: only if the sender holds
+    /// the secret and trusts the file.
     pub fn takes_prompts(&self) -> bool {
         self.caller == Caller::Owner && self.allows_sources
     }
 
-    /// Whether texts come from whom the file says. A restored agent is the one that was
-    /// copied, to the byte.
+    /// Whether the file's origins of texts are kept. A restored agent is identical to the
+    /// one that was exported.
     pub fn keeps_origins(&self) -> bool {
         self.takes_prompts() || (self.caller == Caller::Owner && self.is_of_agent)
     }
 
-    /// Checks that the file may set a block's home.
+    /// Checks that the file may set a block's backend.
     pub fn check_source(&self) -> Result<()> {
         if self.takes_prompts() {
             return Ok(());
@@ -91,7 +91,7 @@ impl ImportSender {
         Err(Error::new(Code::Forbidden, message).with_field("source"))
     }
 
-    /// Checks that the file may say how long texts are kept.
+    /// Checks that the file may set retention rules.
     pub fn check_retention(&self, field: &str) -> Result<()> {
         match self.caller {
             Caller::Owner => Ok(()),
@@ -99,9 +99,8 @@ impl ImportSender {
         }
     }
 
-    /// Limits a time that no operation lets a caller choose. With a token, the time
-    /// can't be in the future; else the session would be listed before all others until
-    /// then.
+    /// Limits a time that no operation lets a caller choose. With a token, the time can't
+    /// be in the future. Otherwise the session would be listed first until then.
     pub fn time(&self, given_ms: i64, now_ms: i64) -> i64 {
         match self.caller {
             Caller::Owner => given_ms,
@@ -110,8 +109,8 @@ impl ImportSender {
     }
 }
 
-/// Checks that a caller may export the session: that they may read it, all of its
-/// events, and its summaries, changes and memory. An export is complete or refused.
+/// Checks that a caller may export the session: that they may read it, all of its events,
+/// and its summaries, changes and memory. An export is complete or refused.
 pub fn permit_export(db: &dyn Database, caller: &Caller, session_id: &Id) -> Result<()> {
     permit(caller, GET_SESSION, Some(session_id))?;
     permit(caller, LOAD_EVENTS, Some(session_id))?;

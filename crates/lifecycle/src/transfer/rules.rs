@@ -1,4 +1,4 @@
-//! The operations that write or show the same data as a line of a file.
+//! The access rules of operations that write or show the same data as a line of a file.
 
 use access::{AccessRule, Effect, Needs};
 

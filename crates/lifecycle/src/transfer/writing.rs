@@ -1,8 +1,8 @@
-//! The rows of an import. They are staged while their lines arrive, one transaction per
-//! batch. The last transaction makes them a session.
+//! Writes the rows of an import. They are pending while their lines arrive, one transaction
+//! per batch. The last transaction turns them into a session.
 //!
-//! The import trusts no line to fit its row. It works out anew whether an id leads to
-//! its row by itself, and whether an event follows the one before it.
+//! The import doesn't trust derived values in the file. It recomputes whether an id encodes
+//! its row number, and whether an event follows the previous one.
 
 use std::collections::HashMap;
 
@@ -39,24 +39,24 @@ use conversation::session::retention::note_rules_of_blocks;
 use store::config::load_config;
 use store::staging;
 
-/// Events per transaction, at most, and about how many bytes they have.
+/// The most events of a transaction, and their approximate bytes.
 const MAX_BATCH: usize = 500;
 const MAX_BATCH_BYTES: usize = MAX_LIST_BYTES;
 
 pub struct ImportWriter {
     session_id: Id,
     sender: ImportSender,
-    /// Keys of a message's metadata that only a server may set.
+    /// Metadata keys of messages that only a server may set.
     reserved_keys: Vec<Id>,
     agent: String,
-    /// Marks the staged rows as this import's.
+    /// Marks the pending rows as owned by this import.
     token: String,
     session: SessionLine,
     events: Vec<PendingEvent>,
     changes: Vec<ChangeLine>,
     pending_bytes: usize,
-    /// The `seq` of the newest written event. `last_seq` and `last_cursor` are those of
-    /// the newest line.
+    /// The `seq` of the newest written event. `last_seq` and `last_cursor` are those of the
+    /// newest line.
     written_seq: i64,
     last_seq: i64,
     last_cursor: i64,
@@ -216,7 +216,7 @@ impl ImportWriter {
             )));
         }
         let last_seq = self.last_seq.max(self.session.seq_floor.0);
-        // The last cursors before the next append's must stay free.
+        // The last cursors before those of the next append must stay unused.
         if line.cursor.0 >= (last_seq + 1) * CURSORS_A_SEQ - changes::CURSORS_BEFORE_APPEND {
             return Err(here(Error::invalid(
                 "cursor",
@@ -387,7 +387,7 @@ impl ImportWriter {
         changes::restore(db, &self.session_id, rows.collect())
     }
 
-    /// Makes the staged rows a session, in one transaction. Returns the number of its
+    /// Turns the pending rows into a session, in one transaction. Returns the number of its
     /// events.
     pub fn finish(&mut self, db: &dyn Database, host: &dyn Host, end: &EndLine) -> Result<i64> {
         let session = &self.session;
@@ -438,7 +438,7 @@ impl ImportWriter {
         Ok(self.count)
     }
 
-    /// The parts that the file contains and the import left out.
+    /// The parts of the file that the import omitted.
     pub fn left_out(&self) -> Vec<LeftOut> {
         self.memory.left_out()
     }

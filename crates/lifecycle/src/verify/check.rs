@@ -15,19 +15,19 @@ use memory::number_range::{OWN_NUMBERS, RANGE};
 /// The most rows that one statement checks.
 pub const PAGE_ROWS: i64 = 500;
 
-/// Whose the rows of a table are.
+/// The owner of a table's rows.
 #[derive(Clone, Copy)]
 pub enum RowsOwner {
     /// This column has the session, or is empty in rows of the agent.
     Column(&'static str),
     /// The session's rows are a range of keys: SQL on a row `t`. `?s` is the session's id.
     Range(&'static str),
-    /// The agent's, or not to be told apart: a walk over one session leaves the table out.
+    /// The agent's, or not distinguishable: a check of one session omits the table.
     Agent,
 }
 
-/// A rule, as SQL on a row `t` that is true where the row breaks it. Names with a colon stand
-/// for numbers: see [`fill_numbers`].
+/// A rule, as SQL on a row `t` that is true if the row breaks it. Names with a colon are
+/// placeholders for constants: see [`fill_numbers`].
 pub struct RowRule(pub FindingCode, pub &'static str);
 
 /// A check of the rows of a page that SQL can't make.
@@ -39,7 +39,7 @@ pub struct Check {
     /// The columns of the primary key, in its order.
     pub key: &'static [&'static str],
     pub owner: RowsOwner,
-    /// SQL: where a row `t` stands, as the JSON of a [`FindingPlace`].
+    /// SQL: the position of a row `t`, as the JSON of a [`FindingPlace`].
     pub place: &'static str,
     /// SQL: how many bytes the rules read of a row `t`.
     pub length: &'static str,
@@ -48,7 +48,7 @@ pub struct Check {
     pub deeper: Option<DeeperCheck>,
 }
 
-/// The check of a table of the agent, as far as it is like others.
+/// The defaults for the check of one of the agent's tables.
 pub const OF_AGENT: Check = Check {
     table: "",
     key: &[],
@@ -60,17 +60,17 @@ pub const OF_AGENT: Check = Check {
     deeper: None,
 };
 
-/// The check of a table whose rows belong to sessions.
+/// The defaults for the check of a table whose rows belong to sessions.
 pub const OF_SESSION: Check = Check {
     owner: RowsOwner::Column("session_id"),
     place: "json_object('sessionId', t.session_id)",
     ..OF_AGENT
 };
 
-/// A page of rows that were checked.
+/// A page of checked rows.
 pub struct CheckedPage {
     pub findings: Vec<Finding>,
-    /// The key of the last of them.
+    /// The key of the last row.
     pub last: Vec<SqlValue>,
 }
 
@@ -96,8 +96,8 @@ row! {
 }
 
 impl Check {
-    /// Whether this is a check of the table, or of the table in which the virtual table keeps
-    /// its rows.
+    /// Whether this is a check of the table, or of the table in which the virtual table stores its
+    /// rows.
     #[cfg(test)]
     pub fn is_of(&self, table: &str) -> bool {
         self.table == table || self.table.strip_suffix("_docsize") == Some(table)
@@ -208,8 +208,8 @@ impl Check {
         format!("(',' || {})", numbers.collect::<Vec<_>>().join(" || "))
     }
 
-    /// SQL: whether the row `t` is the first of a session that is not there. The rows of an
-    /// import come before their session.
+    /// SQL: whether the row `t` is the first of a session that does not exist. The rows of an
+    /// import precede their session.
     fn without_session(&self, column: &str) -> String {
         let key = self.key.join(", t.");
         let before = self.key.join(", before.");
@@ -228,7 +228,7 @@ impl Check {
     }
 }
 
-/// Puts constants into a rule by their names.
+/// Replaces the placeholders in a rule with constants.
 fn fill_numbers(sql: &str) -> String {
     let action = |action: Action| format!("'{}'", action.name());
     sql.replace(":place", &place_sql("s.number", "t.seq"))

@@ -1,4 +1,4 @@
-//! The checks that take more than SQL: hashes of media, and paths of summaries.
+//! Verification checks that need more than SQL: hashes of media, and paths of summaries.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,11 +16,11 @@ use conversation::messages::tree::path::lies_on_path;
 const MEDIA: &str = "cf_agents_media";
 const OVERLAYS: &str = "cf_agents_compactions";
 
-/// The most parts of one media: an event has at most 4 MiB, and a part a million bytes. Media
-/// of earlier builds may be longer.
+/// The most parts of a media payload: an event has at most 4 MiB, and a part has a million
+/// bytes. Media of earlier builds may be longer.
 const MAX_PARTS: i64 = 64;
 
-/// Whether the media that begins in these rows is what its hash says.
+/// Checks that the media starting in these rows matches its hash.
 pub fn check_media(db: &dyn Database, range: &PageRange) -> Result<Vec<Finding>> {
     let sql = format!(
         "SELECT t.session_id, t.hash
@@ -44,8 +44,8 @@ pub fn check_media(db: &dyn Database, range: &PageRange) -> Result<Vec<Finding>>
     Ok(findings)
 }
 
-/// The hash of stored media. Its parts are read one after the other: all at once would be in
-/// memory twice.
+/// The hash of stored media. Its parts are read one after the other, because all at once
+/// would be in memory twice.
 fn hash_media(db: &dyn Database, session_id: &str, hash: &str) -> Result<String> {
     let mut digest = Sha256::new();
     for part in 0..MAX_PARTS {
@@ -75,7 +75,7 @@ row! {
     }
 }
 
-/// Whether each summary's range lies on one path.
+/// Checks that each summary's range lies on one path.
 pub fn check_paths(db: &dyn Database, range: &PageRange) -> Result<Vec<Finding>> {
     let sql = format!(
         "SELECT {}

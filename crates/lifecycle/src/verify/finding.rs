@@ -1,4 +1,5 @@
-//! A finding of a check: a code, and the place of the damaged row. Never the row's content.
+//! A finding of a check: a code and the location of the damaged row, never the row's
+//! content.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! The rules for each row of the index of words, and of the vectors of events.
+//! The verification rules for the rows of the full-text index, and of the vectors of
+//! events.
 
 use super::check::{Check, OF_AGENT, RowRule, RowsOwner};
 use super::finding::FindingCode as Code;

@@ -5,14 +5,15 @@ use super::deeper::{check_media, check_paths};
 use super::finding::FindingCode as Code;
 use conversation::log::boundary;
 
-/// A summary's path is found by all branches of its session, so a page has few summaries.
+/// Finding a summary's path needs all branches of its session, so a page has few summaries.
 const FEW_ROWS: i64 = 20;
 
 const EVENT: &str = "json_object('sessionId', t.session_id, 'id', t.id, 'seq', t.seq)";
 const PART_OF_EVENT: &str = "json_object('sessionId', t.session_id, 'seq', t.seq)";
 const MEDIA: &str = "json_object('sessionId', t.session_id, 'id', t.hash)";
 
-/// SQL: whether the column of a row `t` holds other than JSON. A missing value is none.
+/// SQL: whether the column of a row `t` contains something else than JSON. A missing value does not
+/// count.
 macro_rules! is_no_json {
     ($column:literal) => {
         concat!("NOT json_valid(coalesce(", $column, ", 'null'))")
@@ -294,9 +295,9 @@ pub const LOG_CHECKS: &[Check] = &[
     },
 ];
 
-/// SQL: slices are missing between others, or they hold other than as many bytes as the event
-/// says. A message's `content` may be left out of both its row and its slices, since the
-/// message says it: then the bytes of the slices are fewer.
+/// SQL: slices are missing between others, or their bytes are not as many as the event records. A
+/// message's `content` may be missing in both its row and its slices, since it follows from the
+/// message: then the bytes of the slices are fewer.
 const SLICES_INCOMPLETE: &str = "CASE
     WHEN t.sliced_bytes = 0 THEN 0
     WHEN EXISTS (SELECT 1
@@ -339,7 +340,7 @@ const MEDIA_MISSING: &str = "(json_valid(t.media)
                                       AND m.hash = used.value ->> 1
                                       AND m.part = 0)))";
 
-/// SQL: some of the event's media has no row that says that the event uses it.
+/// SQL: some of the event's media has no row that records that the event uses it.
 const MEDIA_USE_MISSING: &str = "(json_valid(t.media)
     AND EXISTS (SELECT 1
                   FROM json_each(iif(json_valid(t.media), t.media, '[]')) AS used

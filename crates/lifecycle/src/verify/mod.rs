@@ -1,9 +1,9 @@
-//! Checks whether what an object stores holds together: each row of each table against the
-//! rows that it names. It writes nothing. A request reads a bounded part of the tables, and
-//! its cursor names the row where the next request goes on.
+//! Checks whether what an object stores is consistent: each row of each table against the rows that
+//! it names. It writes nothing. A request reads a bounded part of the tables, and its cursor names
+//! the row where the next request continues.
 //!
-//! A check looks at one row and at the rows beside it, by one statement. So a writer between
-//! two requests makes no finding.
+//! A check reads one row and the rows related to it in one statement. So a write between two
+//! requests causes no finding.
 
 mod check;
 mod deeper;
@@ -28,13 +28,13 @@ use log_checks::LOG_CHECKS;
 use memory_checks::MEMORY_CHECKS;
 use small_checks::SMALL_CHECKS;
 
-/// The most rows, and the most bytes of text, that one request checks. A row is checked by up
-/// to ten look-ups.
+/// The most rows, and the most bytes of text, that one request checks. A row is checked with up to
+/// ten lookups.
 const MAX_ROWS: i64 = 5_000;
 const MAX_BYTES: i64 = 8 << 20;
 
-/// A request with this many findings ends after the page that brought the last of them. A
-/// page has up to [`check::PAGE_ROWS`] rows, so an answer has at most some 700 damaged rows.
+/// A request with this many findings ends after the page of the last of them. A page has up to
+/// [`check::PAGE_ROWS`] rows, so an answer has at most about 700 damaged rows.
 const ENOUGH_FINDINGS: usize = 200;
 
 #[derive(Serialize, JsonSchema)]
@@ -47,13 +47,13 @@ pub struct Verified {
     pub cursor: Option<String>,
 }
 
-/// All checks, in the order in which a walk makes them.
+/// All checks, in the order in which they are run.
 fn checks() -> impl Iterator<Item = &'static Check> {
     let of_the_log = LOG_CHECKS.iter().chain(INDEX_CHECKS);
     of_the_log.chain(MEMORY_CHECKS).chain(SMALL_CHECKS)
 }
 
-/// Checks the rows after the cursor. `only`: this session's rows alone.
+/// Checks the rows after the cursor. `only`: only this session's rows.
 pub fn verify(db: &dyn Database, only: Option<&Id>, cursor: Option<&str>) -> Result<Verified> {
     let key_columns = |table: usize| Some(checks().nth(table)?.key.len());
     let mut at = PageCursor::read(cursor, key_columns)?;

@@ -1,4 +1,4 @@
-//! The rules for each row of the small tables.
+//! The verification rules for the rows of the small tables.
 
 use super::check::{Check, OF_AGENT, OF_SESSION, RowRule};
 use super::finding::FindingCode as Code;
@@ -10,7 +10,7 @@ pub const SMALL_CHECKS: &[Check] = &[
         key: &["session_id", "id"],
         ..OF_SESSION
     },
-    // No index leads to the rows of one session.
+    // There is no index of rows by session.
     Check {
         table: "cf_agents_callbacks",
         key: &["number"],
@@ -18,7 +18,7 @@ pub const SMALL_CHECKS: &[Check] = &[
         length: "octet_length(t.report)",
         rules: &[
             RowRule(Code::CallbackDamaged, is_no_json!("t.report")),
-            // A call that tells of the agent's own memory has no session.
+            // A call about the agent's own memory has no session.
             RowRule(
                 Code::RowsWithoutSession,
                 "t.session_id <> ''
@@ -35,7 +35,7 @@ pub const SMALL_CHECKS: &[Check] = &[
         rules: &[RowRule(Code::TurnDamaged, is_no_json!("t.record"))],
         ..OF_SESSION
     },
-    // No index leads to the proposals of one session.
+    // There is no index of proposals by session.
     Check {
         table: "cf_agents_proposals",
         key: &["number"],
@@ -84,7 +84,7 @@ pub const SMALL_CHECKS: &[Check] = &[
         table: "cf_agents_path_digests",
         key: &["digest", "session_id"],
         place: "json_object('sessionId', t.session_id, 'seq', t.seq)",
-        // The event may have been deleted. Its `seq` was the session's, and no other event has it.
+        // The event may have been deleted. Its `seq` is never reused.
         rules: &[RowRule(
             Code::PathEndWrong,
             "(t.is_answer NOT IN (0, 1)

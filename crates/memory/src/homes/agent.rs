@@ -1,6 +1,6 @@
-//! Another agent as a home. This agent calls the other agent's operations with the
-//! Worker's secret. Every call lists the agents that it came through, so that two
-//! agents that name each other as homes are detected instead of calling in circles.
+//! Another agent as a backend. This agent calls the other agent's operations with the
+//! Worker's secret. Every call lists the agents that it came through, so that a cycle of
+//! agents that use each other as backends is detected.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,14 +17,14 @@ use base::json::{self, json};
 use base::outbound::{Endpoint, Outbound};
 use base::settings::Setting;
 
-/// Carries the names of the agents that a call came through: a JSON array, in base64url.
+/// The names of the agents that a call came through: a JSON array, in base64url.
 pub const VIA_HEADER: &str = "x-session-agent-via";
 
-/// The most agents that a call may come through.
+/// The maximum number of agents that a call may come through.
 const MAX_VIA: usize = 4;
 
-/// Reads [`VIA_HEADER`]. An unreadable header counts as empty: the header guards
-/// against circles, not against callers. Whether it counts is up to who sends it
+/// Parses [`VIA_HEADER`]. An unreadable header counts as empty: the header protects against
+/// cycles, not against callers. Whether the header is used depends on its sender
 /// (`api/door.rs`).
 pub fn parse_via(header: Option<&str>) -> Vec<String> {
     header
@@ -33,21 +33,22 @@ pub fn parse_via(header: Option<&str>) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The header by which another object of this Worker lets this one in, if there is a secret.
+/// The header that authenticates this object to another object of this Worker, if there is
+/// a secret.
 pub fn secret_header(outbound: &dyn Outbound) -> Option<(String, String)> {
     let secret = outbound.find_setting(Setting::SessionAgentToken)?;
     Some(("authorization".to_owned(), format!("Bearer {secret}")))
 }
 
-/// Another agent, and its block that holds the content of this agent's block.
+/// Another agent, and its block that stores the content of this agent's block.
 #[derive(Clone, Copy)]
 pub struct RemoteBlock<'a> {
     pub name: &'a str,
     pub label: Option<&'a Label>,
 }
 
-/// Runs an operation of the other agent on its block. If the operation fails because
-/// the block is missing, defines it like this agent's block and tries again.
+/// Runs an operation of the other agent on its block. If the operation fails because the
+/// block is missing, defines it like this agent's block and retries.
 pub async fn call<T: DeserializeOwned>(
     memory: &Memory<'_>,
     block: &Definition,
@@ -73,7 +74,7 @@ pub async fn call<T: DeserializeOwned>(
         .map_err(|_| unavailable(&name_of(home), "its answer is not from an agent"))
 }
 
-/// Deletes an entry or a document in the other agent's block; `false`: it was not there.
+/// Deletes an entry or a document in the other agent's block. `false`: it did not exist.
 pub async fn delete(
     memory: &Memory<'_>,
     block: &Definition,
@@ -142,12 +143,12 @@ fn check_way(via: &[String], next: &str) -> Result<()> {
     } else {
         return Ok(());
     };
-    // A prompt treats this error like an unavailable home.
+    // A prompt treats this error like an unavailable backend.
     Err(away(Error::invalid("source", message.clone()), message))
 }
 
-/// Passes on an error of the other agent that the caller can fix. Any other error
-/// means that the home is unavailable.
+/// Returns an error of the other agent that the caller can fix. Any other error means that
+/// the backend is unavailable.
 fn read_error(who: &str, answer: &Value) -> Error {
     let error = answer.get("error");
     let text = |name: &str| {

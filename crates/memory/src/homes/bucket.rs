@@ -1,6 +1,6 @@
-//! The bucket as a home. One object holds a block's text, or the objects under a
-//! prefix are a block's documents. A document is an object `{prefix}{key}`, or a
-//! folder that contains a `SKILL.md`.
+//! The bucket as a backend. One object contains a block's text, or the objects under a
+//! prefix are a block's documents. A document is an object `{prefix}{key}`, or a folder
+//! that contains a `SKILL.md`.
 
 use super::{LIMITS, MAX_ANSWER_BYTES, away, begin_write, failed, unsure};
 use crate::Memory;
@@ -12,12 +12,13 @@ use base::outbound::{CallFailure, PutCondition, WriteLock};
 
 const WHO: &str = "The bucket";
 
-/// The most documents of one listing, and the most pages that a listing reads.
+/// The maximum number of documents of one listing, and of pages that a listing reads.
 const MAX_LISTED: usize = 1_000;
 const MAX_PAGES: usize = 4;
 const PAGE: u32 = 500;
 
-/// How many documents without a description one listing opens to find one.
+/// The maximum number of documents without a description that one listing opens to find
+/// one.
 const MAX_OPENED: usize = 20;
 
 const FOLDER_FILE: &str = "/SKILL.md";
@@ -55,8 +56,8 @@ pub async fn get_text(memory: &Memory<'_>, key: &str) -> Result<Option<StoredTex
     }))
 }
 
-/// The error for an object that exists and can't be used. The caller can repair the
-/// object. A prompt treats the error like an unavailable home.
+/// The error for an object that exists but can't be used. The caller can repair the object.
+/// A prompt treats the error like an unavailable backend.
 fn unusable(code: Code, message: String) -> Error {
     away(Error::new(code, message.clone()), message)
 }
@@ -84,13 +85,13 @@ fn put_failed(failure: CallFailure) -> Error {
     }
 }
 
-/// Begins a write to an object: see [`begin_write`].
+/// Starts a write to an object: see [`begin_write`].
 pub async fn begin_put<'a>(memory: &Memory<'a>, key: &str, content: &str) -> Result<WriteLock<'a>> {
     begin_write(memory, WHO, &format!("r2:{key}"), content.len()).await
 }
 
-/// Writes a text if the object still has this etag. Without an etag, the object must
-/// not exist. `false`: another writer changed the object, and nothing was written.
+/// Writes a text if the object still has this etag. Without an etag, the object must not
+/// exist. `false`: another writer changed the object, and nothing was written.
 pub async fn replace_text(
     memory: &Memory<'_>,
     key: &str,
@@ -133,9 +134,9 @@ pub async fn find_document(
     Ok(None)
 }
 
-/// The object key of a document; `None`: there is no such document. An unreadable
-/// document counts too: a write must replace that object, not create a second one
-/// under the document's other key.
+/// The object key of a document. `None`: there is no such document. An unreadable document
+/// counts, too: a write must replace that object, not create a second one under the
+/// document's other key.
 pub async fn find_place(memory: &Memory<'_>, prefix: &str, key: &str) -> Result<Option<String>> {
     for object_key in places_of(prefix, key) {
         match get_text(memory, &object_key).await {
@@ -144,7 +145,7 @@ pub async fn find_place(memory: &Memory<'_>, prefix: &str, key: &str) -> Result<
             Err(error) if matches!(error.code, Code::PayloadTooLarge | Code::InvalidRequest) => {
                 return Ok(Some(object_key));
             }
-            // Whether the document exists is unknown.
+            // It is unknown whether the document exists.
             Err(error) => return Err(error),
         }
     }
@@ -166,7 +167,7 @@ pub async fn delete_document(memory: &Memory<'_>, object_key: &str) -> Result<()
         .map_err(|failure| failed(WHO, &failure))
 }
 
-/// The documents under a prefix, in the order of their keys.
+/// The documents under a prefix, sorted by key.
 pub async fn list_documents(memory: &Memory<'_>, prefix: &str) -> Result<Vec<Skill>> {
     let mut objects = Vec::new();
     let mut cursor: Option<String> = None;

@@ -1,6 +1,6 @@
-//! Homes outside this object. Every call to a home has limits. A failed call gives
-//! one of two errors: an error of the API that the home itself returned, or an error
-//! that says why the home is unavailable.
+//! Backends of memory blocks outside this object. Every call to a backend has limits. A
+//! failed call returns one of two errors: an API error from the backend itself, or an error
+//! that explains why the backend is unavailable.
 
 pub mod agent;
 pub mod bucket;
@@ -16,10 +16,10 @@ use base::outbound::{
 };
 use store::clearing::MINUTE_MS;
 
-/// How long a call waits before it is sent, and how long its answer may then take.
+/// How long a call may wait before it is sent, and then for its answer.
 pub const PATIENCE_MS: i64 = 10_000;
 
-/// The most bytes of an answer, and of an object of the bucket.
+/// The most bytes of an answer, and of an object in the bucket.
 pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 
 pub const LIMITS: CallLimits = CallLimits {
@@ -30,11 +30,11 @@ pub const LIMITS: CallLimits = CallLimits {
     max_bytes: MAX_ANSWER_BYTES,
 };
 
-/// A purge answers once pages were cleared there, for which it may wait a minute
+/// A purge answers only after database pages were cleared, which may take a minute
 /// (`store/clearing.rs`).
 const PURGE_MS: i64 = PATIENCE_MS + MINUTE_MS;
 
-/// How long an agent has for its answer to this input.
+/// The call limits for this input.
 fn limits_of(input: &Value) -> CallLimits {
     match input.get("purge") {
         Some(Value::Bool(true)) => CallLimits {
@@ -46,15 +46,15 @@ fn limits_of(input: &Value) -> CallLimits {
     }
 }
 
-/// Marks an error as one of a block's home: a prompt says the reason in the block's place, and
-/// the caller finds it in the error's details.
+/// Marks an error as a backend failure: a prompt shows the reason in place of the block,
+/// and the caller finds it in the error's details.
 fn away(error: Error, reason: String) -> Error {
     error
         .with("unavailable", reason.as_str())
         .of_kind(ErrorKind::HomeAway(reason))
 }
 
-/// The error for a home that gave no usable answer. `who` names the home.
+/// The error for a backend without a usable answer. `who` names the backend.
 pub fn unavailable(who: &str, reason: &str) -> Error {
     let error = Error::storage(reason).with_message(format!(
         "{who} is unavailable: {reason}. Nothing is lost; try again later."
@@ -62,7 +62,7 @@ pub fn unavailable(who: &str, reason: &str) -> Error {
     away(error, format!("{who}: {reason}"))
 }
 
-/// The error for a block whose source leads nowhere for this agent.
+/// The error for a block whose source is invalid for this agent.
 pub fn nowhere(reason: &str) -> Error {
     let error = Error::invalid(
         "source",
@@ -74,7 +74,7 @@ pub fn nowhere(reason: &str) -> Error {
     away(error, reason.to_owned())
 }
 
-/// Why the block's home is unavailable, if this error says so.
+/// Why the block's backend is unavailable, if that is the error's kind.
 pub fn find_unavailable(error: &Error) -> Option<&str> {
     match &error.kind {
         Some(ErrorKind::HomeAway(reason)) => Some(reason),
@@ -82,7 +82,7 @@ pub fn find_unavailable(error: &Error) -> Option<&str> {
     }
 }
 
-/// Like [`find_unavailable`], but a home that isn't configured is unavailable, too.
+/// Like [`find_unavailable`], but a backend that isn't configured counts as unavailable.
 pub fn why_away(error: &Error) -> Option<String> {
     match find_unavailable(error) {
         Some(reason) => Some(reason.to_owned()),
@@ -98,8 +98,8 @@ fn failed(who: &str, failure: &CallFailure) -> Error {
     }
 }
 
-/// Begins a write to this place. No other request of this object writes there until
-/// the lock is dropped. `who` names the home in errors.
+/// Starts a write to this place. No other request of this object writes there until the
+/// lock is dropped. `who` names the backend in errors.
 pub async fn begin_write<'a>(
     memory: &Memory<'a>,
     who: &str,
@@ -113,7 +113,7 @@ pub async fn begin_write<'a>(
     entered.map_err(|failure| failed(who, &failure))
 }
 
-/// The error for a write without an answer: the home may have done the write.
+/// The error for a write without an answer: the backend may have done the write.
 fn unsure(error: Error) -> Error {
     match find_unavailable(&error) {
         Some(reason) => {
@@ -127,13 +127,13 @@ fn unsure(error: Error) -> Error {
     }
 }
 
-/// A home's answer: a status, and a body that is UTF-8 text of limited length.
+/// A backend's answer: a status, and a body that is UTF-8 text of limited length.
 struct HomeResponse {
     status: u16,
     body: String,
 }
 
-/// Sends a request to a home and reads the whole answer.
+/// Sends a request to a backend and reads the whole answer.
 async fn ask(
     memory: &Memory<'_>,
     who: &str,

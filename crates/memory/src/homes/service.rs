@@ -1,5 +1,5 @@
-//! A service binding as a home. Any service, in any language, that answers these
-//! POST requests with JSON bodies can keep a block.
+//! A service binding as a backend. Any service, in any language, that answers these POST requests
+//! with JSON bodies can store a block.
 //!
 //! Every request has `agent, sessionId, label, kind`. Per path:
 //!
@@ -12,9 +12,9 @@
 //! - `search` also has `query, limit, asOf?, where?`. The answer is
 //!   `{results: [{key?, title?, content, score?}]}` or `{content}`.
 //! - `load` also has `key`. The answer is `{content, description?}`, or status 404.
-//! - `delete` also has `key`. It is asked if an entry or a document is purged. The answer is
-//!   anything with status 200 to 299, or status 404 if there is no such text. A service
-//!   that deletes nothing answers with status 405 or 501.
+//! - `delete` also has `key`. It is sent if an entry or a document is purged. The answer is
+//!   anything with status 200 to 299, or status 404 if there is no such text. A service that
+//!   deletes nothing answers with status 405 or 501.
 //!
 //! The service chooses `version`, a string or a number, also for a text that doesn't
 //! exist yet. A write that is based on a text sends the text's version back as
@@ -100,8 +100,8 @@ pub async fn begin_set<'a>(
     begin_write(memory, &name_of(binding), &place, content.len()).await
 }
 
-/// Replaces the text that the service answered before. `false`: another writer
-/// changed the text since, and nothing was written.
+/// Replaces the text that the service returned before. `false`: another writer changed the text
+/// since, and nothing was written.
 pub async fn replace(
     memory: &Memory<'_>,
     block: &Definition,
@@ -182,8 +182,8 @@ async fn post(
     path: &str,
     fields: &[(&str, Value)],
 ) -> Result<HomeResponse> {
-    // A service may keep the texts of each `sessionId` by themselves. A class's blocks are the
-    // agent's, and its functions are told whose model asks.
+    // A service may store the texts of each `sessionId` separately. A class's blocks are the
+    // agent's, but its functions receive the session whose model makes the request.
     let asking = memory.asking.filter(|_| binding == OWN_CLASS);
     let session_id = match block.is_sessions() {
         true => Some(block.scope.as_str()),

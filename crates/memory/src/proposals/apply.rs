@@ -1,5 +1,5 @@
-//! Applies one change to memory. A part of the transaction that stores what became of the
-//! change.
+//! Applies one change to memory. Must run in the transaction that stores the change's
+//! outcome.
 
 use super::{ChangeAction, ChangeStatus, MemoryChange, ProposalPlace, ProposalScope, StandingText};
 use crate::block::newest_of;
@@ -16,11 +16,11 @@ use crate::{BlockScope, Memory};
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 
-/// The reason that the versions of a profile give.
+/// The reason that is stored with the versions of a profile.
 const WRITE_REASON: &str = "Rewritten by `consolidate`.";
 
-/// The block that a change is about. Its content must live in this object, so that the change
-/// and what is stored of it are one transaction.
+/// The block that a change is about. Its content must be stored in this object, so that the
+/// change and its record are written in one transaction.
 pub fn block_of(memory: &Memory<'_>, scope: BlockScope<'_>, label: &str) -> Result<Definition> {
     let label = Label::parse(label)
         .map_err(|problem| Error::invalid("label", format!("`label` {problem}.")))?;
@@ -44,7 +44,7 @@ pub fn entries_of(memory: &Memory<'_>, scope: BlockScope<'_>, label: &str) -> Re
     Ok(block)
 }
 
-/// The text that a change is about, as it stands now. `None`: there is none.
+/// The current text that a change is about. `None`: there is none.
 pub fn find_standing(
     memory: &Memory<'_>,
     place: &ProposalPlace,
@@ -72,7 +72,7 @@ pub fn find_standing(
     }))
 }
 
-/// The version that stands now; 0: there is none.
+/// The current version. 0: there is none.
 pub fn standing_version(
     memory: &Memory<'_>,
     place: &ProposalPlace,
@@ -81,7 +81,7 @@ pub fn standing_version(
     Ok(find_standing(memory, place, change)?.map_or(0, |standing| standing.version))
 }
 
-/// Applies a change, and notes the version that it wrote.
+/// Applies a change, and stores the version that it wrote.
 pub fn apply(memory: &Memory<'_>, place: &ProposalPlace, change: &mut MemoryChange) -> Result<()> {
     let stands = standing_version(memory, place, change)?;
     if change.outdated || stands != change.made_for {
@@ -91,7 +91,7 @@ pub fn apply(memory: &Memory<'_>, place: &ProposalPlace, change: &mut MemoryChan
     let events = ids_of(change)?;
     let writer = MemoryWriter {
         session_id: place.session_id.as_ref(),
-        // An approval with another text is the word of whoever approves.
+        // An approval with a different text is attributed to the approver.
         is_narrowed: place.scope == ProposalScope::Narrowed && change.source != Origin::Operator,
         source: Some(change.source),
         events: &events,
@@ -133,7 +133,7 @@ pub fn apply(memory: &Memory<'_>, place: &ProposalPlace, change: &mut MemoryChan
     Ok(())
 }
 
-/// Has an entry hold no longer.
+/// Ends the validity of an entry.
 fn retire(
     memory: &Memory<'_>,
     block: &Definition,
@@ -143,7 +143,7 @@ fn retire(
     let Some((entry, _)) = find_with_version(memory.db, block, key)? else {
         return Ok(());
     };
-    // A fact that was to begin later ends as it begins.
+    // A fact whose validity has not started yet ends when it starts.
     let begins = entry.validity.valid_from.map_or(0, |from| from + 1);
     let text = EntryText {
         valid_from: entry.validity.valid_from,

@@ -1,5 +1,4 @@
-//! Approves or rejects the changes of a proposal that wait: all those that are meant, or
-//! none.
+//! Approves or rejects the pending changes of a proposal: all selected ones, or none.
 
 use super::apply::apply;
 use super::rows::{StoredProposal, get, update};
@@ -21,15 +20,15 @@ pub enum Verdict {
     Reject,
 }
 
-/// A change that is meant, and another text for it.
+/// A selected change, and optionally a different text for it.
 pub struct ChosenChange {
     pub index: i64,
     pub title: Option<String>,
     pub content: Option<String>,
 }
 
-/// Decides on these changes, or on all that wait, in one transaction. `editor`: whose word
-/// another text is.
+/// Decides on these changes, or on all pending ones, in one transaction. `editor`: the
+/// origin of a different text.
 pub fn decide(
     memory: &Memory<'_>,
     id: &str,
@@ -71,7 +70,7 @@ pub fn decide(
         if verdict == Verdict::Approve && proposal.kind == ProposalKind::Learn && is_agents {
             let config = load_config(memory.db, &memory.deployed.config)?;
             let now_ms = memory.host.now_ms();
-            // The block that is learnt into alone is put in order by itself.
+            // Only the block that learning writes to is consolidated automatically.
             let is_into = |learn: &&LearnSettings| learn.is_into(&proposal.label);
             if let Some(learn) = config.learn.as_ref().filter(is_into)
                 && ask_when_idle(memory.db, learn, now_ms)?
@@ -83,7 +82,7 @@ pub fn decide(
     })
 }
 
-/// The places of the changes that are meant. An error: one of them does not wait.
+/// The indexes of the selected changes. An error: one of them is not pending.
 fn find_places(proposal: &StoredProposal, chosen: Option<&[ChosenChange]>) -> Result<Vec<usize>> {
     let waits = |change: &MemoryChange| change.status == ChangeStatus::Pending;
     let changes = proposal.changes.iter().enumerate();
@@ -117,7 +116,7 @@ fn find_places(proposal: &StoredProposal, chosen: Option<&[ChosenChange]>) -> Re
     Ok(places)
 }
 
-/// Gives a change the caller's text: it is the caller's word then.
+/// Replaces a change's text with the caller's: its source is then the caller.
 fn edit_change(change: &mut MemoryChange, edit: &ChosenChange, editor: Origin) -> Result<()> {
     if edit.title.is_none() && edit.content.is_none() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Purging: what proposals hold of a purged entry, block or event goes, too. A proposal
-//! keeps its other changes; one that holds nothing else goes as a whole.
+//! Purges what proposals contain of a purged entry, block or event. A proposal keeps its other
+//! changes; one without other changes is deleted.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ use store::text_tables::PROPOSALS;
 
 const TABLE: &str = "cf_agents_proposals";
 
-/// Erases what proposals hold of an entry of the block with this label in lower case. `scope`:
-/// the owner of the block, as rows store it. `key` is left out: of the whole block. Part of a
+/// Erases what proposals contain of an entry of the block with this label in lower case. `scope`:
+/// the column's value for the block's owner. Without `key`: of the whole block. Part of a
 /// transaction.
 pub fn erase_of_block(
     db: &ErasingDatabase<'_>,
@@ -41,8 +41,7 @@ pub fn erase_of_block(
     erase_where(db, condition, &[key.into()], &is_meant)
 }
 
-/// Erases what proposals hold that comes from these events of a session. Part of a
-/// transaction.
+/// Erases what proposals contain that comes from these events of a session. Part of a transaction.
 pub fn erase_of_events(
     db: &ErasingDatabase<'_>,
     session_id: &Id,

@@ -1,11 +1,11 @@
-//! Proposals: changes of memory that a model wants, each with the events it comes from.
-//! A proposal is stored before anything else is done with it, and remembers what became of
-//! each of its changes. So whoever looks at a fact finds its evidence, and one call takes
-//! the whole proposal back.
+//! Proposals: memory changes that a model proposes, each with the events it comes from. A
+//! proposal is stored before anything else is done with it, and records the outcome of each
+//! of its changes. So a fact can be traced to its evidence, and one call reverts a whole
+//! proposal.
 //!
-//! The rule this file protects: a change names the version that it was made for. It is
-//! never applied to, nor taken back from, a text that somebody has written since. Where
-//! numbers of versions are forgotten, and may be given again, `outdated.rs` says so.
+//! Invariant: a change names the version that it was made for. It is never applied to a
+//! text that was written since then, nor reverted from one. If version numbers may be
+//! reused, because versions were deleted, `outdated.rs` marks the proposals.
 
 pub mod apply;
 pub mod decide;
@@ -192,15 +192,16 @@ pub enum DecidedBy {
     Operator,
 }
 
-/// The block that a proposal is about, by the authority of the words that it was learnt from.
+/// The scope of a proposal's block, which follows from the authority behind the messages
+/// that it was learned from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProposalScope {
     /// The agent's block.
     #[default]
     Agent,
-    /// The agent's block. The words are those of a caller who may write this session's memory
-    /// alone, so nothing is written before somebody else approves it.
+    /// The agent's block. The messages are those of a caller who may only write this
+    /// session's memory, so nothing is written before somebody else approves it.
     Narrowed,
     /// The session's own block.
     Session,
@@ -212,7 +213,7 @@ impl ProposalScope {
     }
 }
 
-/// Where a proposal was learnt, and which block it is about.
+/// The session that a proposal was learned from, and the scope of its block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProposalPlace {
     /// `None`: it comes from memory itself.
@@ -230,7 +231,7 @@ impl ProposalPlace {
     }
 }
 
-/// The facts about a proposal beside its changes.
+/// The facts about a proposal other than its changes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProposalNote {

@@ -1,6 +1,6 @@
-//! What a deleted entry left is forgotten one day, and the numbers of its versions with it: a
-//! later entry of the key begins at 1 again. The changes that name such a number were made
-//! for other texts, so they are marked.
+//! The record of a deleted entry is eventually deleted, and the numbers of its versions with it: a
+//! later entry of the key begins at 1 again. The changes that name such a number were made for
+//! other texts, so they are marked.
 
 use super::rows::{get, update};
 use super::{ChangeStatus, MemoryChange};
@@ -11,9 +11,9 @@ use base::json;
 use store::erasing::Overwrite;
 use store::text_tables::PROPOSALS;
 
-/// Marks the changes of entries of the block with this label in lower case that name a version
-/// up to the one that stands beside the entry's key. `scope`: the owner of the block, as rows
-/// store it. Part of a transaction.
+/// Marks the changes of entries of the block with this label in lower case that name a version up
+/// to the one beside the entry's key. `scope`: the column's value for the block's owner. Part of a
+/// transaction.
 pub fn outdate(db: &dyn Database, scope: &str, label: &str, items: &[(&str, i64)]) -> Result<()> {
     let sql = "SELECT number
                  FROM cf_agents_proposals
@@ -57,8 +57,8 @@ pub fn outdate(db: &dyn Database, scope: &str, label: &str, items: &[(&str, i64)
     Ok(())
 }
 
-/// Whether the change could still be applied or taken back, and names a version up to this
-/// one. One that was made for no text names none.
+/// Whether the change could still be applied or reverted, and names a version up to this one. A
+/// change that was made for no text names none.
 fn names_up_to(change: &MemoryChange, version: i64) -> bool {
     let wrote = change.version.unwrap_or(0);
     match change.status {

@@ -1,5 +1,5 @@
-//! Takes back what a proposal wrote, in one transaction. A text that somebody has written
-//! since stays, and the change says so.
+//! Reverts what a proposal wrote, in one transaction. A text that was changed since then is
+//! kept, and the change reports that.
 
 use super::apply::{block_of, standing_version};
 use super::rows::{StoredProposal, get, update};
@@ -17,14 +17,14 @@ use base::database::atomically;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 
-/// The reason that the versions of a profile give.
+/// The reason that the reverted versions of a profile record.
 const REVERT_REASON: &str = "Reverted by `revertProposal`.";
 
 const WRITTEN_SINCE: &str = "The text has changed since then, so it was not reverted.";
 const NOT_KEPT: &str = "The version before it is no longer stored.";
 const BLOCK_GONE: &str = "Its block no longer exists.";
 
-/// Takes back all changes of a proposal that were applied.
+/// Reverts all applied changes of a proposal.
 pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
     atomically(memory.db, || {
         let mut proposal = get(memory.db, id)?;
@@ -36,7 +36,7 @@ pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
                 "Nothing of this proposal was applied, so there is nothing to revert.",
             ));
         }
-        // The last change first: a change may build on those before it.
+        // The last change first, because a change may depend on those before it.
         for change in proposal.changes.iter_mut().rev() {
             if !is_applied(change) {
                 continue;
@@ -57,7 +57,7 @@ pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
     })
 }
 
-/// Takes one change back; says why if it can't be.
+/// Reverts one change, or returns why that is impossible.
 fn revert_change(
     memory: &Memory<'_>,
     place: &ProposalPlace,
@@ -109,7 +109,7 @@ fn revert_change(
     }
 }
 
-/// Writes an earlier version of an entry again, with all that stood on it.
+/// Writes an earlier version of an entry again, with everything attached to it.
 fn put_back(
     memory: &Memory<'_>,
     block: &Definition,
@@ -119,7 +119,7 @@ fn put_back(
 ) -> Result<()> {
     let mut supersedes = Vec::new();
     for replaced in before.validity.supersedes {
-        // The entries that the version replaced may be gone.
+        // The entries that the version replaced may have been deleted.
         if entry_rows::find_entry(memory.db, block, &replaced)?.is_some() {
             supersedes.push(replaced);
         }

@@ -1,5 +1,5 @@
-//! The table of proposals. A proposal's id is its number: when it was made, or one more
-//! than the last one's, so that ids are in the order of time.
+//! The table of proposals. A proposal's id is its number: the time of its creation, or one more
+//! than the last number, so that ids are in chronological order.
 
 use super::{
     ChangeStatus, MemoryChange, Proposal, ProposalKind, ProposalNote, ProposalPlace, ProposalScope,
@@ -16,17 +16,16 @@ use base::json;
 use base::row;
 use store::text_tables::PROPOSALS;
 
-/// How many proposals that are decided are kept. The oldest are forgotten; what they wrote
-/// stays.
+/// How many decided proposals are stored. The oldest are deleted; what they wrote stays.
 const MAX_DECIDED: i64 = 1_000;
 
-/// How many proposals may wait. Beyond them the agent learns no more until some are decided.
-/// What callers narrowed to a session said has a number of its own, and no session has more than
-/// its share: nobody keeps the others from being learnt from.
+/// How many proposals may be pending. Beyond that, the agent learns no more until some are decided.
+/// Proposals from callers limited to a session have a limit of their own, and each session a share
+/// of it, so that no session stops the others' learning.
 const MAX_PENDING: i64 = 500;
 const MAX_PENDING_OF_SESSION: i64 = 20;
 
-/// One proposal, as its row holds it.
+/// One proposal, as its row stores it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredProposal {
     pub number: i64,
@@ -50,7 +49,7 @@ impl StoredProposal {
         })
     }
 
-    /// Whether the proposal is about a block of this owner, as rows store it.
+    /// Whether the proposal is about a block of this scope.
     pub(super) fn is_of(&self, scope: &str) -> bool {
         match self.note.scope {
             ProposalScope::Session => self.session_id == scope,
@@ -58,15 +57,15 @@ impl StoredProposal {
         }
     }
 
-    /// Tells a service that the proposal is new, decided or taken back (`onMemoryChange`).
-    /// Part of the transaction that writes it.
+    /// Notifies a service that the proposal is new, decided or withdrawn (`onMemoryChange`). Part
+    /// of the transaction that writes it.
     pub fn tell(&self, memory: &Memory<'_>) -> Result<()> {
         let status = ProposalStatus::of(&self.changes).name();
         ToldChange::of_proposal(self.number, &self.label, status)
             .tell(memory, MemoryWriter::default())
     }
 
-    /// As callers see it. A change that waits shows the text that stands there.
+    /// The proposal as callers see it. A pending change includes the current text.
     pub fn show(
         mut self,
         stands: &dyn Fn(&MemoryChange) -> Result<Option<StandingText>>,
@@ -114,7 +113,7 @@ row! {
     }
 }
 
-/// Writes a new proposal, and gives it its number. Part of a transaction.
+/// Writes a new proposal, and assigns its number. Part of a transaction.
 pub fn insert(memory: &Memory<'_>, mut proposal: StoredProposal) -> Result<StoredProposal> {
     let (db, host) = (memory.db, memory.host);
     let last: Option<Option<i64>> =
@@ -144,7 +143,7 @@ pub fn restore(db: &dyn Database, proposal: &StoredProposal) -> Result<()> {
     )
 }
 
-/// Writes what became of a proposal. Part of a transaction.
+/// Writes the outcome of a proposal. Part of a transaction.
 pub fn update(db: &dyn Database, proposal: &StoredProposal) -> Result<()> {
     db.run(
         "UPDATE cf_agents_proposals
@@ -166,7 +165,7 @@ pub fn delete(db: &dyn Database, number: i64) -> Result<bool> {
     Ok(Delete::from(PROPOSALS, "number = ?1", &[number.into()]).run(db)? > 0)
 }
 
-/// Forgets the oldest decided proposal that is one too many.
+/// Deletes the oldest decided proposals beyond the limit.
 fn forget_old(db: &dyn Database) -> Result<()> {
     Delete::from(
         PROPOSALS,
@@ -181,8 +180,8 @@ fn forget_old(db: &dyn Database) -> Result<()> {
     Ok(())
 }
 
-/// Forgets proposals that were made before this time, 500 at most. A proposal's number is
-/// the time when it was made.
+/// Deletes proposals that were made before this time, 500 at most. A proposal's number is the time
+/// when it was made.
 pub fn forget_before(db: &dyn Database, time_ms: i64, keeps_pending: bool) -> Result<()> {
     Delete::from(
         PROPOSALS,
@@ -198,7 +197,7 @@ pub fn forget_before(db: &dyn Database, time_ms: i64, keeps_pending: bool) -> Re
     Ok(())
 }
 
-/// Refuses another proposal while as many wait as may wait.
+/// Rejects another proposal if the limit of pending ones is reached.
 pub fn check_room(db: &dyn Database, place: &ProposalPlace) -> Result<()> {
     let session_id = place.session_id.as_ref().map(Id::as_str);
     match place.scope {
@@ -290,7 +289,7 @@ pub fn load_page(
     load(db, &sql, &params)
 }
 
-/// Up to `limit` proposals with higher numbers, in their order, as a file shows them.
+/// Up to `limit` proposals with higher numbers, in their order, for an export.
 pub fn load_after(db: &dyn Database, after: i64, limit: i64) -> Result<Vec<StoredProposal>> {
     let sql = format!(
         "SELECT {}

@@ -1,5 +1,5 @@
-//! The head of a SKILL.md: `name` and `description` between two lines `---`. The
-//! parser reads only the YAML that such heads use: plain, quoted and folded values.
+//! The front matter of a SKILL.md: `name` and `description` between two `---` lines. The
+//! parser supports only the YAML that it uses: plain, quoted and folded values.
 
 #[derive(Debug, Default, PartialEq)]
 pub struct FrontMatter {
@@ -7,11 +7,11 @@ pub struct FrontMatter {
     pub description: Option<String>,
 }
 
-/// The most lines of a head that are read.
+/// The most lines of front matter that are read.
 const MAX_LINES: usize = 100;
 
 impl FrontMatter {
-    /// Reads a text's head. A text without a head has no fields.
+    /// Reads a text's front matter. A text without it has no fields.
     pub fn read(text: &str) -> Self {
         let mut front = Self::default();
         let mut lines = text.trim_start_matches('\u{feff}').lines();
@@ -45,7 +45,7 @@ impl FrontMatter {
     }
 }
 
-/// A value as one line: spaces join the lines of a longer value.
+/// A value as one line: the lines of a longer value are joined with spaces.
 fn scalar(value: &str, below: &[&str]) -> String {
     let value = value.trim();
     let is_block = value.starts_with(['|', '>']);
@@ -71,7 +71,7 @@ fn unquote(text: &str) -> String {
     } else if let Some(text) = inside('\'') {
         text.replace("''", "'")
     } else {
-        // A comment begins after a space.
+        // A comment starts after a space.
         text.split(" #")
             .next()
             .unwrap_or_default()

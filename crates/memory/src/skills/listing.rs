@@ -1,4 +1,4 @@
-//! The listing of a loadable block: a line for each document, as a prompt shows it.
+//! The listing of a loadable block: a line for each document, for the prompt.
 
 use super::skill::Skill;
 use base::quoted::{Untrusted, quote};
@@ -6,7 +6,7 @@ use base::quoted::{Untrusted, quote};
 /// The most bytes of a listing in the prompt.
 const MAX_LISTING_BYTES: usize = 32 << 10;
 
-/// The documents that a block's home lists.
+/// The documents that a block's backend lists.
 pub enum SkillListing {
     Skills(Vec<Skill>),
     /// A service's listing as text.
@@ -47,8 +47,8 @@ impl SkillListing {
     }
 }
 
-/// A document's line in a listing. The description of a document that a tool or a file brought is
-/// theirs, too.
+/// A document's line in a listing. If a tool or a file wrote the description, the line names it as
+/// the source.
 fn line_of(skill: &Skill) -> String {
     let key = quote(Untrusted::DocumentKey, &skill.key);
     let theirs = skill.source.filter(|source| source.is_quoted());

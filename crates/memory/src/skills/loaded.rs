@@ -1,5 +1,5 @@
-//! The documents in a session's context. The session keeps a copy from the time of
-//! loading, so a later change of the document changes no conversation.
+//! The documents loaded into a session's context. The session stores a copy from the time
+//! of loading, so a later change of the document doesn't change existing conversations.
 
 use crate::label::Label;
 use base::columns;
@@ -15,8 +15,7 @@ pub const MAX_LOADED: i64 = 32;
 /// The most rows read per session, including unloaded documents.
 const MAX_KNOWN: i64 = 1_000;
 
-/// The most bytes of loaded documents together, as they are written: every model call sends
-/// them.
+/// The most bytes of all loaded documents, as rendered: every model call sends them.
 pub const MAX_LOADED_BYTES: i64 = 4 << 20;
 
 /// A document that a session has loaded, now or earlier.
@@ -32,8 +31,8 @@ fn place(session_id: &Id, label: &Label, key: &str) -> [SqlValue; 3] {
     [session_id.as_str().into(), label.key().into(), key.into()]
 }
 
-/// All documents that a session has loaded or unloaded, oldest first. Documents
-/// beyond [`MAX_LOADED_BYTES`] count as unloaded.
+/// All documents that a session has loaded or unloaded, oldest first. Documents beyond
+/// [`MAX_LOADED_BYTES`] count as unloaded.
 pub fn load_context_documents(db: &dyn Database, session_id: &Id) -> Result<Vec<LoadedSkill>> {
     let skills = columns::load(
         db,
@@ -72,7 +71,7 @@ const INSERT: &str =
 pub const HAS_LOADED: &str =
     "EXISTS (SELECT 1 FROM cf_agents_loaded_skills WHERE session_id = +?1)";
 
-/// Puts a document into a session's context; `false`: it is already there, unchanged.
+/// Loads a document into a session's context. `false`: it is already loaded, unchanged.
 pub fn load(
     db: &dyn Database,
     host: &dyn Host,
@@ -147,7 +146,7 @@ pub fn load(
     })
 }
 
-/// Writes an exported document into a session's context. Part of a transaction.
+/// Restores an exported document in a session's context. Must run in a transaction.
 pub fn restore(
     db: &dyn Database,
     session_id: &Id,

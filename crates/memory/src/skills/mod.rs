@@ -1,5 +1,5 @@
-//! Skills: documents of loadable blocks. The prompt lists their keys. A model loads
-//! a whole document when it needs it, and unloads the document afterwards.
+//! Skills: documents of loadable blocks. The prompt lists their keys. A model loads a whole
+//! document when it needs it, and unloads the document afterwards.
 
 pub mod front_matter;
 pub mod listing;
@@ -78,7 +78,7 @@ fn check_content(content: &str) -> Result<()> {
     Ok(())
 }
 
-/// The checks for every document, wherever it comes from.
+/// The checks for every document, whatever its source.
 pub fn check_document(document: &SkillDocument) -> Result<()> {
     check_skill_key(&document.key)?;
     check_content(&document.content)
@@ -151,7 +151,7 @@ pub async fn list_filtered(
     Ok(SkillListing::Skills(skills))
 }
 
-/// The documents of a block that lives in this object.
+/// The documents of a block that this object stores.
 pub fn list_here(db: &dyn Database, block: &Definition) -> Result<SkillListing> {
     stored::load_skills(db, block, None).map(SkillListing::Skills)
 }
@@ -178,7 +178,7 @@ async fn list_bucket(memory: &Memory<'_>, block: &Definition, prefix: &str) -> R
     }
     let purges = memory.pages.all_purges();
     let skills = bucket::list_documents(memory, prefix).await?;
-    // A listing that was asked for before a purge may name what is gone.
+    // A listing that was requested before a purge may contain deleted documents.
     if memory.pages.all_purges() == purges {
         stored::write_listing(memory.db, block, prefix, &skills, now_ms)?;
     }
@@ -229,7 +229,7 @@ pub async fn get_document(
 pub struct SkillText<'a> {
     pub key: &'a str,
     pub content: &'a str,
-    /// Default: the front matter's.
+    /// Default: the description in the front matter.
     pub description: Option<&'a str>,
     pub marks: MarksChange,
 }
@@ -311,8 +311,8 @@ pub async fn put(
     Ok(skill)
 }
 
-/// A document that a model writes to a home which keeps no source: of a tool's or a file's words, it
-/// is their quotation.
+/// The text that a model writes to a backend which stores no source: if the text comes from a tool
+/// or a file, it is quoted.
 fn carried(memory: &Memory<'_>, content: &str, writer: MemoryWriter<'_>) -> String {
     let origin = writer.origin();
     match writer.is_tool && origin.is_quoted() {
@@ -321,7 +321,7 @@ fn carried(memory: &Memory<'_>, content: &str, writer: MemoryWriter<'_>) -> Stri
     }
 }
 
-/// Refuses metadata and tags of a document in the bucket, which has no place for them.
+/// Rejects metadata and tags of a document in the bucket, which can't store them.
 fn check_unmarked(block: &Definition, marks: &MarksChange) -> Result<()> {
     let marks = marks.apply(None);
     let field = match (&marks.metadata, marks.tags.is_empty()) {
@@ -371,8 +371,8 @@ impl Addition<'_> {
     }
 }
 
-/// Appends to a document, or creates it, in this object or in the bucket. Other homes
-/// accept only whole documents. Nothing that other writers store meanwhile is lost.
+/// Appends to a document, or creates it, in this object or in the bucket. Other backends accept
+/// only whole documents. Nothing that other writers store meanwhile is lost.
 pub async fn append(
     memory: &Memory<'_>,
     block: &Definition,
@@ -399,7 +399,7 @@ pub async fn append(
                 (document.content.as_str(), described)
             });
             let (content, description) = added.after(text);
-            // An addition does not turn somebody else's text into the writer's.
+            // An addition does not make somebody else's text the writer's.
             let kept = before.and_then(|document| document.source);
             let writer = MemoryWriter {
                 source: match kept.filter(|kept| kept.is_quoted()) {
@@ -456,7 +456,7 @@ async fn append_in_bucket(
     Err(overtaken(block))
 }
 
-/// Notes a change that the bucket has taken.
+/// Records a change that the bucket has accepted.
 fn note_away(
     memory: &Memory<'_>,
     change: &ToldChange,

@@ -1,4 +1,4 @@
-//! A document as listings show it.
+//! A document as it appears in listings.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::origin::Origin;
 use base::json::written_bytes;
 use base::tags::{Metadata, Tags};
 
-/// The bytes of a listed document beside its texts: names, numbers and commas.
+/// The bytes of a listed document besides its texts: names, numbers and commas.
 const AROUND_BYTES: usize = 150;
 
 /// A document in a listing, without its content.
@@ -31,14 +31,14 @@ pub struct Skill {
 }
 
 impl Skill {
-    /// About how many bytes an answer needs for it.
+    /// The approximate size of the document in an answer.
     pub fn written_bytes(&self) -> usize {
         let description = self.description.as_deref().map_or(0, written_bytes);
         let marks = self.tags.written_bytes() + Metadata::bytes_of(self.metadata.as_ref());
         written_bytes(&self.key) + description + marks + AROUND_BYTES
     }
 
-    /// This document with what its note says.
+    /// Adds the metadata, tags and origin from the document's note.
     pub fn noted(self, note: &ItemNote) -> Self {
         Self {
             metadata: note.metadata.clone(),
@@ -49,7 +49,7 @@ impl Skill {
     }
 }
 
-/// Shortens a text to one line of at most [`MAX_DESCRIPTION_CHARS`].
+/// Shortens a text to one line of at most [`MAX_DESCRIPTION_CHARS`] characters.
 pub fn clip_description(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_DESCRIPTION_CHARS) {

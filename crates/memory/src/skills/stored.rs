@@ -1,4 +1,4 @@
-//! The documents that live in this object, and the last listing of the bucket.
+//! The documents that are stored in this object, and the last listing of the bucket.
 
 use super::SkillDocument;
 use crate::Memory;
@@ -76,7 +76,7 @@ row! {
     }
 }
 
-/// A document as it stands, with who it comes from.
+/// The current version of a document, with its source.
 pub fn find_skill(
     db: &dyn Database,
     block: &Definition,
@@ -105,8 +105,8 @@ struct SkillRow {
 }
 
 impl SkillRow {
-    /// Whether a write changes nothing. The source of the text is compared only if the writer says
-    /// it.
+    /// Whether a write changes nothing. The source of the text is compared only if the writer names
+    /// one.
     fn is_same(
         &self,
         skill: &Skill,
@@ -164,7 +164,7 @@ fn find_skill_row(db: &dyn Database, block: &Definition, key: &str) -> Result<Op
     find(db, &sql, &[scope, label, key.into()])
 }
 
-/// Writes a document. Returns it with what stands on it now.
+/// Writes a document. Returns it with its current metadata and tags.
 pub fn write_skill(
     memory: &Memory<'_>,
     block: &Definition,
@@ -250,7 +250,7 @@ pub fn load_versions(
     past::load_all(db, &past::place(block, &content_key, key), newest, limit)
 }
 
-/// One version of a document, if it is kept.
+/// One version of a document, if it is stored.
 pub fn find_version(
     db: &dyn Database,
     block: &Definition,

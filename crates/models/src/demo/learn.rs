@@ -1,5 +1,5 @@
-//! The demo's way to learn from a conversation, and to put entries in order: by the forms of a few
-//! sentences. It understands nothing, and says the same each time.
+//! How the demo learns from a conversation, and consolidates entries: by the patterns of a few
+//! sentences. It understands nothing, and gives the same answer each time.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ const MAX_KEY_CHARS: usize = 60;
 /// Characters of a profile, where no budget is named.
 const MAX_PROFILE_CHARS: usize = 1_200;
 
-/// A sentence that tells a fact.
+/// A sentence with a fact.
 #[derive(Debug, PartialEq)]
 enum Lesson {
-    /// A fact under this key, which another one of the same key takes the place of.
+    /// A fact under this key, which replaces another one with the same key.
     Fact { key: String, content: String },
     /// A thing that the user wants forgotten.
     Forget { key: String },
@@ -48,7 +48,7 @@ pub fn learn(request: &str) -> String {
                         Some(_) => "replace",
                         None => "add",
                     };
-                    // One change a key: the last one said holds.
+                    // One change per key: the last statement counts.
                     changes.retain(|change| text(change, "key") != key);
                     json!({"action": action, "key": key, "content": content, "events": [name]})
                 }
@@ -105,7 +105,7 @@ fn fact(key: &str, content: String) -> Option<Lesson> {
     (!key.is_empty()).then_some(Lesson::Fact { key, content })
 }
 
-/// Reads one sentence. `None`: it tells no fact that the demo knows the form of.
+/// Reads one sentence. `None`: it has no pattern that the demo knows.
 fn read(sentence: &str) -> Option<Lesson> {
     let sentence =
         after_any(sentence, &["please", "actually", "by the way", "oh"]).unwrap_or(sentence);
@@ -195,8 +195,8 @@ fn slug(text: &str) -> String {
     slug.trim_end_matches('-').to_owned()
 }
 
-/// The answer to the request to put entries in order: those that say the same become one,
-/// and of two that say what something is, the newer one holds.
+/// The answer to the request to consolidate entries: those with the same text become one, and of
+/// two that say what something is, the newer one counts.
 pub fn consolidate(request: &str) -> String {
     let mut entries: Vec<Value> = objects(between(request, "entries")).collect();
     let written_at = |entry: &Value| entry.get("writtenAt").and_then(Value::as_i64).unwrap_or(0);

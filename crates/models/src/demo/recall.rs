@@ -1,22 +1,22 @@
-//! The parts of a conversation that the demo can repeat: the text in memory, the
-//! messages, and a summary made of the conversation's own sentences.
+//! The parts of a conversation that the demo model repeats: the text in memory, the
+//! messages, and a summary built from the conversation's own sentences.
 
 use super::cut;
 use crate::ModelRequest;
 use crate::message::ContextMessage;
 use base::action::Role;
 
-/// The rule above and below a section's header in a prompt of format `text`.
+/// The character of the rules around a section's header in a prompt of format `text`.
 const RULE: char = '═';
 
-/// Characters of a section, and of a sentence, that are repeated.
+/// The most characters of a section, and of a sentence, that are repeated.
 const MAX_SECTION_CHARS: usize = 400;
 const MAX_SENTENCE_CHARS: usize = 160;
 
 /// How many of the user's newest messages are repeated.
 const MAX_TOLD: usize = 5;
 
-/// Characters of a summary.
+/// The most characters of a summary.
 pub const MAX_SUMMARY_CHARS: usize = 2_000;
 
 pub fn recall(request: &ModelRequest<'_>) -> String {
@@ -51,7 +51,7 @@ pub fn recall(request: &ModelRequest<'_>) -> String {
     }
 }
 
-/// Header and content of each section of a prompt, in either format.
+/// The header and content of each section of a prompt, in either format.
 fn sections(prompt: &str) -> Vec<(String, String)> {
     let mut sections: Vec<(String, Vec<&str>)> = Vec::new();
     let is_rule = |line: &&str| !line.is_empty() && line.chars().all(|c| c == RULE);
@@ -81,7 +81,7 @@ fn xml_label(line: &str) -> Option<&str> {
     rest.split('"').next()
 }
 
-/// Makes a summary from the text between a request's tags: the earlier summary, and the
+/// Builds a summary from the text between a request's tags: the earlier summary, and the
 /// conversation with one line per message.
 pub fn summarise(request: &str) -> String {
     let material = ["summary", "conversation"].map(|tag| between(request, tag));

@@ -1,4 +1,4 @@
-//! The demo's answers after its tools have answered.
+//! The demo model's answers to tool results.
 
 use serde_json::Value;
 
@@ -8,10 +8,10 @@ use base::action::Role;
 use base::json;
 use conversation::log::tool::ToolCall;
 
-/// Characters of a document, or of a search's results, that are repeated.
+/// The most characters of a document, or of search results, that are repeated.
 const MAX_OUTPUT_CHARS: usize = 1_500;
 
-/// The demo's sentences about the results at the end of the conversation.
+/// The demo's sentences about the tool results at the end of the conversation.
 pub fn report(messages: &[ContextMessage]) -> String {
     let since = messages
         .iter()

@@ -37,7 +37,7 @@ impl Talk {
         })
     }
 
-    /// Says it; gives the text of the answer.
+    /// Says it, and returns the text of the answer.
     fn say(&mut self, text: &str) -> String {
         self.hear(json!({"role": "user", "content": text}));
         let text = said(&self.answer());
@@ -45,8 +45,7 @@ impl Talk {
         text
     }
 
-    /// Says it; the tool that is called answers so; gives the call and the text
-    /// after it.
+    /// Says it; the tool that is called returns `result`. Returns the call and the text after it.
     fn ask(&mut self, text: &str, result: &str, is_error: bool) -> (Value, String) {
         self.hear(json!({"role": "user", "content": text}));
         let parts = self.answer();

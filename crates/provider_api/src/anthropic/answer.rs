@@ -1,8 +1,8 @@
-//! Writes a turn's answer as Messages does: in events, or whole.
+//! Writes a turn's answer in the format of Messages: as events, or whole.
 //!
-//! If the model speaks this API, its own events go through, so that nothing of them is lost. The
-//! calls that run here are left out of them, the blocks of several requests to the model make one
-//! answer, and what they used is added up.
+//! If the model uses this API, its own events pass through, so that nothing is lost. Calls that run
+//! here are removed from them, the blocks of several requests to the model make one answer, and
+//! their usage is added up.
 
 use std::collections::HashMap;
 
@@ -23,20 +23,21 @@ pub struct MessagesAnswer {
     has_begun: bool,
     /// The blocks so far, of all requests to the model.
     blocks: usize,
-    /// The number of each of the provider's blocks in the answer. `None`: its call runs here.
+    /// The number in the answer of each of the provider's blocks. `None`: its call runs here.
     numbers: HashMap<u64, Option<usize>>,
-    /// The block that is open, and its kind, where events are made of parts.
+    /// The kind of the open block, where events are made from parts.
     open: Option<&'static str>,
-    /// What earlier requests to the model used, and what the present one does.
+    /// The usage of earlier requests to the model, and of the present one.
     earlier: Map<String, Value>,
     usage: Map<String, Value>,
-    /// An event that begins a call, until its id is known.
+    /// The start event of a call, until the call's id is known.
     pending: Option<Value>,
-    /// The end of a request to the model that goes on by itself.
+    /// Whether the end of this request to the model is withheld, because the turn continues by
+    /// itself.
     is_held: bool,
     has_stopped: bool,
     stop: Option<&'static str>,
-    /// The newest whole answer of the provider, and the blocks of all.
+    /// The newest whole answer of the provider, and the blocks of all answers.
     native: Option<Value>,
     content: Vec<Value>,
     out: Vec<String>,
@@ -70,7 +71,7 @@ impl MessagesAnswer {
         }
     }
 
-    /// Takes what the model said. Returns the events that are to be sent, as JSON.
+    /// Processes an event of the turn. Returns the events to send, as JSON.
     pub fn take(&mut self, event: AnswerEvent) -> Vec<String> {
         match event {
             AnswerEvent::Step { is_native } => {
@@ -252,13 +253,13 @@ impl MessagesAnswer {
         let native = self.native.as_ref().filter(|_| self.is_native);
         match native.and_then(|native| native.get("usage")?.as_object()) {
             Some(usage) => self.usage = usage.clone(),
-            // The events of this API have said it.
+            // The events of this API have reported it.
             None if self.is_native => {}
             None => self.usage = messages_usage(usage),
         }
     }
 
-    /// Whether the events are made of parts.
+    /// Whether events are made from parts.
     fn tells_parts(&self) -> bool {
         self.is_streamed && !self.is_native
     }
@@ -316,7 +317,7 @@ impl MessagesAnswer {
 
     fn collect_text(&mut self, text: &str) {
         if self.is_native {
-            // The whole answer has it in its blocks.
+            // The whole answer contains it in its blocks.
             return;
         }
         let last = self
@@ -357,7 +358,7 @@ impl MessagesAnswer {
         usage
     }
 
-    /// The last events of a turn that is over.
+    /// The last events of a finished turn.
     pub fn end(&mut self) -> Vec<String> {
         self.flush();
         if !self.has_stopped {
@@ -413,7 +414,7 @@ fn name_of(reason: FinishReason) -> &'static str {
     }
 }
 
-/// The headers' name of an event.
+/// The name of an event in the stream.
 pub fn event_name(event: &str) -> String {
     let kind = json::decode_tree(event).ok();
     let kind = kind.as_ref().and_then(|event| event.get("type")?.as_str());

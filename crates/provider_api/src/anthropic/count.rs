@@ -16,10 +16,10 @@ use memory::view::read_view;
 use store::config::load_config;
 use store::memory_use::MemoryUse;
 
-/// About how many tokens the form of a message takes.
+/// About how many tokens the structure of a message takes.
 const PER_ITEM: i64 = 4;
 
-/// `address`: the session that the address names.
+/// `address`: the session in the request's URL.
 pub async fn count(
     agent: &Agent<'_>,
     address: Option<&Id>,
@@ -29,7 +29,7 @@ pub async fn count(
     permit_by_name(agent.caller, CHAT_RULE)?;
     let named = named_session(agent, address, headers)?;
     let body: JsonObject = json::parse(body)?;
-    // `max_tokens` is no field of this request.
+    // `max_tokens` is not a field of this request.
     RequestFields::of("body", body.as_str())?;
     let parsed = super::request::parse(body.as_str().as_bytes())?;
     let mut total = of_request(&parsed);

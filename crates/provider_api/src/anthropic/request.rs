@@ -17,10 +17,10 @@ use base::json::{self, JsonObject, RawValue};
 use models::ToolDefinition;
 use models::caller_fields::{ObjectField, fields_of};
 
-/// The schema of a tool whose definition the provider has.
+/// The schema of a tool whose definition only the provider has.
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
-/// The text that stands for a block in the provider's own form.
+/// The text that replaces a block in the provider's own format.
 const IN_OWN_FORM: &str =
     "(A block of this message is in a format that only its provider can read.)";
 
@@ -51,7 +51,7 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     if let Some(thread) = fields.take("thread") {
         check_thread(thread)?;
     }
-    // The marks in messages move with each request. Ours take their place.
+    // The cache marks in messages move with each request. Ours replace them.
     fields.take("cache_control");
     let given = given_tools.values().map(|tool| tool.get());
     let marks = given.chain(system_blocks.iter().map(|block| block.get()));
@@ -75,9 +75,9 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
     })
 }
 
-/// A thread is a conversation whose earlier messages the provider has. Here the history finds them,
-/// so a thread begins like any request. Anthropic's clients send the whole history again when they
-/// hear that the thread is not there.
+/// A thread is a conversation whose earlier messages the provider stores. Here the history
+/// identifies them, so a thread begins like any request. Anthropic's clients send the whole history
+/// again if the answer is that the thread does not exist.
 fn check_thread(thread: &RawValue) -> Result<()> {
     match RequestFields::of("thread", thread.get())?
         .text("type")
@@ -133,7 +133,7 @@ fn parse_system(system: &RawValue) -> Result<SystemPrompt> {
         true => Vec::new(),
         false => blocks.into_iter().map(ToOwned::to_owned).collect(),
     };
-    // One text, so that the blocks stand for exactly one.
+    // One text, so that the blocks correspond to exactly one.
     let text = texts.join("\n\n");
     Ok((
         Some(text)
@@ -144,8 +144,8 @@ fn parse_system(system: &RawValue) -> Result<SystemPrompt> {
     ))
 }
 
-/// Adds to the system prompt the instructions that come between messages. The log has only what the
-/// user, the assistant and tools said.
+/// Adds the instructions between messages to the system prompt. The log has only what the user, the
+/// assistant and tools said.
 fn with_instructions(
     (mut system, mut blocks): SystemPrompt,
     instructions: Vec<String>,
@@ -156,7 +156,7 @@ fn with_instructions(
         }
     }
     system.extend(instructions);
-    // One text, so that the blocks stand for exactly one.
+    // One text, so that the blocks correspond to exactly one.
     let text = system.join("\n\n");
     let system = Some(text).filter(|text| !text.is_empty());
     Ok((system.into_iter().collect(), blocks))
@@ -167,7 +167,7 @@ fn parse_messages(messages: &RawValue) -> Result<(Vec<Item>, Vec<String>)> {
     let mut items = Vec::new();
     let mut asked = String::new();
     let mut instructions = Vec::new();
-    // They hold until the user's next message.
+    // These apply until the user's next message.
     let mut passing: Vec<String> = Vec::new();
     for (index, message) in values::<MAX_ITEMS>("messages", messages)?
         .into_iter()
@@ -206,7 +206,7 @@ fn parse_messages(messages: &RawValue) -> Result<(Vec<Item>, Vec<String>)> {
     Ok((items, instructions))
 }
 
-/// The text of an instruction between messages. Its other blocks change tools.
+/// The text of an instruction between messages. Other blocks in it would change tools.
 fn parse_instruction(field: &str, content: &RawValue) -> Result<String> {
     if content.get().starts_with('"') {
         return text_in(field, content);
@@ -226,7 +226,7 @@ fn parse_instruction(field: &str, content: &RawValue) -> Result<String> {
     Ok(texts.join("\n"))
 }
 
-/// The results of a user's message, then what the user says.
+/// The results in a user's message, then what the user says.
 fn parse_user(field: &str, content: &RawValue, items: &mut Vec<Item>) -> Result<()> {
     if content.get().starts_with('"') {
         let text = text_in(field, content)?;
@@ -251,7 +251,7 @@ fn parse_user(field: &str, content: &RawValue, items: &mut Vec<Item>) -> Result<
     Ok(())
 }
 
-/// A block of a message, once it is read.
+/// A parsed block of a message.
 struct GivenBlock<'a> {
     kind: String,
     given: &'a RawValue,
@@ -268,7 +268,7 @@ impl<'a> GivenBlock<'a> {
         })
     }
 
-    /// The block without its mark for the cache.
+    /// The block without its cache mark.
     fn without_mark(&self) -> Result<String> {
         if self.fields.find("cache_control").is_none() {
             return Ok(self.given.get().to_owned());
@@ -280,7 +280,7 @@ impl<'a> GivenBlock<'a> {
     }
 }
 
-/// The blocks of a user's message beside results.
+/// The blocks of a user's message that are not results.
 #[derive(Default)]
 struct SaidBlocks {
     texts: Vec<String>,
@@ -335,7 +335,7 @@ impl SaidBlocks {
     }
 }
 
-/// An image or a document as the AI SDK writes it, and whether that says all of the block.
+/// An image or a document in the format of the AI SDK, and whether that has all of the block.
 fn file_of(field: &str, block: &GivenBlock<'_>) -> Result<Option<(Value, bool)>> {
     let fields = &block.fields;
     let is_image = match block.kind.as_str() {
@@ -409,7 +409,7 @@ fn parse_result(field: &str, block: &GivenBlock<'_>) -> Result<Item> {
     })
 }
 
-/// What the assistant said. Its thoughts don't count: the log has those that are its own.
+/// What the assistant said. Its thoughts are ignored: the log has its own.
 fn parse_assistant(field: &str, content: &RawValue) -> Result<Item> {
     if content.get().starts_with('"') {
         return Ok(Item::Assistant {

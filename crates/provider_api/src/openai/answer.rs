@@ -1,8 +1,8 @@
-//! Writes a turn's answer as Chat Completions does: in chunks, or whole.
+//! Renders a turn's answer in the Chat Completions format, streamed or whole.
 //!
-//! If the model speaks this API, its own chunks go through, so that nothing of them is lost. The
-//! calls that run here are left out of them, several requests to the model make one answer, and
-//! what they used is added up.
+//! If the model uses this API, its own chunks are forwarded, so that nothing of them is
+//! lost. Calls that run here are removed from them, several model requests form one answer,
+//! and their usage is summed up.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use base::json::{self, json};
 use chat::stream::answer_events::AnswerEvent;
 use models::{AnswerPart, FinishReason};
 
-/// Stands between the texts of two requests to the model.
+/// The separator between the texts of two model requests.
 const BETWEEN: &str = "\n\n";
 
 pub struct ChatAnswer {
@@ -24,23 +24,23 @@ pub struct ChatAnswer {
     calls: Calls,
     is_native: bool,
     has_begun: bool,
-    /// Whether the answer has a text, and whether this request to the model has one.
+    /// Whether the answer has text, and whether the current model request has.
     has_text: bool,
     has_step_text: bool,
     usage: Option<Map<String, Value>>,
     /// The provider's own chunk with the usage.
     usage_chunk: Option<Value>,
-    /// A chunk that begins calls, until their ids are known.
+    /// A chunk that starts calls, until their ids are known.
     pending: Option<Value>,
     has_finished: bool,
     whole: Whole,
     out: Vec<String>,
 }
 
-/// An answer that is collected.
+/// The answer, if it is returned whole.
 #[derive(Default)]
 struct Whole {
-    /// The newest answer of the provider, if it came whole.
+    /// The provider's newest whole answer.
     native: Option<Value>,
     texts: Vec<String>,
     calls: Vec<Value>,
@@ -72,7 +72,7 @@ impl ChatAnswer {
         }
     }
 
-    /// Takes what the model said. Returns the chunks that are to be sent, as JSON.
+    /// Processes a part of the model's output. Returns the chunks to send, as JSON.
     pub fn take(&mut self, event: AnswerEvent) -> Vec<String> {
         match event {
             AnswerEvent::Step { is_native } => {
@@ -92,7 +92,8 @@ impl ChatAnswer {
         std::mem::take(&mut self.out)
     }
 
-    /// An event of the provider. What it has other than this stream is told by its parts.
+    /// Processes a provider's event. If its form differs from the requested one, the answer
+    /// is built from parts instead.
     fn take_native(&mut self, value: Value) {
         let choice = value.get("choices").and_then(|choices| choices.get(0));
         let is_whole = choice.is_some_and(|choice| choice.get("message").is_some());
@@ -128,7 +129,7 @@ impl ChatAnswer {
             .get_mut("choices")
             .and_then(|choices| choices.get_mut(0))
         else {
-            // The answer's own comes at its end.
+            // The answer's own usage chunk is sent at its end.
             self.usage_chunk = Some(chunk);
             return;
         };
@@ -137,7 +138,7 @@ impl ChatAnswer {
             .and_then(|delta| delta.get("tool_calls")?.as_array())
             .is_some_and(|calls| calls.iter().any(|call| call.get("id").is_some()));
         match begins_calls {
-            // Its ids are those of the parts that follow.
+            // The ids of its calls are those of the following parts.
             true => self.pending = Some(chunk),
             false => self.tell_chunk(chunk),
         }
@@ -178,7 +179,7 @@ impl ChatAnswer {
                 calls.retain_mut(|call| rename(&self.calls, call));
                 if calls.is_empty() {
                     delta.remove("tool_calls");
-                    // What begins a message of calls alone.
+                    // Also drop the null fields that start a message with only calls.
                     delta.retain(|_, value| !value.is_null());
                 }
             }
@@ -245,7 +246,8 @@ impl ChatAnswer {
                 }));
             }
             AnswerPart::Usage(usage) => {
-                // A stream of this API has said it. A whole answer says it here.
+                // In a native stream, the usage was already counted. In a whole answer, it
+                // is counted here.
                 let native = self.whole.native.as_ref().and_then(|it| it.get("usage"));
                 let usage = match native.and_then(Value::as_object) {
                     Some(usage) if self.is_native => usage.clone(),
@@ -289,7 +291,7 @@ impl ChatAnswer {
         }
     }
 
-    /// Whether the chunks are made of parts.
+    /// Whether the chunks are built from parts.
     fn tells_parts(&self) -> bool {
         self.is_streamed && !self.is_native
     }
@@ -331,7 +333,7 @@ impl ChatAnswer {
         self.push(vec![choice], Value::Null);
     }
 
-    /// The last chunks of a turn that is over.
+    /// The last chunks of a finished turn.
     pub fn end(&mut self) -> Vec<String> {
         self.flush();
         self.is_native &= self.has_finished;
@@ -395,8 +397,8 @@ impl ChatAnswer {
     }
 }
 
-/// Leaves the calls of the client's tools in a message, under the ids of the log. `told`: these
-/// calls, of a model that speaks another API.
+/// Reduces a message's calls to those of the client's tools, with the ids of the log.
+/// `told` are these calls, for a model that uses another API.
 fn tell_calls(message: &mut Value, told: Vec<Value>, calls: &Calls) {
     let Some(message) = message.as_object_mut() else {
         return;
@@ -419,7 +421,8 @@ fn tell_calls(message: &mut Value, told: Vec<Value>, calls: &Calls) {
     }
 }
 
-/// Gives a piece of a call its number and its id in the answer. `false`: the call runs here.
+/// Sets the number and the id that part of a call has in the answer. `false`: the call runs
+/// here.
 fn rename(calls: &Calls, call: &mut Value) -> bool {
     let index = call.get("index").and_then(Value::as_u64).unwrap_or(0);
     let known = usize::try_from(index)

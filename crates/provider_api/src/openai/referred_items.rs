@@ -1,5 +1,5 @@
-//! Items of stored answers that a request of `Responses` names by their ids instead of sending them:
-//! the AI SDK names each text of the assistant's this way.
+//! Items of stored answers that a request of `Responses` names by their ids instead of sending
+//! them: the AI SDK does so for each text of the assistant.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,12 +15,12 @@ use base::ids::Id;
 use base::json::{self, RawValue};
 use chat::run::agent::Agent;
 
-/// The most answers that the items of one request are read from.
+/// The most answers from which the items of one request are read.
 const MAX_ANSWERS: usize = 1_000;
 
 pub struct StoredItems<'a> {
     agent: &'a Agent<'a>,
-    /// The outputs of the answers that were read, by the answers' names.
+    /// The outputs of the answers that were read. The key is the answer's name.
     outputs: RefCell<HashMap<String, Vec<Value>>>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> StoredItems<'a> {
         }
     }
 
-    /// The item with this id. `field`: where the request names it.
+    /// The item with this id. `field`: the field of the request that names it.
     pub fn get(&self, field: &str, id: &str) -> Result<Box<RawValue>> {
         match self.find(field, id)? {
             Some(item) => json::raw(json::text(&item)),
@@ -85,7 +85,7 @@ impl<'a> StoredItems<'a> {
     }
 }
 
-/// The name of the answer in an item's id, after the word that the id begins with: see `id_of_open` in
+/// The name of the answer in an item's id, after the prefix: see `id_of_open` in
 /// [`ResponsesAnswer`].
 fn name_of_answer(id: &str) -> Option<&str> {
     let (_, rest) = id.split_once('_')?;

@@ -14,7 +14,7 @@ use base::json::{self, JsonObject, RawValue};
 use models::ToolDefinition;
 use models::caller_fields::fields_of;
 
-/// Fields that a turn has no place for, and what to do instead.
+/// Fields that a turn does not support, and what to do instead.
 const REFUSED: &[(&str, &str)] = &[
     ("functions", "Send `tools`."),
     ("function_call", "Send `tool_choice`."),
@@ -26,7 +26,7 @@ const REFUSED: &[(&str, &str)] = &[
 /// Parameters of a tool that has none.
 pub const ANY_OBJECT: &str = r#"{"type":"object","properties":{}}"#;
 
-/// The text that stands for a message in the provider's own form.
+/// The text that replaces a message in the provider's own format.
 pub const IN_OWN_FORM: &str =
     "(A part of this message is in a format that only its provider can read.)";
 
@@ -165,7 +165,7 @@ impl<'a> ReadMessage<'a> {
         })
     }
 
-    /// What a message of text alone says.
+    /// The text of a message that may have no other parts.
     fn text(&self) -> Result<String> {
         let ReadContent::Parts(parts) = &self.content else {
             return Ok(self.content.text());
@@ -300,9 +300,9 @@ impl<'a> ReadContent<'a> {
     }
 }
 
-/// An image or a file as the AI SDK writes it, and whether that says all of the part.
+/// An image or a file in the format of the AI SDK, and whether that has all of the part.
 fn file_of(field: &str, kind: &str, part: &RequestFields<'_>) -> Result<Option<(Value, bool)>> {
-    // Some servers take the address by itself, which only they read.
+    // Some servers accept the URL by itself, which only they read.
     let is_object = part.find(kind).is_some_and(|it| it.get().starts_with('{'));
     if !is_object || !matches!(kind, "image_url" | "file") {
         return Ok(None);
@@ -319,7 +319,7 @@ fn file_of(field: &str, kind: &str, part: &RequestFields<'_>) -> Result<Option<(
     Ok(is_pdf.then(|| (file_part("application/pdf", &data, name.as_deref()), true)))
 }
 
-/// A call's arguments. What is no object is none.
+/// A call's arguments. Anything but an object becomes an empty object.
 pub fn arguments_of(text: &str) -> Result<JsonObject> {
     let parsed = json::parse::<JsonObject>(text.as_bytes());
     parsed.or_else(|_| json::parse(b"{}"))

@@ -1,6 +1,6 @@
-//! Writes a turn's answer as Responses does: in events, or whole. Each text and each call of the
-//! client's tools is an item of the output. If the provider speaks Responses, its own items and events
-//! go through: see `responses_native`.
+//! Renders a turn's answer in the Responses format, streamed or whole. Each text and each
+//! call of the client's tools is an item of the output. If the provider uses Responses, its
+//! own items and events are forwarded: see `responses_native`.
 
 use serde_json::{Map, Value};
 
@@ -15,36 +15,36 @@ use models::{AnswerPart, FinishReason, TokenUsage};
 
 pub struct ResponsesAnswer {
     head: Map<String, Value>,
-    /// What the ids of items begin with.
+    /// The base of the items' ids.
     name: String,
     calls: Calls,
     output: Vec<Value>,
-    /// What the open item is, if one is open. It is the next of the output.
+    /// The open item, if any: the next item of the output.
     open: Option<OpenItem>,
     native: NativeAnswer,
     step: StepKind,
-    /// The places of items that came whole, and are told when their calls have their ids.
+    /// The indexes of whole items that are sent when their calls have ids.
     untold: Vec<usize>,
     usage: TokenUsage,
     beside: SaidBeside,
     finish: FinishReason,
     sequence: u64,
-    /// The events that said how the answer begins.
+    /// The initial events that were already sent.
     begun: Vec<String>,
     out: Vec<String>,
 }
 
-/// The events by which an answer begins.
+/// The initial events of an answer.
 const BEGINNINGS: [&str; 2] = ["response.created", "response.in_progress"];
 
-/// How the present request's answer is read.
+/// How the current model request's answer is read.
 #[derive(Clone, Copy, PartialEq)]
 enum StepKind {
-    /// By its parts.
+    /// From its parts.
     Parts,
-    /// By the provider's events.
+    /// From the provider's events.
     Events,
-    /// By the items that were kept with it.
+    /// From its stored items.
     Items,
 }
 
@@ -80,7 +80,7 @@ enum OpenItem {
 }
 
 impl ResponsesAnswer {
-    /// `echo`: the fields that the answer repeats.
+    /// `echo`: the request fields that the answer repeats.
     pub fn new(
         (name, created_s, model): (String, i64, String),
         tools: impl Iterator<Item = String>,
@@ -134,7 +134,7 @@ impl ResponsesAnswer {
         }
     }
 
-    /// Takes what the model said. Returns the events that are to be sent, as JSON.
+    /// Processes a part of the model's output. Returns the events to send, as JSON.
     pub fn take(&mut self, event: AnswerEvent) -> Vec<String> {
         match event {
             AnswerEvent::Step { is_native } => {
@@ -174,7 +174,7 @@ impl ResponsesAnswer {
         }
     }
 
-    /// Gives the item of a call that has begun the call's id in the log.
+    /// Sets the id from the log on the item of a started call.
     fn name_call(&mut self, index: usize, id: String, name: &str) {
         if self.calls.begin(index, id.clone(), name).is_some() {
             let events = self.native.name_call(&id, &mut self.output);
@@ -182,7 +182,7 @@ impl ResponsesAnswer {
         }
     }
 
-    /// Takes the items of an answer that the log has.
+    /// Processes the items of an answer from the log.
     fn take_kept(&mut self, kept: &str) {
         let kept: Option<JsonObject> = json::decode(kept).ok();
         let Some(items) = kept.as_ref().and_then(find_items) else {
@@ -217,7 +217,7 @@ impl ResponsesAnswer {
         }
     }
 
-    /// An event of a provider that speaks Responses, or its whole answer.
+    /// Processes an event of a provider that uses Responses, or its whole answer.
     fn take_native(&mut self, mut value: Value) {
         let kind = kind_of(&value).to_owned();
         let response = value.get_mut("response").map(Value::take);
@@ -234,7 +234,7 @@ impl ResponsesAnswer {
                 }
             }
             (_, Some(response)) => self.take_beginning(&kind, &response),
-            // The turn fails, and its error is told.
+            // The turn fails and reports its own error.
             ("error", _) => {}
             ("", None) => self.take_whole(&value),
             (_, None) => {
@@ -244,7 +244,8 @@ impl ResponsesAnswer {
         }
     }
 
-    /// Takes an event that says how an answer begins. Each is told once, whatever is asked later.
+    /// Processes an initial event. Each is sent only once, even if the turn makes several
+    /// model requests.
     fn take_beginning(&mut self, kind: &str, response: &Value) {
         if !self.begun.iter().any(|told| told == kind) {
             self.begun.push(kind.to_owned());
@@ -268,7 +269,7 @@ impl ResponsesAnswer {
         }
     }
 
-    /// The whole answer as its provider ended it.
+    /// The whole answer, as its provider completed it.
     fn end_of_native(&mut self) -> Option<Value> {
         let mut end = self.native.take_end()?;
         let items = self.output.iter().filter(|item| !item.is_null());
@@ -276,7 +277,7 @@ impl ResponsesAnswer {
         Some(end)
     }
 
-    /// Whether the answer is that the provider has failed.
+    /// Whether the answer is the provider's failure.
     pub fn has_failed(&self) -> bool {
         self.native.has_failed()
     }
@@ -335,7 +336,7 @@ impl ResponsesAnswer {
         self.out.push(json::text(&event));
     }
 
-    /// The answer as it is so far.
+    /// The current state of the answer.
     fn response(&self, status: &str) -> Value {
         let mut response = self.head.clone();
         response.insert("status".to_owned(), status.into());
@@ -373,7 +374,7 @@ impl ResponsesAnswer {
         format!("{prefix}_{}_{}", self.name, self.output.len())
     }
 
-    /// The open item as it is so far.
+    /// The current state of the open item.
     fn item(&self, status: &str) -> Value {
         let id = self.id_of_open();
         match &self.open {
@@ -536,7 +537,7 @@ impl ResponsesAnswer {
         }
     }
 
-    /// The last events of a turn that is over.
+    /// The last events of a finished turn.
     pub fn end(&mut self) -> Vec<String> {
         self.settle();
         if let Some(response) = self.end_of_native() {

@@ -1,4 +1,4 @@
-//! Reads the items of a request's input: messages, calls and their results.
+//! Parses the input items of a request: messages, calls and their results.
 
 use serde_json::Value;
 
@@ -13,8 +13,8 @@ use base::action::Role;
 use base::error::{Error, Result};
 use base::json::{self, RawValue, json};
 
-/// `system`: takes the instructions among the messages. `stored`: the items that the request may name
-/// by their ids.
+/// `system` collects the instructions among the messages. `stored` contains the items that
+/// the request may reference by id.
 pub fn parse_input(
     input: &RawValue,
     system: &mut Vec<String>,
@@ -51,7 +51,7 @@ pub fn parse_input(
                     name: id_in(&format!("{field}.name"), item.find("name"))?,
                     arguments: arguments_of(&item.text("arguments"))?,
                 };
-                // A text and the calls after it are one message of the assistant's.
+                // A text and the calls after it form one message of the assistant.
                 match items.last_mut() {
                     Some(Item::Assistant { calls, .. }) => calls.push(call),
                     _ => items.push(Item::Assistant {
@@ -67,7 +67,7 @@ pub fn parse_input(
                 is_error: false,
                 given: None,
             }),
-            // The log has the thoughts that are the agent's own.
+            // Reasoning items are ignored: the agent's own reasoning is in the log.
             "reasoning" => {}
             kind => {
                 return Err(Error::invalid(
@@ -148,8 +148,8 @@ fn parse_message(
     Ok(())
 }
 
-/// What a message says: its parts as the AI SDK writes them, and as Chat Completions write them if
-/// those don't say all.
+/// The content of a message: its parts in the AI SDK's format, and in the Chat Completions
+/// format if the former don't contain everything.
 #[derive(Default)]
 struct SaidContent {
     texts: Vec<String>,
@@ -157,7 +157,7 @@ struct SaidContent {
     others: Vec<String>,
     in_chat: Vec<Value>,
     is_unplain: bool,
-    /// A part that only its provider reads.
+    /// The field of a part that only its provider can read.
     lost: Option<String>,
 }
 
@@ -254,7 +254,7 @@ impl SaidContent {
     }
 }
 
-/// A file as Chat Completions write it.
+/// A file in the Chat Completions format.
 fn in_chat_file(part: &RequestFields<'_>) -> Result<Value> {
     let mut file = serde_json::Map::new();
     for name in ["filename", "file_data", "file_id"] {

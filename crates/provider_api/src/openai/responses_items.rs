@@ -1,6 +1,7 @@
-//! Reads the input of a request whose model is asked in Responses. The log gets messages, functions'
-//! calls and their results. Every other item is kept as its caller wrote it: with the user's messages
-//! if it answers a call, with the assistant's message otherwise.
+//! Parses the input of a request for a model that uses Responses. Messages, function calls
+//! and their results are written to the log. Every other item is stored as the caller sent
+//! it: with the user's messages if it answers a call, with the assistant's message
+//! otherwise.
 
 use std::collections::HashSet;
 
@@ -17,8 +18,8 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::RawValue;
 
-/// `system`: takes the instructions among the messages. `stored`: the items that the request may name
-/// by their ids.
+/// `system` collects the instructions among the messages. `stored` contains the items that
+/// the request may reference by id.
 pub fn parse_items(
     input: &RawValue,
     system: &mut Vec<String>,
@@ -44,7 +45,7 @@ pub fn parse_items(
             read.open();
             continue;
         }
-        // The AI SDK refers to a search once as a call and once as its result.
+        // The AI SDK references a search once as a call and once as its result.
         if !read.referred.insert(id.clone()) {
             continue;
         }
@@ -58,11 +59,11 @@ pub fn parse_items(
 #[derive(Default)]
 struct ReadItems {
     items: Vec<Item>,
-    /// What the assistant says, as long as nobody else does.
+    /// The assistant's message in progress, until another role's item follows.
     open: Option<OpenAnswer>,
-    /// Where the newest message of the user's is.
+    /// The field of the user's newest message.
     asked: String,
-    /// The ids of the items that were named by their ids.
+    /// The ids of the referenced items.
     referred: HashSet<String>,
 }
 
@@ -132,7 +133,8 @@ impl ReadItems {
             }
             "mcp_approval_response" => self.take_answer(field, item, given)?,
             _ if kind.ends_with("_output") => self.take_answer(field, item, given)?,
-            // Without its encrypted form, a thought is known only to the provider that stored it.
+            // Without its encrypted content, a reasoning item is known only to the provider
+            // that stored it.
             "reasoning" if item.find("encrypted_content").is_none() => {
                 self.open();
             }
@@ -145,7 +147,7 @@ impl ReadItems {
         Ok(())
     }
 
-    /// Takes the answer to a call that only the provider understands.
+    /// Adds the answer to a call that only the provider understands.
     fn take_answer(
         &mut self,
         field: &str,
@@ -201,15 +203,15 @@ impl ReadItems {
     }
 }
 
-/// The parts of a message as the AI SDK writes them.
+/// The parts of a message in the AI SDK's format.
 #[derive(Default)]
 struct SaidParts {
     texts: Vec<String>,
     parts: Vec<Value>,
     others: Vec<String>,
-    /// Whether the parts don't say all.
+    /// Whether the parts omit some of the item's content.
     is_unplain: bool,
-    /// A part that only its provider reads.
+    /// The field of a part that only its provider can read.
     lost: Option<String>,
 }
 
@@ -286,7 +288,7 @@ fn add_part(said: &mut SaidParts, field: String, part: &RequestFields<'_>) {
     }
 }
 
-/// `given`: the item, if it is one.
+/// `given`: the original item, if there is one.
 fn user_of(said: SaidParts, given: Option<&RawValue>, field: &str) -> Result<Item> {
     let given = given.filter(|_| said.is_unplain);
     let given = given.and_then(|given| keep_item(given.get()));

@@ -1,6 +1,6 @@
-//! An answer of Responses whose provider speaks Responses, too: its own events go through. The calls
-//! that run here are left out of them, so the items after them have other places. Several requests to
-//! the model make one answer, and what they used is added up.
+//! A Responses answer whose provider also uses Responses: the provider's events are passed
+//! through. Calls of tools that run here are omitted, so the indexes of later items change.
+//! One answer may consist of several requests to the model; their usage is added up.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,7 +11,8 @@ use crate::events::Calls;
 use crate::numbers::{add, object, set};
 use base::json::json;
 
-/// Fields of an answer that are about its request, which the provider got in another form.
+/// Fields of an answer that repeat its request, which the provider received in another
+/// form.
 const OF_REQUEST: &[&str] = &["instructions", "previous_response_id", "conversation"];
 
 const FUNCTION_CALL: &str = "function_call";
@@ -23,25 +24,26 @@ pub fn kind_of(value: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// What is known of an answer whose provider speaks Responses.
+/// The state of an answer whose provider uses Responses.
 pub struct NativeAnswer {
-    /// What the ids of items begin with.
+    /// The common part of the ids of items.
     name: String,
     wants_encrypted: bool,
     /// The fields that the answer repeats, as the caller sent them.
     asked: Map<String, Value>,
-    /// The places in the answer of the present request's items. `None`: the item isn't shown.
+    /// The output indexes of the current request's items, by the provider's index. `None`:
+    /// the item is omitted.
     places: HashMap<i64, Option<usize>>,
-    /// The ids of items in the answer, by the provider's.
+    /// The ids of items in the answer, by the provider's ids.
     ids: HashMap<String, String>,
-    /// The places of calls whose ids in the log are not known yet.
+    /// The output indexes of calls whose ids in the log are still unknown.
     unnamed: VecDeque<usize>,
-    /// The ids of calls in the log, by their places in the answer.
+    /// The ids of calls in the log, by their output indexes in the answer.
     call_ids: HashMap<usize, String>,
-    /// An event that waits for the id of its call.
+    /// An event that is held back until the id of its call is known.
     pending: Option<Value>,
     usage: Option<Map<String, Value>>,
-    /// How the newest request to the model ended: the whole answer without its items.
+    /// The end of the newest request to the model: the whole answer without its items.
     end: Option<Value>,
     has_failed: bool,
 }
@@ -73,7 +75,7 @@ impl NativeAnswer {
         self.has_failed
     }
 
-    /// How the answer ended: the kind of its last event, and the answer without its items.
+    /// The answer at its end, without its items.
     pub fn take_end(&mut self) -> Option<Value> {
         let mut end = self.end.take()?;
         let usage = self.usage.take().map_or(Value::Null, Value::Object);
@@ -81,7 +83,7 @@ impl NativeAnswer {
         Some(end)
     }
 
-    /// The head of an answer: all of its fields without its items, as the caller is to have them.
+    /// All fields of an answer except its items, in the form for the caller.
     pub fn head(&self, response: &Value, calls: &Calls) -> Map<String, Value> {
         let mut head = object(response.clone());
         head.insert("id".to_owned(), format!("resp_{}", self.name).into());
@@ -97,8 +99,8 @@ impl NativeAnswer {
         head
     }
 
-    /// Takes an event that is about items. Returns the events to send, without numbers. `output`: the
-    /// items so far; the place of an item that isn't complete is empty.
+    /// Processes an event about items. Returns the events to send, without sequence
+    /// numbers. `output`: the items so far; an incomplete item is `null`.
     pub fn take_event(
         &mut self,
         mut event: Value,
@@ -150,7 +152,7 @@ impl NativeAnswer {
         events
     }
 
-    /// The event that waited for the id of its call.
+    /// The event that was held back until the id of its call is known.
     pub fn flush(&mut self) -> Vec<Value> {
         let Some(mut event) = self.pending.take() else {
             return Vec::new();
@@ -164,7 +166,7 @@ impl NativeAnswer {
         vec![event]
     }
 
-    /// A call of the client's tools has begun: its id in the log.
+    /// Sets the id in the log of a started call of a client tool.
     pub fn name_call(&mut self, id: &str, output: &mut [Value]) -> Vec<Value> {
         if let Some(place) = self.unnamed.pop_front() {
             self.call_ids.insert(place, id.to_owned());
@@ -175,7 +177,7 @@ impl NativeAnswer {
         self.flush()
     }
 
-    /// Takes items that came whole. Returns their places.
+    /// Adds complete items. Returns their output indexes.
     pub fn take_items(
         &mut self,
         items: Vec<Value>,
@@ -198,7 +200,7 @@ impl NativeAnswer {
         places
     }
 
-    /// Takes the end of an answer, or a whole answer: its fields, without its items.
+    /// Processes the end of an answer, or a whole answer: its fields, without its items.
     pub fn take_response(&mut self, response: &Value, calls: &Calls) {
         if let Some(Value::Object(usage)) = response.get("usage") {
             add(self.usage.get_or_insert_default(), usage);
@@ -210,7 +212,7 @@ impl NativeAnswer {
         self.has_failed = true;
     }
 
-    /// Gives an item its id in the answer.
+    /// Sets an item's id in the answer.
     fn show(&mut self, item: &mut Value, place: usize) {
         if let Some(id) = item.get("id").and_then(Value::as_str) {
             let prefix = id.split('_').next().unwrap_or_default();
@@ -232,7 +234,7 @@ impl NativeAnswer {
     }
 }
 
-/// What an item's id begins with: what the provider's begins with, if that is a short word.
+/// The prefix of an item's id: the provider's prefix, if that is a short word.
 fn prefix_of<'a>(prefix: &'a str, item: &Value) -> &'a str {
     const MAX_PREFIX_BYTES: usize = 8;
     let is_word = !prefix.is_empty()
@@ -246,13 +248,14 @@ fn prefix_of<'a>(prefix: &'a str, item: &Value) -> &'a str {
     }
 }
 
-/// Whether the client has an item, or a tool: it is of another kind, or a function of the client's.
+/// Whether an item or a tool is visible to the client: it is of another kind, or it is a
+/// function of the client.
 fn is_shown(value: &Value, function: &str, calls: &Calls) -> bool {
     let name = value.get("name").and_then(Value::as_str);
     kind_of(value) != function || name.is_some_and(|name| calls.is_clients(name))
 }
 
-/// The events of an item that came whole.
+/// The events of a complete item.
 pub fn events_of(item: &Value, place: usize) -> Vec<Value> {
     let id = item.get("id").cloned().unwrap_or_default();
     let mut empty = item.clone();

@@ -1,6 +1,6 @@
-//! Reads a request of OpenAI's Responses. If the model is asked in Responses, all fields go through.
-//! Otherwise what the request asks of the model is said as Chat Completions say it, which every
-//! compatible server has.
+//! Reads a request of OpenAI's Responses API. If the model is called through Responses, all fields
+//! pass through. Otherwise the request is translated to Chat Completions, which every compatible
+//! server has.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use base::ids::Id;
 use base::json::{self, JsonObject, RawValue, json};
 use models::ToolDefinition;
 
-/// Fields that say nothing to the model, and come back in the answer.
+/// Fields that don't affect the model, and that the answer repeats.
 const ECHOED: &[&str] = &[
     "metadata",
     "user",
@@ -46,7 +46,7 @@ const SAME: &[(&str, &str)] = &[
     ("service_tier", "service_tier"),
 ];
 
-/// What can't be done here, and why not.
+/// Unsupported fields, and why.
 const REFUSED: &[(&str, &str)] = &[(
     "context_management",
     "The agent compacts its sessions itself.",
@@ -55,7 +55,7 @@ const REFUSED: &[(&str, &str)] = &[(
 /// The most values of `include`: there are some ten.
 const MAX_INCLUDED: usize = 100;
 
-/// A request, and what it says beside the turn.
+/// A parsed turn, and what the request says beside it.
 #[derive(Debug)]
 pub struct ResponsesAsk {
     parsed: ParsedRequest,
@@ -66,13 +66,13 @@ pub struct ResponsesAsk {
 #[derive(Debug)]
 pub struct BesideTurn {
     pub previous: Option<Id>,
-    /// Whether the answer can be asked for by its id.
+    /// Whether the answer can be fetched by its id later.
     pub is_stored: bool,
     /// The fields that the answer repeats.
     pub echo: JsonObject,
-    /// Whether the model is asked in Responses.
+    /// Whether the model is called through Responses.
     pub in_responses: bool,
-    /// Whether the answer has the encrypted form of thoughts.
+    /// Whether the answer includes the encrypted form of the reasoning.
     pub wants_encrypted: bool,
 }
 
@@ -82,8 +82,8 @@ impl ResponsesAsk {
     }
 }
 
-/// `stored`: the items that the request may name by their ids. `asks_in_responses`: whether the model
-/// of this name is asked in Responses.
+/// `stored`: the items that the request may refer to by id. `asks_in_responses`: whether the model
+/// of this name is called through Responses.
 pub fn parse(
     body: &[u8],
     stored: &StoredItems<'_>,
@@ -153,7 +153,7 @@ pub fn parse(
     }
 }
 
-/// What a request says in either way.
+/// The fields that a request has whichever API the model is called through.
 struct AskHead {
     model: String,
     is_streamed: bool,
@@ -165,7 +165,7 @@ struct AskHead {
 /// The instructions so far, and the fields that the answer repeats.
 type ReadSoFar = (Vec<String>, serde_json::Map<String, Value>);
 
-/// Reads the rest of a request whose model is asked in Responses: all of it goes through.
+/// Reads the rest of a request whose model is called through Responses: all fields pass through.
 fn parse_as_given(
     mut fields: RequestFields<'_>,
     head: AskHead,
@@ -227,7 +227,7 @@ fn decoded(object: &Value) -> Result<JsonObject> {
     json::decode(&json).map_err(|error| Error::storage(error.to_string()))
 }
 
-/// Reads the rest of a request whose model is asked in Chat Completions.
+/// Reads the rest of a request whose model is called through Chat Completions.
 fn parse_in_chat(
     mut fields: RequestFields<'_>,
     head: AskHead,
@@ -334,7 +334,8 @@ fn parse_in_chat(
     })
 }
 
-/// Fields of items that no answer here has: of calls of other tools, and of thoughts.
+/// Values of `include` that are accepted without effect: no answer here has these fields, of calls
+/// of other tools and of reasoning.
 const OF_OTHER_ITEMS: &[&str] = &[
     "reasoning.encrypted_content",
     "web_search_call.",
@@ -343,7 +344,7 @@ const OF_OTHER_ITEMS: &[&str] = &[
     "computer_call_output.",
 ];
 
-/// Whether the answer is to have the probabilities of tokens.
+/// Whether the answer must include the probabilities of tokens.
 fn parse_include(include: &RawValue) -> Result<bool> {
     let mut wants_logprobs = false;
     let wanted = values::<MAX_INCLUDED>("include", include)?;
@@ -408,7 +409,7 @@ fn format_in_chat(format: &RequestFields<'_>) -> Result<Option<Value>> {
 /// The fields of a tool that Chat Completions have, too.
 const TOOL_FIELDS: &[&str] = &["name", "description", "parameters", "strict"];
 
-/// Refuses a field that the model would not hear of.
+/// Rejects a field that would not reach the model.
 fn check_tool_fields(field: &str, tool: &RequestFields<'_>) -> Result<()> {
     let is_said = |name: &str, value: &RawValue| {
         name == "type" || TOOL_FIELDS.contains(&name) || matches!(value.get(), "null" | "false")

@@ -1,4 +1,4 @@
-//! Answers of `Responses` that are asked for, or forgotten, by their ids.
+//! Stored answers of the Responses API, which are fetched or deleted by id.
 
 use crate::listener::{ApiListener, Head, Source};
 use crate::stored_answer::find_stored;
@@ -10,10 +10,11 @@ use chat::run::agent::{Agent, CHAT_RULE};
 use conversation::session::path_digests::{PathEnd, find_longest, forget};
 use models::caller_fields::ProviderApi;
 
-/// The prefix of such ids. Other names of answers begin otherwise.
+/// The prefix of their ids. Other answers' names have other prefixes.
 pub const PREFIX: &str = "resp_";
 
-/// Where the answer with this id ends. `None`: there is none, or it was not stored.
+/// The end of the path with this answer. `None`: there is no such answer, or it was not
+/// stored.
 pub fn find_end(agent: &Agent<'_>, named: Option<&Id>, id: &str) -> Result<Option<PathEnd>> {
     permit_by_name(agent.caller, CHAT_RULE)?;
     let named = named.or(agent.caller.only_session());
@@ -37,7 +38,7 @@ fn find(agent: &Agent<'_>, named: Option<&Id>, id: &str) -> Result<PathEnd> {
     })
 }
 
-/// The answer, whole.
+/// Returns the whole answer.
 pub async fn get(agent: &Agent<'_>, named: Option<&Id>, id: &str) -> Result<String> {
     let end = find(agent, named, id)?;
     let session_id = Id::parse(end.session_id).map_err(Error::storage)?;
@@ -59,7 +60,7 @@ pub async fn get(agent: &Agent<'_>, named: Option<&Id>, id: &str) -> Result<Stri
         .await
 }
 
-/// Forgets the id. The log keeps what was said.
+/// Deletes the id. The log keeps the messages.
 pub fn delete(agent: &Agent<'_>, named: Option<&Id>, id: &str) -> Result<String> {
     let end = find(agent, named, id)?;
     let session_id = Id::parse(end.session_id).map_err(Error::storage)?;

@@ -1,5 +1,6 @@
-//! The tools of a request whose model is asked in Responses. The caller runs the functions. The
-//! provider runs the others, or returns their calls as items that only the caller understands.
+//! The tools of a request for a model that uses Responses. The caller runs the functions.
+//! The provider runs the others, or returns their calls as items that only the caller can
+//! interpret.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +14,16 @@ use models::ToolDefinition;
 
 const FUNCTION: &str = "function";
 
-/// What the ids of requests for approval begin with. They alone have the provider's own ids, since
-/// an answer names the request by its id.
+/// The prefix of the ids of approval requests. Only these keep the provider's own ids,
+/// because an answer references the request by its id.
 pub const APPROVAL_PREFIX: &str = "mcpr";
 
 #[derive(Default)]
 pub struct ToolList {
-    /// All of them, as the caller wrote them.
+    /// All tools, as the caller sent them.
     pub list: Vec<Box<RawValue>>,
     pub functions: Vec<ToolDefinition>,
-    /// The functions as the caller wrote them, by name.
+    /// The functions as the caller sent them, by name.
     pub given: BTreeMap<String, Box<RawValue>>,
 }
 

@@ -1,5 +1,6 @@
-//! What a chunk of Chat Completions, or a whole completion, says beside its text and its calls, in the
-//! words of Responses: refusals, annotations, probabilities of tokens, thinking that was counted.
+//! Collects what a chunk of Chat Completions, or a whole completion, contains besides its
+//! text and calls, in the format of Responses: refusals, annotations, log probabilities,
+//! reasoning tokens.
 
 use serde_json::{Map, Value};
 
@@ -8,18 +9,19 @@ use base::json;
 
 #[derive(Default)]
 pub struct SaidBeside {
-    /// The text of the newest chunk that is a refusal.
+    /// The refusal text of the newest chunk.
     refusal: Option<String>,
-    /// Of the text that comes next.
+    /// The annotations of the next text.
     pub annotations: Vec<Value>,
     pub logprobs: Vec<Value>,
-    /// Of all chunks.
+    /// The total of all chunks.
     pub reasoning_tokens: i64,
     pub service_tier: Option<Value>,
 }
 
 impl SaidBeside {
-    /// Takes a chunk, or a whole completion, as it came. Its text comes after it.
+    /// Reads a chunk, or a whole completion, as it arrived. Must be called before its text
+    /// is processed.
     pub fn take(&mut self, json: &str) {
         let Ok(mut value) = json::decode_tree(json) else {
             return;
@@ -69,7 +71,7 @@ impl SaidBeside {
     }
 }
 
-/// An annotation without the object around its fields, which only Chat Completions has.
+/// An annotation without the wrapper object that only Chat Completions uses.
 fn flat_annotation(annotation: Value) -> Value {
     let mut annotation: Map<String, Value> = object(annotation);
     let kind = annotation.get("type").and_then(Value::as_str);

@@ -1,10 +1,9 @@
-//! An object that has no tables yet. A caller that only looks at an agent that nobody has
-//! used writes nothing: the reads are as if the tables were there and empty. The first
-//! write makes the tables.
+//! A database without tables. Reading an agent that nobody has used writes nothing: reads behave as
+//! if the tables existed and were empty. The first write creates the tables.
 //!
-//! A statement that gives one row of an empty table, such as `SELECT count(*)`, gives none
-//! here. So nothing that operations read may take such a row for granted.
-//! `tests/native/store/blank.rs` holds each operation that only reads against tables that are empty.
+//! A statement that returns one row for an empty table, such as `SELECT count(*)`, returns none
+//! here. So operations must not rely on such a row. `tests/native/store/blank.rs` compares each
+//! read-only operation with its result on empty tables.
 
 use std::cell::Cell;
 
@@ -19,18 +18,18 @@ use base::host::Host;
 pub struct BlankDatabase<'a> {
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
-    /// Whether somebody has made the tables. Requests of one object share it.
+    /// Whether the tables exist. Requests of one object share it.
     pub are_made: &'a Cell<bool>,
     pub on_made: &'a dyn MadeListener,
 }
 
-/// Hears that the tables were made, before anything else happens.
+/// Is called when the tables have been created, before anything else happens.
 pub trait MadeListener {
     fn tables_made(&self);
 }
 
 impl BlankDatabase<'_> {
-    /// Makes the tables, unless they are there.
+    /// Creates the tables, unless they exist.
     pub fn make(&self) -> Result<()> {
         if !self.are_made.get() {
             atomically(self.db, || create(self.db, self.host))?;
@@ -40,8 +39,8 @@ impl BlankDatabase<'_> {
         Ok(())
     }
 
-    /// Whether the statement finds nothing, since there are no tables. A statement that
-    /// may write makes them.
+    /// Whether the statement finds nothing, since there are no tables. Creates them for a statement
+    /// that may write.
     fn finds_nothing(&self, sql: &str) -> Result<bool> {
         if !self.are_made.get() && only_reads(sql) {
             return Ok(true);
@@ -51,13 +50,13 @@ impl BlankDatabase<'_> {
     }
 }
 
-/// Whether nobody has written to the agent. A statement without a table gives a row in every
-/// other database, and reads none of the stored rows.
+/// Whether nobody has written to the agent. A statement without a table returns a row in every
+/// other database, and reads no stored rows.
 pub fn is_blank(db: &dyn Database) -> Result<bool> {
     Ok(find_value::<i64>(db, "SELECT 1", &[])?.is_none())
 }
 
-/// A statement that writes begins with its command.
+/// Statements that write never begin with `SELECT`.
 fn only_reads(sql: &str) -> bool {
     sql.trim_start().starts_with("SELECT")
 }

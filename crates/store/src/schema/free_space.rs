@@ -1,17 +1,17 @@
-//! The bytes that deleted rows leave in the database's file. SQLite frees the place of a row
-//! as it is, and moves rows between pages without clearing where they stood. So after a
-//! purge, small tables are written anew, and free pages are filled with zeros.
+//! Removes the bytes that deleted rows leave in the database's file. SQLite frees the space of a
+//! row without clearing it, and moves rows between pages without clearing their old places. So
+//! after a purge, small tables are rewritten, and free pages are filled with zeros.
 //!
-//! A Durable Object refuses `PRAGMA secure_delete` and `VACUUM`, which would do the same, and
-//! every question after free pages. But a table's root page has a number, and tells which page
-//! SQLite took (`zeros.rs`).
+//! A Durable Object rejects `PRAGMA secure_delete` and `VACUUM`, which would do the same, and every
+//! query about free pages. But a table's root page has a number, which reveals the page that SQLite
+//! took (`zeros.rs`).
 //!
-//! SQLite clears a page that it takes from the free ones, but not if the same transaction freed
-//! the page, and not the pages that list the free ones. So whatever is written anew is written to
-//! pages that held zeros, or that the file did not have before.
+//! SQLite clears a page that it takes from the free ones, but not if the same transaction freed the
+//! page, and not the pages that list the free ones. So whatever is rewritten goes to pages that
+//! contained zeros, or that the file did not have before.
 //!
-//! The write-ahead log holds pages as they were. SQLite copies the log into the file after 1,000
-//! pages and then writes it from its beginning, over what was there.
+//! The write-ahead log contains pages as they were. SQLite copies the log into the file after 1,000
+//! pages, and then overwrites it from its beginning.
 
 use super::zeros::{
     FEW_PAGES, FREED_ROOTS, LOG_PAGES, MAX_FILLED_PAGES, MAX_LOG_PAGES, MAX_MERGED_PAGES,
@@ -21,16 +21,16 @@ use base::columns::{find_value, load, load_values};
 use base::database::{Database, atomically, find_row};
 use base::error::{Error, Result};
 
-/// A table is written anew after a purge if it has no more rows, and the database no more
-/// bytes: a second copy stands beside the first for a moment, and each row is billed.
+/// A table is rewritten after a purge if it has no more rows, and the database no more bytes: two
+/// copies exist for a moment, and each row is billed.
 const MAX_ROWS: i64 = 2_000;
 const MAX_BYTES: i64 = 24 << 20;
 
-/// A row takes so many bytes more than its values, and so many again in each index.
+/// A row takes so many bytes more than its values, and as many again in each index.
 const ROW_BYTES: i64 = 32;
 
-/// About how many pages these tables take that are small enough to be written anew: twice what
-/// their rows say. If it is too few, the file grows by the others.
+/// About how many pages those of the tables take that are small enough to be rewritten: twice the
+/// size of their rows. If this is too few, the file grows by the others.
 fn estimate_pages(db: &dyn Database, tables: &[&'static str]) -> Result<i64> {
     let mut pages = 0;
     for &table in tables {
@@ -58,7 +58,7 @@ fn bytes_of(db: &dyn Database, table: &str) -> Result<i64> {
     Ok(bytes.unwrap_or(0))
 }
 
-/// How many rows the table has, if it is small enough to be written anew.
+/// How many rows the table has, if it is small enough to be rewritten.
 fn count_if_small(db: &dyn Database, table: &str) -> Result<Option<i64>> {
     let sql = format!(
         "SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {})",
@@ -68,20 +68,20 @@ fn count_if_small(db: &dyn Database, table: &str) -> Result<Option<i64>> {
     Ok((rows <= MAX_ROWS).then_some(rows))
 }
 
-/// What was written anew.
+/// What was rewritten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Renewed {
     pub rows: i64,
-    /// The most pages that this wrote: so long is its part of the log.
+    /// The most pages that this wrote, which is the length of its part of the log.
     pub pages: i64,
-    /// How many pages the file has; 0: not known.
+    /// How many pages the file has; 0: unknown.
     pub file_pages: i64,
 }
 
-/// Writes those of these tables anew that are small, and merges a longer index of words: the
-/// words of deleted rows are in an index until then. `fill_index` writes the rows of an
-/// index of words, which is empty then. Begins where [`fill_free_pages`] has ended, and leaves no
-/// free page: all are filled with zeros.
+/// Rewrites those of these tables that are small, and merges a longer index of words: until then,
+/// it contains the words of deleted rows. `fill_index` writes the rows of an index of words, which
+/// is empty before. Begins where [`fill_free_pages`] has ended, and leaves no free page: all are
+/// filled with zeros.
 pub fn renew(
     db: &dyn Database,
     tables: &[&'static str],
@@ -92,14 +92,14 @@ pub fn renew(
         let mut zeros = Zeros::go_on(db, file_pages)?;
         let held_pages = zeros.used_pages()? - zeros.count_filled()?;
         let expected_pages = estimate_pages(db, tables)?.min(held_pages);
-        // Requests that came between may have freed pages.
+        // Requests in between may have freed pages.
         zeros.give(FREED_ROOTS + 1)?;
         zeros.fill_all()?;
         let is_small = held_pages * PAGE_BYTES <= MAX_BYTES;
         // The pages of the list of tables, of spare tables, and of the lists of free pages.
         let (mut olds, mut written, mut pages) = (Vec::new(), 0, MORE_PAGES);
         let mut longer = Vec::new();
-        // Pages for the new tables, which hold nothing but zeros.
+        // Pages for the new tables, which contain nothing but zeros.
         zeros.give(expected_pages + FEW_PAGES)?;
         let pages_before = zeros.used_pages()?;
         for &table in tables {
@@ -127,7 +127,7 @@ pub fn renew(
             // An index frees pages while it is filled.
             zeros.fill_all()?;
         }
-        // The indexes keep their names, so the old ones go first.
+        // The indexes keep their names, so the old ones are dropped first.
         let used_pages = zeros.used_pages()?;
         for (name, _) in olds.iter().flat_map(|old| &old.indexes) {
             db.run(&format!("DROP INDEX {name}"), &[])?;
@@ -169,28 +169,27 @@ fn is_index(db: &dyn Database, table: &str) -> Result<bool> {
 /// emptied, and the pages above them.
 const MERGED_PAGES: i64 = 3;
 
-/// How many rows the index keeps its words in; up to `most` are counted.
+/// How many rows the index uses for its words, counted up to `most`.
 fn count_pages(db: &dyn Database, index: &str, most: i64) -> Result<i64> {
     let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {index}_data LIMIT {most})");
     Ok(find_value(db, &sql, &[])?.unwrap_or(0))
 }
 
-/// Merges an index of words into one segment: only then are the words of deleted rows gone
-/// from it.
+/// Merges an index of words into one segment: only this removes the words of deleted rows.
 fn merge(db: &dyn Database, index: &str) -> Result<()> {
     if count_pages(db, index, MAX_MERGED_PAGES + 1)? <= MAX_MERGED_PAGES {
         let sql = format!("INSERT INTO {index} ({index}) VALUES ('optimize')");
         return db.run(&sql, &[]);
     }
-    // A longer index is merged by so many pages now, and goes on with later writes.
+    // A longer index is merged by so many pages now, and further by later writes.
     let sql = format!("INSERT INTO {index} ({index}, rank) VALUES ('merge', -{MAX_MERGED_PAGES})");
     db.run(&sql, &[])
 }
 
-/// A table that goes, beside the new one of its name.
+/// A table to be dropped, beside the new one of its name.
 struct OldTable {
     table: &'static str,
-    /// Its own name until then.
+    /// Its own name until it is dropped.
     name: String,
     /// Whether it is an index of words.
     is_index: bool,
@@ -199,7 +198,7 @@ struct OldTable {
 }
 
 impl OldTable {
-    /// Renames the table, and makes the new one.
+    /// Renames the table, and creates the new one.
     fn rename(db: &dyn Database, table: &'static str) -> Result<Self> {
         let name = format!("{table}_old");
         let sql = "SELECT sql FROM sqlite_master WHERE name = ?1";
@@ -226,16 +225,16 @@ impl OldTable {
     }
 }
 
-/// The pages that a filling wrote, and those of the file afterwards; 0: free pages are left.
+/// The pages that a filling wrote, and those of the file afterwards; 0: free pages remain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filled {
     pub pages: i64,
     pub file_pages: i64,
 }
 
-/// Fills all free pages with zeros, and so many pages that the log is copied into the file.
-/// `tables` are to be written anew. `file_pages`: how many pages the file had; 0: not known. The zeros have to be committed before
-/// [`empty_free_pages`] frees the pages again.
+/// Fills all free pages with zeros, and enough pages that the log is copied into the file. `tables`
+/// will be rewritten. `file_pages`: how many pages the file had; 0: unknown. The zeros must be
+/// committed before [`empty_free_pages`] frees the pages again.
 pub fn fill_free_pages(
     db: &dyn Database,
     tables: &[&'static str],
@@ -245,7 +244,7 @@ pub fn fill_free_pages(
         let mut zeros = Zeros::begin(db, file_pages)?;
         let held_pages = zeros.used_pages()?;
         let expected_pages = estimate_pages(db, tables)?.min(held_pages);
-        // A very small one, which `renew` frees to ask whether other pages are free.
+        // A very small one, which `renew` frees to find out whether other pages are free.
         zeros.add(2 * FREED_ROOTS)?;
         zeros.close()?;
         // Small tables, so that `renew` can take as many pages as it needs.
@@ -254,7 +253,7 @@ pub fn fill_free_pages(
             zeros.close()?;
         }
         zeros.add(LOG_PAGES + STEP_PAGES - zeros.pages)?;
-        // So many it has at least.
+        // The file has at least so many pages.
         let last_page = zeros.find_last_page()?.unwrap_or(0);
         if zeros.file_pages == 0 {
             zeros.file_pages = last_page;
@@ -269,14 +268,13 @@ pub fn fill_free_pages(
     })
 }
 
-/// Fills so many pages that the whole log is written over, and copied into the file. The text in
-/// it reaches as far as the longest transaction: `peak_pages`.
+/// Fills enough pages to overwrite the whole log and to have it copied into the file. The text in
+/// the log reaches as far as the longest transaction: `peak_pages`.
 pub fn fill_log(db: &dyn Database, peak_pages: i64) -> Result<i64> {
     fill(db, LOG_PAGES + STEP_PAGES + peak_pages)
 }
 
-/// Fills so many pages that the beginning of the log is written over, where [`renew`] wrote this
-/// many pages.
+/// Fills enough pages to overwrite the beginning of the log, where [`renew`] wrote this many pages.
 pub fn fill_beginning(db: &dyn Database, pages: i64) -> Result<i64> {
     fill(db, STEP_PAGES + pages)
 }
@@ -290,7 +288,7 @@ fn fill(db: &dyn Database, pages: i64) -> Result<i64> {
     })
 }
 
-/// How much of the log an earlier life may have written, if the file has so many pages.
+/// How much of the log an earlier activation may have written, if the file has so many pages.
 pub fn pages_of_earlier_log(file_pages: i64) -> i64 {
     file_pages.min(MAX_LOG_PAGES)
 }
@@ -349,7 +347,7 @@ mod tests {
         let small = used();
         let mut file_pages = 0;
         for round in 0..5 {
-            // Rows that go leave free pages.
+            // Deleted rows leave free pages.
             db.run("CREATE TABLE gone (text)", &[]).unwrap();
             for _ in 0..round {
                 db.run("INSERT INTO gone VALUES (zeroblob(400000))", &[])
@@ -374,8 +372,8 @@ mod tests {
         }
     }
 
-    /// All steps of a clearing, each committed; returns how many pages the file has, and how many
-    /// rows that wrote.
+    /// Runs all steps of a clearing, each committed. Returns how many pages the file has, and how
+    /// many rows the steps wrote.
     fn clear(db: &File, file_pages: i64) -> (i64, u64) {
         let db = &db.db;
         db.take_costs();
@@ -402,7 +400,7 @@ mod tests {
             Self { db, folder }
         }
 
-        /// How many deleted keys the files hold.
+        /// How many deleted keys the files contain.
         fn count(&self, text: &[u8]) -> usize {
             let files = ["a.sqlite", "a.sqlite-wal"].map(|name| self.folder.join(name));
             let count = |path: &std::path::PathBuf| {
@@ -458,7 +456,7 @@ mod tests {
                     .run(db)
                     .unwrap();
             }
-            // Every fifth time in another life.
+            // Every fifth time in another activation.
             if round % 5 == 0 {
                 file_pages = 0;
             }

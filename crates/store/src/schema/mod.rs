@@ -1,6 +1,6 @@
-//! The tables, and how an object creates them. A new object runs `newest.sql`, which creates all
-//! of them at once. An object of an earlier build runs the numbered SQL files that it lacks, all in
-//! one transaction, before it serves its first request. Both ways create the same tables: a test
+//! The tables, and how an object creates them. A new object runs `newest.sql`, which creates all of
+//! them at once. An object of an earlier build runs the numbered SQL files that it lacks, all in
+//! one transaction, before it handles its first request. Both ways create the same tables: a test
 //! compares them.
 //!
 //! Only this module creates or drops tables.
@@ -20,10 +20,10 @@ struct Migration {
     sql: &'static str,
 }
 
-/// build.rs makes this list from `migrations/`: in order, without gaps.
+/// build.rs creates this list from `migrations/`: in order, without gaps.
 const MIGRATIONS: &[Migration] = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 
-/// All tables as the numbered files leave them. A test writes it.
+/// All tables as the numbered files create them. A test writes it.
 const NEWEST_TABLES: &str = include_str!("newest.sql");
 
 #[cfg(feature = "testing")]
@@ -34,8 +34,8 @@ const CREATE_MIGRATIONS_TABLE: &str = "
       applied_at INTEGER NOT NULL
     )";
 
-/// Makes the table of a part of the directory of agents, unless it is there. Such an object
-/// has no other table; see `directory/part.rs`.
+/// Creates the table of a part of the directory of agents, unless it exists. Such an object has no
+/// other table; see `directory/part.rs`.
 pub fn make_directory(db: &dyn Database) -> Result<()> {
     db.run(include_str!("directory.sql"), &[])
 }
@@ -46,8 +46,7 @@ pub fn newest() -> i64 {
     MIGRATIONS.last().map_or(0, |migration| migration.number)
 }
 
-/// Brings the object's tables up to this build. Costs one row read when there
-/// is nothing to do.
+/// Migrates the object's tables to this build. Costs one row read if there is nothing to do.
 #[cfg(feature = "testing")]
 pub fn migrate(db: &dyn Database, host: &dyn Host) -> Result<()> {
     match open(db, host)? {
@@ -56,15 +55,15 @@ pub fn migrate(db: &dyn Database, host: &dyn Host) -> Result<()> {
     }
 }
 
-/// Brings the tables that are there up to this build; `false`: there are no tables. Costs
-/// one row read when there is nothing to do.
+/// Migrates the existing tables to this build; `false`: there are no tables. Costs one row read if
+/// there is nothing to do.
 pub fn open(db: &dyn Database, host: &dyn Host) -> Result<bool> {
     let latest = MIGRATIONS.last().map_or(0, |migration| migration.number);
     match find_version(db) {
         Ok(version) if version == latest => Ok(true),
         Ok(version) if version > latest => Err(written_by_newer(version, latest)),
         Ok(version) => atomically(db, || apply_after(db, host, version)).map(|()| true),
-        // No such table, or storage that fails: asking the catalogue tells.
+        // Either there is no such table, or the storage fails: the catalogue shows which.
         Err(_) if !table_exists(db, "cf_agents_migrations")? => {
             let is_used = holds_tables(db)?;
             if is_used {
@@ -76,9 +75,9 @@ pub fn open(db: &dyn Database, host: &dyn Host) -> Result<bool> {
     }
 }
 
-/// Whether anybody has made a table here. An object of another class that became this one
-/// holds tables that the agent may be asked to load. `wrangler dev` keeps the name of each object in
-/// a table of its own, which nobody asks for.
+/// Whether there is any table. An object that had another class before has tables that the agent
+/// may have to migrate. `wrangler dev` stores the name of each object in a table of its own, which
+/// does not count.
 fn holds_tables(db: &dyn Database) -> Result<bool> {
     let sql = "SELECT 1
                  FROM sqlite_master
@@ -121,7 +120,7 @@ fn create(db: &dyn Database, host: &dyn Host) -> Result<()> {
     if holds_documents_tables {
         db.run(include_str!("documents_set_aside.sql"), &[])?;
     }
-    // A sixth of the time of all files one after the other, and fewer rows.
+    // Takes a sixth of the time of all files in sequence, and writes fewer rows.
     db.run(NEWEST_TABLES, &[])?;
     if let Some(latest) = MIGRATIONS.last() {
         note_applied(db, host, latest)?;
@@ -132,7 +131,7 @@ fn create(db: &dyn Database, host: &dyn Host) -> Result<()> {
     Ok(())
 }
 
-/// Creates the tables by all numbered files, as the first build's objects did over the years.
+/// Creates the tables with all numbered files, as in an object of the first build.
 #[cfg(feature = "testing")]
 pub fn create_by_migrations(db: &dyn Database, host: &dyn Host) -> Result<()> {
     db.run(CREATE_MIGRATIONS_TABLE, &[])?;
@@ -161,10 +160,10 @@ fn note_applied(db: &dyn Database, host: &dyn Host, migration: &Migration) -> Re
     )
 }
 
-/// Drops every table of ours and of the documents'; the object is as new.
+/// Drops every table of ours and of the documents'; the object is like new.
 pub fn drop_all(db: &dyn Database) -> Result<()> {
     atomically(db, || {
-        // Virtual tables first: dropping one drops the tables that shadow it.
+        // Virtual tables first: dropping one drops its shadow tables.
         let sql = "SELECT name
                      FROM sqlite_master
                     WHERE type = 'table'

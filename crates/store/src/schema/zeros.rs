@@ -4,25 +4,26 @@ use base::columns::{find_value, load_values};
 use base::database::{Database, atomically};
 use base::error::Result;
 
-/// The bytes of a page. A Durable Object has no other.
+/// The size of a page, which is fixed in a Durable Object.
 pub const PAGE_BYTES: i64 = 4_096;
 
 /// SQLite copies the log into the file after so many pages.
 pub(super) const LOG_PAGES: i64 = 1_000;
 
-/// What the steps between two fillings write to the log themselves.
+/// How many pages the steps between two fillings write to the log.
 pub(super) const STEP_PAGES: i64 = 32;
 
-/// The most pages that are filled at once, to reach the last free one, or to write over the log
-/// (64 MiB).
+/// The most pages that are filled at once, to reach the last free one, or to overwrite the log (64
+/// MiB).
 pub(super) const MAX_FILLED_PAGES: i64 = 16_384;
 
-/// An earlier life may have left so many pages in the log (24 MiB): more only if one transaction
-/// wrote more.
+/// An earlier activation may have left so many pages in the log (24 MiB): more only if one
+/// transaction wrote more.
 pub(super) const MAX_LOG_PAGES: i64 = 6_144;
 
-/// By how many pages a filling goes on that has not reached the last free page, twice as many each
-/// time: where it is known about how many are free, the file grows by few pages with each filling.
+/// By how many pages a filling continues that has not reached the last free page, twice as many
+/// each time. If the number of free pages is roughly known, the file grows by few pages with each
+/// filling.
 pub(super) const MORE_PAGES: i64 = 64;
 pub(super) const FEW_PAGES: i64 = 5;
 pub(super) const MAX_MORE_PAGES: i64 = 256;
@@ -31,20 +32,20 @@ pub(super) const MAX_MORE_PAGES: i64 = 256;
 /// page has 4 KB.
 pub(super) const MAX_MERGED_PAGES: i64 = 4_096;
 
-/// The tables of zeros are there between two steps of a clearing. Each has one page of a tree, and
+/// The tables of zeros exist between two steps of a clearing. Each has one page of a tree, and
 /// overflow pages.
 pub(super) const ZEROS: &str = "cf_agents_zeros";
 pub(super) const MAX_ROWS_OF_ZEROS: i64 = 8;
 
-/// Tables whose root pages tell whether pages are free.
+/// Tables whose root pages reveal whether pages are free.
 pub(super) const ROOTS: [&str; 3] = [
     "cf_agents_zeros_low",
     "cf_agents_zeros_high",
     "cf_agents_zeros_next",
 ];
 
-/// A table that stays, without rows: its root page is among the last of the file. So the next life
-/// of the object knows about how long the file is.
+/// A permanent table without rows, whose root page is among the last of the file. By it, the next
+/// activation of the object knows about how long the file is.
 pub(super) const LAST_PAGE: &str = "cf_agents_last_page";
 pub(super) const MAX_BEHIND_LAST: i64 = 64;
 
@@ -67,7 +68,7 @@ pub fn empty_free_pages(db: &dyn Database) -> Result<()> {
     })
 }
 
-/// The tables of zeros, in the order in which they were made, and their numbers. Those of
+/// The tables of zeros, in the order in which they were created, and their numbers. Those of
 /// [`ROOTS`] have none.
 pub(super) fn tables_of_zeros(db: &dyn Database) -> Result<Vec<(String, i64)>> {
     let sql = "SELECT name FROM sqlite_master WHERE name GLOB ?1 ORDER BY rowid";
@@ -86,30 +87,30 @@ pub(super) fn tables_of_zeros(db: &dyn Database) -> Result<Vec<(String, i64)>> {
 }
 
 /// The tables of zeros, while they are filled. Every byte of their pages is written: a page that
-/// SQLite took without clearing it holds nothing of what it held.
+/// SQLite took without clearing it contains nothing of its old content.
 pub(super) struct Zeros<'a> {
     pub(super) db: &'a dyn Database,
     /// How many pages were filled.
     pub(super) pages: i64,
-    /// How many pages the file has; 0: not known.
+    /// How many pages the file has; 0: unknown.
     pub(super) file_pages: i64,
-    /// The table that takes more rows, and how many bytes of its tree's page are filled.
+    /// The table that accepts more rows, and how many bytes of its tree's page are filled.
     pub(super) open: Option<(String, i64)>,
     /// Empty tables.
     pub(super) spare: Vec<String>,
     pub(super) next_number: i64,
-    /// Whether this life knows `file_pages`.
+    /// Whether this activation knows `file_pages`.
     pub(super) is_known: bool,
 }
 
 impl<'a> Zeros<'a> {
-    /// A step before this one may have died.
+    /// Starts without tables: an interrupted step may have left some.
     pub(super) fn begin(db: &'a dyn Database, file_pages: i64) -> Result<Self> {
         empty_free_pages(db)?;
         Self::go_on(db, file_pages)
     }
 
-    /// Keeps the tables that are there.
+    /// Continues with the existing tables.
     pub(super) fn go_on(db: &'a dyn Database, file_pages: i64) -> Result<Self> {
         let last = tables_of_zeros(db)?.into_iter().map(|(_, number)| number);
         Ok(Self {
@@ -191,7 +192,7 @@ impl<'a> Zeros<'a> {
         self.db.run(&sql, &[bytes.into()])
     }
 
-    /// Fills the rest of the tree's page of the table that took rows.
+    /// Fills the rest of the open table's tree page.
     pub(super) fn close(&mut self) -> Result<()> {
         let Some((name, used)) = self.open.take() else {
             return Ok(());
@@ -215,7 +216,7 @@ impl<'a> Zeros<'a> {
         self.insert(name, left - head)
     }
 
-    /// How many pages the tables have that are there.
+    /// How many pages the existing tables have.
     pub(super) fn count_filled(&self) -> Result<i64> {
         let mut sum = 0;
         for (name, number) in tables_of_zeros(self.db)? {
@@ -229,7 +230,7 @@ impl<'a> Zeros<'a> {
         Ok(sum)
     }
 
-    /// Frees tables with so many pages, if there are so many. Returns how many it freed.
+    /// Frees tables with so many pages, as far as there are any. Returns how many pages it freed.
     pub(super) fn give(&mut self, pages: i64) -> Result<i64> {
         self.close()?;
         let before = self.used_pages()?;
@@ -260,8 +261,8 @@ impl<'a> Zeros<'a> {
         self.add(self.file_pages - self.used_pages()?)
     }
 
-    /// Fills pages until none is free, and then knows how many the file has. It fills the last two
-    /// after it has asked, so that the file does not grow if it is as long as it was.
+    /// Fills pages until none is free, and so determines how many the file has. It fills the last
+    /// two after the check, so that the file does not grow if its length is unchanged.
     pub(super) fn fill_all(&mut self) -> Result<()> {
         let before = self.pages;
         let known_pages = self.file_pages;
@@ -282,7 +283,7 @@ impl<'a> Zeros<'a> {
                     self.add(FREED_ROOTS)?;
                     break;
                 }
-                // A list of free pages that was full tells the wrong thing once.
+                // A full list of free pages makes the check wrong once.
                 self.add(FEW_PAGES)?;
                 is_certain = true;
             } else {
@@ -294,13 +295,14 @@ impl<'a> Zeros<'a> {
         Ok(())
     }
 
-    /// The last page that a table was given for this.
+    /// The root page of the table [`LAST_PAGE`].
     pub(super) fn find_last_page(&self) -> Result<Option<i64>> {
         let sql = "SELECT rootpage FROM sqlite_master WHERE name = ?1";
         find_value(self.db, sql, &[LAST_PAGE.into()])
     }
 
-    /// Has the next life know about how many pages the file has. Called when no page is free.
+    /// Stores about how many pages the file has, for the next activation. Called when no page is
+    /// free.
     pub(super) fn keep_last_page(&mut self) -> Result<()> {
         let last = self.find_last_page()?;
         if self.file_pages == 0
@@ -317,11 +319,11 @@ impl<'a> Zeros<'a> {
         self.note_file_pages()
     }
 
-    /// Whether no page is free. SQLite notes free pages in lists. The first page that is freed when
-    /// none is becomes the list, and is taken last; otherwise it is noted in a list, from which a
-    /// new table takes the lowest page. So two pages are freed, the lower one first: only if none
-    /// was free is the higher one taken again. (If a list is full, the next page that is freed
-    /// becomes another list. A second question finds it shorter.)
+    /// Whether no page is free. SQLite records free pages in lists. The first page that is freed
+    /// when none is becomes the list, and is taken last; otherwise it is recorded in a list, from
+    /// which a new table takes the lowest page. So two pages are freed, the lower one first: only
+    /// if none was free is the higher one taken again. (If a list is full, the next page that is
+    /// freed becomes another list. A second check finds it shorter.)
     pub(super) fn takes_new_pages(&self) -> Result<bool> {
         let [low, high, next] = ROOTS;
         let mut made = [(self.make_root(low)?, low), (self.make_root(high)?, high)];
@@ -343,7 +345,7 @@ impl<'a> Zeros<'a> {
     }
 }
 
-/// How many bytes SQLite writes this length in.
+/// How many bytes SQLite uses to store this length.
 pub(super) fn length_bytes(length: i64) -> i64 {
     match length < 16_384 {
         true => 2,

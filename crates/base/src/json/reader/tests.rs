@@ -1,4 +1,4 @@
-//! The reader beside serde_json's: same values, same refusals.
+//! Compares the reader with serde_json's: same values, same errors.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ enum Choice {
     Named { size: u8 },
 }
 
-/// Texts that are JSON, and texts that nearly are.
+/// Texts that are JSON, and texts that almost are.
 const TEXTS: &[&str] = &[
     "null",
     " true ",
@@ -116,8 +116,8 @@ fn every_text_is_read_as_serde_json_reads_it() {
         );
         let ours = ours.ok().map(RawValue::get);
         let theirs = theirs.ok().map(|raw| raw.get());
-        // Only a text that is skipped may hold a number that no value can hold, or half
-        // of a pair; in both readers.
+        // Only a skipped text may contain a number that no type can hold, or half of a surrogate
+        // pair; in both readers.
         assert_eq!(ours, theirs, "{text}");
     }
 }

@@ -117,7 +117,8 @@ fn a_page_that_changed_its_session_writes_no_word_of_the_one_before() {
     let request = of_page(&[&other[..], &[user("lost"), user("new")]].concat());
     assert_eq!(new_ids(&plan(&[], &request).unwrap()), ["new"]);
     assert!(new_ids(&plan(&[], &of_page(&other)).unwrap()).is_empty());
-    // A greeting that the page shows is no exchange, and what the log has stays the past.
+    // A greeting that the page shows is not an exchange, and messages before the log's end
+    // are not added.
     let greeted = of_page(&[agent("hello", &[]), user("u1"), user("u2")]);
     assert_eq!(new_ids(&plan(&[], &greeted).unwrap()), ["u1", "u2"]);
     let goes_on = of_page(&[user("u1"), agent("a1", &[]), user("lost"), user("u3")]);
@@ -213,13 +214,13 @@ fn an_approval_goes_into_the_message_that_asked() {
 #[test]
 fn answers_that_nobody_asked_for_are_not_taken() {
     let cases = [
-        // No call of that name is open: it was answered, or is a server's tool.
+        // No call with this name is open: it was answered, or is a server's tool.
         (output("c2"), AwaitedAnswer::Output),
-        // An output in place of an approval would say what the tool gave back.
+        // An output in place of an approval would forge the tool's result.
         (output("c1"), approval()),
         // An approval in place of an output.
         (approved("c1", "ap"), AwaitedAnswer::Output),
-        // An answer to another asking.
+        // An answer to an earlier approval request.
         (approved("c1", "older"), approval()),
     ];
     for (part, awaits) in cases {
@@ -281,13 +282,13 @@ fn words_beside_an_answer_follow_the_message_that_asked() {
 #[test]
 fn regenerating_answers_beside_the_old_answer() {
     let log = [users("u1"), agents("a1", &[])];
-    // As the stock client sends it, with the answer's id and without.
+    // The stock client sends it with and without the answer's id.
     for id in [Some("a1"), None] {
         let request = regenerate(&[user("u1")], id);
         let expected = id.map_or_else(|| after("u1"), beside);
         assert_eq!(plan(&log, &request).unwrap().place, expected);
     }
-    // A whole history, its last answer included.
+    // A whole history, including its last answer.
     let request = regenerate(&[user("u1"), agent("a1", &[])], None);
     assert_eq!(plan(&log, &request).unwrap().place, beside("a1"));
     // No history at all.
@@ -322,7 +323,7 @@ fn a_message_that_is_not_there_cannot_be_answered_anew() {
     let error = plan(&[], &regenerate(&[], Some("gone"))).unwrap_err();
     assert_eq!(error.code.name(), "message_not_found");
     assert_eq!(error.details()["messageId"], "gone");
-    // If the client's list shows the message it means, the list decides.
+    // If the client's list contains the message, the list determines the position.
     let request = regenerate(&[user("u1")], Some("of the client"));
     assert_eq!(plan(&[users("u1")], &request).unwrap().place, after("u1"));
 }

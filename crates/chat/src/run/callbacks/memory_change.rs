@@ -1,4 +1,4 @@
-//! The call that tells of a change of memory (`onMemoryChange`).
+//! The call that reports a change of memory (`onMemoryChange`).
 
 use serde::Serialize;
 
@@ -29,14 +29,14 @@ struct MemoryChangeBody<'a> {
     label: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
-    /// Of a proposal; `getProposals` shows it.
+    /// Only for a proposal; `getProposals` shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'a str>,
     deleted: bool,
-    /// The version that was written. `null`: it is not kept any more, or another home keeps
-    /// the text.
+    /// The version that was written. `null`: it is no longer stored, or another backend stores the
+    /// text.
     version: Option<Version>,
 }
 
@@ -67,7 +67,7 @@ pub fn tell(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<Cal
     })
 }
 
-/// The version that the change wrote, if this agent still keeps it.
+/// The version that the change wrote, if this agent still stores it.
 fn find_version(memory: &Memory<'_>, scope: &str, change: &ToldChange) -> Result<Option<Version>> {
     let (Some(version), Ok(label)) = (change.version, Label::parse(&change.label)) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The content of one call, and its receiver.
+//! The content of one callback, and its receiver.
 
 use base::outbound::Endpoint;
 

@@ -1,4 +1,4 @@
-//! The receiver of a call: a service binding, or an address that the operator allows. The service
+//! The receiver of a callback: a service binding, or a URL that the operator allows. The service
 //! that writes summaries is checked here, too: a file may name one as a request may.
 
 use crate::address::tool_address::check_url;
@@ -7,12 +7,12 @@ use base::outbound::{CallFailure, Endpoint, Outbound};
 use store::callbacks::CallbackTarget;
 use store::config::ConfigureAgent;
 
-/// The settings that name who is called.
+/// The settings that name the receivers.
 pub const TURN_END: &str = "onTurnEnd";
 pub const MEMORY_CHANGE: &str = "onMemoryChange";
 
-/// The address of the calls in the configuration. The operator's list of origins may have
-/// become shorter since then.
+/// The endpoint of the callbacks in the configuration. It is checked again, because the operator's
+/// list of origins may have become shorter.
 pub fn place_of(
     outbound: &dyn Outbound,
     setting: &str,
@@ -45,11 +45,11 @@ fn targets_of(change: &ConfigureAgent) -> impl Iterator<Item = (&'static str, &C
     ]
     .into_iter()
     .filter_map(|(setting, change)| Some((setting, change.given()?.as_ref()?)))
-    // `{}` lifts a default that is deployed.
+    // `{}` overrides a deployed default.
     .filter(|(_, target)| target.is_somebody())
 }
 
-/// Checks that each target names one place.
+/// Checks that no target names two receivers.
 pub fn check_shapes(change: &ConfigureAgent) -> Result<()> {
     for (setting, target) in targets_of(change) {
         if target.service.is_some() && target.url.is_some() {
@@ -66,8 +66,8 @@ pub fn nobody(setting: &str) -> Error {
     )
 }
 
-/// Checks that the agent may call the services and addresses that a change of the
-/// configuration names, here or in a file.
+/// Checks that the agent may call the services and URLs that a change of the configuration names,
+/// in a request or in a file.
 pub fn check_targets(outbound: &dyn Outbound, change: &ConfigureAgent) -> Result<()> {
     for (setting, target) in targets_of(change) {
         let field = match target.url {

@@ -1,4 +1,4 @@
-//! The call that tells of a turn's end (`onTurnEnd`).
+//! The call that reports a turn's end (`onTurnEnd`).
 
 use serde::Serialize;
 
@@ -18,9 +18,9 @@ use memory::Memory;
 use store::callbacks::{Callback, NewCallback};
 use store::config::load_config;
 
-/// Writes the call for a turn's end, if the agent's configuration names somebody to call;
-/// `false`: nobody is called. `message_id`: the message with the turn's last words. Part
-/// of the turn's last transaction.
+/// Writes the call for a turn's end, if the agent's configuration names a service to call; `false`:
+/// no service is called. `message_id`: the message with the turn's last text. Part of the turn's
+/// last transaction.
 pub fn insert(
     memory: &Memory<'_>,
     turn: &Turn,
@@ -62,7 +62,7 @@ pub fn tell(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<Cal
     let session_id = Id::parse(call.session_id.clone()).map_err(Error::storage)?;
     let delivery_id = Delivery::of(policy, memory.agent, &session_id).seal(&call.id);
     let message = find_message(memory, &session_id, call)?.map(json::raw);
-    // A report that can't be read is told without its numbers.
+    // A report that can't be read is sent without its numbers.
     let report: TurnReport = json::decode(&call.report).unwrap_or_default();
     let body = json::encode(&TurnEndBody {
         delivery_id: &delivery_id,
@@ -80,8 +80,8 @@ pub fn tell(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<Cal
     })
 }
 
-/// The answer as it is now; `None`: the turn said nothing, or its answer is deleted or
-/// too long to be told.
+/// The answer as it is now; `None`: the turn said nothing, or its answer is deleted or too long to
+/// be sent.
 fn find_message(memory: &Memory<'_>, session_id: &Id, call: &Callback) -> Result<Option<String>> {
     if !session_exists(memory.db, session_id)? {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! A request to the model: the context that it is sent, and its answer.
+//! A request to the model: its context, and the model's answer.
 
 use super::recording::{AskedStep, parts_of};
 use super::{Broken, TurnDriver};
@@ -33,17 +33,16 @@ use store::config::Config;
 use store::memory_use::MemoryUse;
 use store::model_settings::PromptRefresh;
 
-/// The most bytes of one answer of the model: the limit of an event, less its other
-/// fields.
+/// The most bytes of one answer of the model: the limit of an event, minus its other fields.
 const MAX_SAID_BYTES: usize = MAX_EVENT_BYTES - (64 << 10);
 
-/// The number of times that a turn waits, `WAIT_MS` each, for memory for its request to
-/// the model: half a minute in all.
+/// How often a turn waits, `WAIT_MS` each, for memory for its request to the model: half a minute
+/// in all.
 const MAX_WAITS: usize = 30;
 const WAIT_MS: i64 = 1_000;
 
 impl TurnDriver<'_> {
-    /// Asks the model and reads its answer to the end.
+    /// Sends a request to the model and reads its answer to the end.
     pub(super) async fn ask(&self) -> Result<(), Broken> {
         let started_at = self.now();
         let config = self.config()?;
@@ -54,7 +53,7 @@ impl TurnDriver<'_> {
             refreshed.ok_or(Broken::Cancelled)??;
             turn_tools = self.turn_tools(&config, &turn)?;
         }
-        // A request that is sent once more belongs to the same step.
+        // A retried request belongs to the same step.
         if turn.room.refusals == 0 || !self.writer.borrow().is_in_step() {
             let begun = self.writer.borrow_mut().start_step();
             self.tell(begun);
@@ -127,7 +126,7 @@ impl TurnDriver<'_> {
         Ok(())
     }
 
-    /// Takes a refusal for length: the step is tried once more. Any other error goes on.
+    /// Learns from a refusal for length, so that the step is retried. Returns any other error.
     fn take_refusal(&self, heard: &PartialAnswer, error: Error) -> Result<()> {
         let Some(refusal) = LengthRefusal::of(&error).filter(|_| heard.bytes() == 0) else {
             return Err(error);
@@ -164,7 +163,7 @@ impl TurnDriver<'_> {
         let memory = &self.context.memory;
         let scope = BlockScope::Session(&turn.session_id);
         let mut instructions = Vec::new();
-        // The user's message is stored already, so a home that is slow loses nothing.
+        // The user's message is stored already, so a slow backend loses nothing.
         let api = turn.api.as_deref();
         let has_memory = api.is_none_or(|api| api.memory != MemoryUse::Off);
         if has_memory {
@@ -227,7 +226,7 @@ impl TurnDriver<'_> {
             let beside = (tools, reminded);
             heard.context = Some(parts_of(&context, beside, (window.tokens, hidden)));
             heard.refused_by = choice.name.to_string();
-            // Refuses the request if the day's tokens or money are spent.
+            // Rejects the request if the day's tokens or money are spent.
             let sent = window.calibration.correct(heard.estimated);
             heard.reserved = meter.reserve(&heard.refused_by, sent)?;
             heard.sent = sent;
@@ -237,7 +236,7 @@ impl TurnDriver<'_> {
         };
         let is_native = api.is_some_and(|api| stream.is_in_api_of(&api.caller));
         self.running.push_event(AnswerEvent::Step { is_native });
-        // The demo may have stood in for the chosen model.
+        // The demo may have replaced the chosen model.
         heard.model = Some(stream.model.clone());
         while let Some(part) = stream.next().await? {
             if heard.answered_by.is_none() {
@@ -255,7 +254,7 @@ impl TurnDriver<'_> {
             heard.take(part);
             self.running.keeps(kept_bytes + heard.bytes());
             if self.running.is_over_limit() || heard.bytes() > MAX_SAID_BYTES {
-                // The text that is kept has to fit into an event.
+                // The stored text has to fit into an event.
                 let end = heard.text.floor_char_boundary(MAX_SAID_BYTES);
                 heard.text.truncate(end);
                 return Err(Error::new(
@@ -267,9 +266,9 @@ impl TurnDriver<'_> {
         Ok(())
     }
 
-    /// Builds the context that the model is sent, and reserves memory for it. If the
-    /// memory is not free, drops the context, waits, and builds the context anew. Returns
-    /// also about how many messages are left out.
+    /// Builds the context for the model, and reserves memory for it. If the memory is not free,
+    /// drops the context, waits, and rebuilds it. Also returns about how many messages are left
+    /// out.
     async fn build_context(
         &self,
         turn: &Turn,
@@ -310,7 +309,7 @@ impl TurnDriver<'_> {
     }
 }
 
-/// The part of a conversation that a model is to be sent.
+/// The part of a conversation to send to a model.
 struct ContextRequest<'a> {
     instructions: &'a [String],
     leaf_seq: Option<i64>,

@@ -1,4 +1,4 @@
-//! The question to the class which calls of its tools the user must approve.
+//! Finds out from the class which calls of its tools need the user's approval.
 
 use futures_util::future::join_all;
 
@@ -6,9 +6,9 @@ use super::{Broken, TurnDriver};
 use crate::run::retell::tell_outcome;
 
 impl TurnDriver<'_> {
-    /// Asks about all of these calls of the newest step at once. The step is stored before,
-    /// so the model is not asked again if the object dies. The answers are stored with what
-    /// follows from them: before a call is made, or in the turn's last transaction.
+    /// Sends the requests about all of these calls of the newest step at once. The step is stored
+    /// first, so that the model is not called again if the object dies. The answers are stored with
+    /// their effects: before a call is made, or in the turn's last transaction.
     pub(super) async fn ask_class(&self, calls: &[usize]) -> Result<(), Broken> {
         let config = self.config()?;
         self.save()?;

@@ -1,5 +1,4 @@
-//! The end of a turn that was driven: the turn is written into the log, and then its
-//! listeners are told.
+//! The end of a driven turn: writes the turn into the log, and then notifies its listeners.
 
 use super::{Broken, TurnDriver};
 use crate::frames::outgoing::{TurnOutcome, render_failed};
@@ -15,8 +14,8 @@ impl TurnDriver<'_> {
     /// Writes the turn's answer into the log, then reports the end of the turn.
     pub(super) async fn finish(self, outcome: Result<TurnEnding, Broken>) {
         let has_lost_log = self.running.has_lost_log();
-        // If the log is gone, the turn ended because the agent was destroyed, whatever
-        // error came of it.
+        // If the log no longer exists, the turn ended because the agent was destroyed,
+        // whatever error that caused.
         let outcome = match has_lost_log {
             true => Err(Broken::Cancelled),
             false => outcome,
@@ -84,7 +83,8 @@ impl TurnDriver<'_> {
         self.context.turns.end(self.running, told, report);
     }
 
-    /// Hands the turn's spans to the operator's receiver. `failure`: the end was not written.
+    /// Queues the turn's spans for the operator's receiver. `failure`: the end could not be
+    /// written.
     fn trace(&self, report: &TurnReport, failure: Option<&Error>) {
         let memory = &self.context.memory;
         let turn = self.turn.borrow();

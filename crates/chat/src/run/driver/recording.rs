@@ -1,4 +1,4 @@
-//! Notes for the turn's record, while the turn is driven.
+//! Writes the turn's record while the turn runs.
 
 use super::TurnDriver;
 use crate::record::{CompactionRecord, ContextRecord, RecordedFailure, StepRecord, TurnFinish};
@@ -13,13 +13,13 @@ use context::working_context::truncate::is_shortened;
 use models::TokenUsage;
 use store::config::Config;
 
-/// A request to a model that is over.
+/// A finished request to a model.
 pub(super) struct AskedStep<'a> {
     pub started_at: i64,
     pub heard: &'a PartialAnswer,
     pub model: Option<&'a str>,
     pub spent: TokenUsage,
-    /// `None`: the request was given up.
+    /// `None`: the request was cancelled.
     pub outcome: Option<&'a Result<()>>,
 }
 
@@ -88,7 +88,7 @@ impl TurnDriver<'_> {
         });
     }
 
-    /// Notes the calls that the newest answer asked for.
+    /// Records the calls in the newest answer.
     pub(super) fn note_calls(&self, turn_tools: &TurnTools<'_>) {
         let turn = &mut *self.turn.borrow_mut();
         let Some(newest) = turn.steps.last() else {
@@ -99,14 +99,14 @@ impl TurnDriver<'_> {
         turn.record.note_calls(tools.collect());
     }
 
-    /// Whether the newest calls are of an earlier turn, which the user approved since, and
-    /// have no entries yet.
+    /// Whether the newest calls are an earlier turn's, which the user approved since, and have no
+    /// entries yet.
     pub(super) fn has_approved(&self) -> bool {
         let turn = self.turn.borrow();
         turn.record.steps.is_empty() && turn.steps.last().is_some_and(|step| step.is_logged)
     }
 
-    /// Makes entries for such calls. This turn has no request to a model for them.
+    /// Adds entries for such calls. This turn has no request to a model for them.
     pub(super) fn note_approved(&self, turn_tools: &TurnTools<'_>) {
         let mut turn = self.turn.borrow_mut();
         let started_at = self.now();
@@ -118,7 +118,7 @@ impl TurnDriver<'_> {
         self.note_calls(turn_tools);
     }
 
-    /// Notes that calls of the newest step are made now.
+    /// Records that calls of the newest step start now.
     pub(super) fn note_begun(&self, calls: &[usize]) {
         let now = self.now();
         let mut turn = self.turn.borrow_mut();

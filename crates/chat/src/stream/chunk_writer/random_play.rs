@@ -1,5 +1,5 @@
-//! The stock client takes all that a model says, in any order, and wherever the turn is
-//! cut. The client's rules are written out here once more, as it has them.
+//! Fuzz test: the stock client accepts everything that the writer emits, in any order, and
+//! wherever the turn is interrupted. The client's rules are reimplemented here.
 
 use std::collections::HashSet;
 
@@ -9,20 +9,20 @@ use super::ChunkWriter;
 use crate::stream::chunks::Chunk;
 use models::{AnswerPart, FinishReason, TokenUsage};
 
-/// The client, as far as it throws.
+/// The client's state, as far as it affects when the client throws.
 #[derive(Default)]
 struct Client {
     open: HashSet<String>,
     streaming: HashSet<String>,
     calls: HashSet<String>,
-    /// Ids of blocks, of any kind, that it has seen.
+    /// Ids of blocks, of any kind, that it has received.
     blocks: HashSet<String>,
     in_step: bool,
     started: bool,
     ended: bool,
-    /// A step began, which shows with the first part in it.
+    /// A step started. It becomes visible with its first part.
     step_is_coming: bool,
-    /// Calls since the last step that shows, and those of them that have an outcome.
+    /// Calls since the last visible step, and those of them that have an outcome.
     step_calls: HashSet<String>,
     settled: HashSet<String>,
     aborted: bool,
@@ -109,13 +109,13 @@ impl Client {
         }
     }
 
-    /// Whether a client with automatic resending would send again by itself.
+    /// Whether a client with automatic resending would resend.
     fn would_resend(&self) -> bool {
         !self.step_calls.is_empty() && self.step_calls.is_subset(&self.settled)
     }
 }
 
-/// A small deterministic generator: the same play on every run.
+/// A small deterministic generator: the same sequence on every run.
 struct Dice(u64);
 
 impl Dice {
@@ -191,7 +191,7 @@ fn the_client_takes_all_that_is_said() {
             Some(chunk["type"].as_str()?.to_owned())
         }));
     }
-    // The play went everywhere.
+    // The runs covered every kind of chunk.
     assert_eq!(
         kinds.len(),
         19,

@@ -1,7 +1,7 @@
 use super::*;
 use serde_json::{Value, json};
 
-/// The chunks that are sent, less the braces: `text-delta p0 Hello`.
+/// The chunks that are sent, without braces: `text-delta p0 Hello`.
 fn told(chunks: &[Chunk]) -> Vec<String> {
     let line = |chunk: &Chunk| {
         let value: Value = serde_json::from_str(&chunk.json()).unwrap();

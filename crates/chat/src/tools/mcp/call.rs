@@ -1,4 +1,4 @@
-//! A call of a server's tool.
+//! A call of a tool of an MCP server.
 
 use crate::address::tool_address::ToolAddress;
 use crate::address::tool_headers::ResolvedHeaders;
@@ -14,13 +14,13 @@ use base::outbound::CallLimits;
 use memory::Memory;
 use serde_json::Value;
 
-/// More than the requests of one round.
+/// More than the number of requests in one round.
 const IDS_PER_ROUND: i64 = 1_000;
 
-/// The longest value of an argument in a header.
+/// The maximum length of an argument in a header.
 const MAX_HEADER_BYTES: usize = 4 << 10;
 
-/// The headers that repeat arguments. An argument that is left out, or `null`, has none.
+/// The headers that repeat arguments. An argument that is omitted, or `null`, has none.
 /// `None`: an argument is too long.
 fn repeat_in_headers(tool: &ServerTool, arguments: &JsonObject) -> Option<Vec<(String, String)>> {
     let mut headers = Vec::new();
@@ -32,7 +32,7 @@ fn repeat_in_headers(tool: &ServerTool, arguments: &JsonObject) -> Option<Vec<(S
         let value = match given.get(argument) {
             Some(Value::String(text)) => encode_header(text),
             Some(value @ (Value::Bool(_) | Value::Number(_))) => value.to_string(),
-            // A value of another type is the server's to refuse.
+            // The server must reject a value of another type.
             _ => continue,
         };
         if value.len() > MAX_HEADER_BYTES {
@@ -43,8 +43,8 @@ fn repeat_in_headers(tool: &ServerTool, arguments: &JsonObject) -> Option<Vec<(S
     Some(headers)
 }
 
-/// Calls a tool, once. `name` is the tool's name for models. `headers` are those of this
-/// call, beside the server's.
+/// Calls a tool once. `name` is the tool's name for models. `headers` are those of this
+/// call, in addition to the server's.
 pub async fn call_server_tool(
     memory: &Memory<'_>,
     (name, tool): (&str, &ServerTool),
@@ -70,7 +70,7 @@ pub async fn call_server_tool(
         headers: resolved,
         limits,
         link: tool.link.clone(),
-        // Each round is a request of its own.
+        // Each round is a separate request.
         last_id: i64::from(exchange.round) * IDS_PER_ROUND,
         can_elicit: exchange.can_elicit,
     };
@@ -84,7 +84,7 @@ pub async fn call_server_tool(
     })
     .await;
     if client.link != tool.link {
-        // A session that is not kept is begun anew by the next call.
+        // If the MCP session could not be stored, the next call starts a new one.
         let _ = store_link(memory.db, tool, &client.link);
     }
     match outcome {
@@ -100,7 +100,8 @@ pub async fn call_server_tool(
             }
         }
         Err(ServerFailure::Unauthorized(challenge)) if takes_token => {
-            // Without this note, `listTools` shows it once the list is asked for again.
+            // Without this record, `listTools` would show it only after the list is
+            // requested again.
             let _ = note_needed_authorization(memory.db, tool, challenge);
             CallState::failed(format!(
                 "`{name}` was not called: its server requires an authorization that a person has \

@@ -1,9 +1,9 @@
-//! One conversation with a server: streamable HTTP, each message a POST.
+//! A client of one server: streamable HTTP, each message a POST.
 //!
-//! A server is first asked in the newest revision what it supports. A server that doesn't
-//! support it is met with a handshake. A server that refuses the handshake is asked without
-//! one, in the newest revision. If a server gives a session, each request names it; a session
-//! that the server has forgotten is begun anew once.
+//! The client first requests the server's capabilities in the newest revision. If the server
+//! doesn't support that, the client performs a handshake. If the server refuses the handshake, the
+//! client continues without one, in the newest revision. If a server assigns a session, each
+//! request names it; a session that the server no longer knows is restarted once.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -46,10 +46,10 @@ pub(super) const NOTE_LIMITS: CallLimits = CallLimits {
 
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
-/// The revision and the session in which a server is spoken to, as its row keeps them.
+/// The revision and the session that are used with a server, as its row stores them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerLink {
-    /// Empty: nothing was settled yet.
+    /// Empty: not negotiated yet.
     pub revision: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     session: Option<String>,
@@ -76,7 +76,7 @@ impl ServerLink {
     }
 }
 
-/// A server, its address, and the way to speak to it.
+/// A server, its address, and how to call it.
 pub struct ServerClient<'a> {
     pub outbound: &'a dyn Outbound,
     pub place: Endpoint,
@@ -119,7 +119,7 @@ impl<'a> ServerRequest<'a> {
 }
 
 impl ServerClient<'_> {
-    /// Meets the server, and reads its list of tools.
+    /// Connects to the server, and reads its list of tools.
     pub async fn open(&mut self) -> Result<Vec<Box<RawValue>>, ServerFailure> {
         if self.discover().await? {
             return self.list().await;
@@ -134,7 +134,7 @@ impl ServerClient<'_> {
         }
     }
 
-    /// Asks the server in the newest revision what it supports; `false`: not this revision.
+    /// Requests in the newest revision what the server supports; `false`: not this revision.
     async fn discover(&mut self) -> Result<bool, ServerFailure> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -160,13 +160,14 @@ impl ServerClient<'_> {
         };
         if !is_newest {
             self.link = ServerLink::default();
-            // The handshake begins a session, whose ids begin anew.
+            // The handshake begins a session, whose ids start again.
             self.last_id = last_id;
         }
         Ok(is_newest)
     }
 
-    /// Reads the list of tools. A server that no longer speaks as it did is met anew.
+    /// Reads the list of tools. Reconnects if the server no longer accepts the revision or the
+    /// session.
     pub async fn list_again(&mut self) -> Result<Vec<Box<RawValue>>, ServerFailure> {
         match self.list().await {
             Err(ServerFailure::SessionLost) => self.open().await,
@@ -198,7 +199,7 @@ impl ServerClient<'_> {
             ..ServerRequest::new("tools/call", &params)
         };
         let outcome = match self.ask(asked).await {
-            // The server did not carry the call out.
+            // The server did not run the call.
             Err(ServerFailure::SessionLost) => {
                 self.begin().await?;
                 self.ask(asked).await
@@ -208,8 +209,8 @@ impl ServerClient<'_> {
         outcome.map(|answered| answered.result)
     }
 
-    /// Begins a session, or learns the revision of a server without sessions. A beginning
-    /// that fails leaves the link as it was, so that a later request begins once more.
+    /// Begins a session, or determines the revision of a server without sessions. If this fails,
+    /// the link stays as it was, so that a later request tries again.
     async fn begin(&mut self) -> Result<(), ServerFailure> {
         let before = std::mem::take(&mut self.link);
         let outcome = self.shake_hands().await;
@@ -257,9 +258,9 @@ impl ServerClient<'_> {
             revision,
             session: answered.session,
         };
-        // A server may answer the handshake in the newest revision, which has none. Each
-        // request from here on then carries all that the server needs. With a session,
-        // the server waits for the note.
+        // A server may answer the handshake in the newest revision, which has none. Each request
+        // from here on then carries all that the server needs. With a session, the server waits for
+        // this notification.
         if !has_handshake && self.link.session.is_none() {
             return Ok(());
         }
@@ -355,7 +356,7 @@ impl ServerClient<'_> {
         let bytes = read_all(answer.body.as_mut()).await;
         let text = bytes.map_err(ServerFailure::from).and_then(to_text);
         match text.and_then(|text| read_message(&text, id)) {
-            // Servers also say so of a session that they don't know.
+            // Servers also answer so for a session that they don't know.
             Err(ServerFailure::Refused(refusal))
                 if status == 400 && has_session && refusal.names_no_request =>
             {
@@ -457,7 +458,7 @@ fn to_text(bytes: Vec<u8>) -> Result<String, ServerFailure> {
         .map_err(|_| ServerFailure::Nonsense("returned bytes that are not text"))
 }
 
-/// A text as a header's value, encoded where it holds other characters than a header may.
+/// A text as a header's value, encoded if it contains characters that a header can't.
 pub fn encode_header(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && text.trim() == text

@@ -1,4 +1,4 @@
-//! The reasons why a server has no answer that can be used.
+//! The reasons why a tool server has no usable answer.
 
 use crate::tools::mcp::oauth::challenge::Challenge;
 use base::outbound::CallFailure;
@@ -7,30 +7,30 @@ use base::outbound::CallFailure;
 pub enum ServerFailure {
     /// There is no answer, or only a part of one.
     NoAnswer(CallFailure),
-    /// A status that is not a success, without an error of the protocol.
+    /// A status that is not a success, without a protocol error.
     Status(u16),
-    /// An error of the protocol.
+    /// A protocol error.
     Refused(ServerRefusal),
-    /// The answer is not one of the protocol. The text says what the server did.
+    /// The answer violates the protocol. The text describes what the server did.
     Nonsense(&'static str),
     /// A stream ended without the result.
     Ended,
-    /// The server wants a person's authorization, or one that allows more. The request was not
+    /// The server requires a person's authorization, or a wider one. The request was not
     /// carried out.
     Unauthorized(Challenge),
-    /// The person's authorization could not be renewed. The server was not asked.
+    /// The person's authorization could not be renewed. No request was sent.
     NoToken,
-    /// The server no longer knows the session. The request was not carried out.
+    /// The server's session expired. The request was not carried out.
     SessionLost,
 }
 
-/// A server's own words for its refusal.
+/// A server's own explanation of its refusal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerRefusal {
     pub message: String,
-    /// The error names no request: the server refused before it looked for one.
+    /// The error names no request: the server refused before it parsed one.
     pub names_no_request: bool,
-    /// The revisions that the server supports, if it refused for the revision.
+    /// The revisions that the server supports, if it refused the revision.
     pub supported: Vec<String>,
 }
 
@@ -41,7 +41,8 @@ impl From<CallFailure> for ServerFailure {
 }
 
 impl ServerFailure {
-    /// Whether the server may speak another revision: it answered, and refused.
+    /// Whether the server may use another revision of the protocol: it answered with a
+    /// refusal.
     pub fn may_be_of_revision(&self) -> bool {
         match self {
             Self::Refused(_) => true,
@@ -55,7 +56,7 @@ impl ServerFailure {
         }
     }
 
-    /// Whether a stream broke that may be resumed.
+    /// Whether a stream was interrupted and may be resumed.
     pub fn breaks_stream(&self) -> bool {
         matches!(
             self,
@@ -63,7 +64,7 @@ impl ServerFailure {
         )
     }
 
-    /// The failure, as the end of a sentence whose subject is a colon.
+    /// The failure, as the part of a sentence that follows a colon.
     pub fn reason(&self) -> String {
         match self {
             Self::NoAnswer(failure) => failure.reason(),

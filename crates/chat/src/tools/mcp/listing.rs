@@ -1,5 +1,5 @@
-//! The tools that a server lists, as the agent's tools: bounded, cleaned, and under names
-//! that every provider takes.
+//! Converts the tools that a server lists into the agent's tools: bounded, cleaned, and
+//! with names that every provider accepts.
 
 use crate::json_schema::JsonSchema;
 use std::collections::{BTreeMap, HashSet};
@@ -12,36 +12,36 @@ use crate::address::tool_headers::ResolvedHeaders;
 use base::json::{self, RawValue, Tree, json};
 use context::tools::is_ours;
 
-/// The most bytes of a tool's description. The rest is cut off.
+/// The most bytes of a tool's description. The rest is truncated.
 const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
 
 /// The most bytes of a tool's schema.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
-/// The most bytes of all descriptions and schemas of a server: every model call sends
-/// them. The row that keeps them holds 2 MB.
+/// The most bytes of all descriptions and schemas of a server, which are part of every
+/// model call. The row that stores them is limited to 2 MB.
 const MAX_SERVER_BYTES: usize = 256 << 10;
 
-/// The longest name of a tool that providers take.
+/// The longest tool name that providers accept.
 const MAX_NAME_BYTES: usize = 64;
 
 /// The longest name that a server may give a tool.
 const MAX_OWN_NAME_BYTES: usize = 256;
 
-/// The most tools that are named as left out.
+/// The most omitted tools that are reported.
 const MAX_LEFT_OUT: usize = 100;
 
-/// Bytes of the hash that tells one definition from another.
+/// Bytes of the hash that identifies a definition.
 const DIGEST_BYTES: usize = 16;
 
-/// The mark in a schema of an argument that is to be repeated in a header.
+/// The schema keyword of an argument that must be repeated in a header.
 const HEADER_MARK: &str = "x-mcp-header";
 
-/// The beginning of these headers' names, and the longest name after it.
+/// The prefix of these headers' names, and the longest name after it.
 const HEADER_PREFIX: &str = "mcp-param-";
 const MAX_HEADER_NAME_BYTES: usize = 64;
 
-/// A tool of a server, as the server's row keeps it.
+/// A tool of a server, as the server's row stores it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerDefinition {
     /// The tool's name for models: the server's name, `_`, and the tool's own name.
@@ -50,10 +50,10 @@ pub struct ServerDefinition {
     pub name: String,
     pub description: String,
     pub schema: Box<RawValue>,
-    /// The arguments that are repeated in headers, each with its header.
+    /// The arguments that are repeated in headers, by header.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// A hash of all that the server says of the tool.
+    /// A hash of the server's whole definition of the tool.
     pub digest: String,
 }
 
@@ -65,7 +65,7 @@ pub struct LeftOutTool {
     pub reason: String,
 }
 
-/// The tools of a list that models get, and those that they don't.
+/// The tools of a list that models get, and those that were omitted.
 #[derive(Default)]
 pub struct ServerListing {
     pub tools: Vec<ServerDefinition>,
@@ -84,15 +84,15 @@ struct ListedDefinition {
     annotations: Tree,
 }
 
-/// The names and the room that a listing's tools may take.
+/// The names and the capacity for a listing's tools.
 pub struct ListingRoom<'a> {
-    /// The server's name, which begins the names of its tools.
+    /// The server's name, the prefix of its tools' names.
     pub prefix: &'a str,
     /// The names of the agent's other tools.
     pub taken: HashSet<&'a str>,
-    /// The number of tools that there is room for.
+    /// The number of tools that still fit.
     pub most: usize,
-    /// Whether the server wants some arguments repeated in headers.
+    /// Whether the server may require arguments to be repeated in headers.
     pub has_header_marks: bool,
 }
 
@@ -131,14 +131,14 @@ impl ListingRoom<'_> {
                 }),
             }
         }
-        // A server may list its tools in another order each time.
+        // A server may list its tools in a different order each time.
         listing
             .tools
             .sort_by(|one, other| one.shown.cmp(&other.shown));
         listing
     }
 
-    /// The tool as models get it, or its name and why they don't.
+    /// The tool as models get it, or its name and why it is omitted.
     fn define(&self, tool: ListedDefinition) -> Result<ServerDefinition, (String, &'static str)> {
         let ListedDefinition {
             name,
@@ -168,7 +168,7 @@ impl ListingRoom<'_> {
         let Some(schema) = to_object_schema(input_schema) else {
             return refuse("its `inputSchema` does not describe an object");
         };
-        // Written anew, so that the same schema has the same bytes in every request.
+        // Rendered again, so that the same schema has the same bytes in every request.
         let schema = json::text(&schema);
         if schema.len() > MAX_SCHEMA_BYTES {
             return refuse("its `inputSchema` is too long");
@@ -188,8 +188,8 @@ impl ListingRoom<'_> {
     }
 }
 
-/// The arguments that a schema wants repeated in headers. `None`: a mark is invalid, or is
-/// not at an argument.
+/// The arguments that a schema requires in headers. `None`: a keyword is invalid, or isn't
+/// on an argument.
 fn read_marks(schema: &Value) -> Option<BTreeMap<String, String>> {
     let mut headers = BTreeMap::new();
     let mut names = HashSet::new();
@@ -240,7 +240,7 @@ fn hash(text: &str, bytes: usize) -> String {
     digits
 }
 
-/// A schema of an object, which says so. `None`: it is of something else.
+/// The schema with `"type": "object"`. `None`: it is not an object's schema.
 fn to_object_schema(schema: Value) -> Option<Value> {
     let mut fields = match schema {
         Value::Null => Map::new(),
@@ -256,7 +256,7 @@ fn to_object_schema(schema: Value) -> Option<Value> {
     Some(schema)
 }
 
-/// Cleans every text of a schema, which a model reads, too.
+/// Cleans every text of a schema, because models also read these.
 fn clean_texts(value: &mut Value) {
     match value {
         Value::String(text) => *text = clean(text, MAX_SCHEMA_BYTES),
@@ -272,7 +272,7 @@ fn clean_texts(value: &mut Value) {
     }
 }
 
-/// A stranger's text without hidden characters, of at most so many bytes.
+/// Untrusted text without hidden characters, truncated to `max_bytes`.
 pub fn clean(text: &str, max_bytes: usize) -> String {
     let mut cleaned: String = text.chars().filter(|c| !is_hidden(*c)).collect();
     if cleaned.len() > max_bytes {
@@ -282,9 +282,9 @@ pub fn clean(text: &str, max_bytes: usize) -> String {
     cleaned
 }
 
-/// Whether a model sees this character and a person who reads the text does not. Such are
-/// controls, marks of direction, empty letters, invisible tags, and the variants of a
-/// sign that look as the sign alone. U+FE0F stays: it makes a sign an emoji.
+/// Whether a model receives this character but a person who reads the text doesn't see it:
+/// control characters, directional marks, blank letters, invisible tags, and variation
+/// selectors without visible effect. U+FE0F is allowed: it turns a character into an emoji.
 fn is_hidden(c: char) -> bool {
     let is_control = c.is_control() && !matches!(c, '\n' | '\t');
     is_control

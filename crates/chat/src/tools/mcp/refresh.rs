@@ -1,6 +1,5 @@
-//! Asks servers for their lists of tools: when a server is defined, and at the beginning
-//! of a turn once a list is old. A server that is away costs a turn a short time, and the
-//! tools that are known stay.
+//! Loads servers' lists of tools: when a server is defined, and at the beginning of a turn once a
+//! list is stale. An unavailable server delays a turn only briefly, and its known tools stay.
 
 use std::collections::HashSet;
 
@@ -25,15 +24,14 @@ use base::json::RawValue;
 use base::outbound::{CallLimits, in_time};
 use memory::Memory;
 
-/// The time that `defineTool` waits for a server, with all of its pages.
+/// How long `defineTool` waits for a server, with all of its pages.
 const DEFINE_MS: i64 = 30_000;
 
-/// The time that the beginning of a turn waits for the servers whose lists are old. They
-/// are asked side by side.
+/// How long the beginning of a turn waits for the servers whose lists are stale. They are called
+/// concurrently.
 const REFRESH_MS: i64 = 3_000;
 
-/// The limits of one request about a list. All pages of a list have room for this many
-/// bytes together.
+/// The limits of one request for a list. All pages of a list may have this many bytes together.
 const LIST_LIMITS: CallLimits = CallLimits {
     wait_ms: 10_000,
     silence_ms: 10_000,
@@ -42,7 +40,7 @@ const LIST_LIMITS: CallLimits = CallLimits {
     max_bytes: 1 << 20,
 };
 
-/// A server's list, and the way to speak to the server from now on.
+/// A server's list, and how to call the server from now on.
 #[derive(Default)]
 struct HeardList {
     listed: Vec<Box<RawValue>>,
@@ -59,8 +57,8 @@ pub struct DefinedServer {
     pub authorization_url: Option<String>,
 }
 
-/// Meets a server, and registers it with its tools. Nothing is written before the server
-/// has listed its tools, or has said that a person must allow it first.
+/// Connects to a server, and registers it with its tools. Writes nothing before the server has
+/// listed its tools, or has required that a person authorize it.
 pub async fn define_server(
     memory: &Memory<'_>,
     deployed: &DeployedTools,
@@ -131,7 +129,8 @@ pub async fn define_server(
     })
 }
 
-/// What the server wanted a person to allow beyond its list of tools, when it was called.
+/// The authorization that the server required when it was called, beyond that for its list of
+/// tools.
 fn find_wanted(
     memory: &Memory<'_>,
     deployed: &DeployedTools,
@@ -163,8 +162,8 @@ fn forget_other_authorization(
     }
 }
 
-/// Asks a server for its tools after a person has authorized it. If it has listed none before,
-/// its tools are those that the operator has defined.
+/// Loads a server's tools after a person has authorized it. If it has listed none before, its tools
+/// are accepted as if the operator had just defined it.
 pub async fn list_after_authorization(
     memory: &Memory<'_>,
     deployed: &DeployedTools,
@@ -174,7 +173,7 @@ pub async fn list_after_authorization(
     refresh(memory, deployed, server, DEFINE_MS, is_first).await
 }
 
-/// Asks the servers whose lists are old for their lists.
+/// Loads the lists of the servers whose lists are stale.
 pub async fn refresh_servers(
     memory: &Memory<'_>,
     deployed: &DeployedTools,
@@ -243,7 +242,7 @@ async fn refresh(
 struct NoList {
     /// The end of a sentence.
     reason: String,
-    /// What the server wants a person to allow.
+    /// The authorization that the server requires.
     challenge: Option<Challenge>,
 }
 

@@ -1,4 +1,4 @@
-//! The answer of a server's tool, as the result of a call: a text, or JSON.
+//! Converts the result of an MCP server's tool into the result of a call: a text, or JSON.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,10 +8,10 @@ use crate::tools::mcp::listing::clean;
 use crate::turn::CallState;
 use base::json::{self, RawValue, Tree};
 
-/// The most bytes of a name or an address that stands for a content.
+/// The maximum bytes of a name or a URL that is shown in place of a content.
 const MAX_SHOWN_BYTES: usize = 500;
 
-/// The type of a result that came to its end.
+/// The type of a completed result.
 const COMPLETE: &str = "complete";
 
 #[derive(Deserialize)]
@@ -34,7 +34,8 @@ impl Default for ToolResult {
     }
 }
 
-/// `name` is the tool's name for models. Secrets that were sent are taken out.
+/// `name` is the tool's name for models. Secrets that were sent are removed from the
+/// result.
 pub fn read_result(name: &str, result: &RawValue, sent: &ResolvedHeaders) -> CallState {
     let Ok(read) = json::decode::<ToolResult>(result.get()) else {
         return CallState::failed(format!(
@@ -62,8 +63,8 @@ pub fn read_result(name: &str, result: &RawValue, sent: &ResolvedHeaders) -> Cal
     let Some(Tree(structured)) = read.structured_content else {
         return done(said, false);
     };
-    // The texts beside a structured result are the same JSON, for readers that take texts
-    // alone, or words that belong to it.
+    // The texts next to a structured result are the same JSON, for clients that read only
+    // texts, or an explanation of it.
     let is_same = json::decode_tree(&said).is_ok_and(|said| said == structured);
     let structured = sent.strip_json(json::text(&structured));
     match is_same || said.trim().is_empty() {
@@ -76,7 +77,7 @@ fn done(output: String, is_json: bool) -> CallState {
     CallState::done(output, is_json)
 }
 
-/// A content as text. A content that is not text is named.
+/// A content as text. Other types of content are replaced by a short description.
 fn show_content(content: &Value) -> String {
     let text = |value: &Value, name: &str| value[name].as_str().map(str::to_owned);
     let short = |value: &Value, name: &str| {

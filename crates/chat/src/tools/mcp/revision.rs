@@ -1,8 +1,9 @@
-//! The revisions of the protocol, by their dates, and the names that the newest one gives
-//! to each request's statements about itself. `api/mcp` serves the same revisions.
+//! The revisions of MCP, identified by their dates, and the names of the fields with which
+//! each request of the newest revision describes itself. `api/mcp` serves the same
+//! revisions.
 
-/// The newest revision. There is no handshake: each request carries all that a server has
-/// to know.
+/// The newest revision. It has no handshake: each request carries everything that a server
+/// needs.
 pub const NEWEST: &str = "2026-07-28";
 
 /// The newest revision with a handshake.
@@ -15,6 +16,6 @@ pub const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 
-/// The marks around a header's value that is encoded, since it holds other characters
-/// than a header may.
+/// The delimiters around a header value that is encoded because it contains characters that
+/// a header can't.
 pub const ENCODED: (&str, &str) = ("=?base64?", "?=");

@@ -1,5 +1,5 @@
-//! A server as its row keeps it: how it is spoken to, the tools that it listed, and the
-//! definitions that the operator has seen.
+//! A tool server as its row stores it: how to communicate with it, the tools that it
+//! listed, and the definitions that the operator has accepted.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,13 @@ use base::database::{Database, atomically};
 use base::error::{Error, Result};
 use base::json::{self};
 
-/// The most servers of an agent: the beginning of a turn may ask each of them for its
-/// list.
+/// The most servers of an agent: the start of a turn may request the list of each.
 pub const MAX_SERVERS: usize = 16;
 
-/// The age at which a list of tools is asked for again at the beginning of a turn.
+/// The age at which a list of tools is refreshed at the start of a turn.
 pub const REFRESH_EVERY_MS: i64 = 10 * 60_000;
 
-/// A server of tools.
+/// A tool server.
 #[derive(Clone, Debug)]
 pub struct ToolServer {
     /// The name that `defineTool` gave the server: the prefix of its tools' names.
@@ -34,12 +33,12 @@ pub struct ToolServer {
     pub limits: ToolLimits,
     /// When `defineTool` was called, in milliseconds since the epoch.
     pub defined_at: i64,
-    /// When the server was last asked for its list.
+    /// When the server's list was last requested.
     pub asked_at: i64,
     pub state: ServerState,
 }
 
-/// The facts about a server that its own answers told.
+/// What is known of a server from its own answers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerState {
@@ -48,29 +47,30 @@ pub struct ServerState {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
     pub tools: Vec<ServerDefinition>,
-    /// The digests of the definitions that `defineTool` brought. Others need approval.
+    /// The digests of the definitions that were listed when `defineTool` was called. Other
+    /// definitions need approval.
     pub accepted: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutTool>,
-    /// Why the server gave no list when it was last asked.
+    /// Why the last request for the list failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The client that the operator registered for the server.
     #[serde(default, skip_serializing_if = "OAuthClient::is_empty")]
     pub oauth: OAuthClient,
-    /// What the server wants a person to allow. `None`: nothing more.
+    /// The authorization that the server requires of a person. `None`: nothing more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_authorization: Option<Challenge>,
 }
 
-/// The part of its server that a registered tool keeps.
+/// What a registered tool stores of its server.
 #[derive(Clone, Debug)]
 pub struct ServerTool {
     pub server: String,
     defined_at: i64,
     /// The tool's name at its server.
     pub name: String,
-    /// The arguments that are repeated in headers, each with its header.
+    /// The arguments that are repeated in headers, by header.
     pub headers: BTreeMap<String, String>,
     pub digest: String,
     pub is_changed: bool,
@@ -79,11 +79,11 @@ pub struct ServerTool {
 
 impl ToolServer {
     pub fn is_stale(&self, now_ms: i64) -> bool {
-        // A clock that goes back makes no list old.
+        // A clock that is set back makes no list stale.
         now_ms.saturating_sub(self.asked_at) >= REFRESH_EVERY_MS
     }
 
-    /// The part of the server that its tool of this definition keeps.
+    /// What the tool with this definition stores of the server.
     pub fn tool_of(&self, definition: &ServerDefinition) -> ServerTool {
         let is_accepted = self.state.accepted.contains(&definition.digest);
         ServerTool {
@@ -112,8 +112,8 @@ impl ServerState {
     }
 }
 
-/// Changes the known facts about a server, if the server is still the one of this
-/// definition. `asked_at`: when the server was asked for its list; `None`: it was not.
+/// Changes the stored state of a server, if it still has the same definition. `asked_at`:
+/// when the server's list was requested; `None`: it was not.
 pub fn change_state(
     db: &dyn Database,
     (name, defined_at): (&str, i64),
@@ -144,7 +144,7 @@ pub fn change_state(
     })
 }
 
-/// Keeps how the tool's server is spoken to from now on.
+/// Stores how to communicate with the tool's server from now on.
 pub fn store_link(db: &dyn Database, tool: &ServerTool, link: &ServerLink) -> Result<()> {
     change_state(db, (&tool.server, tool.defined_at), None, |state| {
         state.link = link.clone();
@@ -152,7 +152,7 @@ pub fn store_link(db: &dyn Database, tool: &ServerTool, link: &ServerLink) -> Re
     })
 }
 
-/// Notes that the tool's server wants a person's authorization.
+/// Records that the tool's server requires a person's authorization.
 pub fn note_needed_authorization(
     db: &dyn Database,
     tool: &ServerTool,

@@ -1,4 +1,4 @@
-//! The address of a server, as `defineTool` takes it and `listTools` shows it.
+//! The address of a server, as `defineTool` accepts it and `listTools` returns it.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -34,7 +34,7 @@ pub struct ServerService {
 }
 
 impl ServerSource {
-    /// As a caller without the secret sees it.
+    /// Hides what a caller without the secret must not see.
     pub fn conceal(&mut self) {
         if let Self::Url(url) = self {
             *url = conceal_url(url);
@@ -76,7 +76,7 @@ impl ServerSource {
         })
     }
 
-    /// The source as it is shown.
+    /// The source for an address, as it is returned.
     pub fn of(address: &ToolAddress) -> Self {
         match address {
             ToolAddress::Url(url) => Self::Url(url.clone()),

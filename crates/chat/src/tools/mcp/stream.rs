@@ -1,5 +1,5 @@
-//! The event stream that answers a request. A stream that breaks before its result is resumed,
-//! if its events have ids. The request itself is never sent twice for that.
+//! The event stream that answers a request. A stream that is interrupted before its result
+//! is resumed if its events have ids. The request itself is never repeated.
 
 use crate::tools::mcp::client::{EVENT_STREAM, NOTE_LIMITS, ServerClient};
 use crate::tools::mcp::failure::ServerFailure;
@@ -8,14 +8,14 @@ use base::json::RawValue;
 use base::outbound::{ByteChunks, RequestForm, in_time};
 use models::sse;
 
-/// The most requests of a server that are answered while it answers one of ours. It gets
-/// no answer to others.
+/// The most server requests that are answered during one of our requests. Further ones get
+/// no answer.
 const MAX_REFUSALS: usize = 8;
 
 /// The most times that a stream is resumed.
 const MAX_RESUMES: usize = 5;
 
-/// The pause before a stream is resumed, if the server names none.
+/// The pause before a stream is resumed, if the server specifies none.
 const DEFAULT_RETRY_MS: i64 = 1_000;
 
 const METHOD_NOT_FOUND: i64 = -32_601;
@@ -33,7 +33,7 @@ struct StreamPlace {
 impl StreamPlace {
     fn note(&mut self, parser: &sse::Parser) {
         if let Some(last_id) = parser.last_id() {
-            // An empty id takes the one before back. A header can't hold any other text.
+            // An empty id resets the previous one. A header can't contain any other text.
             let is_id =
                 !last_id.is_empty() && last_id.bytes().all(|byte| matches!(byte, b' '..=b'~'));
             self.last_id = is_id.then(|| last_id.to_owned());
@@ -43,7 +43,7 @@ impl StreamPlace {
 }
 
 impl ServerClient<'_> {
-    /// Reads a stream up to the answer. A stream that breaks is resumed.
+    /// Reads a stream up to the answer, and resumes an interrupted stream.
     pub(super) async fn read_events(
         &self,
         body: &mut (dyn ByteChunks + '_),
@@ -60,7 +60,7 @@ impl ServerClient<'_> {
         resumed.flatten().unwrap_or(Err(broken))
     }
 
-    /// Asks for the rest of a stream. `None`: the server has no rest.
+    /// Requests the rest of a stream. `None`: the server has no rest.
     async fn resume(
         &self,
         id: i64,
@@ -88,7 +88,7 @@ impl ServerClient<'_> {
         None
     }
 
-    /// Reads a stream up to the answer. The rest of the stream is not waited for.
+    /// Reads a stream up to the answer, and ignores the rest of the stream.
     async fn read_stream(
         &self,
         body: &mut (dyn ByteChunks + '_),
@@ -128,8 +128,8 @@ impl ServerClient<'_> {
         Err(ServerFailure::Ended)
     }
 
-    /// Answers a request of the server. A ping is answered. Every other request is
-    /// refused: a server gets no model, no files and no user.
+    /// Answers a request of the server. Only a ping succeeds. Every other request is
+    /// refused: a server gets no access to models, files or the user.
     async fn refuse(&self, id: &str, method: &str) {
         let answer = match method {
             "ping" => r#""result":{}"#.to_owned(),
@@ -138,8 +138,7 @@ impl ServerClient<'_> {
             ),
         };
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#);
-        // A server that does not hear of the refusal waits, and the limits of our own
-        // request end the wait.
+        // If the refusal doesn't arrive, the server waits until our own request times out.
         let _ = self.post(body, &[], NOTE_LIMITS).await;
     }
 }

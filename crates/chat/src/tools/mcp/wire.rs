@@ -1,4 +1,4 @@
-//! JSON-RPC as a server sends it: one message, read strictly.
+//! Parses JSON-RPC messages of a tool server strictly, one message at a time.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use crate::tools::mcp::failure::{ServerFailure, ServerRefusal};
 use crate::tools::mcp::listing::clean;
 use base::json::{self, RawValue, Tree, nullable};
 
-/// The longest id of a request that is answered, in bytes.
+/// The longest id of a server's request that is answered, in bytes.
 const MAX_ID_BYTES: usize = 1_000;
 
-/// The most bytes of a server's sentence that are shown.
+/// The most bytes that are shown of a server's error message.
 const MAX_MESSAGE_BYTES: usize = 500;
 
 /// A message of a server.
@@ -18,9 +18,9 @@ const MAX_MESSAGE_BYTES: usize = 500;
 pub enum ServerMessage {
     /// The result of our request.
     Result(Box<RawValue>),
-    /// A request of the server's own, with its id as JSON.
+    /// A request that the server sent, with its id as JSON.
     Request { id: String, method: String },
-    /// Anything that asks for no answer, such as progress.
+    /// Anything that expects no answer, such as progress.
     Notification,
 }
 
@@ -41,7 +41,7 @@ struct ErrorBody {
     data: Tree,
 }
 
-/// The most revisions of a server that are read.
+/// The most supported revisions that are read from an error.
 const MAX_SUPPORTED: usize = 32;
 
 /// The revisions that an error names as supported.
@@ -51,7 +51,7 @@ fn read_supported(data: &Value) -> Vec<String> {
     named.take(MAX_SUPPORTED).collect()
 }
 
-/// Reads a message of the server that was asked the request `id`.
+/// Parses a message of the server to which the request `id` was sent.
 pub fn read_message(text: &str, id: i64) -> Result<ServerMessage, ServerFailure> {
     let nonsense = |what| Err(ServerFailure::Nonsense(what));
     let Ok(envelope) = json::decode::<ServerEnvelope<'_>>(text) else {
@@ -87,8 +87,7 @@ pub fn read_message(text: &str, id: i64) -> Result<ServerMessage, ServerFailure>
     }
 }
 
-/// Whether this JSON may be the id of a request that others send: a string or a whole
-/// number.
+/// Whether this JSON is a valid id of a server's request: a string or a whole number.
 pub fn is_request_id(text: &str) -> bool {
     let is_number = || {
         let digits = text.strip_prefix('-').unwrap_or(text);

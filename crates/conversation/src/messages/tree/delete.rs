@@ -1,5 +1,5 @@
-//! Deleting events without breaking the tree. A deleted event's children join its
-//! nearest surviving ancestor. The deleted event's `seq` is never given again.
+//! Deletes events without breaking the tree. A deleted event's children are attached to its
+//! nearest surviving ancestor. The deleted event's `seq` is never reused.
 
 use crate::messages::tree::path::surviving;
 use base::json;
@@ -26,9 +26,9 @@ use store::text_tables::EVENTS;
 pub struct DeletionOutcome {
     /// The deleted events, in the order of the request.
     pub gone: Vec<DeletedEvent>,
-    /// Surviving children of deleted events, with the ancestors that they joined.
+    /// Surviving children of deleted events, with their new parents.
     pub moved: Vec<ReparentedEvent>,
-    /// Overlays that were deleted or whose edges moved.
+    /// Overlays that were deleted or whose range changed.
     pub overlays: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ impl FromRow<'_> for DeletedEvent {
 
 /// An event whose parent was deleted.
 pub struct ReparentedEvent {
-    /// The event's place before the deletion.
+    /// The event's position before the deletion.
     pub link: EventLink,
     /// The new parent; 0: the event is now a root.
     pub parent_seq: i64,
@@ -73,8 +73,8 @@ impl DeletionOutcome {
     }
 }
 
-/// Deletes these events and joins their children to the nearest survivors. Part of a
-/// transaction that records the returned outcome in the feed.
+/// Deletes these events and attaches their children to the nearest survivors. Must run in a
+/// transaction that records the returned outcome in the change feed.
 pub fn delete_seqs(
     db: &dyn Database,
     host: &dyn Host,
@@ -115,14 +115,16 @@ pub fn delete_seqs(
     }
     adopt(db, &here, &taken.moved)?;
     taken.overlays = splice(db, session_id, &parents)?;
-    // Events have other siblings now, and summaries have other ends, only below the survivors.
+    // Only below the survivors do events have different siblings and summaries different
+    // ends.
     let survivors = survivors(&parents);
     let above = survivors.iter().map(|(_, above_seq)| *above_seq);
     let moved = taken.moved.iter().map(|moved| moved.link.seq);
     boundary::settle(db, session_id, above, moved)?;
 
     // If the chosen leaf is deleted, its nearest surviving ancestor becomes the leaf. An
-    // append overrules a choice for good, even if the append is deleted.
+    // append overrides an earlier choice permanently, even if the appended event is
+    // deleted.
     db.run(
         "UPDATE cf_agents_sessions
             SET seq_floor = max(seq_floor, ?2),
@@ -166,9 +168,9 @@ fn survivors(parents: &HashMap<i64, i64>) -> Vec<(i64, i64)> {
         .collect()
 }
 
-/// Surviving children of the deleted events, each with the ancestor that it joins. The
-/// children are the next rows and rows of the branch index. The SQL names that index,
-/// since the planner would otherwise scan the log.
+/// Surviving children of the deleted events, each with its new parent. The children are the
+/// next rows and rows of the branch index. The SQL names that index, because the planner
+/// would otherwise scan the log.
 fn load_orphans(
     db: &dyn Database,
     here: &SqlValue,
@@ -206,8 +208,8 @@ fn load_orphans(
         .collect())
 }
 
-/// Gives orphans their new parents. Runs after the deletion, since the remaining rows
-/// show whether a child directly follows its new parent.
+/// Sets the new parents. Runs after the deletion, because the remaining rows show whether a
+/// child directly follows its new parent.
 fn adopt(db: &dyn Database, here: &SqlValue, orphans: &[ReparentedEvent]) -> Result<()> {
     for orphan in orphans {
         db.run(

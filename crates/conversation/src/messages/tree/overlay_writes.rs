@@ -1,6 +1,6 @@
-//! The writes of overlays: new ones, imported ones and those of a fork; and the changes
-//! of overlays when events are deleted. Each function is part of its caller's
-//! transaction, and the caller tells the feed.
+//! Writes overlays: new ones, imported ones and those of a fork. Also adjusts overlays when
+//! events are deleted. Each function must run in its caller's transaction, and the caller
+//! records the changes in the feed.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ const INSERT: &str = "
            (session_id, to_seq, from_seq, number, id, above_seq, from_id, to_id, summary,
             tokens_before, tokens_after, created_at)";
 
-/// A new overlay: the range that it hides, and the summary.
+/// A new overlay: the range that it hides, and its summary.
 pub struct NewOverlay<'a> {
     pub range: EventRange,
     pub from_id: &'a str,
@@ -34,13 +34,13 @@ pub struct NewOverlay<'a> {
 /// A new overlay, and what it changed.
 pub struct AddedOverlay {
     pub id: Id,
-    /// The overlays that it made needless, and that are deleted.
+    /// The obsolete overlays that were deleted.
     pub pruned: Vec<String>,
     pub changed: Vec<ChangedBoundary>,
 }
 
-/// Writes a new overlay. `kept`: how many of the newest overlays within its range stay, if the
-/// others are deleted: see [`prune_nested`].
+/// Inserts a new overlay. `kept`: how many of the newest overlays within its range are kept
+/// when obsolete ones are deleted (see [`prune_nested`]).
 pub fn insert(
     db: &dyn Database,
     host: &dyn Host,
@@ -84,7 +84,7 @@ pub fn insert(
     })
 }
 
-/// Settles where summaries begin and end, or did.
+/// Updates the run boundaries at the current and former ends of summaries.
 fn settle(
     db: &dyn Database,
     session_id: &Id,
@@ -111,10 +111,9 @@ pub fn check_room(db: &dyn Database, session_id: &Id) -> Result<()> {
     ))
 }
 
-/// Writes an overlay as it was exported. Both edges must lie on one path, and no overlay
-/// of the session may have its id: forks and deletes find an overlay by its id alone.
-/// `numbers` are the tokens before, the tokens after, and the time when the overlay was
-/// made.
+/// Inserts an exported overlay. Both ends must lie on one path, and no overlay of the
+/// session may have its id: forks and deletions identify an overlay by its id alone.
+/// `numbers` are the tokens before, the tokens after, and the creation time.
 pub fn restore(
     db: &dyn Database,
     session_id: &Id,
@@ -191,7 +190,7 @@ pub fn restore(
     settle(db, session_id, std::iter::once(range)).map(drop)
 }
 
-/// An overlay without its summary, since summaries are long.
+/// An overlay without its summary, because summaries are long.
 struct OverlayEdges {
     id: String,
     from_id: String,
@@ -214,8 +213,8 @@ impl FromRow<'_> for OverlayEdges {
     }
 }
 
-/// Copies the overlays of a path to the fork of this path. `segments` is the path. The
-/// fork has no branches, and its events keep their ids. Returns the overlays' ids.
+/// Copies the overlays of a path, given by `segments`, to the fork of this path. The fork
+/// has no branches, and its events keep their ids. Returns the overlays' ids.
 pub fn copy(
     db: &dyn Database,
     original_id: &Id,
@@ -281,14 +280,14 @@ pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Vec<
         .transpose()
 }
 
-/// Returns the events that the overlay covered.
+/// Deletes the row and returns the range that the overlay covered.
 fn drop_row(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<EventRange>> {
     let params = [session_id.as_str().into(), id.as_str().into()];
     let deletion = Delete::from(COMPACTIONS, "session_id = ?1 AND id = ?2", &params);
     Ok(deletion.load(db, "from_seq, to_seq, above_seq")?.pop())
 }
 
-/// An overlay that a wider one made needless.
+/// An overlay that a wider one made obsolete.
 struct PrunedOverlay {
     id: String,
     range: EventRange,
@@ -303,9 +302,9 @@ impl FromRow<'_> for PrunedOverlay {
     }
 }
 
-/// Deletes overlays within `range`, which a wider overlay hides now. The newest `kept`
-/// stay, and so does each overlay that the reader of a branch still meets. Returns the
-/// deleted overlays.
+/// Deletes the overlays within `range` that a wider overlay now hides. Keeps the newest
+/// `kept`, and each overlay that is still visible on a branch. Returns the deleted
+/// overlays.
 fn prune_nested(
     db: &dyn Database,
     session_id: &Id,
@@ -338,10 +337,10 @@ fn prune_nested(
     .load(db, "from_seq, to_seq, above_seq, id")
 }
 
-/// Mends the overlays after events were deleted. `parents` maps each deleted event to
-/// its parent. An overlay whose edge was deleted now ends at the nearest event that it
-/// still covers. An overlay that covers no event any more is deleted. Returns the ids of
-/// all these overlays. The caller settles the boundaries.
+/// Repairs the overlays after events were deleted. `parents` maps each deleted event to its
+/// parent. An overlay whose end was deleted now ends at the nearest event that it still
+/// covers. An overlay that covers no event any more is deleted. Returns the ids of all
+/// these overlays. The caller must settle the boundaries.
 pub fn splice(
     db: &dyn Database,
     session_id: &Id,
@@ -391,7 +390,7 @@ pub fn splice(
     Ok(changed)
 }
 
-/// The event right below `above_seq` on the path that ends at `to_seq`.
+/// The event directly below `above_seq` on the path that ends at `to_seq`.
 fn find_first_below(
     db: &dyn Database,
     session_id: &Id,

@@ -1,11 +1,11 @@
-//! Overlays: stored summaries. Readers of a path see a summary in place of a range of
-//! the path. An overlay hides rows and never changes one. This file reads overlays;
+//! Overlays: stored summaries. Readers of a path see a summary in place of a range of the
+//! path. An overlay hides rows and never changes one. This file reads overlays;
 //! `overlay_writes.rs` writes them.
 //!
-//! A walk up a path meets an overlay at the newest event that the overlay covers. A
-//! branch that leaves the range in its middle therefore doesn't meet the overlay. Of two
-//! overlays that overlap, the reader sees the one that ends later. If both end at the
-//! same event, the reader sees the wider one.
+//! A walk up a path encounters an overlay at the newest event that the overlay covers. A
+//! branch that leaves the range in its middle therefore doesn't encounter the overlay. If
+//! two overlays overlap, the reader sees the one that ends later. If both end at the same
+//! event, the reader sees the wider one.
 
 use super::path::{is_on_path, load_segments};
 use base::action::Action;
@@ -16,10 +16,10 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::MAX_INTEGER;
 
-/// Overlays that a session may have.
+/// The most overlays of a session.
 pub const MAX_OVERLAYS: i64 = 200;
 
-/// Bytes of one summary. All summaries of a session have at most 12.5 MiB.
+/// The most bytes of one summary. All summaries of a session have at most 12.5 MiB.
 pub const MAX_SUMMARY_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub const HAS_OVERLAYS: &str = "EXISTS (SELECT 1
                                          FROM cf_agents_compactions
                                         WHERE session_id = s.id)";
 
-/// Neighbouring events of a path, both ends included.
+/// A range of adjacent events on a path, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventRange {
     pub from_seq: i64,
@@ -81,7 +81,7 @@ impl FromRow<'_> for Overlay {
     }
 }
 
-/// The overlays of a session, in the order in which a walk up a path may meet them.
+/// The overlays of a session, in the order in which a walk up a path may encounter them.
 /// Reads one row at the start, and one row per overlay that the walk passes.
 pub struct Overlays<'a> {
     db: &'a dyn Database,
@@ -124,7 +124,7 @@ impl<'a> Overlays<'a> {
         self.next.as_ref().map_or(0, |overlay| overlay.range.to_seq)
     }
 
-    /// The overlay that ends at this event of the path. The walk then goes on above the
+    /// The overlay that ends at this event of the path. The walk then continues above the
     /// overlay.
     pub fn take_ending_at(&mut self, seq: i64) -> Result<Option<Overlay>> {
         if self.next_to_seq() > seq {
@@ -142,7 +142,7 @@ impl<'a> Overlays<'a> {
 }
 
 /// The overlay that hides the event at `seq` from a reader of the path to `leaf_seq`: a
-/// page may begin inside a range. A walk from the leaf would have met this overlay.
+/// page may start inside a range. A walk from the leaf would have encountered this overlay.
 pub fn find_covering(
     db: &dyn Database,
     session_id: &Id,
@@ -188,7 +188,7 @@ pub fn get_json(db: &dyn Database, session_id: &Id, id: &Id) -> Result<SqlText> 
         .ok_or_else(|| Error::storage("a compaction that was just written is missing"))
 }
 
-/// The newest overlays of a session that an answer holds, oldest first, as a JSON array.
+/// The newest overlays of a session that fit in an answer, oldest first, as a JSON array.
 pub fn load_json(db: &dyn Database, session_id: &Id) -> Result<String> {
     let sql = format!(
         "SELECT number, {JSON}
@@ -229,8 +229,8 @@ pub fn load_overlays(db: &dyn Database, session_id: &Id) -> Result<Vec<Overlay>>
     load(db, &sql, &[session_id.as_str().into()])
 }
 
-/// Whether a summary of the session covers the result of a tool. Bounded: of summaries that cover
-/// more events than this together, the answer is yes.
+/// Whether a summary of the session covers a tool result. Bounded: if all summaries
+/// together cover more events than [`MAX_SEARCHED`], returns `true`.
 pub fn covers_results(db: &dyn Database, session_id: &Id) -> Result<bool> {
     let sql = "SELECT total(to_seq - from_seq + 1) > ?2
                  FROM cf_agents_compactions
@@ -253,5 +253,5 @@ pub fn covers_results(db: &dyn Database, session_id: &Id) -> Result<bool> {
     Ok(found.is_some())
 }
 
-/// The most events among which the results of tools are looked for.
+/// The most covered events that are searched for tool results.
 const MAX_SEARCHED: i64 = 5_000;

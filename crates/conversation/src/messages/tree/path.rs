@@ -122,12 +122,12 @@ pub fn load_segments(db: &dyn Database, session_id: &Id, to_seq: i64) -> Result<
 }
 
 /// Where a session's branches begin: the `seq` and parent's `seq` of every row that starts a
-/// branch, by `seq`. Whoever asks for many paths reads them once.
+/// branch, by `seq`. A caller that needs many paths loads them once.
 pub struct Branches(Vec<(i64, i64)>);
 
 impl Branches {
-    /// Reads only the session's branch index, which the SQL names: the planner would otherwise
-    /// scan the log, to have the rows in order.
+    /// Reads only the session's branch index. The SQL names the index, because the planner would
+    /// otherwise scan the log to return the rows in order.
     pub fn load(db: &dyn Database, session_id: &Id) -> Result<Self> {
         let branches = load(
             db,
@@ -149,7 +149,7 @@ impl Branches {
             }
             let below = self.0.partition_point(|(seq, _)| *seq <= to_seq);
             let start = below.checked_sub(1).and_then(|last| self.0.get(last));
-            // No branch starts at or below `to_seq`: the line begins at the log's first row.
+            // No branch starts at or below `to_seq`: the segment begins at the log's first row.
             let (from_seq, parent_seq) = start.copied().unwrap_or((1, 0));
             let segment = PathSegment { from_seq, to_seq };
             to_seq = parent_seq;

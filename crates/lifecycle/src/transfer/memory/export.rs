@@ -1,8 +1,8 @@
-//! Exports the memory of a session, or of the agent, a bounded number of rows at a time.
+//! Exports the memory of a session or of the agent, a bounded number of rows at a time.
 //!
-//! Memory that changes during the export appears as it is when its page is read. The
-//! file must still be one that can be imported. So a block appears once, and rows that
-//! its kind can't hold, or that exceed its limits, are left out.
+//! Memory that changes during the export appears as it is when its page is read. The file
+//! must still be importable. So a block appears once, and rows that its kind can't have, or
+//! that exceed its limits, are omitted.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ use memory::label::Label;
 use memory::origin::Origin;
 
 /// Rows per statement: `LONG_BATCH` for texts of up to 1 MiB, and `ENTRIES_BATCH` for
-/// entries, which have at most 64 KiB. Both are 8 MiB.
+/// entries of at most 64 KiB. Both amount to 8 MiB.
 const LONG_BATCH: i64 = 8;
 const ENTRIES_BATCH: i64 = 128;
 
@@ -49,7 +49,7 @@ enum MemoryExportStage {
 
 pub struct MemoryExport {
     at: MemoryExportStage,
-    /// The kinds of the exported blocks, by the blocks' keys.
+    /// The kinds of the exported blocks, by block key.
     kinds: HashMap<String, BlockKind>,
     tally: LineCounter,
 }
@@ -113,7 +113,7 @@ impl MemoryExport {
         {
             after_number = number;
             let key = block.label.key();
-            // A block that was removed and defined again meanwhile has a new number.
+            // A block that was removed and redefined in the meantime has a new number.
             if self.kinds.contains_key(&key) || self.kinds.len() as i64 >= MAX_BLOCKS {
                 continue;
             }
@@ -142,8 +142,8 @@ impl MemoryExport {
         Ok(Some(after_number).filter(|_| !is_last))
     }
 
-    /// Adds rows of a table until the page is full. Returns the row to go on after;
-    /// `None`: there are no more rows.
+    /// Adds rows of a table until the page is full. Returns the row to continue after, or
+    /// `None` after the last row.
     fn add_rows(
         &mut self,
         db: &dyn Database,
@@ -197,7 +197,7 @@ impl MemoryExport {
         Ok(last.map(|last| last.with_slots(has_slots(keys))))
     }
 
-    /// The line; `None` if the block can't hold such a row, or holds too many.
+    /// The line, or `None` if the block can't have such a row, or has too many.
     fn show(
         &mut self,
         kind: LineKind,
@@ -237,7 +237,7 @@ struct ExportedTable {
     columns: &'static str,
     /// Rows per statement.
     batch: i64,
-    /// The line of a row; `None`: the row is left out.
+    /// The line of a row; `None`: the row is omitted.
     line: fn(&mut MemoryExport, &str, &Row) -> Result<Option<String>>,
 }
 
@@ -318,7 +318,7 @@ const TABLES: &[ExportedTable] = &[
     },
 ];
 
-/// Whether rows of these keys have a slot besides.
+/// Whether rows with these keys also have a slot.
 fn has_slots(keys: &str) -> bool {
     keys.ends_with("slot")
 }
@@ -331,7 +331,8 @@ struct LastRow {
 }
 
 impl LastRow {
-    /// Reads the columns that every table begins with. Without a slot, the third is another one.
+    /// Reads the columns that every table starts with. In a table without slots, the third
+    /// column is another one.
     fn read(row: &Row) -> Result<Self> {
         let (block, key, slot): (String, SqlValue, Option<i64>) = row.read()?;
         Ok(Self {
@@ -341,7 +342,7 @@ impl LastRow {
         })
     }
 
-    /// Before every row: no block's key is empty.
+    /// Sorts before every row: no block's key is empty.
     fn start() -> Self {
         Self {
             block: String::new(),
@@ -350,7 +351,7 @@ impl LastRow {
         }
     }
 
-    /// Without slots, the row has none.
+    /// Drops the slot if the table has none.
     fn with_slots(self, has_slots: bool) -> Self {
         let slot = if has_slots { self.slot } else { -1 };
         Self { slot, ..self }
@@ -465,7 +466,7 @@ row! {
     }
 }
 
-/// A document that was loaded into the session's context.
+/// A document loaded into the session's context.
 struct ExportedDocument {
     key: String,
     label: String,

@@ -1,8 +1,8 @@
-//! Imports a session's memory: checks each line as its operation would, then writes it
-//! with others in one transaction.
+//! Imports a session's memory: checks each line as its operation would, then writes it with others
+//! in one transaction.
 //!
-//! Lines of a type come in the order of their keys. So the import notices a second line
-//! with the same key, and one line too many, without reading stored rows.
+//! Lines of one type are sorted by key. So the import detects a duplicate key, or one line too
+//! many, without reading stored rows.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ use memory::skills::SkillDocument;
 use memory::skills::loaded::{self, LoadedSkill};
 use memory::skills::stored;
 
-/// A line that waits for its batch.
+/// A parsed line that waits for its batch.
 enum PendingMemoryLine {
     Block { block: Definition, is_removed: bool },
     Version(BlockKey, Version),
@@ -45,7 +45,7 @@ enum PendingMemoryLine {
     Prompt(PromptLine),
 }
 
-/// A line's place among the lines of its type.
+/// A line's sort position among the lines of its type.
 #[derive(PartialEq, PartialOrd)]
 enum LineOrder {
     Version(BlockKey, i64),
@@ -86,8 +86,8 @@ impl MemoryImport {
         }
     }
 
-    /// The import of the agent's own memory. Its sender holds the secret, so the session
-    /// of `target` does not count.
+    /// The import of the agent's own memory. Its sender authenticated with the secret, so the
+    /// session of `target` is ignored.
     pub fn of_agent(target: ImportTarget) -> Self {
         Self {
             target,
@@ -186,8 +186,9 @@ impl MemoryImport {
         Ok(())
     }
 
-    /// The note, if the sender trusts the file. Else its text comes from an import, whatever
-    /// the file says: a file must not lend a text more trust than its sender gives it.
+    /// Returns the note unchanged if the sender is trusted to name origins. Otherwise marks its
+    /// text as imported, whatever the file says: a file must not give a text more trust than its
+    /// sender has.
     fn as_imported(&self, note: ItemNote) -> ItemNote {
         match self.target.sender.keeps_origins() {
             true => note,
@@ -217,7 +218,7 @@ impl MemoryImport {
         Ok(())
     }
 
-    /// How many earlier versions of an item this block keeps.
+    /// How many earlier versions of an item this block stores.
     fn kept(&self, block: &BlockKey) -> i64 {
         match self.kinds.get(&block.0) {
             Some(BlockKind::Loadable) => MAX_SKILL_VERSIONS,

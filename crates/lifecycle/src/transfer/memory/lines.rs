@@ -33,8 +33,8 @@ use store::retention::BlockRetention;
 /// The highest version. Each write adds one to a block's version.
 const MAX_VERSION: i64 = u32::MAX as i64;
 
-/// How many sections' hashes a frozen prompt keeps: more than the blocks of an agent, of
-/// its deployed configuration and of a session together.
+/// How many sections' hashes a frozen prompt stores: more than the blocks of an agent, of its
+/// deployed configuration and of a session together.
 const MAX_SECTIONS: usize = 300;
 
 /// The length of a SHA-256 in hexadecimal digits.
@@ -76,7 +76,7 @@ pub struct BlockLine {
     pub metadata: Option<Metadata>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
-    /// Present if a file brought the definition that its sender did not trust.
+    /// Present if the definition comes from a file that its sender did not trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// `true`: the agent removed the deployed block of this label.
@@ -131,7 +131,7 @@ pub struct VersionLine {
     pub written_at: FileTime,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<Id>,
-    /// The source of the text, if `writtenBy` does not say it.
+    /// The source of the text, if `writtenBy` does not imply it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
 }
@@ -338,8 +338,8 @@ pub struct LoadedLine {
 }
 
 impl LoadedLine {
-    /// The line's document as an import keeps it whose sender does not trust the file: quoted, since
-    /// the session's context shows it whole.
+    /// The line's document for an import whose sender does not trust the file: quoted, since the
+    /// session's context shows it whole.
     pub fn quoted(self) -> Self {
         let loaded_at = self.loaded_at.0;
         Self {
@@ -348,8 +348,8 @@ impl LoadedLine {
         }
     }
 
-    /// A document may come from any home, so it may be longer than one that is stored in
-    /// this object.
+    /// A document may come from any backend, so it may be longer than one that is stored in this
+    /// object.
     pub fn into_loaded(self) -> Result<(BlockKey, LoadedSkill)> {
         check_skill_key(&self.key)?;
         check_content("content", self.content.as_deref().unwrap_or_default())?;
@@ -363,7 +363,7 @@ impl LoadedLine {
     }
 }
 
-/// A document as a quotation of a file's text. One that is a quotation already stays.
+/// A document as a quotation of a file's text. An existing quotation stays unchanged.
 pub fn quoted_document(text: &str, loaded_at: i64) -> String {
     let is_quoted = match text.split_once('\n') {
         Some((source, quoted)) => {

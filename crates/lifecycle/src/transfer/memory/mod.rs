@@ -61,7 +61,7 @@ pub const SORTS: &[MemoryLineKind] = &[
     },
 ];
 
-/// Whether a block of this kind can hold rows of this type.
+/// Whether a block of this kind can contain rows of this type.
 fn can_hold(block: BlockKind, kind: LineKind) -> bool {
     match kind {
         LineKind::Version => block.has_content(),

@@ -1,5 +1,5 @@
-//! Requests to a server with a person's token. The token is renewed shortly before it expires,
-//! or when the server refuses it, by one request at a time.
+//! Requests to a tool server with a person's OAuth token. The token is renewed shortly
+//! before it expires, or when the server refuses it. Only one request renews it at a time.
 
 use crate::address::tool_address::ToolAddress;
 use crate::address::tool_headers::ResolvedHeaders;
@@ -13,7 +13,7 @@ use base::error::{Error, Result};
 use base::outbound::Outbound;
 use memory::Memory;
 
-/// How long before its end a token is renewed.
+/// How long before its expiry a token is renewed.
 const EARLY_MS: i64 = 60_000;
 
 /// A server, as its authorization is stored.
@@ -23,13 +23,14 @@ pub struct AuthorizedServer<'a> {
     pub at: &'a ToolAddress,
 }
 
-/// Whether OAuth may be used: the server has an address, and the operator has not given it
-/// another credential.
+/// The URL at which OAuth may be used. `None` if the server has no URL, or if the operator
+/// configured another credential.
 pub fn find_url<'a>(at: &'a ToolAddress, headers: &ResolvedHeaders) -> Option<&'a str> {
     at.url().filter(|_| !headers.has_credential())
 }
 
-/// Whether a person may authorize the agent at this server: the deployment is set up for it, too.
+/// Whether a person may authorize the agent at this server. This also requires a configured
+/// deployment.
 pub fn may_be_authorized(
     outbound: &dyn Outbound,
     at: &ToolAddress,
@@ -38,8 +39,9 @@ pub fn may_be_authorized(
     find_url(at, headers).is_some() && OAuthSettings::read(outbound).is_ok()
 }
 
-/// Does some work at a server with the person's token, if there is one. If the server refuses
-/// the token, it is renewed, and the work is done once more: the server has not done it.
+/// Runs `work` with the person's token, if there is one. If the server refuses the token,
+/// renews it and runs `work` once more. That is safe, because the server did not carry out
+/// the refused request.
 pub async fn with_token<T>(
     memory: &Memory<'_>,
     server: AuthorizedServer<'_>,
@@ -76,8 +78,8 @@ pub async fn with_token<T>(
     }
 }
 
-/// The token for a server. `refused`: the server does not take this one any more. `None`: the
-/// person has to allow it.
+/// The token for a server. `refused` is a token that the server no longer accepts. `None`:
+/// the person must authorize the agent.
 async fn find_token(
     memory: &Memory<'_>,
     settings: &OAuthSettings,
@@ -99,7 +101,7 @@ async fn find_token(
     let place = format!("authorization {server}");
     let lock = memory.outbound.writers().enter(&place, 0).await;
     let _lock = lock.map_err(|_| crowded())?;
-    // Another request may have renewed the token meanwhile.
+    // Another request may have renewed the token in the meantime.
     let found = find()?;
     if let Some(token) = usable(&found) {
         return Ok(Some(token));
@@ -108,12 +110,12 @@ async fn find_token(
         return Ok(None);
     };
     let Some(refresh_token) = &grant.refresh_token else {
-        // Without a way to renew it, an old token is used until the server refuses it.
+        // Without a refresh token, an old token is used until the server refuses it.
         let token = grant.access_token.clone();
         return Ok((refused != Some(token.as_str())).then_some(token));
     };
     let outcome = refresh(memory.outbound, &grant, refresh_token, now_ms).await;
-    // The server may have been removed or authorized anew meanwhile.
+    // The server may have been removed or authorized again in the meantime.
     let is_the_same = |present: &Authorization| {
         let present = present.grant.as_ref();
         present.is_some_and(|present| present.access_token == grant.access_token)

@@ -1,5 +1,5 @@
-//! The beginning of an authorization: finds whom to ask, and makes the address that a person
-//! opens.
+//! Begins an authorization: discovers the authorization server, and builds the address that a
+//! person opens.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -19,16 +19,16 @@ use base::host::Host;
 use base::json;
 use memory::Memory;
 
-/// How long a person has to come back.
+/// How long a person has to return.
 pub const PENDING_MS: i64 = 10 * 60_000;
 
 /// Bytes of the state's random part and of the verifier of PKCE: 256 bits.
 const RANDOM_BYTES: usize = 32;
 
-/// The scope that has a refresh token issued.
+/// The scope that requests a refresh token.
 const OFFLINE: &str = "offline_access";
 
-/// The longest scopes that are asked for.
+/// The most bytes of the requested scopes.
 const MAX_SCOPE_BYTES: usize = 4 << 10;
 
 /// An authorization that can be stored, and the address that the person opens.
@@ -37,12 +37,12 @@ pub struct BegunAuthorization {
     pub expires_at: i64,
     server_url: String,
     pending: PendingAuthorization,
-    /// Whether the agent registered the client, and uses it again.
+    /// Whether the agent registered the client itself, and reuses it.
     is_registered: bool,
     scope: Option<String>,
 }
 
-/// Finds where the server's authorization is to be had. Nothing is stored yet.
+/// Discovers the server's authorization and builds its address. Stores nothing.
 pub async fn begin(memory: &Memory<'_>, server: &ToolServer) -> Result<BegunAuthorization> {
     let ToolAddress::Url(url) = &server.at else {
         return Err(Error::invalid(
@@ -106,7 +106,7 @@ pub async fn begin(memory: &Memory<'_>, server: &ToolServer) -> Result<BegunAuth
 }
 
 impl BegunAuthorization {
-    /// Stores the authorization until the person comes back, in place of one that began before.
+    /// Stores the authorization until the person returns, replacing one that began before.
     pub fn store(&self, memory: &Memory<'_>, server: &str) -> Result<()> {
         let settings = OAuthSettings::read(memory.outbound)?;
         let known = find_authorization(memory, &settings, server, &self.server_url)?;
@@ -121,7 +121,7 @@ impl BegunAuthorization {
     }
 }
 
-/// The scopes to ask for. `before`: those that were asked for before, if more are needed now.
+/// The scopes to request. `before`: those of the previous request, if more are needed now.
 fn choose_scope(
     before: Option<String>,
     wanted: Option<String>,
@@ -162,7 +162,7 @@ fn random(host: &dyn Host) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// What the browser brings back: the way to the agent, and the proof that the agent sent it.
+/// What the browser brings back: the agent and the server, and the proof that the agent began it.
 #[derive(Debug, PartialEq)]
 pub struct State {
     pub agent: String,

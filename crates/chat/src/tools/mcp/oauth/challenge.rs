@@ -1,17 +1,18 @@
-//! What a server wants of a client that it refuses: the header `www-authenticate`.
+//! Parses the header `www-authenticate`: what a server requires after it has refused a
+//! client.
 
 use serde::{Deserialize, Serialize};
 
-/// The longest header that is read.
+/// The maximum length of the header.
 const MAX_HEADER_BYTES: usize = 8 << 10;
 
-/// The error of a token that allows too little.
+/// The error for a token without the required scope.
 const INSUFFICIENT_SCOPE: &str = "insufficient_scope";
 
 /// The parameters that concern OAuth.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Challenge {
-    /// The address of the metadata of the server.
+    /// The URL of the server's metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<String>,
     /// The scopes that the request needs, separated by spaces.
@@ -26,7 +27,7 @@ impl Challenge {
         self.error.as_deref() == Some(INSUFFICIENT_SCOPE)
     }
 
-    /// Reads the header. A parameter that can't be read is left out.
+    /// Parses the header. Unreadable parameters are skipped.
     pub fn read(header: &str) -> Self {
         let mut challenge = Self::default();
         let header = header.get(..MAX_HEADER_BYTES).unwrap_or(header);
@@ -37,7 +38,7 @@ impl Challenge {
                 "error" => &mut challenge.error,
                 _ => continue,
             };
-            // The first of a name counts.
+            // The first parameter of a name is used.
             place.get_or_insert(value);
         }
         challenge
@@ -65,7 +66,7 @@ fn read_parameters(header: &str) -> Vec<(String, String)> {
     parameters
 }
 
-/// The value of a quoted string, and what comes after it.
+/// The value of a quoted string, and the text after it.
 fn read_quoted(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut letters = text.char_indices();

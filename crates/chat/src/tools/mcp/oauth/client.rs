@@ -20,8 +20,8 @@ const NONE: &str = "none";
 /// The longest id and secret that a registration may give.
 const MAX_ID_BYTES: usize = 2_000;
 
-/// The client for this authorization server, and whether the agent registered it. One that was
-/// registered there before is used again.
+/// The client for this authorization server, and whether the agent registered it. A client that was
+/// registered there before is reused.
 pub async fn get_client(
     outbound: &dyn Outbound,
     settings: &OAuthSettings,
@@ -85,7 +85,7 @@ async fn register(
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
         "token_endpoint_auth_method": choose_method(server, true),
-        // Only a native client may come back to this machine.
+        // Only a native client may redirect to this machine.
         "application_type": if settings.is_local() { "native" } else { "web" },
     });
     let heard = ask(
@@ -112,7 +112,7 @@ async fn register(
     })
 }
 
-/// The first method of ours that the authorization server supports.
+/// The first of our methods that the authorization server supports.
 fn choose_method(server: &ServerMetadata, may_have_secret: bool) -> &'static str {
     let Some(supported) = &server.token_endpoint_auth_methods_supported else {
         // The default of the standard.
@@ -129,7 +129,7 @@ fn choose_method(server: &ServerMetadata, may_have_secret: bool) -> &'static str
     found.next().copied().unwrap_or(NONE)
 }
 
-/// `told`: the method that the registration gave.
+/// `told`: the method in the registration's answer.
 fn choose_credential(
     server: &ServerMetadata,
     secret: Option<ClientSecret>,

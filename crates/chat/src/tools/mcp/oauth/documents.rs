@@ -1,5 +1,5 @@
-//! Requests to the servers of OAuth: documents, forms and a registration. Each answer is short
-//! and comes soon.
+//! Requests to OAuth servers: documents, forms and a registration. Answers must be short
+//! and quick.
 
 use serde::de::DeserializeOwned;
 
@@ -19,7 +19,7 @@ const LIMITS: CallLimits = CallLimits {
     max_bytes: 64 << 10,
 };
 
-/// An answer of an authorization server.
+/// The response of an authorization server.
 pub struct Heard {
     pub status: u16,
     body: Vec<u8>,
@@ -35,7 +35,7 @@ impl Heard {
     }
 }
 
-/// Asks an address, which has to be allowed as that of a tool.
+/// Sends a request to a URL, which must be allowed as a tool's URL.
 pub async fn ask(
     outbound: &dyn Outbound,
     form: RequestForm,
@@ -68,7 +68,7 @@ pub async fn ask(
     })
 }
 
-/// A document; `None`: it is not there.
+/// Fetches a document; `None`: it doesn't exist.
 pub async fn find_document<T: DeserializeOwned>(
     outbound: &dyn Outbound,
     url: &str,
@@ -77,7 +77,7 @@ pub async fn find_document<T: DeserializeOwned>(
     Ok(heard.is_success().then(|| heard.decode()).flatten())
 }
 
-/// `what`: the end of a sentence.
+/// `what` is the end of the sentence.
 pub fn unusable(what: &str) -> Error {
     Error::invalid(
         "mcp",
@@ -85,7 +85,7 @@ pub fn unusable(what: &str) -> Error {
     )
 }
 
-/// A form as `application/x-www-form-urlencoded`, or the query of an address.
+/// Encodes a form as `application/x-www-form-urlencoded`, or the query of a URL.
 pub fn encode_form(fields: &[(&str, &str)]) -> String {
     let pairs = fields
         .iter()
@@ -93,7 +93,7 @@ pub fn encode_form(fields: &[(&str, &str)]) -> String {
     pairs.collect::<Vec<_>>().join("&")
 }
 
-/// A text in which all bytes but letters, digits and `-._~` are escaped.
+/// Percent-encodes all bytes except letters, digits and `-._~`.
 pub fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! The end of an authorization: the person's browser has come back.
+//! The end of an authorization: the person's browser has returned.
 
 use sha2::{Digest as _, Sha256};
 
@@ -17,10 +17,10 @@ use memory::Memory;
 /// The most bytes of an authorization server's error that are shown.
 const MAX_ERROR_BYTES: usize = 100;
 
-/// What the browser brought.
+/// The parameters of the browser's return.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Return {
-    /// The server's name, of the state.
+    /// The server's name, from the state.
     pub server: String,
     /// The random part of the state.
     pub nonce: String,
@@ -29,7 +29,7 @@ pub struct Return {
     pub error: Option<String>,
 }
 
-/// Exchanges the code for tokens, stores them, and asks the server for its tools.
+/// Exchanges the code for tokens, stores them, and loads the server's tools.
 pub async fn finish(
     memory: &Memory<'_>,
     deployed: &DeployedTools,
@@ -47,7 +47,7 @@ pub async fn finish(
     let Some(url) = server.at.url() else {
         return Err(unknown());
     };
-    // Each state counts once, whatever comes of it.
+    // Each state is valid once, whatever the result.
     let pending = atomically(memory.db, || {
         let found = find_authorization(memory, &settings, &server.name, url)?;
         let mut authorization = found.ok_or_else(unknown)?;
@@ -84,7 +84,7 @@ pub async fn finish(
     let now_ms = memory.host.now_ms();
     let issued = exchange_code(memory.outbound, &pending, code, now_ms).await?;
     atomically(memory.db, || {
-        // The server may have been removed or defined anew meanwhile.
+        // The server may have been removed or redefined meanwhile.
         let present = find_server(memory, deployed, &server.name)?;
         if present.and_then(|present| present.at.url().map(|now| now == url)) != Some(true) {
             return Err(unknown());

@@ -1,5 +1,5 @@
-//! Where a server's authorization is to be had: the metadata of the server (RFC 9728) and of
-//! its authorization server (RFC 8414, OpenID Connect Discovery).
+//! Discovers how to get a server's authorization: the metadata of the server (RFC 9728) and
+//! of its authorization server (RFC 8414, OpenID Connect Discovery).
 
 use serde::Deserialize;
 
@@ -13,20 +13,20 @@ const RESOURCE_PATH: &str = "/.well-known/oauth-protected-resource";
 const SERVER_PATH: &str = "/.well-known/oauth-authorization-server";
 const OPENID_PATH: &str = "/.well-known/openid-configuration";
 
-/// The method of PKCE that this client knows.
+/// The PKCE method that this client supports.
 const S256: &str = "S256";
 
-/// A server as its metadata describe it.
+/// A server's metadata.
 #[derive(Debug, Deserialize)]
 pub struct ResourceMetadata {
-    /// The server's name for itself, which tokens are issued for.
+    /// The server's own identifier, for which tokens are issued.
     pub resource: String,
     #[serde(default)]
     authorization_servers: Vec<String>,
     pub scopes_supported: Option<Vec<String>>,
 }
 
-/// An authorization server as its metadata describe it.
+/// An authorization server's metadata.
 #[derive(Debug, Deserialize)]
 pub struct ServerMetadata {
     pub issuer: String,
@@ -44,7 +44,7 @@ pub struct ServerMetadata {
     pub authorization_response_iss_parameter_supported: bool,
 }
 
-/// An address as its origin and its path.
+/// Splits a URL into its origin and its path.
 fn split(url: &str) -> Option<(String, &str)> {
     let origin = origin_of(url)?;
     let (_, rest) = url.split_once("://")?;
@@ -53,8 +53,8 @@ fn split(url: &str) -> Option<(String, &str)> {
     Some((origin, path.trim_end_matches('/')))
 }
 
-/// Whether a server at `url` may call itself `resource`: by its own address, or by one above
-/// it. Else a server could have tokens issued that are for another one.
+/// Whether a server at `url` may identify itself as `resource`: as its own URL, or as a
+/// parent path. Otherwise a server could have tokens issued that are valid for another one.
 fn may_be_called(url: &str, resource: &str) -> bool {
     let (Some((origin, path)), Some((named, above))) = (split(url), split(resource)) else {
         return false;
@@ -125,7 +125,7 @@ async fn find_server(outbound: &dyn Outbound, issuer: &str) -> Result<ServerMeta
         let Some(found) = find_document::<ServerMetadata>(outbound, &place).await? else {
             continue;
         };
-        // A server that spoke for another could have codes and tokens sent to itself.
+        // A server that impersonates another could have codes and tokens sent to itself.
         if found.issuer != issuer {
             return Err(unusable(
                 "the authorization server's metadata name another issuer",

@@ -1,5 +1,5 @@
-//! The settings of OAuth: the Worker's address, the key for tokens, and the client that the
-//! operator registered for a server.
+//! The OAuth settings: the Worker's public URL, the key for encrypting tokens, and the
+//! client that the operator registered for a server.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,24 +11,24 @@ use base::json::optional_list;
 use base::outbound::Outbound;
 use base::settings::Setting;
 
-/// The paths of the Worker to which a browser comes back, and where it describes its client.
+/// The Worker's paths for the browser's redirect and for the client's metadata document.
 pub const CALLBACK_PATH: &str = "/oauth/callback";
 pub const CLIENT_PATH: &str = "/oauth/client.json";
 
-/// The name by which people see the client.
+/// The client's name, as people see it.
 pub const CLIENT_NAME: &str = "Session Agent";
 
 const MAX_CLIENT_ID_BYTES: usize = 2_000;
 const MAX_SCOPES: usize = 64;
 const MAX_SCOPE_BYTES: usize = 200;
 
-/// The beginning of a value that stands for a secret.
+/// The prefix of a value that references a secret.
 const SECRET_PREFIX: &str = "secret:";
 
-/// What a deployment needs to act as a client of OAuth.
+/// What a deployment needs to act as an OAuth client.
 pub struct OAuthSettings {
     pub key: SealingKey,
-    /// The Worker's address, without a slash at the end.
+    /// The Worker's URL, without a trailing slash.
     public_url: String,
 }
 
@@ -68,14 +68,14 @@ impl OAuthSettings {
         format!("{}{CALLBACK_PATH}", self.public_url)
     }
 
-    /// The address of the document that describes the client. `None`: no authorization server
-    /// could read it.
+    /// The URL of the client's metadata document. `None`: no authorization server could
+    /// read it.
     pub fn client_document(&self) -> Option<String> {
         let is_public = self.public_url.starts_with("https://");
         is_public.then(|| format!("{}{CLIENT_PATH}", self.public_url))
     }
 
-    /// Whether a browser comes back to this machine.
+    /// Whether the browser is redirected to this machine.
     pub fn is_local(&self) -> bool {
         self.public_url.starts_with("http://")
     }
@@ -131,13 +131,13 @@ impl OAuthClient {
         Ok(())
     }
 
-    /// The name of the client's secret among the secrets of the Worker.
+    /// The name of the client's secret among the Worker's secrets.
     pub fn secret_name(&self) -> Option<&str> {
         let name = self.client_secret.as_deref()?.strip_prefix(SECRET_PREFIX)?;
         (!name.is_empty()).then_some(name)
     }
 
-    /// The client as a file has it.
+    /// The client as it appears in a file.
     pub fn without_secret(self) -> Self {
         Self {
             client_secret: None,

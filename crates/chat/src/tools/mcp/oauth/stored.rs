@@ -1,4 +1,4 @@
-//! What is stored of an authorization, as one encrypted text for each server.
+//! An authorization as it is stored: one encrypted text for each server.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,16 +11,16 @@ use memory::Memory;
 
 const TABLE: TableName = TableName::named("cf_agents_tool_authorizations");
 
-/// All that is known of an authorization. It holds secrets: never show or log it.
+/// All that is known of an authorization. It contains secrets: never show or log it.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Authorization {
-    /// The server's address. An authorization for another address does not count.
+    /// The server's address. An authorization for another address is ignored.
     pub url: String,
     /// The client that the agent registered.
     pub client: Option<RegisteredClient>,
     pub pending: Option<PendingAuthorization>,
     pub grant: Option<Grant>,
-    /// All scopes that were asked for.
+    /// All scopes that were requested.
     pub scope: Option<String>,
 }
 
@@ -34,7 +34,7 @@ pub struct RegisteredClient {
     pub credential: ClientCredential,
 }
 
-/// How a client proves at the token endpoint that it is the client.
+/// How a client authenticates at the token endpoint.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub enum ClientCredential {
     /// The client has no secret.
@@ -54,7 +54,7 @@ pub enum ClientSecret {
     Named(String),
 }
 
-/// An authorization whose person has not come back.
+/// An authorization whose person has not returned yet.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct PendingAuthorization {
     pub client: RegisteredClient,
@@ -75,13 +75,13 @@ pub struct Grant {
     pub client: RegisteredClient,
     pub access_token: String,
     pub refresh_token: Option<String>,
-    /// In milliseconds since the epoch. `None`: the authorization server did not say.
+    /// In milliseconds since the epoch. `None`: the authorization server did not specify it.
     pub expires_at: Option<i64>,
     pub resource: String,
     pub token_endpoint: String,
 }
 
-/// The place for which a text is sealed.
+/// The context that an encrypted text is bound to.
 fn context(agent: &str, server: &str) -> String {
     json::text(&json::json!([agent, server]))
 }

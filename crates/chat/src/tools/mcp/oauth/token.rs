@@ -15,14 +15,14 @@ use base::outbound::{Outbound, RequestForm};
 /// The longest token.
 const MAX_TOKEN_BYTES: usize = 16 << 10;
 
-/// The longest life of a token that is believed, in seconds: ten years.
+/// A longer lifetime of a token is not believed, in seconds: ten years.
 const MAX_SECONDS: i64 = 10 * 366 * 86_400;
 
 /// Why there are no tokens.
 pub enum TokenFailure {
-    /// The authorization server refused: the person has to allow it again.
+    /// The authorization server refused: the person must authorize the agent again.
     Refused(Error),
-    /// Another try may succeed.
+    /// A retry may succeed.
     Failed(Error),
 }
 
@@ -120,7 +120,7 @@ async fn ask_for_tokens(
     let heard = ask(outbound, RequestForm::Form, endpoint, headers, body).await;
     let heard = heard.map_err(TokenFailure::Failed)?;
     if !heard.is_success() {
-        // The answer may repeat what was sent, so it is not shown.
+        // The answer may repeat what was sent, so it is not in the error.
         let error = unusable(&format!(
             "the authorization server issued no token (status {})",
             heard.status
