@@ -244,8 +244,7 @@ impl ResponsesAnswer {
         }
     }
 
-    /// Processes an initial event. Each is sent only once, even if the turn makes several
-    /// model requests.
+    /// Processes an initial event. Each is sent once, even if the turn makes several requests.
     fn take_beginning(&mut self, kind: &str, response: &Value) {
         if !self.begun.iter().any(|told| told == kind) {
             self.begun.push(kind.to_owned());
