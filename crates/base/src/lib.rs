@@ -25,6 +25,7 @@ pub mod outbound;
 pub mod owner;
 pub mod packed;
 pub mod part;
+pub mod percent;
 pub mod plain_text;
 pub mod quoted;
 pub mod recovery;

@@ -3,6 +3,7 @@
 
 use crate::route::decode;
 use base::error::{Error, Result};
+use base::percent::encode_percent;
 use memory::label::Label;
 
 /// The scheme of the agent's own resources.
@@ -43,25 +44,15 @@ impl Address {
 }
 
 pub fn of_block(label: &Label) -> String {
-    format!("{BLOCK}{}", encode(label.as_str()))
+    format!("{BLOCK}{}", encode_percent(label.as_str()))
 }
 
 pub fn of_skill(label: &Label, key: &str) -> String {
-    format!("{SKILL}{}/{}", encode(label.as_str()), encode(key))
-}
-
-/// Writes other characters than letters, digits and `-._~` as `%xx`.
-fn encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
+    format!(
+        "{SKILL}{}/{}",
+        encode_percent(label.as_str()),
+        encode_percent(key)
+    )
 }
 
 #[cfg(test)]

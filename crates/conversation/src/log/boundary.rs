@@ -27,6 +27,20 @@ use base::json;
 
 use crate::log::event::is_run_member;
 
+/// SQL: whether a sibling `other` splits the run above event `e`. A tool's result stays in its
+/// message if the other is not of a run, such as a user's message.
+macro_rules! is_split_by_other {
+    () => {
+        concat!(
+            "(e.action <> ",
+            result_action!(),
+            " OR ",
+            is_run_member!("other"),
+            ")"
+        )
+    };
+}
+
 macro_rules! splits_run {
     () => {
         concat!(
@@ -47,11 +61,9 @@ macro_rules! splits_run {
                                 AND other.parent_seq = e.parent_seq
                                 AND other.is_branch = 1
                                 AND other.seq <> e.seq
-                                AND (e.action <> ",
-            result_action!(),
-            " OR ",
-            is_run_member!("other"),
-            "))
+                                AND ",
+            is_split_by_other!(),
+            ")
                      OR EXISTS (SELECT 1
                                   FROM cf_agents_events AS other
                                  WHERE other.session_id = e.session_id
@@ -62,11 +74,9 @@ macro_rules! splits_run {
                                    AND other.parent_seq = e.parent_seq
                                    AND other.is_branch = 0
                                    AND other.seq <> e.seq
-                                   AND (e.action <> ",
-            result_action!(),
-            " OR ",
-            is_run_member!("other"),
-            "))
+                                   AND ",
+            is_split_by_other!(),
+            ")
                      OR EXISTS (SELECT 1
                                   FROM cf_agents_compactions AS cut
                                  WHERE cut.session_id = e.session_id

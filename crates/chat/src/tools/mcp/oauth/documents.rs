@@ -10,6 +10,7 @@ use base::outbound::{
     CallFailure, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, RequestForm,
     read_all,
 };
+use base::percent::encode_percent;
 
 const LIMITS: CallLimits = CallLimits {
     wait_ms: 10_000,
@@ -89,22 +90,8 @@ pub fn unusable(what: &str) -> Error {
 pub fn encode_form(fields: &[(&str, &str)]) -> String {
     let pairs = fields
         .iter()
-        .map(|(name, value)| format!("{name}={}", encode(value)));
+        .map(|(name, value)| format!("{name}={}", encode_percent(value)));
     pairs.collect::<Vec<_>>().join("&")
-}
-
-/// Percent-encodes all bytes except letters, digits and `-._~`.
-pub fn encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

@@ -5,12 +5,13 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use crate::address::tool_headers::find_secret;
-use crate::tools::mcp::oauth::documents::{ask, encode, encode_form, unusable};
+use crate::tools::mcp::oauth::documents::{ask, encode_form, unusable};
 use crate::tools::mcp::oauth::stored::{
     ClientCredential, ClientSecret, Grant, PendingAuthorization, RegisteredClient,
 };
 use base::error::{Error, Result};
 use base::outbound::{Outbound, RequestForm};
+use base::percent::encode_percent;
 
 /// The longest token.
 const MAX_TOKEN_BYTES: usize = 16 << 10;
@@ -107,7 +108,7 @@ async fn ask_for_tokens(
     let mut headers = Vec::new();
     match &client.credential {
         ClientCredential::Basic(_) => {
-            let pair = format!("{}:{}", encode(&client.id), encode(secret));
+            let pair = format!("{}:{}", encode_percent(&client.id), encode_percent(secret));
             let value = format!("Basic {}", STANDARD.encode(pair));
             headers.push(("authorization".to_owned(), value));
         }
