@@ -19,7 +19,7 @@ use super::request_log::{RequestLog, RequestNote, trace_of_refused};
 use super::rpc::{self, RpcCall};
 use super::{cors, env, health, http, identify, policy, tasks};
 use access::{self, Caller, CorsPolicy, Policy, TokenScope};
-use api::authorization::describe_client;
+use api::authorization::{check_return, describe_client};
 use api::door::admit;
 use api::route::{self, Route};
 use base::budget::Reservation;
@@ -284,6 +284,11 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: boo
             }
             None => refused(&note, None, None, &route::nothing_here()),
         };
+    }
+    if let Route::OAuthReturn { agent, returned } = &route
+        && let Err(error) = check_return(&Bindings::new(env), agent, returned)
+    {
+        return refused(&note, None, None, &error);
     }
     let caller = match identify(policy, &route, &request) {
         Ok(caller) => caller,

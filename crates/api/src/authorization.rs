@@ -2,9 +2,11 @@
 //! sees after an authorization.
 
 use crate::operation::Agent;
-use base::error::Error;
+use crate::route::unknown_state;
+use base::error::{Error, Result};
 use base::json::{self, json};
 use base::outbound::Outbound;
+use chat::tools::mcp::oauth::begin::is_own_nonce;
 use chat::tools::mcp::oauth::finish::{Return, finish};
 use chat::tools::mcp::oauth::settings::{CLIENT_NAME, OAuthSettings};
 
@@ -40,6 +42,13 @@ pub fn describe_client(outbound: &dyn Outbound) -> Option<String> {
         "token_endpoint_auth_method": "none",
         "application_type": "web",
     })))
+}
+
+/// Refuses a return that no agent of this deployment began, before its agent is woken.
+pub fn check_return(outbound: &dyn Outbound, agent: &str, returned: &Return) -> Result<()> {
+    let is_own = OAuthSettings::read(outbound)
+        .is_ok_and(|settings| is_own_nonce(&settings, agent, &returned.server, &returned.nonce));
+    is_own.then_some(()).ok_or_else(unknown_state)
 }
 
 /// Finishes an authorization, and renders the page that the person sees.

@@ -172,15 +172,18 @@ fn parse_list(url: &str) -> Result<Route> {
 }
 
 /// Parses the address to which an authorization server sends a browser back.
+/// The refusal of a state that no agent created.
+pub fn unknown_state() -> Error {
+    Error::invalid(
+        "state",
+        "`state` is missing, or is not one of this Worker's.",
+    )
+}
+
 fn parse_return(url: &str) -> Result<Route> {
     let find = |name| find_parameter(url, name);
     let state = find("state")?.as_deref().and_then(State::read);
-    let state = state.ok_or_else(|| {
-        Error::invalid(
-            "state",
-            "`state` is missing, or is not one of this Worker's.",
-        )
-    })?;
+    let state = state.ok_or_else(unknown_state)?;
     Ok(Route::OAuthReturn {
         agent: check_agent_name(state.agent)?,
         returned: Return {

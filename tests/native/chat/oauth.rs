@@ -8,10 +8,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::turns::{calls, said};
 use crate::Alice;
-use api::authorization::{ReturnPage, answer_return, describe_client};
+use api::authorization::{ReturnPage, answer_return, check_return, describe_client};
 use api::route::{self, Route};
 use base::outbound::{CallFailure, Endpoint, RequestForm};
 use base::testing::{Said, wait_for};
+use chat::tools::mcp::oauth::finish::Return;
 
 const URL: &str = "https://tools.example/mcp";
 const ISSUER: &str = "https://login.example";
@@ -344,6 +345,34 @@ fn an_answer_counts_once_within_ten_minutes_and_from_the_issuer_alone() {
         let error = route::parse("GET", &address).unwrap_err();
         assert_eq!(error.details()["field"], "state");
     }
+}
+
+#[test]
+fn a_state_that_no_agent_created_is_refused_before_an_agent_is_woken() {
+    let alice = Alice::with_oauth();
+    let address = format!("{CALLBACK}?{}", allowed(&alice.began()));
+    let Route::OAuthReturn { agent, returned } = route::parse("GET", &address).unwrap() else {
+        panic!("{address}");
+    };
+    let is_own = |alice: &Alice, agent: &str, returned: &Return| {
+        check_return(&alice.outbound, agent, returned).is_ok()
+    };
+    assert!(is_own(&alice, &agent, &returned));
+    assert!(!is_own(&alice, "bob", &returned));
+    let other_server = Return {
+        server: "other".to_owned(),
+        ..returned.clone()
+    };
+    assert!(!is_own(&alice, &agent, &other_server));
+    for nonce in ["", "guessed", &returned.nonce[1..]] {
+        let guessed = Return {
+            nonce: nonce.to_owned(),
+            ..returned.clone()
+        };
+        assert!(!is_own(&alice, &agent, &guessed), "{nonce}");
+    }
+    // A deployment without the settings began no authorization.
+    assert!(!is_own(&Alice::default(), &agent, &returned));
 }
 
 #[test]

@@ -63,12 +63,9 @@ pub async fn begin(memory: &Memory<'_>, server: &ToolServer) -> Result<BegunAuth
     let before = known.scope.filter(|_| challenge.wants_more_scope());
     let scope = choose_scope(before, wanted, &resource, &at);
     let expires_at = memory.host.now_ms() + PENDING_MS;
-    let (nonce, verifier) = (random(memory.host), random(memory.host));
-    let state = State {
-        agent: memory.agent.to_owned(),
-        server: server.name.clone(),
-        nonce: nonce.clone(),
-    };
+    let verifier = random(memory.host);
+    let state = State::begin(&settings, memory.host, memory.agent, &server.name)?;
+    let nonce = state.nonce.clone();
     let challenge_of_verifier = URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
     let state = state.to_text();
     let mut fields = vec![
@@ -163,6 +160,8 @@ fn random(host: &dyn Host) -> String {
 }
 
 /// What the browser brings back: the agent and the server, and the proof that the agent began it.
+/// The nonce is sealed with the deployment's key, so the Worker refuses a state that a stranger made
+/// up before it wakes the agent.
 #[derive(Debug, PartialEq)]
 pub struct State {
     pub agent: String,
@@ -171,6 +170,18 @@ pub struct State {
 }
 
 impl State {
+    fn begin(settings: &OAuthSettings, host: &dyn Host, agent: &str, server: &str) -> Result<Self> {
+        let nonce = settings
+            .key
+            .seal(host, &nonce_context(agent, server), &random(host));
+        let nonce = nonce.ok_or_else(|| Error::storage("a state could not be sealed"))?;
+        Ok(Self {
+            agent: agent.to_owned(),
+            server: server.to_owned(),
+            nonce,
+        })
+    }
+
     fn to_text(&self) -> String {
         let parts = json::json!([self.agent, self.server, self.nonce]);
         URL_SAFE_NO_PAD.encode(json::text(&parts))
@@ -186,6 +197,16 @@ impl State {
             nonce,
         })
     }
+}
+
+fn nonce_context(agent: &str, server: &str) -> String {
+    json::text(&json::json!(["state", agent, server]))
+}
+
+/// Whether this deployment created the nonce for this agent and server.
+pub fn is_own_nonce(settings: &OAuthSettings, agent: &str, server: &str, nonce: &str) -> bool {
+    let context = nonce_context(agent, server);
+    settings.key.open(&context, nonce).is_some()
 }
 
 #[cfg(test)]
