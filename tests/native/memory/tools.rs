@@ -84,3 +84,19 @@ fn a_tool_takes_block_for_label() {
         assert!(is_error && output.contains("`label`"), "{output}");
     }
 }
+
+#[test]
+fn a_call_reads_the_blocks_once() {
+    let rows_with = |blocks: usize| {
+        let alice = furnished();
+        for number in 0..blocks {
+            let label = format!("more{number}");
+            alice.ok("defineBlock", json!({"label": label, "kind": "writable"}));
+        }
+        alice.db.take_costs();
+        let body = json!({"name": "set_context", "arguments": {}});
+        assert_eq!(alice.ok("callTool", body)["isError"], true);
+        alice.db.take_costs().0
+    };
+    assert_eq!(rows_with(9) - rows_with(2), 7);
+}

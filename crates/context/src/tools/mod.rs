@@ -113,11 +113,14 @@ impl<'a> Toolbox<'a> {
 /// The tools that exist for the toolbox's blocks.
 pub fn load_tools(toolbox: &Toolbox<'_>) -> Result<Vec<ToolDefinition>> {
     let blocks = load_view(&toolbox.memory, toolbox.scope())?;
-    TOOLS
-        .iter()
-        .filter_map(|tool| (tool.define)(toolbox, &blocks))
+    define_tools(toolbox, &blocks)
         .map(MemoryTool::into_definition)
         .collect()
+}
+
+fn define_tools(toolbox: &Toolbox<'_>, blocks: &[Definition]) -> impl Iterator<Item = MemoryTool> {
+    let tools = TOOLS.iter();
+    tools.filter_map(move |tool| (tool.define)(toolbox, blocks))
 }
 
 /// Whether this is the name of a context tool, even of one that no block needs.
@@ -159,19 +162,17 @@ fn is_told(error: &Error) -> bool {
 
 async fn attempt(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<String> {
     let blocks = load_view(&toolbox.memory, toolbox.scope())?;
-    let there = load_tools(toolbox)?;
-    if !there.iter().any(|tool| tool.name == name) {
-        return Err(unknown_tool(&there));
-    }
+    let named = TOOLS.iter().find(|tool| tool.name == name);
+    let there = named.filter(|tool| (tool.define)(toolbox, &blocks).is_some());
+    let Some(tool) = there else {
+        return Err(unknown_tool(define_tools(toolbox, &blocks)));
+    };
     let arguments = Arguments::parse(arguments)?;
-    match TOOLS.iter().find(|tool| tool.name == name) {
-        Some(tool) => (tool.run)(toolbox, &blocks, &arguments).await,
-        None => Err(unknown_tool(&there)),
-    }
+    (tool.run)(toolbox, &blocks, &arguments).await
 }
 
-fn unknown_tool(there: &[ToolDefinition]) -> Error {
-    let names: Vec<&str> = there.iter().map(|tool| tool.name.as_str()).collect();
+fn unknown_tool(there: impl Iterator<Item = MemoryTool>) -> Error {
+    let names: Vec<&str> = there.map(|tool| tool.name).collect();
     let message = if names.is_empty() {
         "There is no such tool. No tools are available here.".to_owned()
     } else {
