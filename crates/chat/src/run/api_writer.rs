@@ -202,6 +202,7 @@ impl RequestWriter<'_> {
                 ..TurnRecord::default()
             },
             api: Some(Rc::new(request.api.clone())),
+            stored_bytes: 0,
         };
         insert_turn(db, &mut turn, answer_seq)?;
         Ok(turn)

@@ -11,8 +11,8 @@ use std::cell::RefCell;
 use std::pin::pin;
 use std::rc::Rc;
 
+use futures_util::StreamExt as _;
 use futures_util::stream::{self, FuturesUnordered};
-use futures_util::{StreamExt as _, future};
 
 use crate::run::context::TurnContext;
 use crate::run::recover::{MAX_RECOVERIES, RecoveredTurn};
@@ -26,7 +26,8 @@ use crate::tools::turn_tools::{MAX_OUTPUT_BYTES, TurnTools};
 use crate::turn::place::find_place;
 use crate::turn::store::save_turn;
 use crate::turn::window::TurnWindow;
-use crate::turn::{CallState, NextAction, Turn, TurnCall, TurnEnding, kept_bytes};
+use crate::turn::{CallState, NextAction, Turn, TurnCall, TurnEnding, WholeOutputs, kept_bytes};
+use access::ModelReach;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::trace::run_in;
@@ -41,6 +42,7 @@ use models::TokenUsage;
 use models::call::choose_model;
 use models::choice::ModelChoice;
 use store::config::{Config, load_config};
+use store::limits::HolderLimits;
 
 /// The reason why a turn ended early.
 enum Broken {
@@ -54,23 +56,27 @@ impl From<Error> for Broken {
     }
 }
 
-/// One turn while it runs.
+/// One turn while it runs. Work that waits reads from `running` and `caller` what no step changes,
+/// so it needs no copy of the turn.
 struct TurnDriver<'a> {
     context: TurnContext<'a>,
     running: &'a RunningTurn,
+    caller: TurnCaller,
     turn: RefCell<Turn>,
     writer: RefCell<ChunkWriter>,
 }
 
+/// What the turn's caller allows.
+struct TurnCaller {
+    reach: ModelReach,
+    limits: Option<HolderLimits>,
+    calls_nobody_back: bool,
+}
+
 /// Runs a new turn.
 pub async fn run(context: TurnContext<'_>, running: &RunningTurn, turn: Turn) {
-    let (writer, begun) = retell(&turn);
-    let drive = TurnDriver {
-        context,
-        running,
-        writer: RefCell::new(writer),
-        turn: RefCell::new(turn),
-    };
+    let (writer, begun) = retell(&turn, &WholeOutputs::default());
+    let drive = TurnDriver::new(context, running, turn, writer);
     drive.tell(begun);
     let outcome = drive.go().await;
     drive.finish(outcome).await;
@@ -85,12 +91,7 @@ pub async fn resume(context: TurnContext<'_>, taken: RecoveredTurn) {
         recoveries,
         writer,
     } = taken;
-    let drive = TurnDriver {
-        context,
-        running: &running,
-        writer: RefCell::new(writer),
-        turn: RefCell::new(turn),
-    };
+    let drive = TurnDriver::new(context, &running, turn, writer);
     let outcome = if recoveries > MAX_RECOVERIES {
         drive.say_that_it_was_interrupted();
         Err(Broken::Failed(Error::new(
@@ -104,7 +105,26 @@ pub async fn resume(context: TurnContext<'_>, taken: RecoveredTurn) {
     context.tell_class(&running.session_id, "idle");
 }
 
-impl TurnDriver<'_> {
+impl<'a> TurnDriver<'a> {
+    fn new(
+        context: TurnContext<'a>,
+        running: &'a RunningTurn,
+        turn: Turn,
+        writer: ChunkWriter,
+    ) -> Self {
+        Self {
+            context,
+            running,
+            caller: TurnCaller {
+                reach: turn.reach(),
+                limits: turn.limits.clone(),
+                calls_nobody_back: turn.calls_nobody_back,
+            },
+            writer: RefCell::new(writer),
+            turn: RefCell::new(turn),
+        }
+    }
+
     async fn go(&self) -> Result<TurnEnding, Broken> {
         loop {
             let next = self.turn.borrow().next();
@@ -138,17 +158,18 @@ impl TurnDriver<'_> {
     /// details are missing: the next request is shorter anyway.
     async fn make_room(&self) -> Result<(), Broken> {
         let config = self.config()?;
-        let turn = self.turn.borrow().clone();
         let memory = &self.context.memory;
-        if let Some(leaf_seq) = find_place(memory.db, &turn)?.seq {
-            let turn_tools = self.turn_tools(&config, &turn)?;
-            let choice = self.choice(&config, &turn)?;
+        let place = find_place(memory.db, &self.turn.borrow())?;
+        if let Some(leaf_seq) = place.seq {
+            let session_id = &self.running.session_id;
+            let turn_tools = self.turn_tools(&config)?;
+            let choice = self.choice(&config)?;
             let (db, host) = (memory.db, memory.host);
-            let window = TurnWindow::load(db, host, &turn.session_id, &config, &choice)?;
-            let fixed = load_fixed(memory, &turn.session_id, &turn_tools.definitions)?;
+            let window = TurnWindow::load(db, host, session_id, &config, &choice)?;
+            let fixed = load_fixed(memory, session_id, &turn_tools.definitions)?;
             let deployed = &self.context.deployed.compaction;
-            let settings = load_settings(db, deployed, Some(&turn.session_id))?;
-            let summariser = ModelSummariser::of(*memory, turn.limits.as_ref());
+            let settings = load_settings(db, deployed, Some(session_id))?;
+            let summariser = ModelSummariser::of(*memory, self.caller.limits.as_ref());
             let compactor = Compactor {
                 db,
                 host,
@@ -158,13 +179,14 @@ impl TurnDriver<'_> {
             let made = make_room(
                 compactions,
                 &compactor,
-                &turn.session_id,
+                session_id,
                 leaf_seq,
                 settings,
                 (&fixed, window.tokens),
             );
             let started_at = self.now();
-            let part = part_of(&compaction_part(turn.record.compactions.len()));
+            let compactions_before = self.turn.borrow().record.compactions.len();
+            let part = part_of(&compaction_part(compactions_before));
             let made = self.running.unless_cancelled(run_in(part, made)).await;
             if let Some(made) = &made {
                 self.note_compaction(started_at, made);
@@ -187,29 +209,43 @@ impl TurnDriver<'_> {
         Ok(())
     }
 
-    fn choice(&self, config: &Config, turn: &Turn) -> Result<ModelChoice> {
+    fn choice(&self, config: &Config) -> Result<ModelChoice> {
+        let turn = self.turn.borrow();
         let own = config.model.as_ref().map(Id::as_str);
         let named = turn.model.as_deref().or(own);
         choose_model(self.context.memory.outbound, named)
     }
 
-    fn turn_tools<'b>(&'b self, config: &'b Config, turn: &'b Turn) -> Result<TurnTools<'b>> {
+    fn turn_tools<'b>(&'b self, config: &'b Config) -> Result<TurnTools<'b>> {
+        let (running, caller) = (self.running, &self.caller);
+        let turn = self.turn.borrow();
+        let session_id = Some(&running.session_id);
         let toolbox = Toolbox {
             memory: Memory {
-                payer: turn.limits.as_ref(),
-                asking: Some(&turn.session_id),
+                payer: caller.limits.as_ref(),
+                asking: session_id,
                 ..self.context.memory
             },
             config,
-            session_id: Some(&turn.session_id),
-            turn_id: Some(&turn.id),
-            event_id: Some(&turn.message_id),
-            tells_nobody: turn.calls_nobody_back,
+            session_id,
+            turn_id: Some(&running.request_id),
+            event_id: Some(&running.message_id),
+            tells_nobody: caller.calls_nobody_back,
             untrusted: turn.untrusted,
-            only_session: turn.only_session.as_ref(),
-            writes_agent: turn.reach().writes_agent(),
+            only_session: session_id.filter(|_| !caller.reach.is_agent()),
+            writes_agent: caller.reach.writes_agent(),
         };
-        TurnTools::load(toolbox, &self.context.deployed.tools, turn)
+        TurnTools::load(toolbox, &self.context.deployed.tools, &turn)
+    }
+
+    /// These calls of the newest step, with their indexes.
+    fn copy_calls(&self, indexes: &[usize]) -> Vec<(usize, TurnCall)> {
+        let turn = self.turn.borrow();
+        let newest = turn.steps.last().map_or(&[][..], |step| &step.calls);
+        let calls = indexes.iter();
+        calls
+            .filter_map(|index| Some((*index, newest.get(*index)?.clone())))
+            .collect()
     }
 
     /// Runs calls concurrently. Stores their results before the next step.
@@ -217,52 +253,34 @@ impl TurnDriver<'_> {
         let config = self.config()?;
         self.turn.borrow_mut().start_calls(calls);
         if self.has_approved() {
-            let turn = self.turn.borrow().clone();
-            self.note_approved(&self.turn_tools(&config, &turn)?);
+            self.note_approved(&self.turn_tools(&config)?);
         }
         self.note_begun(calls);
         // Stored before any call is made, so that no call that may have taken effect is
         // repeated.
         self.save()?;
-        let turn = self.turn.borrow().clone();
-        let turn_tools = self.turn_tools(&config, &turn)?;
-        let newest = turn.steps.last().map_or(&[][..], |step| &step.calls);
-        let make = |index: usize| {
-            let call = newest.get(index);
-            let (turn_tools, turn) = (&turn_tools, &turn);
-            async move {
-                let call = call?;
-                // The memory tools are started one after the other.
-                self.note_begun(&[index]);
-                let part = tool_part(turn.record.steps.len().saturating_sub(1), index);
-                let made = run_in(part_of(&part), turn_tools.run(turn, call));
-                Some((index, made.await))
-            }
-        };
-        let is_memorys = |index: &usize| {
-            let call = newest.get(*index);
-            call.is_some_and(|call| is_ours(call.name.as_str()))
-        };
+        let turn_tools = self.turn_tools(&config)?;
+        let calls = self.copy_calls(calls);
         // The memory tools run one after the other, because two of them may change the same
         // text in an external backend.
-        let (memorys, others): (Vec<usize>, Vec<usize>) = calls.iter().partition(|i| is_memorys(i));
-        let memorys = pin!(stream::iter(memorys).filter_map(make));
-        let others: FuturesUnordered<_> = others.into_iter().map(make).collect();
-        let mut made = stream::select(memorys, others.filter_map(future::ready));
+        let (memorys, others): (Vec<_>, Vec<_>) = calls
+            .iter()
+            .partition(|(_, call)| is_ours(call.name.as_str()));
+        let run = |called| self.run_call(&turn_tools, called);
+        let memorys = pin!(stream::iter(memorys).then(run));
+        let others: FuturesUnordered<_> = others.into_iter().map(run).collect();
+        let mut made = stream::select(memorys, others);
         let mut left = calls.len();
-        let mut output_bytes = turn.output_bytes();
+        let mut output_bytes = self.turn.borrow().output_bytes();
         loop {
             let Some(next) = self.running.unless_cancelled(made.next()).await else {
                 return Err(Broken::Cancelled);
             };
-            let Some((index, mut state)) = next else {
+            let Some((index, call, mut state)) = next else {
                 break;
             };
             left -= 1;
-            let shown = match newest.get(index) {
-                Some(call) => self.shorten(&turn_tools, call, &mut state, &mut output_bytes)?,
-                None => None,
-            };
+            let shown = self.shorten(&turn_tools, call, &mut state, &mut output_bytes)?;
             self.note_ended(index, &state);
             let mut turn = self.turn.borrow_mut();
             turn.finish_call(index, state);
@@ -283,6 +301,18 @@ impl TurnDriver<'_> {
             self.save()?;
         }
         Ok(())
+    }
+
+    /// Makes a call. The memory tools are started one after the other.
+    async fn run_call<'c>(
+        &self,
+        turn_tools: &TurnTools<'_>,
+        (index, call): &'c (usize, TurnCall),
+    ) -> (usize, &'c TurnCall, CallState) {
+        self.note_begun(&[*index]);
+        let step = self.turn.borrow().record.steps.len().saturating_sub(1);
+        let part = part_of(&tool_part(step, *index));
+        (*index, call, run_in(part, turn_tools.run(call)).await)
     }
 
     /// Stores an output separately if it is too long for the model or for the turn's row.
@@ -307,17 +337,10 @@ impl TurnDriver<'_> {
             *output_bytes += bytes;
             return Ok(None);
         }
-        let (db, session_id, stored_bytes) = {
-            let turn = self.turn.borrow();
-            let stored_bytes = turn.whole_output_bytes();
-            (
-                self.context.memory.db,
-                turn.session_id.clone(),
-                stored_bytes,
-            )
-        };
+        let (db, session_id) = (self.context.memory.db, &self.running.session_id);
+        let stored_bytes = self.turn.borrow().whole_output_bytes();
         let output = (output.as_str(), *is_json);
-        let shown = store(db, &session_id, &call.id, output, stored_bytes)?;
+        let shown = store(db, session_id, &call.id, output, stored_bytes)?;
         if let Some(CallState::Done { output, .. }) = &shown
             && *output_bytes + kept_bytes(output) <= MAX_OUTPUT_BYTES
         {
@@ -332,7 +355,7 @@ impl TurnDriver<'_> {
 
     /// Stores the turn's current state.
     fn save(&self) -> Result<()> {
-        save_turn(self.context.memory.db, &self.turn.borrow())
+        save_turn(self.context.memory.db, &mut self.turn.borrow_mut())
     }
 
     /// Sends chunks to all listeners.

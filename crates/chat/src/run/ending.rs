@@ -4,7 +4,7 @@ use crate::record::ended::{EndedRecord, ToldWithRecord};
 use crate::record::{RecordedFailure, TurnFinish, TurnRecord};
 use crate::request::api_turn::ApiTurn;
 use crate::run::callbacks;
-use crate::run::whole_outputs::{forget, restore};
+use crate::run::whole_outputs::{forget, load};
 use crate::turn::Turn;
 use crate::turn::place::{find_place, gone};
 use crate::turn::report::TurnReport;
@@ -68,7 +68,7 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     // turn.
     let open = find_row(db, turn)?.ok_or_else(gone)?;
     let (spent, ended_at) = (&report.spent, host.now_ms());
-    let mut events = restore(db, turn)?.events()?;
+    let mut events = turn.events(&load(db, turn)?)?;
     let mut message_id = turn.message_id.clone();
     let mut ends_by_itself = false;
     let mut answer = None;

@@ -7,11 +7,11 @@ use crate::run::context::TurnContext;
 use crate::run::ending::{keep_unreadable, write};
 use crate::run::retell::{retell, retell_events};
 use crate::run::running_turns::RunningTurn;
-use crate::run::whole_outputs::restore;
+use crate::run::whole_outputs;
 use crate::stream::chunk_writer::ChunkWriter;
 use crate::turn::Turn;
 use crate::turn::report::TurnReport;
-use crate::turn::store::{count_recovery, find_turn, state_bytes};
+use crate::turn::store::{count_recovery, find_turn};
 use base::action::Action;
 use base::database::atomically;
 use base::error::{Code, Error, Result};
@@ -49,8 +49,8 @@ pub fn take_up(context: TurnContext<'_>, session_id: &Id) -> Result<Option<Recov
     turn.resume();
     turn.record.recoveries = recoveries;
     let running = context.turns.begin(&turn, held, true);
-    running.keeps(state_bytes(&turn));
-    let (writer, chunks) = retell(restore(context.memory.db, &turn)?.as_ref());
+    running.keeps(turn.stored_bytes);
+    let (writer, chunks) = retell(&turn, &whole_outputs::load(context.memory.db, &turn)?);
     for chunk in &chunks {
         running.push(chunk.json().into());
     }

@@ -323,6 +323,7 @@ impl RequestWriter<'_> {
                 trace: self.begin_trace(),
                 ..TurnRecord::default()
             },
+            stored_bytes: 0,
         };
         insert_turn(self.db, &mut turn, answer_seq)?;
         Ok(WrittenRequest {

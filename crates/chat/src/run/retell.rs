@@ -5,20 +5,20 @@
 use crate::stream::answer_events::AnswerEvent;
 use crate::stream::chunk_writer::ChunkWriter;
 use crate::stream::chunks::Chunk;
-use crate::turn::{CallState, Turn, TurnCall, TurnStep};
+use crate::turn::{CallState, Turn, TurnCall, TurnStep, WholeOutputs};
 use base::json;
 use models::AnswerPart;
 
 /// All chunks of the turn so far, including its start, and the writer that continues after
 /// them.
-pub fn retell(turn: &Turn) -> (ChunkWriter, Vec<Chunk>) {
+pub fn retell(turn: &Turn, whole: &WholeOutputs) -> (ChunkWriter, Vec<Chunk>) {
     let mut writer = ChunkWriter::new(turn.earlier_calls());
     let mut chunks = writer.start(&turn.message_id, None);
     for id in &turn.declined {
         chunks.extend(writer.output_denied(id));
     }
     for step in &turn.steps {
-        chunks.extend(retell_step(&mut writer, step));
+        chunks.extend(retell_step(&mut writer, step, whole));
     }
     (writer, chunks)
 }
@@ -33,7 +33,7 @@ pub fn retell_events(turn: &Turn) -> Vec<AnswerEvent> {
     events
 }
 
-fn retell_step(writer: &mut ChunkWriter, step: &TurnStep) -> Vec<Chunk> {
+fn retell_step(writer: &mut ChunkWriter, step: &TurnStep, whole: &WholeOutputs) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     if !step.is_logged {
         chunks.extend(writer.start_step());
@@ -42,7 +42,7 @@ fn retell_step(writer: &mut ChunkWriter, step: &TurnStep) -> Vec<Chunk> {
         }
     }
     for call in &step.calls {
-        chunks.extend(tell_outcome(writer, call));
+        chunks.extend(tell_state(writer, call, whole.state_of(call)));
     }
     if step.calls.iter().all(TurnCall::is_over) {
         chunks.extend(writer.finish_step());
@@ -84,12 +84,16 @@ fn parts(step: &TurnStep) -> Vec<AnswerPart> {
 
 /// The chunks for a call that has an outcome, or that waits for the user's approval.
 pub fn tell_outcome(writer: &mut ChunkWriter, call: &TurnCall) -> Vec<Chunk> {
+    tell_state(writer, call, &call.state)
+}
+
+fn tell_state(writer: &mut ChunkWriter, call: &TurnCall, state: &CallState) -> Vec<Chunk> {
     if call.bad_arguments.is_some() {
         // The client received this error with the call.
         return Vec::new();
     }
     let call_id = call.id.as_str();
-    match &call.state {
+    match state {
         CallState::Done {
             output, is_json, ..
         } => {

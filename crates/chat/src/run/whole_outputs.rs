@@ -3,8 +3,6 @@
 //! under a negative number, and becomes the result's event when the turn ends. So it
 //! survives an eviction in between.
 
-use std::borrow::Cow;
-
 use base::columns::{find_value, load_values};
 use base::database::{Database, Delete, atomically};
 use base::error::Result;
@@ -14,7 +12,7 @@ use context::working_context::truncate::cut_middle;
 use store::text_tables::EARLY_ANSWERS;
 
 use crate::run::early::insert_parts;
-use crate::turn::{CallState, Turn, WholeOutput};
+use crate::turn::{CallState, Turn, WholeOutput, WholeOutputs};
 
 /// The most bytes of all whole outputs of a turn. The end of the turn loads them into
 /// memory and writes them in one transaction. Together with the turn's other outputs they
@@ -56,14 +54,10 @@ pub fn store(
     }))
 }
 
-/// The turn with its whole outputs, as the log and the clients receive it. If an output is
-/// no longer stored, the preview remains.
-pub fn restore<'a>(db: &dyn Database, turn: &'a Turn) -> Result<Cow<'a, Turn>> {
-    if turn.whole_output_bytes() == 0 {
-        return Ok(Cow::Borrowed(turn));
-    }
-    let mut whole_turn = turn.clone();
-    for call in whole_turn.steps.iter_mut().flat_map(|step| &mut step.calls) {
+/// Reads the whole outputs of a turn, as the log and the clients receive them.
+pub fn load(db: &dyn Database, turn: &Turn) -> Result<WholeOutputs> {
+    let mut outputs = WholeOutputs::default();
+    for call in turn.steps.iter().flat_map(|step| &step.calls) {
         let CallState::Done {
             whole: Some(whole), ..
         } = &call.state
@@ -85,14 +79,10 @@ pub fn restore<'a>(db: &dyn Database, turn: &'a Turn) -> Result<Cow<'a, Turn>> {
             ],
         )?;
         if let Ok(output) = json::decode::<String>(&parts.concat()) {
-            call.state = CallState::Done {
-                output,
-                is_json: whole.is_json,
-                whole: None,
-            };
+            outputs.add(whole, output);
         }
     }
-    Ok(Cow::Owned(whole_turn))
+    Ok(outputs)
 }
 
 /// Deletes the whole outputs of a turn. Must run in the transaction that ends the turn.

@@ -99,12 +99,12 @@ impl RegisteredTool {
     pub async fn is_spared_by_class(
         &self,
         memory: &Memory<'_>,
-        session_id: &Id,
+        session_id: Option<&Id>,
         arguments: &JsonObject,
         key: &str,
     ) -> bool {
         let nothing = ToolExchange::default();
-        let Ok(body) = self.write_call(memory, Some(session_id), arguments, &nothing) else {
+        let Ok(body) = self.write_call(memory, session_id, arguments, &nothing) else {
             return false;
         };
         if !self.is_of_class() {

@@ -39,6 +39,8 @@ pub struct TurnTools<'a> {
     clients: Vec<String>,
     /// Whether the client uses a provider's API.
     is_of_api: bool,
+    /// The number of the model's answers so far.
+    asked: usize,
 }
 
 impl<'a> TurnTools<'a> {
@@ -75,6 +77,7 @@ impl<'a> TurnTools<'a> {
             definitions,
             clients,
             is_of_api: api.is_some(),
+            asked: turn.asked(),
         })
     }
 
@@ -190,19 +193,19 @@ impl<'a> TurnTools<'a> {
 
     /// Whether the user must approve a call of one of the class's tools. Only the class
     /// itself can waive the approval.
-    pub async fn needs_approval(&self, turn: &Turn, call: &TurnCall) -> bool {
+    pub async fn needs_approval(&self, call: &TurnCall) -> bool {
         let memory = &self.toolbox.memory;
         let Some(tool) = self.find_registered(call.name.as_str()) else {
             return true;
         };
-        let key = key_of(memory.agent, turn, call);
+        let (session_id, key) = (self.toolbox.session_id, self.key_of(call));
         !tool
-            .is_spared_by_class(memory, &turn.session_id, &call.arguments, &key)
+            .is_spared_by_class(memory, session_id, &call.arguments, &key)
             .await
     }
 
     /// Makes a call. The model reads a failure as its result.
-    pub async fn run(&self, turn: &Turn, call: &TurnCall) -> CallState {
+    pub async fn run(&self, call: &TurnCall) -> CallState {
         let memory = &self.toolbox.memory;
         let name = call.name.as_str();
         let registered = match &call.approval {
@@ -219,9 +222,9 @@ impl<'a> TurnTools<'a> {
             return tool
                 .call(
                     memory,
-                    Some(&turn.session_id),
+                    self.toolbox.session_id,
                     &call.arguments,
-                    &key_of(memory.agent, turn, call),
+                    &self.key_of(call),
                 )
                 .await;
         }
@@ -231,14 +234,22 @@ impl<'a> TurnTools<'a> {
             Err(error) => CallState::failed(error.into_message()),
         }
     }
-}
 
-/// A key that is unique per call of a turn, in hexadecimal, since ids may contain
-/// characters that are not allowed in a header.
-fn key_of(agent: &str, turn: &Turn, call: &TurnCall) -> String {
-    // A JSON array separates the parts unambiguously.
-    let parts = json!([agent, turn.session_id, turn.id, turn.asked(), call.id]);
-    format!("{:x}", Sha256::digest(json::text(&parts)))
+    /// A key that is unique per call of a turn, in hexadecimal, since ids may contain
+    /// characters that are not allowed in a header.
+    fn key_of(&self, call: &TurnCall) -> String {
+        let toolbox = &self.toolbox;
+        let agent = toolbox.memory.agent;
+        // A JSON array separates the parts unambiguously.
+        let parts = json!([
+            agent,
+            toolbox.session_id,
+            toolbox.turn_id,
+            self.asked,
+            call.id
+        ]);
+        format!("{:x}", Sha256::digest(json::text(&parts)))
+    }
 }
 
 /// Adds a tool if its name is free; `true`: it was added.

@@ -91,6 +91,31 @@ pub struct WholeOutput {
     pub is_json: bool,
 }
 
+/// The whole outputs of a turn, read back from their table.
+#[derive(Default)]
+pub struct WholeOutputs(Vec<(i64, CallState)>);
+
+impl WholeOutputs {
+    pub fn add(&mut self, of: &WholeOutput, output: String) {
+        let state = CallState::done(output, of.is_json);
+        self.0.push((of.number, state));
+    }
+
+    /// The call's state with its whole output. If the output is no longer stored, the preview
+    /// remains.
+    pub fn state_of<'a>(&'a self, call: &'a TurnCall) -> &'a CallState {
+        let CallState::Done {
+            whole: Some(whole), ..
+        } = &call.state
+        else {
+            return &call.state;
+        };
+        let mut stored = self.0.iter();
+        let found = stored.find(|(number, _)| *number == whole.number);
+        found.map_or(&call.state, |(_, state)| state)
+    }
+}
+
 impl CallState {
     pub fn done(output: String, is_json: bool) -> Self {
         Self::Done {
@@ -112,6 +137,15 @@ impl CallState {
 
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Done { .. } | Self::Failed { .. })
+    }
+
+    /// The outcome as text; `None` while the call is open.
+    fn outcome(&self) -> Option<(&str, bool)> {
+        match self {
+            Self::Done { output, .. } => Some((output, false)),
+            Self::Failed { error } => Some((error, true)),
+            _ => None,
+        }
     }
 
     /// The error message for the turn's record. It excludes the tool's own text, which is
@@ -171,23 +205,14 @@ impl TurnCall {
         }
     }
 
-    /// The call's outcome as text; `None` while the call is open.
-    fn outcome(&self) -> Option<(&str, bool)> {
-        match &self.state {
-            CallState::Done { output, .. } => Some((output, false)),
-            CallState::Failed { error } => Some((error, true)),
-            _ => None,
-        }
-    }
-
     /// The source of the call's result.
     pub fn origin_of_result(&self) -> Option<Origin> {
-        let (output, _) = self.outcome()?;
+        let (output, _) = self.state.outcome()?;
         origin_of_result(Some(self.name.as_str()), output)
     }
 
     pub fn to_result_message(&self) -> Option<ContextMessage> {
-        let (content, is_error) = self.outcome()?;
+        let (content, is_error) = self.state.outcome()?;
         Some(ContextMessage {
             tool_call_id: Some(self.id.clone()),
             tool_name: Some(self.name.clone()),
@@ -196,8 +221,9 @@ impl TurnCall {
         })
     }
 
-    pub fn to_result_event(&self) -> Option<NewEvent> {
-        let (content, is_error) = self.outcome()?;
+    pub fn to_result_event(&self, whole: &WholeOutputs) -> Option<NewEvent> {
+        let state = whole.state_of(self);
+        let (content, is_error) = state.outcome()?;
         Some(result_event(
             self.id.clone(),
             self.name.clone(),
@@ -205,7 +231,7 @@ impl TurnCall {
             is_error,
             Note {
                 approval: self.approval.clone(),
-                is_json: matches!(self.state, CallState::Done { is_json: true, .. }),
+                is_json: matches!(state, CallState::Done { is_json: true, .. }),
                 ..Note::default()
             },
         ))

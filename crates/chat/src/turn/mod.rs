@@ -28,7 +28,7 @@ use crate::record::TurnRecord;
 use crate::request::api_turn::{self, ApiTurn};
 use crate::request::path_digest::{PathDigest, PathMessage};
 pub use crate::turn::call::{
-    AskedCall, CallState, MAX_CALLS, ToolRunner, TurnCall, WholeOutput, result_event,
+    AskedCall, CallState, MAX_CALLS, ToolRunner, TurnCall, WholeOutput, WholeOutputs, result_event,
 };
 use crate::turn::call::{CANCELLED, CUT_OFF, FAILED, decide};
 pub use crate::turn::room::TurnRoom;
@@ -115,6 +115,9 @@ pub struct Turn {
         with = "api_turn::shared"
     )]
     pub api: Option<Rc<ApiTurn>>,
+    /// The bytes of the state that was last stored.
+    #[serde(skip)]
+    pub stored_bytes: usize,
 }
 
 /// One answer of the model, and the outcomes of its calls.
@@ -444,13 +447,14 @@ impl Turn {
 
     /// The turn's events for the log, in order. The first event has the message's id,
     /// unless the turn continues a message.
-    pub fn events(&self) -> Result<Vec<NewEvent>> {
+    pub fn events(&self, whole: &WholeOutputs) -> Result<Vec<NewEvent>> {
         let mut events = Vec::new();
         for step in &self.steps {
             if !step.is_logged {
                 events.extend(step.to_event(self.untrusted));
             }
-            events.extend(step.calls.iter().filter_map(TurnCall::to_result_event));
+            let results = step.calls.iter();
+            events.extend(results.filter_map(|call| call.to_result_event(whole)));
         }
         let authority = self.authority();
         for event in &mut events {
@@ -571,6 +575,7 @@ mod tests {
             untrusted: None,
             limits: None,
             record: TurnRecord::default(),
+            stored_bytes: 0,
         }
     }
 
@@ -615,7 +620,7 @@ mod tests {
     }
 
     fn actions(turn: &Turn) -> Vec<&'static str> {
-        let events = turn.events().unwrap();
+        let events = turn.events(&WholeOutputs::default()).unwrap();
         events.iter().map(|event| event.action.name()).collect()
     }
 
@@ -628,7 +633,7 @@ mod tests {
             turn.next(),
             NextAction::Finish(TurnEnding::Said(FinishReason::Stop))
         );
-        let events = turn.events().unwrap();
+        let events = turn.events(&WholeOutputs::default()).unwrap();
         assert_eq!(events[0].id.as_ref().unwrap().as_str(), "m");
         assert_eq!(actions(&turn), ["agent_message"]);
     }
@@ -664,7 +669,7 @@ mod tests {
         assert_eq!(turn.next(), NextAction::RunTools(vec![1]));
         turn.finish_call(1, done("x"));
         assert_eq!(turn.next(), NextAction::Finish(TurnEnding::LeftToClient));
-        let events = turn.events().unwrap();
+        let events = turn.events(&WholeOutputs::default()).unwrap();
         assert_eq!(events.len(), 2);
         let note = events[0].note.as_ref().unwrap();
         assert_eq!(note.approvals["c2"], "ap");
@@ -693,7 +698,7 @@ mod tests {
         turn.finish_call(0, done("x"));
         turn.finish_call(1, done("y"));
         assert_eq!(turn.next(), NextAction::Finish(TurnEnding::LeftToClient));
-        let events = turn.events().unwrap();
+        let events = turn.events(&WholeOutputs::default()).unwrap();
         let note = events[0].note.as_ref().unwrap();
         assert_eq!(note.approvals.keys().collect::<Vec<_>>(), ["c2"]);
         assert_eq!(note.asked_of["c2"], "the class's tool");
@@ -737,7 +742,11 @@ mod tests {
         assert_eq!(turn.next(), NextAction::AskModel);
         answer(&mut turn, "Done.", &[]);
         assert_eq!(actions(&turn), ["tool_result", "agent_message"]);
-        assert!(turn.events().unwrap()[0].id.is_none());
+        assert!(
+            turn.events(&WholeOutputs::default()).unwrap()[0]
+                .id
+                .is_none()
+        );
         assert_eq!(turn.messages().len(), 2);
     }
 
@@ -789,7 +798,7 @@ mod tests {
             &mut || String::new(),
         );
         assert_eq!(turn.next(), NextAction::AskModel);
-        let events = turn.events().unwrap();
+        let events = turn.events(&WholeOutputs::default()).unwrap();
         assert_eq!(events[0].note.as_ref().unwrap().bad_arguments["c"], "[1");
         assert_eq!(events[1].content.as_deref(), Some(BAD_ARGUMENTS));
         assert_eq!(events[1].is_error, Some(true));

@@ -32,21 +32,18 @@ pub fn insert_turn(db: &dyn Database, turn: &mut Turn, answer_seq: i64) -> Resul
 }
 
 /// Stores the turn's current state, if it is still its session's turn.
-pub fn save_turn(db: &dyn Database, turn: &Turn) -> Result<()> {
-    open_turns::write_state(db, &turn.session_id, &turn.id, &render(turn)?)
+pub fn save_turn(db: &dyn Database, turn: &mut Turn) -> Result<()> {
+    let state = render(turn)?;
+    open_turns::write_state(db, &turn.session_id, &turn.id, &state)
 }
 
-/// The bytes of the turn's stored form.
-pub fn state_bytes(turn: &Turn) -> usize {
-    json::encode(turn).map_or(0, |json| json.len())
-}
-
-fn render(turn: &Turn) -> Result<String> {
+fn render(turn: &mut Turn) -> Result<String> {
     let json = json::encode(turn)?;
     if json.len() > MAX_STATE_BYTES {
         let what = "The stored state of a running turn";
         return Err(Error::payload_too_large(what, MAX_STATE_BYTES, json.len()));
     }
+    turn.stored_bytes = json.len();
     Ok(json)
 }
 
@@ -56,9 +53,11 @@ pub fn has_turn(db: &dyn Database, session_id: &Id) -> Result<bool> {
 }
 
 pub fn find_turn(db: &dyn Database, session_id: &Id) -> Result<Option<Turn>> {
-    open_turns::find_state(db, session_id)?
-        .map(|state| {
-            json::decode(&state).map_err(|_| Error::corrupt_row(session_id.as_str(), "turn"))
-        })
-        .transpose()
+    let Some(state) = open_turns::find_state(db, session_id)? else {
+        return Ok(None);
+    };
+    let mut turn: Turn =
+        json::decode(&state).map_err(|_| Error::corrupt_row(session_id.as_str(), "turn"))?;
+    turn.stored_bytes = state.len();
+    Ok(Some(turn))
 }

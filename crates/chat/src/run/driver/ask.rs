@@ -6,10 +6,8 @@ use crate::run::retell::tell_outcome;
 use crate::run::tracing::{chat_part, part_of};
 use crate::stream::answer_events::AnswerEvent;
 use crate::tools::turn_tools::TurnTools;
-use crate::turn::Turn;
 use crate::turn::partial_answer::PartialAnswer;
 use crate::turn::place::find_place;
-use crate::turn::store::state_bytes;
 use crate::turn::window::{MAX_SENT_BYTES, RefusedRequest, TurnWindow, store_window};
 use base::budget::{Reservation, TURNS};
 use base::error::{Code, Error, Result};
@@ -46,22 +44,26 @@ impl TurnDriver<'_> {
     pub(super) async fn ask(&self) -> Result<(), Broken> {
         let started_at = self.now();
         let config = self.config()?;
-        let turn = self.turn.borrow().clone();
-        let mut turn_tools = self.turn_tools(&config, &turn)?;
-        if let Some(refreshed) = turn_tools.refresh(&turn) {
-            let refreshed = self.running.unless_cancelled(refreshed).await;
+        let mut turn_tools = self.turn_tools(&config)?;
+        let refreshing = turn_tools.refresh(&self.turn.borrow());
+        if let Some(refreshing) = refreshing {
+            let refreshed = self.running.unless_cancelled(refreshing).await;
             refreshed.ok_or(Broken::Cancelled)??;
-            turn_tools = self.turn_tools(&config, &turn)?;
+            turn_tools = self.turn_tools(&config)?;
         }
+        let (refusals, steps_before) = {
+            let turn = self.turn.borrow();
+            (turn.room.refusals, turn.record.steps.len())
+        };
         // A retried request belongs to the same step.
-        if turn.room.refusals == 0 || !self.writer.borrow().is_in_step() {
+        if refusals == 0 || !self.writer.borrow().is_in_step() {
             let begun = self.writer.borrow_mut().start_step();
             self.tell(begun);
         }
         let mut heard = PartialAnswer::default();
-        let meter = self.meter(&config, &turn);
-        let part = part_of(&chat_part(turn.record.steps.len()));
-        let reading = self.read_answer(&meter, &turn, &turn_tools, &mut heard);
+        let meter = self.meter(&config);
+        let part = part_of(&chat_part(steps_before));
+        let reading = self.read_answer(&meter, &turn_tools, &mut heard);
         let outcome = self.running.unless_cancelled(run_in(part, reading)).await;
         let ended = EndedCall {
             usage: heard.usage,
@@ -142,12 +144,12 @@ impl TurnDriver<'_> {
     }
 
     /// The limits for the turn's requests.
-    fn meter<'b>(&'b self, config: &'b Config, turn: &'b Turn) -> Meter<'b> {
+    fn meter<'b>(&'b self, config: &'b Config) -> Meter<'b> {
         Meter {
             db: self.context.memory.db,
             host: self.context.memory.host,
             config,
-            token: turn.limits.as_ref(),
+            token: self.caller.limits.as_ref(),
             budget: None,
         }
     }
@@ -155,20 +157,24 @@ impl TurnDriver<'_> {
     async fn read_answer(
         &self,
         meter: &Meter<'_>,
-        turn: &Turn,
         turn_tools: &TurnTools<'_>,
         heard: &mut PartialAnswer,
     ) -> Result<()> {
         let config = meter.config;
         let memory = &self.context.memory;
-        let scope = BlockScope::Session(&turn.session_id);
+        let session_id = &self.running.session_id;
+        let scope = BlockScope::Session(session_id);
+        let (asked, refusals, stored_bytes) = {
+            let turn = self.turn.borrow();
+            (turn.asked(), turn.room.refusals, turn.stored_bytes)
+        };
         let mut instructions = Vec::new();
         // The user's message is stored already, so a slow backend loses nothing.
-        let api = turn.api.as_deref();
+        let api = self.running.api.as_deref();
         let has_memory = api.is_none_or(|api| api.memory != MemoryUse::Off);
         if has_memory {
             let frozen = match config.refresh_prompt {
-                PromptRefresh::Turn if turn.asked() == 0 => refresh(memory, scope).await?,
+                PromptRefresh::Turn if asked == 0 => refresh(memory, scope).await?,
                 _ => freeze(memory, scope).await?,
             };
             if !frozen.prompt.is_empty() {
@@ -176,18 +182,18 @@ impl TurnDriver<'_> {
             }
         }
         instructions.extend(config.system_instructions.0.iter().cloned());
-        instructions.extend(turn.system_instructions.iter().cloned());
+        instructions.extend_from_slice(&self.turn.borrow().system_instructions);
         let reminder = match has_memory {
             true => find_reminder(memory, scope).await?,
             false => None,
         };
-        let leaf_seq = find_place(memory.db, turn)?.seq;
-        let choice = self.choice(config, turn)?;
-        let window = TurnWindow::load(memory.db, memory.host, &turn.session_id, config, &choice)?;
+        let leaf_seq = find_place(memory.db, &self.turn.borrow())?.seq;
+        let choice = self.choice(config)?;
+        let window = TurnWindow::load(memory.db, memory.host, session_id, config, &choice)?;
         let reminded = reminder.as_deref().map_or(0, tokens::estimate);
         let budget = || {
             let tools = &turn_tools.definitions;
-            window.budget(memory.db, &turn.session_id, tools, reminded)
+            window.budget(memory.db, session_id, tools, reminded)
         };
         let shown = ContextRequest {
             instructions: &instructions,
@@ -195,18 +201,19 @@ impl TurnDriver<'_> {
             keep_media: usize::try_from(config.keep_media.0).unwrap_or(0),
             window: &window,
         };
-        let kept_bytes = state_bytes(turn) + turn_tools.bytes();
+        let kept_bytes = stored_bytes + turn_tools.bytes();
         self.running.keeps(kept_bytes);
         let mut stream = {
             // The context and its reservation are dropped as soon as the model answers.
-            let (mut context, hidden, _held) = self.build_context(turn, &shown, &budget).await?;
+            let (mut context, hidden, _held) = self.build_context(&shown, &budget).await?;
             // After a refusal for length, less comes back.
-            let refused = i64::from(turn.room.refusals > 0);
+            let refused = i64::from(refusals > 0);
             context.give_back_to(&choice.name.to_string(), window.tokens >> (2 * refused));
+            let earlier_calls = self.turn.borrow().call_ids();
             let request = ModelRequest {
                 system: &context.system_instructions,
                 messages: &context.messages,
-                earlier_calls: &turn.call_ids(),
+                earlier_calls: &earlier_calls,
                 tools: &turn_tools.definitions,
                 reminder: reminder.as_deref(),
                 max_output_tokens: api
@@ -271,25 +278,25 @@ impl TurnDriver<'_> {
     /// out.
     async fn build_context(
         &self,
-        turn: &Turn,
         shown: &ContextRequest<'_>,
         budget: &dyn Fn() -> Result<Budget<'static>>,
     ) -> Result<(WorkingContext, i64, Reservation)> {
         let memory = &self.context.memory;
+        let session_id = &self.running.session_id;
         let mut tries = 0;
         loop {
             let window = ContextWindow {
                 leaf_seq: shown.leaf_seq,
                 limit: usize::MAX,
                 system_instructions: shown.instructions.to_vec(),
-                added: turn.messages(),
+                added: self.turn.borrow().messages(),
                 keep_media: shown.keep_media,
             };
-            let fitted = build_fitting(memory.db, &turn.session_id, window, &budget()?)?;
-            store_window(memory.db, &turn.session_id, &fitted)?;
+            let fitted = build_fitting(memory.db, session_id, window, &budget()?)?;
+            store_window(memory.db, session_id, &fitted)?;
             if shown.window.is_filling(&fitted) {
                 let compactions = self.context.compactions;
-                compactions.mark_filling(&turn.session_id, shown.window.tokens);
+                compactions.mark_filling(session_id, shown.window.tokens);
             }
             let (context, hidden) = (fitted.context, fitted.hidden);
             let bytes = context.bytes();

@@ -12,14 +12,11 @@ impl TurnDriver<'_> {
     pub(super) async fn ask_class(&self, calls: &[usize]) -> Result<(), Broken> {
         let config = self.config()?;
         self.save()?;
-        let turn = self.turn.borrow().clone();
-        let turn_tools = self.turn_tools(&config, &turn)?;
-        let newest = turn.steps.last().map_or(&[][..], |step| &step.calls);
-        let asked = calls.iter().filter_map(|index| {
-            let call = newest.get(*index)?;
-            let (turn_tools, turn) = (&turn_tools, &turn);
-            Some(async move { (*index, turn_tools.needs_approval(turn, call).await) })
-        });
+        let turn_tools = &self.turn_tools(&config)?;
+        let calls = self.copy_calls(calls);
+        let asked = calls
+            .iter()
+            .map(async |(index, call)| (*index, turn_tools.needs_approval(call).await));
         let decided = self.running.unless_cancelled(join_all(asked)).await;
         let mut told = Vec::new();
         for (index, needs_approval) in decided.ok_or(Broken::Cancelled)? {
