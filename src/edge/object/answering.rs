@@ -328,6 +328,8 @@ impl Object {
             db: if self.is_migrated.get() { db } else { &blank },
             ..self.agent(db, caller, &via)
         };
+        // What an operation does not need is a function or a boxed future of its own. Inlined, it would
+        // enlarge the future of every request, and the runtime would compile it for the first one.
         let mut reply = match route {
             Route::Rpc { operation, .. } => dispatch(&agent, &operation, bytes).await?,
             Route::Messages { session_id, .. } => get_messages(&agent, session_id)?,
@@ -335,7 +337,9 @@ impl Object {
                 return self.send_file(&agent, route).map(ObjectAnswer::Stream);
             }
             Route::Import { .. } | Route::ImportAgent { .. } => {
-                self.take_file(&agent, db, route, pieces).await?
+                let taking: LocalBoxFuture<'_, _> =
+                    Box::pin(self.take_file(&agent, db, route, pieces));
+                taking.await?
             }
             Route::Chat { session_id, .. } => {
                 return begin_chat(&agent, &session_id, bytes).map(ObjectAnswer::Turn);
@@ -348,7 +352,6 @@ impl Object {
                 session_id, call, ..
             } => {
                 let address = session_id.as_deref();
-                // A future of its own: inlined, it would enlarge the future of every request.
                 let answer: LocalBoxFuture<'_, _> = Box::pin(provider::answer(
                     &agent,
                     &call,
@@ -359,26 +362,11 @@ impl Object {
                 return answer.await.map(ObjectAnswer::Provider);
             }
             Route::Mcp { session_id, .. } => {
-                let mut trace = traced.get();
-                if let Some(named) = self.begin_trace_of_message(&bytes, trace.as_deref(), caller) {
-                    trace = Some(Rc::new(named));
-                    traced.set(trace.clone());
-                }
-                let answering = mcp::answer(
-                    &agent,
-                    session_id,
-                    &request,
-                    bytes,
-                    &self.clients,
-                    traced.outbox.as_deref(),
-                );
-                let answer = trace::run_in(trace, answering).await;
-                // A tool may have erased something.
-                self.clear_left(db).await;
-                return answer.map(ObjectAnswer::Mcp);
+                let answer: LocalBoxFuture<'_, _> =
+                    Box::pin(self.answer_mcp(&agent, session_id, &request, bytes, db, traced));
+                return answer.await.map(ObjectAnswer::Mcp);
             }
             Route::OAuthReturn { returned, .. } => {
-                // A future of its own: inlined, it would enlarge the future of every request.
                 let answer: LocalBoxFuture<'_, _> = Box::pin(answer_return(&agent, &returned));
                 let page = answer.await;
                 if let Some(failure) = &page.failure {
@@ -402,5 +390,27 @@ impl Object {
         drop(reservation);
         let (body, reservation) = self.conclude(db, &mut reply, may_be_repeated).await?;
         Ok(ObjectAnswer::Reply(reply, body, reservation))
+    }
+
+    async fn answer_mcp(
+        &self,
+        agent: &Agent<'_>,
+        session_id: Option<String>,
+        request: &web_sys::Request,
+        bytes: Vec<u8>,
+        db: &Sqlite<'_>,
+        traced: &Traced,
+    ) -> Result<mcp::McpReply> {
+        let mut trace = traced.get();
+        if let Some(named) = self.begin_trace_of_message(&bytes, trace.as_deref(), agent.caller) {
+            trace = Some(Rc::new(named));
+            traced.set(trace.clone());
+        }
+        let outbox = traced.outbox.as_deref();
+        let answering = mcp::answer(agent, session_id, request, bytes, &self.clients, outbox);
+        let answer = trace::run_in(trace, answering).await;
+        // A tool may have erased something.
+        self.clear_left(db).await;
+        answer
     }
 }

@@ -17,6 +17,7 @@ use lifecycle::retention::is_due;
 
 impl Object {
     /// The file as a stream.
+    #[inline(never)]
     pub(super) fn send_file(&self, agent: &Agent<'_>, route: Route) -> Result<JsValue> {
         let is_blank = !self.is_migrated.get();
         let object = self.me.upgrade();

@@ -11,6 +11,7 @@ use base::error::Result;
 use base::trace::{self, StoredTrace, Trace};
 
 impl Object {
+    #[inline(never)]
     pub(super) fn open_socket(
         &self,
         agent: &Agent<'_>,
