@@ -12,12 +12,13 @@ use super::source::{BlockHome, BlockPlace, BlockSource};
 use super::{BlockScope, Memory};
 use crate::kind::BlockKind;
 use access::needs_secret;
-use base::columns::find_value;
+use base::columns::{find_value, load};
 use base::database::{Database, Delete, Row, SqlValue, atomically, find_row};
 use base::error::{Code, Error, Result};
+use base::ids::Id;
 use base::json;
-use base::row;
 use base::tags::{Metadata, Tags};
+use base::{row, sql};
 use conversation::session::retention::note_block_rules;
 use store::tables;
 use store::text_tables::BLOCKS;
@@ -407,6 +408,44 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
     match block.retention {
         Some(_) => note_block_rules(db, &block.scope),
         None => Ok(()),
+    }
+}
+
+row! {
+    /// The retention rules of a block, in rows.
+    pub struct BlockRules {
+        pub key: String = "key",
+        pub retention: Option<String> = "retention",
+    }
+}
+
+/// The blocks that rows of this scope define, with their rules.
+pub fn load_rules(db: &dyn Database, scope: &str) -> Result<Vec<BlockRules>> {
+    let sql = sql!(
+        "SELECT ",
+        BlockRules::COLUMNS,
+        " FROM cf_agents_blocks
+          WHERE scope = ?1"
+    );
+    load(db, sql, &[scope.into()])
+}
+
+/// Whether blocks of this session have retention rules of their own.
+pub fn has_own_rules(db: &dyn Database, session_id: &Id) -> Result<bool> {
+    let sql = "SELECT 1
+                 FROM cf_agents_blocks
+                WHERE scope = ?1
+                  AND retention IS NOT NULL
+                LIMIT 1";
+    Ok(find_value::<i64>(db, sql, &[session_id.as_str().into()])?.is_some())
+}
+
+/// Records that blocks of this session have rules of their own, if any has. Part of the transaction
+/// that writes the session's row after its blocks.
+pub fn note_own_rules(db: &dyn Database, session_id: &Id) -> Result<()> {
+    match has_own_rules(db, session_id)? {
+        true => note_block_rules(db, session_id.as_str()),
+        false => Ok(()),
     }
 }
 

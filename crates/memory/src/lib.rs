@@ -7,6 +7,7 @@
 //! is still built. A text that a model or a stranger writes into a block stays inside that
 //! block's section of the prompt.
 
+pub mod ages;
 pub mod block;
 pub mod budget;
 pub mod content;
@@ -27,6 +28,7 @@ pub mod entry_rows;
 pub mod entry_search;
 pub mod entry_search_elsewhere;
 pub mod entry_text;
+pub mod entry_vectors;
 pub mod erase_text;
 pub mod found_entry;
 pub mod frozen;
@@ -53,6 +55,7 @@ pub mod template;
 pub mod told;
 pub mod validity;
 pub mod view;
+pub mod whole_rows;
 pub mod write;
 pub mod writer;
 

@@ -3,14 +3,13 @@
 
 use super::embedder::Embedder;
 use super::nearest::{
-    BatchRow, MAX_EMBEDDED, PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter,
-    VectorForm, VectorReport, VectorStore, embed_missing, find_nearest,
+    MAX_EMBEDDED, PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorForm,
+    VectorReport, VectorStore, embed_missing, find_nearest,
 };
 use super::{open_queries, spread};
-use base::columns::{find, load, load_values};
-use base::database::{Database, SqlValue};
+use base::database::Database;
 use base::error::{ErrorKind, Result};
-use base::filter::{Filter, FilteredColumns};
+use base::filter::Filter;
 use base::json;
 use memory::Memory;
 use memory::definition::Definition;
@@ -18,6 +17,7 @@ use memory::entries::{check_searchable, lives_here};
 use memory::entry_query::{EntryQuery, Moment};
 use memory::entry_search;
 use memory::entry_search_elsewhere::search_elsewhere;
+use memory::entry_vectors::{self, NewVector, WantedVectors};
 use memory::found_entry::{FoundEntry, PastEntry};
 use memory::pending_vectors::PendingBatch;
 use models::embedding::EmbeddingModel;
@@ -25,9 +25,6 @@ use search::merge::merge;
 
 /// How long computing the vectors of a batch of written entries may take.
 const WRITE_PATIENCE_MS: i64 = 5_000;
-
-/// The text that a vector represents: the title, then the entry's content.
-const TEXT: &str = "substr(iif(e.title IS NULL, e.content, e.title || char(10) || e.content), 1,";
 
 /// The result of searching blocks.
 #[derive(Default)]
@@ -58,7 +55,7 @@ pub async fn follow_writes(memory: &Memory<'_>) -> Result<bool> {
         blocks: &[],
         filter: None,
     };
-    let missing = store.load_missing_of(&numbers, &model.name())?;
+    let missing = entry_vectors::load_missing(memory.db, &numbers, &model.name())?;
     let payer = payer.as_ref();
     let embedder = Embedder {
         memory: &Memory { payer, ..*memory },
@@ -205,31 +202,12 @@ struct Entries<'a> {
     filter: Option<&'a Filter>,
 }
 
-impl Entries<'_> {
-    /// The given numbers whose entries have no vector of this model.
-    fn load_missing_of(&self, numbers: &[i64], model: &str) -> Result<Vec<i64>> {
-        load_values(
-            self.db,
-            "SELECT e.number
-               FROM json_each(?1) AS wanted
-              CROSS JOIN cf_agents_entries AS e
-                 ON e.number = wanted.value
-               LEFT JOIN cf_agents_entry_vectors AS v
-                 ON v.number = e.number
-                AND v.model = ?2
-              WHERE v.number IS NULL",
-            &[json::encode(&numbers)?.into(), model.into()],
-        )
-    }
-}
-
 impl VectorStore for Entries<'_> {
     fn db(&self) -> &dyn Database {
         self.db
     }
 
-    /// Reads block after block, in key order, directly from the index: without a filter,
-    /// the entries' rows, and so their texts, are not read.
+    /// Block after block, in key order.
     fn load_batch(
         &self,
         wanted: &VectorFilter<'_>,
@@ -242,44 +220,18 @@ impl VectorStore for Entries<'_> {
         let Some(block) = self.blocks.get(place) else {
             return Ok(VectorBatch::default());
         };
-        let passes = match self.filter {
-            None => "1".to_owned(),
-            Some(filter) => filter.condition(&FilteredColumns::of_note("e.note"), "?7"),
+        let wanted = WantedVectors {
+            filter: self.filter,
+            model: wanted.model,
+            bytes: wanted.bytes,
+            limit: wanted.batch,
         };
-        let sql = format!(
-            "SELECT {}
-               FROM (SELECT e.key, e.number, v.vector, {passes} AS passes
-                       FROM cf_agents_entries AS e
-                       LEFT JOIN cf_agents_entry_vectors AS v
-                         ON v.number = e.number
-                        AND v.model = ?4
-                        AND octet_length(v.vector) = ?5
-                      WHERE e.scope = ?1
-                        AND e.block = ?2
-                        AND e.key > ?3
-                      ORDER BY e.key
-                      LIMIT ?6)",
-            BatchRow::COLUMNS
-        );
-        let mut params: Vec<SqlValue> = vec![
-            block.scope.as_str().into(),
-            block.content_key().into(),
-            after.into(),
-            wanted.model.into(),
-            wanted.bytes.into(),
-            wanted.batch.into(),
-        ];
-        params.extend(self.filter.map(|filter| SqlValue::from(filter.param())));
-        let row: Option<BatchRow> = find(self.db, &sql, &params)?;
-        let batch = row.map(|row| VectorBatch::from_row(row, wanted.batch));
-        let mut batch = batch.unwrap_or_default();
-        batch.next = match batch.next {
-            Some(VectorCursor::Key(key)) => Some(VectorCursor::InBlock(place, key)),
-            _ if place + 1 < self.blocks.len() => {
-                Some(VectorCursor::InBlock(place + 1, String::new()))
-            }
-            _ => None,
-        };
+        let found = entry_vectors::load_batch(self.db, block, after, &wanted)?;
+        let found = found.map(|found| VectorBatch::of_entries(found, place, wanted.limit));
+        let mut batch = found.unwrap_or_default();
+        if batch.next.is_none() && place + 1 < self.blocks.len() {
+            batch.next = Some(VectorCursor::InBlock(place + 1, String::new()));
+        }
         Ok(batch)
     }
 
@@ -293,13 +245,7 @@ impl VectorStore for Entries<'_> {
     }
 
     fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>> {
-        let sql = format!(
-            "SELECT e.number, {TEXT} {TEXT_CHARS})
-               FROM json_each(?1) AS wanted
-              CROSS JOIN cf_agents_entries AS e
-                 ON e.number = wanted.value"
-        );
-        let texts = load(self.db, &sql, &[json::encode(&numbers)?.into()])?;
+        let texts = entry_vectors::load_texts(self.db, numbers, TEXT_CHARS)?;
         Ok(texts
             .into_iter()
             .map(|(number, stored)| PendingText {
@@ -311,22 +257,13 @@ impl VectorStore for Entries<'_> {
     }
 
     fn store(&self, text: &PendingText, model: &str, vector: &[u8]) -> Result<()> {
-        let sql = format!(
-            "INSERT INTO cf_agents_entry_vectors (number, model, vector)
-             SELECT e.number, ?2, ?3
-               FROM cf_agents_entries AS e
-              WHERE e.number = ?1
-                AND {TEXT} {TEXT_CHARS}) = ?4
-                 ON CONFLICT (number) DO UPDATE
-                SET model = excluded.model,
-                    vector = excluded.vector"
-        );
-        let params = [
-            text.number.into(),
-            model.into(),
-            String::from_utf8_lossy(vector).into_owned().into(),
-            text.stored.as_str().into(),
-        ];
-        self.db.run(&sql, &params)
+        let new = NewVector {
+            number: text.number,
+            model,
+            vector: String::from_utf8_lossy(vector).into_owned(),
+            text: &text.stored,
+            text_chars: TEXT_CHARS,
+        };
+        new.store(self.db)
     }
 }

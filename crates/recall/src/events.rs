@@ -7,13 +7,13 @@ use super::nearest::{
     VectorReport, VectorStore, find_nearest, read_numbers,
 };
 use super::{open_queries, signs, spread};
-use base::database::{Database, SqlValue};
-use base::error::{Error, Result};
-use base::json;
+use base::database::Database;
+use base::error::Result;
 use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, MAX_SESSION_NUMBER, split_place};
 use conversation::index::find::{Hit, find};
 use conversation::index::progress::find_number;
 use conversation::index::request::SearchRequest;
+use conversation::log::event_vectors::{self, NewVector, WantedVectors};
 use conversation::log::said::{self, SaidScan};
 use memory::Memory;
 use models::embedding::EmbeddingModel;
@@ -80,16 +80,6 @@ struct Events<'a> {
     search: &'a SearchRequest<'a>,
 }
 
-/// A batch as SQLite returns it: where it ends, how many vectors it covers, the numbers of its
-/// vectors, the numbers of those that are stored as characters, and the latter's vectors.
-type StoredBatch = (
-    Option<i64>,
-    i64,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-);
-
 fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -133,8 +123,7 @@ impl VectorStore for Events<'_> {
         self.db
     }
 
-    /// Reads the vectors alone, the newest event of the newest session first: a row for each text
-    /// that is compared. With filters, each vector's event is read as well.
+    /// The newest event of the newest session first.
     fn load_batch(
         &self,
         wanted: &VectorFilter<'_>,
@@ -147,41 +136,21 @@ impl VectorStore for Events<'_> {
             Some(VectorCursor::Number(place)) => *place,
             _ => last + 1,
         };
-        let is_wanted = match self.search.is_filtered() {
-            false => "?2 IS NULL AND ?3 IS NULL AND ?4 IS NULL".to_owned(),
-            true => said::is_wanted_sql(self.search, "v.place", "?10"),
-        };
-        let sql = format!(
-            "SELECT coalesce(CAST(group_concat(vector, '') FILTER (WHERE is_wanted AND is_blob) AS BLOB), x''),
-                    json_array(min(place), count(*),
-                               group_concat(place) FILTER (WHERE is_wanted AND is_blob),
-                               group_concat(place) FILTER (WHERE is_wanted AND NOT is_blob),
-                               group_concat(vector, '') FILTER (WHERE is_wanted AND NOT is_blob))
-               FROM (SELECT v.place, v.vector,
-                            {is_wanted} AS is_wanted,
-                            typeof(v.vector) = 'blob' AS is_blob
-                       FROM cf_agents_event_vectors AS v
-                      WHERE v.place BETWEEN ?5 AND ?1 - 1
-                        AND v.model = ?6
-                        AND octet_length(v.vector) = iif(typeof(v.vector) = 'blob', ?7, ?8)
-                      ORDER BY v.place DESC
-                      LIMIT ?9)",
-        );
-        let mut params: Vec<SqlValue> = vec![below.into()];
-        params.extend(self.search.filters());
-        params.extend([
-            first.into(),
-            wanted.model.into(),
-            wanted.bytes.into(),
-            wanted.dimensions.into(),
-            wanted.batch.into(),
-        ]);
-        params.extend(self.search.session_param());
-        let Some((vectors, row)) = self.db.find_bytes_and_text(&sql, &params)? else {
+        let found = event_vectors::load_batch(
+            self.db,
+            &WantedVectors {
+                search: self.search,
+                model: wanted.model,
+                first,
+                below,
+                bytes: wanted.bytes,
+                dimensions: wanted.dimensions,
+                limit: wanted.batch,
+            },
+        )?;
+        let Some((vectors, (last, count, numbers, earlier, characters))) = found else {
             return Ok(VectorBatch::default());
         };
-        let (last, count, numbers, earlier, characters): StoredBatch =
-            json::decode(&row).map_err(|_| Error::storage("a batch of vectors is not a list"))?;
         let dimensions = usize::try_from(wanted.dimensions).unwrap_or(0).max(1);
         let earlier = read_numbers(&earlier.unwrap_or_default());
         let characters = characters.unwrap_or_default();
@@ -235,14 +204,7 @@ impl VectorStore for Events<'_> {
             .iter()
             .map(|(place, vector)| (*place, to_hex(vector)))
             .collect();
-        self.db.run(
-            "UPDATE cf_agents_event_vectors AS v
-                SET vector = unhex(wanted.value ->> 1)
-               FROM json_each(?1) AS wanted
-              WHERE v.place = wanted.value ->> 0
-                AND typeof(v.vector) = 'text'",
-            &[json::encode(&vectors)?.into()],
-        )
+        event_vectors::convert(self.db, &vectors)
     }
 
     fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>> {
@@ -256,24 +218,14 @@ impl VectorStore for Events<'_> {
     }
 
     fn store(&self, text: &PendingText, model: &str, vector: &[u8]) -> Result<()> {
-        let (session, seq) = split_place(text.number);
-        let sql = format!(
-            "INSERT INTO cf_agents_event_vectors (place, model, vector)
-             SELECT ?1, ?2, unhex(?3)
-               {with_text}
-                 ON CONFLICT (place) DO UPDATE
-                SET model = excluded.model,
-                    vector = excluded.vector",
-            with_text = said::with_text_sql("?5", "?6", TEXT_CHARS, "?4")
-        );
-        let params = [
-            text.number.into(),
-            model.into(),
-            to_hex(vector).into(),
-            text.stored.as_str().into(),
-            session.into(),
-            seq.into(),
-        ];
-        self.db.run(&sql, &params)
+        let vector = to_hex(vector);
+        let new = NewVector {
+            place: text.number,
+            model,
+            vector: &vector,
+            text: &text.stored,
+            text_chars: TEXT_CHARS,
+        };
+        new.store(self.db)
     }
 }

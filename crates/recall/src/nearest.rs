@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::embedder::Embedder;
 use super::signs::{self, SignQuery};
 use super::vector::{self, QueryVector};
-use base::database::{Database, MAX_VALUE_BYTES, SqlValue, atomically};
+use base::database::{Database, MAX_VALUE_BYTES, atomically};
 use base::error::{Code, Error, Result};
 use base::outbound::in_time;
-use base::row;
+use memory::entry_vectors::EntryVectors;
 use search::fuse::{NEIGHBOUR_SHARE, Nearest, with_neighbours};
 
 /// Bytes of vectors that one search compares: 10,000 vectors of 384 numbers at a byte each, or
@@ -224,7 +224,6 @@ pub struct VectorFilter<'a> {
 #[derive(Clone, Debug)]
 pub enum VectorCursor {
     Number(i64),
-    Key(String),
     /// The index of a block among those that are searched, and a key in it.
     InBlock(usize, String),
 }
@@ -243,38 +242,18 @@ pub struct VectorBatch {
 }
 
 impl VectorBatch {
-    /// The batch of a row. A batch of fewer than `most` texts is the last.
-    pub fn from_row(row: BatchRow, most: i64) -> Self {
-        let last = match row.end {
-            SqlValue::Integer(number) => Some(VectorCursor::Number(number)),
-            SqlValue::Real(number) => Some(VectorCursor::Number(number as i64)),
-            SqlValue::Text(key) => Some(VectorCursor::Key(key)),
-            SqlValue::Null => None,
-        };
+    /// The batch of some entries of the block at this place. A batch of fewer than `most` is its
+    /// block's last.
+    pub fn of_entries(found: EntryVectors, place: usize, most: i64) -> Self {
+        let last = found.end.filter(|_| found.entries >= most);
         let numbers = |list: Option<String>| read_numbers(&list.unwrap_or_default());
         Self {
-            numbers: numbers(row.numbers),
-            vectors: row.vectors.unwrap_or_default().into_bytes(),
+            numbers: numbers(found.numbers),
+            vectors: found.vectors.unwrap_or_default().into_bytes(),
             earlier: Vec::new(),
-            missing: numbers(row.missing),
-            next: last.filter(|_| row.texts >= most),
+            missing: numbers(found.missing),
+            next: last.map(|key| VectorCursor::InBlock(place, key)),
         }
-    }
-}
-
-row! {
-    /// A batch as SQLite makes it, of rows that pass a filter.
-    pub struct BatchRow {
-        /// Where the batch ends.
-        end: SqlValue = "max(key)",
-        /// How many texts it covers.
-        texts: i64 = "count(*)",
-        /// The numbers of texts with a vector, and their vectors.
-        numbers: Option<String> =
-            "group_concat(number) FILTER (WHERE passes AND vector IS NOT NULL)",
-        vectors: Option<String> = "group_concat(vector, '') FILTER (WHERE passes)",
-        /// The numbers of texts without a vector.
-        missing: Option<String> = "group_concat(number) FILTER (WHERE passes AND vector IS NULL)",
     }
 }
 

@@ -19,12 +19,9 @@ fn of_the_agents_file() -> impl Iterator<Item = (&'static str, String)> {
                 Some(format!("key IN ('{keys}')"))
             }
             (InAgentFile::Lines(_), _) => Some("true".to_owned()),
-            (InAgentFile::AsInSessions, RowOwner::Session("scope")) => {
-                Some("scope = ''".to_owned())
+            (InAgentFile::AsInSessions, RowOwner::Session("scope") | RowOwner::Entry(_)) => {
+                table.condition_in("''")
             }
-            (InAgentFile::AsInSessions, RowOwner::Entry(column)) => Some(format!(
-                "{column} IN (SELECT number FROM cf_agents_entries WHERE scope = '')"
-            )),
             (InAgentFile::AsInSessions, _) => None,
         }?;
         Some((table.name, condition))

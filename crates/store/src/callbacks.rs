@@ -203,6 +203,25 @@ pub fn delete_of_session(db: &dyn Database, session_id: &str, id: &Id) -> Result
     Ok(Delete::from(CALLBACKS, "session_id = ?1 AND id = ?2", &place).run(db)? > 0)
 }
 
+/// Whether a session has calls to make.
+pub fn has_session_any(db: &dyn Database, session_id: &Id) -> Result<bool> {
+    let sql = "SELECT 1 FROM cf_agents_callbacks WHERE session_id = ?1 LIMIT 1";
+    Ok(find_value::<i64>(db, sql, &[session_id.as_str().into()])?.is_some())
+}
+
+/// Deletes the calls that report turns which ended with one of these messages. Part of a
+/// transaction.
+pub fn delete_of_messages(db: &dyn Database, session_id: &Id, ids: &[String]) -> Result<()> {
+    Delete::from(
+        CALLBACKS,
+        "session_id = ?1
+         AND message_id IN (SELECT value FROM json_each(?2))",
+        &[session_id.as_str().into(), json::encode(&ids)?.into()],
+    )
+    .run(db)?;
+    Ok(())
+}
+
 /// The calls about changes of a block, or of one of its items. Omitted fields match
 /// everything.
 #[derive(Default)]

@@ -6,6 +6,7 @@ use base::columns::find_value;
 use base::database::Database;
 use base::error::Result;
 use base::json;
+use base::sql;
 
 /// The start of the statement that writes a value.
 pub const INSERT_VALUE: &str = "INSERT INTO cf_agents_config (key, value)";
@@ -47,11 +48,15 @@ pub const AGENT: &str = "agent";
 /// are learned again.
 pub const IN_AGENT_FILE: [&str; 3] = [AGENT, COMPACTION, REMOVED_TOOLS];
 
-/// SQL: the value of the key `?1`, within a statement about something else.
-pub const VALUE_OF_1: &str = "(SELECT value FROM cf_agents_config WHERE key = ?1)";
+/// SQL: where the value of a key is, which follows. For a column of a statement about something
+/// else.
+pub const OF_KEY: &str = "FROM cf_agents_config WHERE key = ";
+
+/// SQL: the value of the key `?1`.
+pub const VALUE_OF_1: &str = sql!("(SELECT value ", OF_KEY, "?1)");
 
 /// SQL: the value of the key `?2`.
-pub const VALUE_OF_2: &str = "(SELECT value FROM cf_agents_config WHERE key = ?2)";
+pub const VALUE_OF_2: &str = sql!("(SELECT value ", OF_KEY, "?2)");
 
 /// Deletes a value.
 pub fn delete_stored(db: &dyn Database, key: &str) -> Result<()> {

@@ -390,10 +390,15 @@ impl SessionTable {
     /// The condition for a row of the session `?1`. `None`: a statement on this table
     /// alone can't find the rows.
     fn condition(&self) -> Option<String> {
+        self.condition_in("?1")
+    }
+
+    /// As [`Self::condition`], for the session or the scope that this SQL says.
+    pub(crate) fn condition_in(&self, scope: &str) -> Option<String> {
         match self.owner {
-            RowOwner::Session(column) => Some(format!("{column} = ?1")),
+            RowOwner::Session(column) => Some(format!("{column} = {scope}")),
             RowOwner::Entry(column) => Some(format!(
-                "{column} IN (SELECT number FROM cf_agents_entries WHERE scope = ?1)"
+                "{column} IN (SELECT number FROM cf_agents_entries WHERE scope = {scope})"
             )),
             RowOwner::Agent | RowOwner::Event | RowOwner::View => None,
         }

@@ -22,6 +22,7 @@ use conversation::session::usage::UsageIncrease;
 use lifecycle::delete::delete_session;
 use lifecycle::purge::purge_session;
 use lifecycle::receipt::Receipt;
+use memory::definitions::has_own_rules;
 use store::retention::Retention;
 
 /// Starts a session.
@@ -212,7 +213,13 @@ impl RunAtOnce for UpdateSession {
         };
         check_retention(agent.caller, &change.retention)?;
         let asks = change.retention.asks();
-        let session = update_session(agent.db, agent.host, &self.session_id, &change)?;
+        let session = update_session(
+            agent.db,
+            agent.host,
+            &self.session_id,
+            &change,
+            has_own_rules,
+        )?;
         agent.keep_soon(asks);
         Ok(Reply::text(session))
     }

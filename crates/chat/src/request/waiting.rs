@@ -8,18 +8,14 @@ use serde::{Deserialize, Serialize};
 use crate::request::{ChatRequest, ClientMessage, Trigger, parse_messages};
 use access::{Asker, AskerKind, ModelReach};
 use base::budget::MAX_ANSWER_BYTES;
-use base::columns::{find, load, load_values};
-use base::database::{Database, Delete, atomically};
+use base::database::{Database, atomically};
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject};
 use base::trace::StoredTrace;
-use base::{row, sql};
-use conversation::log::slices::cut;
-use conversation::session::last_turns::load_without_turn;
+use conversation::log::queued::{LineLength, NewWaiting, WaitingPlace, load_first, load_text};
 use models::ToolDefinition;
 use store::limits::HolderLimits;
-use store::text_tables::WAITING;
 
 /// The most queued requests of one session.
 pub const MAX_WAITING: usize = 16;
@@ -100,50 +96,6 @@ impl WaitingRequest {
     }
 }
 
-row! {
-    /// How much waits in a session's line.
-    #[derive(Default)]
-    struct LineLength {
-        waiting: i64 = "count(DISTINCT number)",
-        bytes: i64 = "coalesce(sum(octet_length(text)), 0)",
-        /// The numbers at both ends of the line; 0: nothing waits.
-        first: i64 = "coalesce(min(number), 0)",
-        last: i64 = "coalesce(max(number), 0)",
-    }
-}
-
-/// A queued request, without its content.
-#[derive(Debug)]
-pub struct WaitingPlace {
-    number: i64,
-    pub turn_id: String,
-    /// The ids of the request's messages, as far as the client gave them.
-    pub message_ids: Vec<String>,
-}
-
-impl WaitingPlace {
-    /// Whether the request is queued because it replaces a turn: such a request goes before all
-    /// others.
-    pub fn goes_first(&self) -> bool {
-        self.number <= 0
-    }
-}
-
-row! {
-    /// The columns of a request's first part.
-    for WaitingPlace {
-        number: i64 = "number",
-        turn_id: String = "turn_id",
-        message_ids: &str = "message_ids",
-    }
-    Ok(Self {
-        number,
-        turn_id,
-        // A list that can't be read names no message.
-        message_ids: json::decode(message_ids).unwrap_or_default(),
-    })
-}
-
 /// Stores a request, at the end of the queue or at its head.
 pub fn insert(
     db: &dyn Database,
@@ -160,26 +112,11 @@ pub fn insert(
         .collect();
     let ids = json::encode(&ids)?;
     atomically(db, || {
-        let line: Option<LineLength> = find(
-            db,
-            sql!(
-                "SELECT ",
-                LineLength::COLUMNS,
-                " FROM cf_agents_waiting
-                  WHERE session_id = ?1"
-            ),
-            &[session_id.as_str().into()],
-        )?;
-        let LineLength {
-            waiting,
-            bytes,
-            first,
-            last,
-        } = line.unwrap_or_default();
-        if waiting >= MAX_WAITING as i64 {
+        let line = LineLength::find(db, session_id)?;
+        if line.waiting >= MAX_WAITING as i64 {
             return Err(line_is_full());
         }
-        let total = usize::try_from(bytes)
+        let total = usize::try_from(line.bytes)
             .unwrap_or(usize::MAX)
             .saturating_add(text.len());
         if total > MAX_WAITING_BYTES {
@@ -187,26 +124,14 @@ pub fn insert(
                         when the turn has ended)";
             return Err(Error::payload_too_large(what, MAX_WAITING_BYTES, total));
         }
-        let number = match goes_first {
-            true => first.min(1) - 1,
-            false => last.max(0) + 1,
+        let new = NewWaiting {
+            session_id,
+            turn_id,
+            message_ids: &ids,
+            text: &text,
+            goes_first,
         };
-        for (part, piece) in cut(&text).into_iter().enumerate() {
-            let ids = if part == 0 { ids.as_str() } else { "" };
-            db.run(
-                "INSERT INTO cf_agents_waiting (session_id, number, part, turn_id, message_ids, text)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                &[
-                    session_id.as_str().into(),
-                    number.into(),
-                    (part as i64 + 1).into(),
-                    turn_id.into(),
-                    ids.into(),
-                    piece.into(),
-                ],
-            )?;
-        }
-        Ok(())
+        new.insert(db, &line)
     })
 }
 
@@ -231,19 +156,6 @@ pub fn find_first(db: &dyn Database, session_id: &Id) -> Result<Option<WaitingPl
     Ok(load_first(db, session_id, 1)?.pop())
 }
 
-fn load_first(db: &dyn Database, session_id: &Id, limit: i64) -> Result<Vec<WaitingPlace>> {
-    let sql = format!(
-        "SELECT {}
-           FROM cf_agents_waiting
-          WHERE session_id = ?1
-            AND part = 1
-          ORDER BY number
-          LIMIT ?2 + 0",
-        WaitingPlace::COLUMNS
-    );
-    load(db, &sql, &[session_id.as_str().into(), limit.into()])
-}
-
 /// The request that was stored with this message.
 pub fn find_of_message(
     db: &dyn Database,
@@ -262,27 +174,5 @@ pub fn find_request(
     session_id: &Id,
     place: &WaitingPlace,
 ) -> Result<Option<WaitingRequest>> {
-    let parts: Vec<String> = load_values(
-        db,
-        "SELECT text
-           FROM cf_agents_waiting
-          WHERE session_id = ?1
-            AND number = ?2
-          ORDER BY part",
-        &[session_id.as_str().into(), place.number.into()],
-    )?;
-    Ok(json::decode(&parts.concat()).ok())
-}
-
-/// Deletes a request. Part of the transaction that accepts it.
-pub fn forget(db: &dyn Database, session_id: &Id, place: &WaitingPlace) -> Result<()> {
-    let row = [session_id.as_str().into(), place.number.into()];
-    Delete::from(WAITING, "session_id = ?1 AND number = ?2", &row).run(db)?;
-    Ok(())
-}
-
-/// Sessions with queued messages though no turn is open: the object died between two turns, or
-/// there was no memory for the next turn.
-pub fn load_sessions_left(db: &dyn Database) -> Result<Vec<Id>> {
-    load_without_turn(db, "cf_agents_waiting")
+    Ok(json::decode(&load_text(db, session_id, place)?).ok())
 }

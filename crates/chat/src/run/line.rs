@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::frames::outgoing::{FrameHeader, TurnOutcome, render_failed};
 use crate::request::known_messages::load_known;
 use crate::request::plan::{NamedMessage, plan};
-use crate::request::waiting::{self, WaitingPlace, WaitingRequest};
+use crate::request::waiting::{self, WaitingRequest};
 use crate::request::{ChatRequest, ClientMessage, Trigger};
 use crate::run::agent::{Agent, CANCEL_RULE};
 use crate::run::recover;
@@ -19,6 +19,7 @@ use access::permit;
 use base::database::{Database, atomically};
 use base::error::{Error, Result};
 use base::ids::Id;
+use conversation::log::queued::{self, WaitingPlace};
 use conversation::log::sessions::session_exists;
 use conversation::session::meter::Meter;
 use store::config::{Config, load_config};
@@ -158,7 +159,7 @@ pub fn take_waiting(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWor
             Ok(work) => return Ok(work),
             Err(error) if is_for_later(error.code) => return Err(error),
             Err(error) => {
-                waiting::forget(agent.db, session_id, &place)?;
+                queued::forget(agent.db, session_id, &place)?;
                 let frame = render_failed(&place.turn_id, &error.message, false);
                 agent.audience.tell(session_id, &frame, None);
                 agent
@@ -182,7 +183,7 @@ fn accept_waiting(
     let reservation = agent.turns.reserve(request.kept_bytes())?;
     let writer = RequestWriter::of(agent, session_id, asker);
     let started = atomically(agent.db, || {
-        waiting::forget(agent.db, session_id, place)?;
+        queued::forget(agent.db, session_id, place)?;
         writer.write_waiting(&request, &place.turn_id)
     })?;
     // The turn is stored now: nothing below may prevent it from starting.
@@ -203,7 +204,7 @@ pub fn take_back(
     let Some(place) = line.iter().find(|place| is_meant(place)) else {
         return Ok(false);
     };
-    waiting::forget(agent.db, session_id, place)?;
+    queued::forget(agent.db, session_id, place)?;
     agent.turns.call_off(session_id, &place.turn_id, None);
     let header = FrameHeader {
         id: &place.turn_id,

@@ -1,6 +1,5 @@
 //! Resumes the turns that were interrupted when the object died, and starts queued requests.
 
-use crate::request::waiting;
 use crate::run::agent::Agent;
 use crate::run::early;
 use crate::run::line::take_waiting;
@@ -11,6 +10,7 @@ use crate::turn::store::{MAX_TAKEN_UP, has_turn, load_sessions_cut_off};
 use base::database::Database;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
+use conversation::log::queued;
 use conversation::session::last_turns::{MAX_FOUND, settle_surplus};
 
 /// Resumes an interrupted turn; `None`: there is no such turn, or it runs already.
@@ -82,6 +82,6 @@ pub fn take_up_some(agent: &Agent<'_>) -> RecoveryRound {
         round.take(Err(error));
     }
     round.take_left(agent, early::load_sessions_left, take_early_answers);
-    round.take_left(agent, waiting::load_sessions_left, take_waiting);
+    round.take_left(agent, queued::load_sessions_left, take_waiting);
     round
 }

@@ -2,7 +2,8 @@
 //! written, and each event is a node of the session's tree.
 //!
 //! `sessions` has the session's row, and `session_pages` lists sessions by their last activity.
-//! `media` and `slices` store the parts of an event that don't fit its row. `ended_turns` and
+//! `media` and `slices` store the parts of an event that don't fit its row, and `queued` the
+//! messages that wait for the end of a turn. `ended_turns` and
 //! `turn_ends` find the events that ended turns. `boundary` decides where runs are split into
 //! messages.
 //!
@@ -15,6 +16,7 @@ pub mod copy;
 pub mod ended_turns;
 pub mod event;
 pub mod event_facts;
+pub mod event_vectors;
 pub mod find;
 pub mod heads;
 pub mod learning_marks;
@@ -24,6 +26,7 @@ pub mod media;
 pub mod message_text;
 pub mod note;
 pub mod old_events;
+pub mod queued;
 pub mod rewrite;
 pub mod row;
 pub mod said;

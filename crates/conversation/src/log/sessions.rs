@@ -12,7 +12,7 @@ use crate::session::last_turns::{
     JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
 };
 use crate::session::meter;
-use crate::session::retention::SessionRetentionChange;
+use crate::session::retention::{HasBlockRules, SessionRetentionChange};
 use crate::session::usage::{self, UsageIncrease};
 use base::columns::find_value;
 use base::database::{Database, SqlText, SqlValue, atomically, find_row};
@@ -196,7 +196,8 @@ pub fn create_session(
             ..NewSessionRow::default()
         };
         row.insert(db, host)?;
-        new.retention.write(db, &id)?;
+        // A new session has no blocks.
+        new.retention.write(db, &id, |_, _| Ok(false))?;
         get_session(db, &id)
     })
 }
@@ -396,6 +397,7 @@ pub fn update_session(
     host: &dyn Host,
     id: &Id,
     change: &SessionChange,
+    has_block_rules: HasBlockRules,
 ) -> Result<SqlText> {
     atomically(db, || {
         let name = change.name.as_ref().map(|name| name.as_deref());
@@ -423,7 +425,7 @@ pub fn update_session(
             ],
         )?;
         activity::note(db, id)?;
-        change.retention.write(db, id)?;
+        change.retention.write(db, id, has_block_rules)?;
         get_session(db, id)
     })
 }

@@ -6,7 +6,7 @@ use base::columns::{FromRow, find};
 use base::database::{Database, Row};
 use base::error::{Error, Result};
 use base::ids::Id;
-use store::stored::{AGENT, COMPACTION, SEARCH};
+use store::stored::{AGENT, COMPACTION, OF_KEY, SEARCH};
 
 pub struct LogTip {
     /// The newest event's `seq`; 0 in an empty log.
@@ -108,10 +108,10 @@ impl AppendTip {
         format!(
             "{tip}, s.number,
              (SELECT e.seq FROM cf_agents_events AS e WHERE {named}),
-             (SELECT value FROM cf_agents_config WHERE key = '{SEARCH}'),
-             (SELECT value FROM cf_agents_config WHERE key = '{COMPACTION}'),
+             (SELECT value {OF_KEY} '{SEARCH}'),
+             (SELECT value {OF_KEY} '{COMPACTION}'),
              s.compaction,
-             (SELECT value -> '$.learn' FROM cf_agents_config WHERE key = '{AGENT}'),
+             (SELECT value -> '$.learn' {OF_KEY} '{AGENT}'),
              {IS_SETTLED},
              EXISTS (SELECT 1
                        FROM cf_agents_compactions AS cut

@@ -11,13 +11,13 @@ use super::tree::overlays::{EventRange, MAX_OVERLAYS};
 use super::tree::path::{Branches, PathSegment, is_on_path};
 use crate::log::tip::get_tip;
 use crate::session::changes::{self, ChangeType};
-use base::columns::{FromRow, load};
-use base::database::{Database, Delete, Row, SqlValue, atomically, find_row};
+use base::columns::{FromRow, load, load_values};
+use base::database::{Database, Row, SqlValue, atomically};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
-use store::text_tables::CALLBACKS;
+use store::callbacks;
 
 /// Deletes an overlay, so that the events it hid are visible again. `false`: there is no
 /// such overlay.
@@ -129,9 +129,7 @@ pub fn find_summaries(
 /// Deletes the turn reports (`onTurnEnd`) that contain messages of these events, so that an
 /// erased text is not sent to anyone.
 fn erase_reports(db: &dyn Database, session_id: &Id, seqs: &BTreeSet<i64>) -> Result<()> {
-    let session = SqlValue::from(session_id.as_str());
-    let sql = "SELECT 1 FROM cf_agents_callbacks WHERE session_id = ?1 LIMIT 1";
-    if find_row(db, sql, std::slice::from_ref(&session))?.is_none() {
+    if !callbacks::has_session_any(db, session_id)? {
         return Ok(());
     }
     let mut runs = RunCache::of(db, session_id);
@@ -143,15 +141,14 @@ fn erase_reports(db: &dyn Database, session_id: &Id, seqs: &BTreeSet<i64>) -> Re
     }
     // An event outside any run is a message by itself.
     messages.extend(seqs);
-    Delete::from(
-        CALLBACKS,
-        "session_id = ?1
-         AND message_id IN (SELECT e.id
-                              FROM cf_agents_events AS e
-                             WHERE e.session_id = ?1
-                               AND e.seq IN (SELECT value FROM json_each(?2)))",
-        &[session, SqlValue::Text(json::encode(&messages)?)],
-    )
-    .run(db)?;
-    Ok(())
+    let sql = "SELECT e.id
+                 FROM cf_agents_events AS e
+                WHERE e.session_id = ?1
+                  AND e.seq IN (SELECT value FROM json_each(?2))";
+    let params = [
+        session_id.as_str().into(),
+        SqlValue::Text(json::encode(&messages)?),
+    ];
+    let ids: Vec<String> = load_values(db, sql, &params)?;
+    callbacks::delete_of_messages(db, session_id, &ids)
 }

@@ -16,8 +16,8 @@ use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
-use base::row;
-use store::stored::{ACTIVITY, find_stored, write_stored};
+use base::{row, sql};
+use store::stored::{ACTIVITY, OF_KEY, find_stored, write_stored};
 
 /// SQL: when session `s` was last written to. Costs one seek into the log and one
 /// into the change feed.
@@ -45,8 +45,13 @@ const SETTLED_EVERY: i64 = 16;
 const SETTLED_AT_ONCE: i64 = 256;
 
 /// SQL: whether session `s` is outside the window.
-pub const IS_SETTLED: &str = "(s.settled_at, s.number)
-    <= (SELECT value ->> 0, value ->> 1 FROM cf_agents_config WHERE key = 'activity')";
+pub const IS_SETTLED: &str = sql!(
+    "(s.settled_at, s.number) <= (SELECT value ->> 0, value ->> 1 ",
+    OF_KEY,
+    "'",
+    ACTIVITY,
+    "')"
+);
 
 /// SQL: the sessions `s` of the window, in two ranges of the index: those after the time of the
 /// last place outside it (`?1`, `?2`), and those of that very time.

@@ -15,7 +15,7 @@ use base::ids::Id;
 use base::json;
 use base::numbers::CURSORS_A_SEQ;
 use base::{row, sql};
-use store::stored::write_stored;
+use store::stored::{VALUE_OF_1, VALUE_OF_2, write_stored};
 
 /// SQL: the cursor of the newest change of a session `s` that has a row in the feed; 0:
 /// there is none.
@@ -325,8 +325,7 @@ fn parse_ended(stored: Option<&str>) -> Vec<u32> {
 /// depends on other sessions.
 pub fn begin_life(db: &dyn Database, host: &dyn Host, session_id: &str) -> Result<i64> {
     let (key, bit) = ended_place(session_id);
-    let sql = "SELECT (SELECT value FROM cf_agents_config WHERE key = ?1),
-                      (SELECT value FROM cf_agents_config WHERE key = ?2)";
+    let sql = sql!("SELECT ", VALUE_OF_1, ", ", VALUE_OF_2);
     let found: Option<(Option<String>, Option<String>)> =
         find(db, sql, &[EARLIER_KEY.into(), key.into()])?;
     let (earlier, ended) = found.unwrap_or_default();
@@ -424,7 +423,7 @@ pub fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
     }
     let (key, bit) = ended_place(session_id.as_str());
     // Returns one row, whether the value exists or not.
-    let sql = "SELECT (SELECT value FROM cf_agents_config WHERE key = ?1)";
+    let sql = sql!("SELECT ", VALUE_OF_1);
     let stored: Option<Option<String>> = find_value(db, sql, &[key.as_str().into()])?;
     let mut digits = parse_ended(stored.flatten().as_deref());
     if let Some(digit) = digits.get_mut(bit / 4) {

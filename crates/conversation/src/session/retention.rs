@@ -1,12 +1,14 @@
 //! The retention rules in the rows of sessions.
 
-use base::columns::find_value;
 use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
 use base::json;
 use store::retention::Retention;
 use store::retention_progress::ask;
+
+/// Whether blocks of this session have rules of their own (`memory/definitions.rs`).
+pub type HasBlockRules = fn(&dyn Database, &Id) -> Result<bool>;
 
 /// The retention of a session as a request sets it. An outer `None` leaves it unchanged; an inner
 /// `None` removes it.
@@ -27,14 +29,14 @@ impl SessionRetentionChange {
     }
 
     /// Writes the change into the session's row. Part of a transaction.
-    pub fn write(&self, db: &dyn Database, id: &Id) -> Result<()> {
+    pub fn write(&self, db: &dyn Database, id: &Id, has_block_rules: HasBlockRules) -> Result<()> {
         if self.is_nothing() {
             return Ok(());
         }
         // A session whose blocks have rules of their own stays in the index.
         let given = match &self.retention {
             Some(Some(retention)) => Some(json::encode(retention)?),
-            Some(None) if has_block_rules(db, id.as_str())? => Some(MARK.to_owned()),
+            Some(None) if has_block_rules(db, id)? => Some(MARK.to_owned()),
             Some(None) | None => None,
         };
         db.run(
@@ -59,15 +61,6 @@ impl SessionRetentionChange {
 /// The column `retention` of a session without rules of its own, one of whose blocks has some.
 const MARK: &str = "{}";
 
-fn has_block_rules(db: &dyn Database, scope: &str) -> Result<bool> {
-    let sql = "SELECT 1
-                 FROM cf_agents_blocks
-                WHERE scope = ?1
-                  AND retention IS NOT NULL
-                LIMIT 1";
-    Ok(find_value::<i64>(db, sql, &[scope.into()])?.is_some())
-}
-
 /// Records that a block of this scope has rules of its own. Part of the transaction that defines
 /// the block.
 pub fn note_block_rules(db: &dyn Database, scope: &str) -> Result<()> {
@@ -81,13 +74,4 @@ pub fn note_block_rules(db: &dyn Database, scope: &str) -> Result<()> {
         )?;
     }
     ask(db)
-}
-
-/// Records that blocks of this session have rules of their own, if any has. Part of the transaction
-/// that writes the session's row after its blocks.
-pub fn note_rules_of_blocks(db: &dyn Database, session_id: &Id) -> Result<()> {
-    match has_block_rules(db, session_id.as_str())? {
-        true => note_block_rules(db, session_id.as_str()),
-        false => Ok(()),
-    }
 }

@@ -14,13 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::work::{MAX_STEP_BYTES, MAX_STEP_DELETED, PageBounds, StepWork};
 use crate::purge::erase_around;
-use base::columns::find_value;
 use base::database::Database;
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
 use conversation::log::event_facts::find_first_id;
 use conversation::log::old_events::{self, EventKind, OldEvent};
+use conversation::log::queued;
 use conversation::log::sessions::find_active_at;
 use conversation::log::tip::get_tip;
 use conversation::messages::taken_back::find_summaries;
@@ -231,9 +231,7 @@ pub fn delete_old(
 
 /// Whether a turn runs or is queued in this session.
 pub fn is_busy(db: &dyn Database, id: &Id) -> Result<bool> {
-    let sql = "SELECT 1 FROM cf_agents_waiting WHERE session_id = ?1 LIMIT 1";
-    let waits: Option<i64> = find_value(db, sql, &[id.as_str().into()])?;
-    Ok(waits.is_some() || find_open_turn(db, id)?.is_some())
+    Ok(queued::has_any(db, id)? || find_open_turn(db, id)?.is_some())
 }
 
 /// A clock that is stopped at the session's last write: a deletion by retention does not count as a

@@ -6,21 +6,19 @@ use std::collections::HashMap;
 
 use super::erase::erase_entry;
 use super::work::StepWork;
-use base::columns::{find_value, load};
-use base::database::{Database, Delete, SqlValue};
+use base::database::Database;
 use base::error::Result;
 use base::json;
-use base::{row, sql};
+use memory::ages::{self, AgedRows, AgedVersion, BlockOf};
 use memory::counts::CountChange;
 use memory::deployed::DeployedMemory;
 use memory::past::{MAX_DELETED, MAX_ENTRY_VERSIONS, forget_up_to};
 use memory::proposals::rows::forget_before;
 use memory::told::{Told, forget_calls};
-use memory::{content, frozen};
+use memory::{content, definitions, frozen};
 use store::erasing::ErasingDatabase;
 use store::retention::{BlockRetention, MemoryRules};
 use store::retention_progress::{RunPlace, RunStage};
-use store::text_tables::ITEM_VERSIONS;
 
 /// Milliseconds in a day.
 pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -44,14 +42,6 @@ pub struct KeptMemory<'a> {
     only: Option<&'a str>,
 }
 
-row! {
-    /// The rules of a block, in rows.
-    struct BlockRules {
-        key: String = "key",
-        retention: Option<String> = "retention",
-    }
-}
-
 /// The blocks of this scope with their own rules.
 pub fn load_block_rules(
     db: &dyn Database,
@@ -66,13 +56,7 @@ pub fn load_block_rules(
             .collect(),
         _ => HashMap::new(),
     };
-    let sql = sql!(
-        "SELECT ",
-        BlockRules::COLUMNS,
-        " FROM cf_agents_blocks
-          WHERE scope = ?1"
-    );
-    for block in load::<BlockRules>(db, sql, &[scope.into()])? {
+    for block in definitions::load_rules(db, scope)? {
         // The agent's own definition replaces the deployed one.
         own.remove(&block.key);
         if let Some(text) = &block.retention
@@ -88,12 +72,6 @@ pub fn load_block_rules(
 pub fn versions_days(own: &HashMap<String, BlockRetention>, outer: MemoryRules) -> Option<i64> {
     let rules = own.values().map(|own| own.within(outer).versions_days);
     rules.chain([outer.versions_days]).flatten().min()
-}
-
-/// The table of a stage, and its column with the block.
-struct StageTable {
-    name: &'static str,
-    block: &'static str,
 }
 
 impl<'a> KeptMemory<'a> {
@@ -173,7 +151,7 @@ impl<'a> KeptMemory<'a> {
     /// Processes one page of the stage at `place`, and advances the place.
     pub fn go_on(&self, place: &mut RunPlace, work: &mut StepWork) -> Result<()> {
         let stage = place.stage;
-        let Some(table) = table_of(stage).filter(|_| self.has_rule(stage)) else {
+        let Some(rows) = rows_of(stage).filter(|_| self.has_rule(stage)) else {
             next_stage(place);
             return Ok(());
         };
@@ -192,7 +170,7 @@ impl<'a> KeptMemory<'a> {
             }
         }
         work.look(1);
-        match self.find_next_block(&table, &place.block)? {
+        match self.find_next_block(rows, &place.block)? {
             Some(block) => {
                 place.block = block;
                 place.key.clear();
@@ -202,20 +180,16 @@ impl<'a> KeptMemory<'a> {
         Ok(())
     }
 
-    fn find_next_block(&self, table: &StageTable, after: &str) -> Result<Option<String>> {
+    /// The block at this place.
+    fn block<'p>(&'p self, place: &'p RunPlace) -> BlockOf<'p> {
+        (self.scope, &place.block)
+    }
+
+    fn find_next_block(&self, rows: AgedRows, after: &str) -> Result<Option<String>> {
         if let Some(only) = self.only {
             return Ok((after < only).then(|| only.to_owned()));
         }
-        let StageTable { name, block } = table;
-        let sql = format!(
-            "SELECT {block}
-               FROM {name}
-              WHERE scope = +?1
-                AND {block} > +?2
-              ORDER BY {block}
-              LIMIT 1"
-        );
-        find_value(self.db, &sql, &[self.scope.into(), after.into()])
+        ages::find_next_block(self.db, rows, (self.scope, after))
     }
 
     /// The earlier versions of a block's own text. A block has at most 50 of them.
@@ -252,28 +226,12 @@ impl<'a> KeptMemory<'a> {
         cutoff: i64,
         work: &mut StepWork,
     ) -> Result<bool> {
-        let sql = sql!(
-            "SELECT ",
-            PastRow::COLUMNS,
-            " FROM cf_agents_item_versions
-              WHERE scope = +?1
-                AND block = +?2
-                AND key > +?3
-              ORDER BY key, slot
-              LIMIT ?4 + 0"
-        );
         // At least one whole item, plus one row.
         let limit = work.page().max(MAX_ENTRY_VERSIONS + 1);
-        let params: [SqlValue; 4] = [
-            self.scope.into(),
-            place.block.as_str().into(),
-            place.key.as_str().into(),
-            limit.into(),
-        ];
-        let rows: Vec<PastRow> = load(self.db, sql, &params)?;
+        let rows = ages::load_versions(self.db, self.block(place), &place.key, limit)?;
         work.look(rows.len());
         let is_last = (rows.len() as i64) < limit;
-        let mut items: Vec<(String, Vec<PastRow>)> = Vec::new();
+        let mut items: Vec<(String, Vec<AgedVersion>)> = Vec::new();
         for row in rows {
             match items.last_mut() {
                 Some((key, versions)) if *key == row.key => versions.push(row),
@@ -297,7 +255,7 @@ impl<'a> KeptMemory<'a> {
         &self,
         block: &str,
         key: &str,
-        versions: &[PastRow],
+        versions: &[AgedVersion],
         cutoff: i64,
         work: &mut StepWork,
     ) -> Result<()> {
@@ -311,13 +269,14 @@ impl<'a> KeptMemory<'a> {
             Some(last) if last.is_deletion || last.written_at > cutoff => None,
             Some(last) => {
                 work.look(1);
-                Some(self.find_present(block, key)?.unwrap_or(last.written_at))
+                let written_at = ages::find_written_at(self.db, (self.scope, block), key)?;
+                Some(written_at.unwrap_or(last.written_at))
             }
             None => None,
         });
         let is_old = |at: &Option<i64>| at.is_some_and(|at| at <= cutoff);
         let gone = versions.iter().zip(&replaced).filter(|(_, at)| is_old(at));
-        let gone: Vec<&PastRow> = gone.map(|(row, _)| row).collect();
+        let gone: Vec<&AgedVersion> = gone.map(|(row, _)| row).collect();
         for row in &gone {
             work.gone.versions.add(row.written_at);
         }
@@ -326,20 +285,7 @@ impl<'a> KeptMemory<'a> {
         }
         work.delete(gone.len() as i64, 0);
         let numbers: Vec<i64> = gone.iter().map(|row| row.version).collect();
-        Delete::from(
-            ITEM_VERSIONS,
-            "scope = ?1
-             AND block = ?2
-             AND key = ?3
-             AND version IN (SELECT value FROM json_each(?4))",
-            &[
-                self.scope.into(),
-                block.into(),
-                key.into(),
-                json::encode(&numbers)?.into(),
-            ],
-        )
-        .run(self.db)?;
+        ages::delete_versions(self.db, (self.scope, block), key, &numbers)?;
         forget_calls(
             self.db,
             self.scope,
@@ -351,44 +297,9 @@ impl<'a> KeptMemory<'a> {
         self.count_forgotten(block, deletions as i64)
     }
 
-    /// When the current text of an entry or a document was written.
-    fn find_present(&self, block: &str, key: &str) -> Result<Option<i64>> {
-        let sql = "SELECT coalesce((SELECT updated_at
-                                      FROM cf_agents_entries
-                                     WHERE scope = ?1
-                                       AND block = ?2
-                                       AND key = ?3),
-                                   (SELECT updated_at
-                                      FROM cf_agents_skills
-                                     WHERE scope = ?1
-                                       AND block = ?2
-                                       AND key = ?3))";
-        let params: [SqlValue; 3] = [self.scope.into(), block.into(), key.into()];
-        Ok(find_value::<Option<i64>>(self.db, sql, &params)?.flatten())
-    }
-
     /// The remains of deleted entries and documents. The index finds the oldest deletions;
     /// a block stores at most 1,000.
     fn deleted(&self, place: &RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
-        let sql = sql!(
-            "SELECT ",
-            PastRow::COLUMNS,
-            " FROM cf_agents_item_versions AS t INDEXED BY cf_agents_deleted_items
-              WHERE scope = +?1
-                AND block = +?2
-                AND content IS NULL
-                AND written_at <= +?3
-                AND (?5 IS NULL
-                     OR NOT EXISTS (SELECT 1
-                                      FROM cf_agents_item_versions AS newer
-                                     WHERE newer.scope = t.scope
-                                       AND newer.block = t.block
-                                       AND newer.key = t.key
-                                       AND newer.version > t.version
-                                       AND newer.written_at <= ?5))
-              ORDER BY written_at
-              LIMIT ?4 + 0"
-        );
         // A dry run has already counted these as versions. A real run has already deleted
         // them.
         let counted = match work.is_dry {
@@ -399,14 +310,8 @@ impl<'a> KeptMemory<'a> {
             true => MAX_DELETED,
             false => (work.page() / MAX_ENTRY_VERSIONS).max(1),
         };
-        let params: [SqlValue; 5] = [
-            self.scope.into(),
-            place.block.as_str().into(),
-            cutoff.into(),
-            limit.into(),
-            counted.into(),
-        ];
-        let deletions: Vec<PastRow> = load(self.db, sql, &params)?;
+        let block = self.block(place);
+        let deletions = ages::load_deletions(self.db, block, cutoff, counted, limit)?;
         work.look(deletions.len());
         for deletion in &deletions {
             work.gone.deleted.add(deletion.written_at);
@@ -439,21 +344,8 @@ impl<'a> KeptMemory<'a> {
 
     /// The entries that were last written long ago.
     fn entries(&self, place: &mut RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
-        let sql = "SELECT key, updated_at
-                     FROM cf_agents_entries
-                    WHERE scope = +?1
-                      AND block = +?2
-                      AND key > +?3
-                    ORDER BY key
-                    LIMIT ?4 + 0";
         let limit = work.page();
-        let params: [SqlValue; 4] = [
-            self.scope.into(),
-            place.block.as_str().into(),
-            place.key.as_str().into(),
-            limit.into(),
-        ];
-        let rows: Vec<(String, i64)> = load(self.db, sql, &params)?;
+        let rows = ages::load_entries(self.db, self.block(place), &place.key, limit)?;
         // Two reads per entry: the index row, and the entry with its time.
         work.look(2 * rows.len());
         let is_last = (rows.len() as i64) < limit;
@@ -483,14 +375,13 @@ fn days_of(stage: RunStage, rules: MemoryRules) -> Option<i64> {
     }
 }
 
-fn table_of(stage: RunStage) -> Option<StageTable> {
-    let (name, block) = match stage {
-        RunStage::BlockVersions => ("cf_agents_block_versions", "key"),
-        RunStage::ItemVersions | RunStage::Deleted => ("cf_agents_item_versions", "block"),
-        RunStage::Entries => ("cf_agents_entries", "block"),
-        RunStage::Idle | RunStage::Checkpoints | RunStage::Events | RunStage::Over => return None,
-    };
-    Some(StageTable { name, block })
+fn rows_of(stage: RunStage) -> Option<AgedRows> {
+    match stage {
+        RunStage::BlockVersions => Some(AgedRows::BlockVersions),
+        RunStage::ItemVersions | RunStage::Deleted => Some(AgedRows::ItemVersions),
+        RunStage::Entries => Some(AgedRows::Entries),
+        RunStage::Idle | RunStage::Checkpoints | RunStage::Events | RunStage::Over => None,
+    }
 }
 
 fn next_stage(place: &mut RunPlace) {
@@ -502,15 +393,4 @@ fn next_stage(place: &mut RunPlace) {
     };
     place.block.clear();
     place.key.clear();
-}
-
-row! {
-    /// An earlier version of an entry or a document, without its text.
-    struct PastRow {
-        key: String = "key",
-        version: i64 = "version",
-        written_at: i64 = "written_at",
-    /// Whether the version says that the item was deleted.
-        is_deletion: bool = "content IS NULL",
-    }
 }

@@ -3,7 +3,6 @@
 use super::lines::{
     FORMAT, FileTime, LineKind, SessionLine, SessionLineUsage, SettingsPart, count,
 };
-use super::memory::export::has_memory_sql;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, Count};
@@ -18,6 +17,7 @@ use conversation::session::changes::LAST_CURSOR;
 use conversation::session::last_turns::{
     USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
 };
+use memory::whole_rows::has_memory_sql;
 use store::retention::{Retention, read_retention};
 
 row! {

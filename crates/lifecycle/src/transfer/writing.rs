@@ -35,7 +35,7 @@ use conversation::log::write::write_rows;
 use conversation::messages::tree::overlay_writes;
 use conversation::session::changes;
 use conversation::session::learn_due::write_learned;
-use conversation::session::retention::note_rules_of_blocks;
+use memory::definitions::{has_own_rules, note_own_rules};
 use store::config::load_config;
 use store::staging;
 
@@ -427,11 +427,12 @@ impl ImportWriter {
                 copied_seq: self.last_seq,
             };
             row.insert(db, host)?;
-            session.retention().write(db, &self.session_id)?;
+            let retention = session.retention();
+            retention.write(db, &self.session_id, has_own_rules)?;
             if let Some(seq) = session.learned_seq {
                 write_learned(db, &self.session_id, seq.0)?;
             }
-            note_rules_of_blocks(db, &self.session_id)?;
+            note_own_rules(db, &self.session_id)?;
             staging::end(db, &self.session_id)?;
             add_session(db, self.session_id.as_str())
         })?;

@@ -14,7 +14,7 @@ use super::lines::{
 };
 use super::{LineCounter, can_hold};
 use crate::transfer::PAGE_BYTES;
-use base::database::{Database, Row, SqlValue};
+use base::database::{Database, Row};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
@@ -27,6 +27,9 @@ use memory::item_note::ItemNote;
 use memory::kind::BlockKind;
 use memory::label::Label;
 use memory::origin::Origin;
+use memory::whole_rows::{
+    BLOCK_VERSIONS, ENTRIES, ITEM_VERSIONS, LOADED_SKILLS, LastRow, SKILLS, WholeRows,
+};
 
 /// Rows per statement: `LONG_BATCH` for texts of up to 1 MiB, and `ENTRIES_BATCH` for
 /// entries of at most 64 KiB. Both amount to 8 MiB.
@@ -153,35 +156,12 @@ impl MemoryExport {
         page: &mut String,
     ) -> Result<Option<LastRow>> {
         let ExportedTable {
-            name,
-            owner,
-            keys,
+            rows: whole,
             columns,
             batch,
             line,
         } = table;
-        let sql = format!(
-            "SELECT {columns}
-               FROM {name}
-              WHERE {owner} = ?1
-                AND ({keys}) > ({})
-              ORDER BY {keys}
-              LIMIT ?3",
-            match has_slots(keys) {
-                true => "?2, ?4, ?5",
-                false => "?2, ?4",
-            }
-        );
-        let mut params: Vec<SqlValue> = vec![
-            scope.into(),
-            after.block.as_str().into(),
-            (*batch).into(),
-            after.key.clone(),
-        ];
-        if has_slots(keys) {
-            params.push(after.slot.into());
-        }
-        let rows = db.rows(&sql, &params)?;
+        let rows = whole.load(db, scope, columns, after, *batch)?;
         let mut last = None;
         let mut added = 0;
         for row in &rows {
@@ -193,8 +173,9 @@ impl MemoryExport {
             }
         }
         let has_more = added < rows.len() || rows.len() as i64 == *batch;
-        let last: Option<LastRow> = last.filter(|_| has_more).map(LastRow::read).transpose()?;
-        Ok(last.map(|last| last.with_slots(has_slots(keys))))
+        last.filter(|_| has_more)
+            .map(|last| whole.place_of(last))
+            .transpose()
     }
 
     /// The line, or `None` if the block can't have such a row, or has too many.
@@ -228,11 +209,7 @@ fn add_prompt(db: &dyn Database, scope: &str, page: &mut String) -> Result<()> {
 
 /// A table of memory, as the export reads it.
 struct ExportedTable {
-    name: &'static str,
-    /// The column with the session's id.
-    owner: &'static str,
-    /// The columns of [`LastRow`].
-    keys: &'static str,
+    rows: WholeRows,
     /// All columns. The keys come first.
     columns: &'static str,
     /// Rows per statement.
@@ -242,26 +219,9 @@ struct ExportedTable {
 }
 
 /// The tables, in the order of the file.
-/// SQL: whether a scope has memory. `scope`: SQL that says which.
-pub fn has_memory_sql(scope: &str) -> String {
-    let tables = TABLES.iter().map(|table| (table.name, table.owner));
-    let others = [
-        ("cf_agents_blocks", "scope"),
-        ("cf_agents_prompts", "scope"),
-    ];
-    let exists: Vec<String> = others
-        .into_iter()
-        .chain(tables)
-        .map(|(name, owner)| format!("EXISTS (SELECT 1 FROM {name} WHERE {owner} = {scope})"))
-        .collect();
-    exists.join("\n OR ")
-}
-
 const TABLES: &[ExportedTable] = &[
     ExportedTable {
-        name: "cf_agents_block_versions",
-        owner: "scope",
-        keys: "key, version",
+        rows: BLOCK_VERSIONS,
         columns: VersionLine::COLUMNS,
         batch: LONG_BATCH,
         line: |export, _, row| {
@@ -270,9 +230,7 @@ const TABLES: &[ExportedTable] = &[
         },
     },
     ExportedTable {
-        name: "cf_agents_entries",
-        owner: "scope",
-        keys: "block, key",
+        rows: ENTRIES,
         columns: EntryLine::COLUMNS,
         batch: ENTRIES_BATCH,
         line: |export, _, row| {
@@ -281,9 +239,7 @@ const TABLES: &[ExportedTable] = &[
         },
     },
     ExportedTable {
-        name: "cf_agents_skills",
-        owner: "scope",
-        keys: "block, key",
+        rows: SKILLS,
         columns: SkillLine::COLUMNS,
         batch: LONG_BATCH,
         line: |export, _, row| {
@@ -292,9 +248,7 @@ const TABLES: &[ExportedTable] = &[
         },
     },
     ExportedTable {
-        name: "cf_agents_item_versions",
-        owner: "scope",
-        keys: "block, key, slot",
+        rows: ITEM_VERSIONS,
         columns: PastLine::COLUMNS,
         batch: LONG_BATCH,
         line: |export, _, row| {
@@ -303,9 +257,7 @@ const TABLES: &[ExportedTable] = &[
         },
     },
     ExportedTable {
-        name: "cf_agents_loaded_skills",
-        owner: "session_id",
-        keys: "block, key",
+        rows: LOADED_SKILLS,
         columns: ExportedDocument::COLUMNS,
         batch: LONG_BATCH,
         line: |export, scope, row| {
@@ -317,46 +269,6 @@ const TABLES: &[ExportedTable] = &[
         },
     },
 ];
-
-/// Whether rows with these keys also have a slot.
-fn has_slots(keys: &str) -> bool {
-    keys.ends_with("slot")
-}
-
-/// The last row that was read: its block's key, its own key or version, and its slot.
-struct LastRow {
-    block: String,
-    key: SqlValue,
-    slot: i64,
-}
-
-impl LastRow {
-    /// Reads the columns that every table starts with. In a table without slots, the third
-    /// column is another one.
-    fn read(row: &Row) -> Result<Self> {
-        let (block, key, slot): (String, SqlValue, Option<i64>) = row.read()?;
-        Ok(Self {
-            block,
-            key,
-            slot: slot.unwrap_or(-1),
-        })
-    }
-
-    /// Sorts before every row: no block's key is empty.
-    fn start() -> Self {
-        Self {
-            block: String::new(),
-            key: "".into(),
-            slot: -1,
-        }
-    }
-
-    /// Drops the slot if the table has none.
-    fn with_slots(self, has_slots: bool) -> Self {
-        let slot = if has_slots { self.slot } else { -1 };
-        Self { slot, ..self }
-    }
-}
 
 row! {
     for VersionLine {
