@@ -114,9 +114,9 @@ test("no_reader_uses_the_number_of_a_column", () => {
   assert.ok(holders(/\brow! \{/).length > 30);
 });
 
-// These files say of every table what happens to its rows, or how a row is checked.
-const LISTS_OF_TABLES =
-  /^store\/(tables|text_tables|erasing)\.rs$|^store\/schema\/|^lifecycle\/(verify\/|mention_tables\.rs$|foreign\.rs$|retention\/erase\.rs$)/;
+// These files name the tables of other crates: the list of all, how a row is checked, searched, or found
+// in an object that was another's.
+const READERS_OF_TABLES = /^store\/schema\/|^lifecycle\/(tables\.rs$|verify\/|mention_tables\.rs$|foreign\.rs$)/;
 
 // The owner of each table and of each index that a statement names: the only crate that may name it,
 // apart from those lists. The others call its functions.
@@ -137,7 +137,7 @@ const OWNERS = {
   cf_agents_events: "conversation",
   cf_agents_events_by_parent: "conversation",
   cf_agents_failed_turns: "conversation",
-  cf_agents_imports: "store",
+  cf_agents_imports: "lifecycle",
   cf_agents_item_counts: "memory",
   cf_agents_item_versions: "memory",
   cf_agents_last_turns: "conversation",
@@ -168,25 +168,14 @@ const OWNERS = {
 };
 
 function namersOfTables() {
-  const { code: constants } = sources.find(({ file }) => file === "store/text_tables.rs");
-  const tables = new Map(
-    [...constants.matchAll(/const (\w+): TableName = TableName::named\("(\w+)"\)/g)].map(([, name, table]) => [
-      name,
-      table,
-    ]),
-  );
-  assert.ok(tables.size > 15);
   const named = {};
-  const note = (table, district) => {
-    named[table] ??= new Set();
-    named[table].add(district);
-  };
   for (const { file, district, code } of sources) {
-    if (LISTS_OF_TABLES.test(file)) continue;
+    if (READERS_OF_TABLES.test(file)) continue;
     const statements = code.replace(/\/\/.*/g, "");
-    for (const [table] of statements.matchAll(/\bcf_agents_\w+/g)) note(table, district);
-    for (const [, names] of statements.matchAll(/\btext_tables::(\{[^}]*\}|\w+)/g))
-      for (const [name] of names.matchAll(/\w+/g)) if (tables.has(name)) note(tables.get(name), district);
+    for (const [table] of statements.matchAll(/\bcf_agents_\w+/g)) {
+      named[table] ??= new Set();
+      named[table].add(district);
+    }
   }
   return named;
 }
@@ -194,6 +183,34 @@ function namersOfTables() {
 test("a_table_is_named_by_its_owner_alone", () => {
   const named = Object.entries(namersOfTables()).map(([table, crates]) => [table, [...crates].sort().join()]);
   assert.deepEqual(Object.fromEntries(named), OWNERS);
+});
+
+// A deletion names its table by this description, which says what a purge overwrites.
+test("a_table_is_described_once_and_where_its_owner_is", () => {
+  const described = sources.flatMap(({ file, code }) => {
+    const names = code.matchAll(/\b(?:Table \{\s+name: |of_the_agent\(\s*|of_the_index\(\s*|view\()"(cf_agents_\w+)"/g);
+    return [...names].map(([, table]) => [table, file]);
+  });
+  assert.ok(described.length > 30);
+  assert.equal(new Map(described).size, described.length, "a table is described twice");
+  // `chat` is above the list.
+  const isElsewhere = ([table, file]) =>
+    file !== `${OWNERS[table]}/tables.rs` && !(OWNERS[table] === "chat" && file === "lifecycle/tables.rs");
+  assert.deepEqual(described.filter(isElsewhere), []);
+});
+
+// Those of the owner's descriptions that another crate uses, to delete rows.
+test("a_crate_deletes_from_its_own_tables_alone", () => {
+  const foreign = sources.flatMap(({ file, district, code }) => {
+    const used = [...code.matchAll(/^use (\w+)::tables::/gm)].map(([, crate]) => crate);
+    const others = used.filter((crate) => !["base", "crate", district].includes(crate));
+    return others.map((crate) => `${file}: ${crate}`);
+  });
+  const allowed = /^lifecycle\/|^chat\/.*: lifecycle$|^api\/.*: lifecycle$/;
+  assert.deepEqual(
+    foreign.filter((use) => !allowed.test(use)),
+    [],
+  );
 });
 
 test("the_insert_of_each_table_is_written_once", () => {

@@ -2,6 +2,7 @@
 //! (`edge/storage.rs`) and a native engine with the same limits (`testing/sqlite.rs`).
 
 use crate::error::{Error, Result};
+use crate::tables::Table;
 pub use crate::text::{EngineText, SqlText};
 
 /// The longest string, in bytes, that SQLite takes or returns here. A Durable Object rejects a
@@ -106,24 +107,10 @@ impl Row {
     }
 }
 
-/// A table that rows are deleted from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TableName(&'static str);
-
-impl TableName {
-    pub const fn named(name: &'static str) -> Self {
-        Self(name)
-    }
-
-    pub const fn name(self) -> &'static str {
-        self.0
-    }
-}
-
 /// A deletion of rows of one table.
 #[derive(Clone, Copy, Debug)]
 pub struct Delete<'a> {
-    pub table: TableName,
+    pub table: &'static Table,
     /// SQL: which rows. Empty: all.
     pub condition: &'a str,
     pub params: &'a [SqlValue],
@@ -142,7 +129,7 @@ pub struct DeletedRows {
 
 impl<'a> Delete<'a> {
     /// Deletes all rows of a table.
-    pub const fn all(table: TableName) -> Self {
+    pub const fn all(table: &'static Table) -> Self {
         Self {
             table,
             condition: "",
@@ -152,7 +139,7 @@ impl<'a> Delete<'a> {
     }
 
     /// Deletes the rows of a table that meet a condition.
-    pub const fn from(table: TableName, condition: &'a str, params: &'a [SqlValue]) -> Self {
+    pub const fn from(table: &'static Table, condition: &'a str, params: &'a [SqlValue]) -> Self {
         Self {
             table,
             condition,
@@ -177,7 +164,7 @@ impl<'a> Delete<'a> {
         };
         [
             "DELETE FROM ",
-            self.table.name(),
+            self.table.name,
             " ",
             &self.where_clause(),
             returning,
@@ -290,8 +277,9 @@ pub fn find_row(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::view;
 
-    const NOTES: TableName = TableName::named("notes");
+    const NOTES: &Table = &view("notes");
 
     #[test]
     fn a_deletion_is_one_statement() {

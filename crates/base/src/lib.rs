@@ -33,6 +33,7 @@ pub mod rows;
 pub mod schema;
 pub mod settings;
 pub mod slots;
+pub mod tables;
 pub mod tags;
 pub mod text;
 pub mod tokens;

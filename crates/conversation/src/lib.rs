@@ -10,3 +10,4 @@ pub mod json_schema;
 pub mod log;
 pub mod messages;
 pub mod session;
+pub mod tables;

@@ -1,5 +1,6 @@
 //! Clears a session: deletes its messages, but not the session.
 
+use crate::tables;
 use base::database::{Database, atomically};
 use base::error::Result;
 use base::host::Host;
@@ -11,7 +12,6 @@ use conversation::log::tip::get_tip;
 use conversation::messages::change::touch;
 use conversation::session::changes::{self, ChangeType};
 use conversation::session::last_turns;
-use store::tables;
 
 /// Deletes a session's events and the documents in its context, but not the session. The
 /// change feed keeps only the entry for this change.

@@ -1,5 +1,6 @@
 //! Deletes a session: its row, its log, and everything that belongs to either.
 
+use crate::tables;
 use base::database::{Database, atomically};
 use base::error::Result;
 use base::ids::Id;
@@ -7,7 +8,6 @@ use conversation::index;
 use conversation::log::sessions::session_exists;
 use conversation::session::changes;
 use conversation::session::last_turns;
-use store::tables;
 
 /// Deletes the session and everything that belongs to it. `false`: there is no such
 /// session.

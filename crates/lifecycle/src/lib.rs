@@ -1,5 +1,5 @@
 //! Operations on whole sessions: clear, delete, fork, export and import. The list of tables
-//! (`store/tables.rs`) defines which rows belong to a session, so no row stays behind.
+//! (`lifecycle/tables.rs`) defines which rows belong to a session, so no row stays behind.
 //!
 //! Texts are deleted in two more ways. Retention deletes texts by their age (`retention/`). A purge
 //! erases texts for good (`purge.rs`) and signs a receipt (`receipt.rs`): `mentions.rs` finds the
@@ -9,6 +9,7 @@
 //! of the tables. `foreign.rs` reads the rows that the Agents SDK left in an object that became
 //! ours.
 
+pub mod agents_own;
 pub mod clear;
 pub mod delete;
 pub mod erase;
@@ -22,6 +23,11 @@ pub mod purge;
 pub mod receipt;
 pub mod restores;
 pub mod retention;
+pub mod staging;
 mod table_pages;
+pub mod tables;
 pub mod transfer;
 pub mod verify;
+
+#[cfg(feature = "testing")]
+pub mod testing;

@@ -3,6 +3,7 @@
 //! starts. `store/clearing.rs` decides when and which pages, and
 //! `store/schema/free_space.rs` how.
 
+use crate::tables::clearable_tables;
 use base::database::{Database, Writes};
 use base::error::Result;
 use base::host::Host;
@@ -48,7 +49,9 @@ impl ClearedObject<'_> {
             return Ok(());
         }
         let db = self.db;
-        let Some(to_clear) = clearing.begin(&db.take_writes()?, db.size_bytes()?) else {
+        let Some(to_clear) =
+            clearing.begin(clearable_tables(), &db.take_writes()?, db.size_bytes()?)
+        else {
             clearing.skip();
             return Ok(());
         };
@@ -66,7 +69,9 @@ impl ClearedObject<'_> {
             return Ok(());
         }
         // Purges that arrived in the meantime are included.
-        let Some(to_clear) = clearing.begin(&without_peak(db.take_writes()?), 0) else {
+        let Some(to_clear) =
+            clearing.begin(clearable_tables(), &without_peak(db.take_writes()?), 0)
+        else {
             return Ok(());
         };
         let renewed = renew_tables(db, &to_clear.tables, filled.file_pages)?;

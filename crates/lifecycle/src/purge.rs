@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::delete::delete_session;
+use crate::staging;
 use base::database::{Database, atomically};
 use base::error::Result;
 use base::host::Host;
@@ -13,10 +14,11 @@ use conversation::log::find::find_seqs;
 use conversation::messages::delete::{FoundMessages, delete_events};
 use conversation::messages::taken_back::{CoveringSummary, take_back};
 use conversation::session::last_turns;
+use conversation::tables::EVENTS_SEARCH;
 use memory::proposals::erase::erase_of_events;
+use memory::tables::ENTRIES_SEARCH;
 use store::erased::Erasure;
-use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase};
-use store::staging;
+use store::erasing::ErasingDatabase;
 
 /// Erases those of `ids` that the session has; returns how many, and the counts.
 pub fn purge_events(
@@ -56,7 +58,7 @@ pub fn purge_messages(
 /// is no such session.
 pub fn purge_session(db: &dyn Database, id: &Id) -> Result<(bool, Erasure)> {
     erase(db, |db| {
-        db.merge_index(ENTRY_INDEX);
+        db.merge_index(ENTRIES_SEARCH.name);
         let is_there = delete_session(db, id)?;
         if !is_there {
             staging::forget(db, id)?;
@@ -71,7 +73,7 @@ fn erase<T>(
 ) -> Result<(T, Erasure)> {
     atomically(db, || {
         let db = ErasingDatabase::of_purge(db)?;
-        db.merge_index(EVENT_INDEX);
+        db.merge_index(EVENTS_SEARCH.name);
         let deleted = delete(&db)?;
         Ok((deleted, db.finish()?))
     })

@@ -1,12 +1,12 @@
 //! The ages of a scope's memory, as retention reads them, block by block. `lifecycle/retention/memory.rs`
 //! decides what is too old.
 
+use crate::tables::ITEM_VERSIONS;
 use base::columns::{find_value, load};
 use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
 use base::json;
 use base::{row, sql};
-use store::text_tables::ITEM_VERSIONS;
 
 /// A block of a scope: the scope and the block's key.
 pub type BlockOf<'a> = (&'a str, &'a str);

@@ -11,6 +11,7 @@ use super::origin::Origin;
 use super::told::ToldChange;
 use super::validity::Validity;
 use super::writer::MemoryWriter;
+use crate::tables::BLOCK_VERSIONS;
 use base::columns::{find, find_value, load};
 use base::database::{Database, Delete, SqlValue};
 use base::error::{Code, Error, Result};
@@ -19,7 +20,6 @@ use base::numbers::BEYOND_PLACES;
 use base::row;
 use base::tags::{Metadata, Tags};
 use base::tokens;
-use store::text_tables::BLOCK_VERSIONS;
 
 /// How many versions of a block are stored, and how many bytes of them. The newest version
 /// is always kept.

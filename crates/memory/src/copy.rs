@@ -3,10 +3,10 @@
 
 use super::counts::count_copies;
 use super::entry_rows;
+use super::tables;
 use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
-use store::tables;
 
 pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
     tables::copy_session(db, from, to)?;

@@ -11,6 +11,7 @@ use super::origin::Origin;
 use super::source::{BlockHome, BlockPlace, BlockSource};
 use super::{BlockScope, Memory};
 use crate::kind::BlockKind;
+use crate::tables::{BLOCKS, delete_content};
 use access::needs_secret;
 use base::columns::{find_value, load};
 use base::database::{Database, Delete, Row, SqlValue, atomically, find_row};
@@ -20,8 +21,6 @@ use base::json;
 use base::tags::{Metadata, Tags};
 use base::{row, sql};
 use conversation::session::retention::note_block_rules;
-use store::tables;
-use store::text_tables::BLOCKS;
 
 /// The most blocks of an agent, and of each session.
 pub const MAX_BLOCKS: i64 = 100;
@@ -497,7 +496,7 @@ pub fn remove(
                 Delete::from(BLOCKS, "scope = ?1 AND key = ?2", &place).run(memory.db)?;
             }
         }
-        let purged = purge && tables::delete_content(memory.db, scope.column(), &label.key())?;
+        let purged = purge && delete_content(memory.db, scope.column(), &label.key())?;
         Ok(was_there.is_some() || purged)
     })
 }

@@ -26,10 +26,10 @@ use super::source::BlockHome;
 use super::told::ToldChange;
 use super::validity::Validity;
 use super::writer::MemoryWriter;
+use crate::tables::ENTRIES;
 use base::database::{Delete, atomically};
 use base::error::{Error, Result};
 use base::json::json;
-use store::text_tables::ENTRIES;
 
 pub fn check_searchable(block: &Definition) -> Result<()> {
     if block.kind == BlockKind::Searchable {

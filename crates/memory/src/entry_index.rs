@@ -2,13 +2,13 @@
 //! log's index, in another table.
 
 use super::entry::Entry;
+use crate::tables::{ENTRIES_SEARCH, ENTRY_VECTORS};
 use base::database::{Database, Delete};
 use base::error::Result;
 use search::document::EVERY_DOCUMENT;
 use search::row_words::{KnownStems, RowWords};
 use search::stem::stem;
 use search::words::{each_word, words};
-use store::text_tables::{ENTRIES_SEARCH, ENTRY_VECTORS};
 
 /// Adds an entry to the index. Must run in the transaction that writes the entry.
 pub fn index_entry(db: &dyn Database, number: i64, entry: &Entry) -> Result<()> {

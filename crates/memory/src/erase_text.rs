@@ -3,10 +3,10 @@
 use super::label::Label;
 use super::proposals::erase::erase_of_block;
 use super::purge::forget_prompts;
+use crate::tables::BLOCK_VERSIONS;
 use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
 use store::erasing::{ErasingDatabase, Overwrite};
-use store::text_tables::BLOCK_VERSIONS;
 
 /// Erases a version of a block's text. The newest version is kept with an empty text: otherwise the
 /// version before it would become the block's text again.

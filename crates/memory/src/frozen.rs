@@ -13,13 +13,13 @@ use super::definition::WhenChanged;
 use super::prompt::{PromptFormat, render, render_section};
 use super::view::{load_view, read_blocks, read_for_prompt};
 use super::{BlockScope, Memory};
+use crate::tables::PROMPTS;
 use base::columns;
 use base::database::{Database, Delete, atomically};
 use base::error::Result;
 use base::host::Host;
 use base::json;
 use base::{row, sql};
-use store::text_tables::PROMPTS;
 
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

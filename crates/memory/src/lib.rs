@@ -51,6 +51,7 @@ pub mod purge;
 pub mod replacing;
 pub mod skills;
 pub mod source;
+pub mod tables;
 pub mod template;
 pub mod told;
 pub mod validity;

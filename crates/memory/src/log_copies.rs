@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use super::label::Label;
 use super::log_answers::{ERASED, FoundAnswers, SoughtDocument, find_answers};
 use super::proposals::erase::erase_of_events;
+use crate::tables::LOADED_SKILLS;
 use base::columns::{load, load_values};
 use base::database::{Database, Delete, SqlValue};
 use base::error::{Error, Result};
@@ -22,7 +23,6 @@ use conversation::messages::runs::{RunCache, RunPosition};
 use conversation::messages::taken_back::take_back;
 use conversation::session::last_turns::{self, find_open_turn};
 use store::erasing::{ErasingDatabase, Overwrite};
-use store::text_tables::LOADED_SKILLS;
 
 /// A document, or all documents of a block.
 pub struct CopiedDocument<'a> {

@@ -15,12 +15,12 @@ use super::origin::Marks;
 use super::proposals::outdated::outdate;
 use super::validity::Validity;
 use super::writer::MemoryWriter;
+use crate::tables::ITEM_VERSIONS;
 use base::columns::{find, find_value, load_values};
 use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
 use base::row;
 use base::tokens;
-use store::text_tables::ITEM_VERSIONS;
 
 /// How many earlier versions of an entry and of a document are stored. An entry has at most
 /// 64 KiB and a document 1 MiB, so a key's history has at most 1.25 MiB or 10 MiB.

@@ -27,16 +27,19 @@ use super::source::BlockHome;
 use super::told::{Told, forget_calls};
 use super::{BlockScope, Memory};
 use crate::past::ItemPlace;
+use crate::tables::{
+    BLOCKS, ENTRIES, ENTRIES_SEARCH, ITEM_VERSIONS, PROMPTS, SKILL_LISTINGS, SKILLS,
+};
 use base::columns::{find, find_value, load};
-use base::database::{Database, Delete, Row, SqlValue, TableName, atomically};
+use base::database::{Database, Delete, Row, SqlValue, atomically};
 use base::error::Result;
 use base::json::{self, json};
+use base::tables::Table;
 use base::{row, sql};
 use conversation::index::build;
 use store::erased::{Erased, Erasure};
-use store::erasing::{ENTRY_INDEX, ErasingDatabase, Overwrite};
+use store::erasing::{ErasingDatabase, Overwrite};
 use store::schema::free_space::{Renewed, renew};
-use store::text_tables::{BLOCKS, ENTRIES, ITEM_VERSIONS, PROMPTS, SKILL_LISTINGS, SKILLS};
 
 /// The texts that a purge found and erased.
 pub struct Purged {
@@ -196,7 +199,7 @@ pub fn purge_block(
         };
         erase_copies(db, memory.host, &copied)?;
         erase_of_block(db, scope.column(), &label.key(), None)?;
-        db.merge_index(ENTRY_INDEX);
+        db.merge_index(ENTRIES_SEARCH.name);
         forget_calls(db, scope.column(), &label.key(), None, Told::All)?;
         match was_there || db.has_erased() {
             true => forget_prompts(db, scope.column())?,
@@ -257,7 +260,7 @@ pub fn renew_tables(
     file_pages: i64,
 ) -> Result<Renewed> {
     let fill_index = |index: &str| match index {
-        ENTRY_INDEX => entry_rows::index_all(db),
+        name if name == ENTRIES_SEARCH.name => entry_rows::index_all(db),
         _ => build::refill(db),
     };
     renew(db, tables, &fill_index, file_pages)
@@ -365,7 +368,7 @@ impl<'a> ItemKeys<'a> {
 /// Erases an entry. `false`: it did not exist. Its earlier versions are erased in any case.
 pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<bool> {
     let item = keys.place();
-    db.merge_index(ENTRY_INDEX);
+    db.merge_index(ENTRIES_SEARCH.name);
     erase_of_block(db, item.scope, item.block, Some(item.key))?;
     let sql = sql!(
         "SELECT ",
@@ -452,7 +455,7 @@ pub fn erase_version(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>, version: i64
 }
 
 /// The tables with notes that may name an entry, and SQL for the number of a row.
-const NOTED: [(TableName, &str); 2] = [(ENTRIES, "number"), (ITEM_VERSIONS, "slot")];
+const NOTED: [(&Table, &str); 2] = [(ENTRIES, "number"), (ITEM_VERSIONS, "slot")];
 
 /// A note that may name an entry.
 struct NamingNote {
@@ -490,7 +493,7 @@ fn forget_key(db: &ErasingDatabase<'_>, item: &ItemPlace<'_>) -> Result<()> {
                     AND block = ?2
                     AND instr(note, ?3)",
                 NamingNote::columns(number),
-                name = table.name()
+                name = table.name
             ),
             &[scope.clone(), block.clone(), quoted.as_str().into()],
         )?;
@@ -519,7 +522,7 @@ fn forget_key(db: &ErasingDatabase<'_>, item: &ItemPlace<'_>) -> Result<()> {
             })?;
             let [scope, block, name, at] = row;
             db.run(
-                &format!("UPDATE {} SET note = ?5 WHERE {condition}", table.name()),
+                &format!("UPDATE {} SET note = ?5 WHERE {condition}", table.name),
                 &[scope, block, name, at, note.to_json()?.into()],
             )?;
         }

@@ -6,12 +6,12 @@ use super::definition::Definition;
 use super::entry::find_by_key;
 use super::item_note::ItemNote;
 use super::past::ItemPlace;
+use crate::tables::ENTRIES;
 use base::columns::find;
 use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::row;
 use store::erasing::{ErasingDatabase, Overwrite};
-use store::text_tables::ENTRIES;
 
 /// The fields that are read of an entry that is replaced.
 struct ReplacedRow {

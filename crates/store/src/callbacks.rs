@@ -10,7 +10,7 @@ use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text_tables::CALLBACKS;
+use crate::tables::CALLBACKS;
 use base::columns::{find_value, load, load_values};
 use base::database::{Database, Delete, atomically};
 use base::error::{Error, Result};

@@ -18,8 +18,6 @@ use std::collections::BTreeSet;
 
 use super::erased::LeftPages;
 use super::schema::zeros::PAGE_BYTES;
-use super::table_fates::RowOwner;
-use super::tables::TABLES;
 use base::database::Writes;
 use base::error::{Code, Error, Result};
 
@@ -48,8 +46,8 @@ const MAX_WAITING: usize = 256;
 struct Dirt {
     /// An earlier activation, or a clearing that failed, may have left texts in any table.
     is_everywhere: bool,
-    /// The tables that were written to.
-    tables: BTreeSet<&'static str>,
+    /// The tables that were written to, and other names of statements.
+    tables: BTreeSet<String>,
     /// Whether anything but new rows was written.
     has_freed: bool,
     /// The most bytes that the database had.
@@ -239,9 +237,14 @@ pub struct ToClear {
 }
 
 impl Clearing<'_> {
-    /// Begins it. Returns the tables to rewrite; `None`: nothing was deleted since the last
-    /// clearing.
-    pub fn begin(&mut self, writes: &Writes, size_bytes: i64) -> Option<ToClear> {
+    /// Begins it. `tables`: those that may contain bytes of deleted texts. Returns the tables to
+    /// rewrite; `None`: nothing was deleted since the last clearing.
+    pub fn begin(
+        &mut self,
+        tables: impl Iterator<Item = &'static str>,
+        writes: &Writes,
+        size_bytes: i64,
+    ) -> Option<ToClear> {
         self.until = self.of.ended.get();
         let mut dirt = self.of.dirt.borrow_mut();
         dirt.take(writes, size_bytes);
@@ -249,10 +252,9 @@ impl Clearing<'_> {
             return None;
         }
         Some(ToClear {
-            tables: match dirt.is_everywhere {
-                true => clearable_tables().collect(),
-                false => dirt.tables.iter().copied().collect(),
-            },
+            tables: tables
+                .filter(|name| dirt.is_everywhere || dirt.tables.contains(*name))
+                .collect(),
             is_first: dirt.is_everywhere,
             peak_bytes: dirt.peak_bytes,
             file_pages: self.of.file_pages.get(),
@@ -344,21 +346,10 @@ impl Dirt {
         for statement in &writes.statements {
             self.has_freed |= !only_adds(statement);
             let named = statement.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-            for word in named.filter(|word| word.starts_with("cf_agents_")) {
-                self.tables
-                    .extend(clearable_tables().find(|name| *name == word));
-            }
+            let tables = named.filter(|word| word.starts_with("cf_agents_"));
+            self.tables.extend(tables.map(str::to_owned));
         }
     }
-}
-
-/// The tables that may contain bytes of deleted texts: also a table without texts takes a page that
-/// the same transaction freed, and SQLite does not clear such a page.
-fn clearable_tables() -> impl Iterator<Item = &'static str> {
-    TABLES
-        .iter()
-        .filter(|table| table.owner != RowOwner::View && table.name != "cf_agents_migrations")
-        .map(|table| table.name)
 }
 
 /// Whether a statement leaves all existing rows unchanged.
@@ -396,7 +387,7 @@ mod tests {
         let NextStep::Clear(mut clearing) = pages.next_step(pages.all_purges(), 0) else {
             panic!("it has to wait");
         };
-        let Some(to_clear) = clearing.begin(writes, 0) else {
+        let Some(to_clear) = clearing.begin(all(), writes, 0) else {
             clearing.skip();
             return None;
         };
@@ -405,15 +396,15 @@ mod tests {
         Some(to_clear.tables)
     }
 
-    fn all() -> Vec<&'static str> {
-        clearable_tables().collect()
+    fn all() -> impl Iterator<Item = &'static str> {
+        ["cf_agents_changes", "cf_agents_entries", "cf_agents_events"].into_iter()
     }
 
     #[test]
     fn the_first_clearing_in_a_life_writes_all_tables_and_the_next_what_was_written_to() {
         let pages = PageClearing::default();
         pages.note(&NOTHING);
-        assert_eq!(cleared(&pages, &Writes::default()), Some(all()));
+        assert_eq!(cleared(&pages, &Writes::default()), Some(all().collect()));
         // Nothing was written since.
         pages.note(&NOTHING);
         assert_eq!(cleared(&pages, &Writes::default()), None);
@@ -438,9 +429,9 @@ mod tests {
         let NextStep::Clear(mut clearing) = pages.next_step(2, 0) else {
             panic!("it has to wait");
         };
-        clearing.begin(&deleted(), 0).unwrap();
+        clearing.begin(all(), &deleted(), 0).unwrap();
         drop(clearing);
-        assert_eq!(cleared(&pages, &Writes::default()), Some(all()));
+        assert_eq!(cleared(&pages, &Writes::default()), Some(all().collect()));
     }
 
     #[test]
@@ -452,7 +443,7 @@ mod tests {
         };
         // This one comes before it begins.
         pages.note(&ERASED);
-        clearing.begin(&deleted(), 0).unwrap();
+        clearing.begin(all(), &deleted(), 0).unwrap();
         pages.note(&ERASED);
         assert!(matches!(pages.next_step(2, 0), NextStep::Wait(LOOK_MS)));
         clearing.forget_dirt();
@@ -468,7 +459,7 @@ mod tests {
         for now_ms in (0..300_000).step_by(500) {
             pages.note(&ERASED);
             if let NextStep::Clear(mut clearing) = pages.next_step(pages.all_purges(), now_ms) {
-                clearing.begin(&deleted(), 0).unwrap();
+                clearing.begin(all(), &deleted(), 0).unwrap();
                 clearing.forget_dirt();
                 let written = WrittenAnew {
                     rows: SMALL_ROWS + 1,
@@ -489,7 +480,7 @@ mod tests {
         for now_ms in (0..minutes * MINUTE_MS).step_by(500) {
             pages.note(&ERASED);
             if let NextStep::Clear(mut clearing) = pages.next_step(pages.all_purges(), now_ms) {
-                clearing.begin(&deleted(), 0).unwrap();
+                clearing.begin(all(), &deleted(), 0).unwrap();
                 clearing.forget_dirt();
                 let written = WrittenAnew {
                     rows: 200,

@@ -1,58 +1,9 @@
-//! How a purge treats a table's rows, and the counts of a receipt.
+//! The counts of a receipt.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use base::json::is_zero;
-
-/// What text the rows contain, for deletions of a purge (`store/erasing.rs`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InPurge {
-    /// These columns contain text. They are overwritten before their rows are deleted. A
-    /// receipt counts the rows as `counted`; `None`: the rows belong to other rows that are
-    /// counted.
-    Overwritten {
-        counted: Option<&'static str>,
-        texts: &'static [&'static str],
-    },
-    /// Like `Overwritten`, but several rows are parts of one text, and only the part
-    /// `first` is counted.
-    Parts {
-        counted: &'static str,
-        first: i64,
-        texts: &'static [&'static str],
-    },
-    /// A full-text index: it is merged after rows are deleted, because it contains their
-    /// words until then.
-    Merged,
-    /// The rows contain no user text. The string describes what they contain.
-    Nothing(&'static str),
-}
-
-/// Rows with text in these columns, counted under this name.
-pub const fn overwritten(counted: &'static str, texts: &'static [&'static str]) -> InPurge {
-    InPurge::Overwritten {
-        counted: Some(counted),
-        texts,
-    }
-}
-
-/// Rows with text in these columns, which belong to rows that are counted.
-pub const fn uncounted(texts: &'static [&'static str]) -> InPurge {
-    InPurge::Overwritten {
-        counted: None,
-        texts,
-    }
-}
-
-/// Parts of texts, of which the one with this number is counted.
-pub const fn parts(counted: &'static str, first: i64, texts: &'static [&'static str]) -> InPurge {
-    InPurge::Parts {
-        counted,
-        first,
-        texts,
-    }
-}
 
 /// The number of erased items of each kind. Counts, never content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -5,55 +5,18 @@
 //! including overflow pages.
 //!
 //! Invariant: a purge uses the same calls as any deletion. Each is a [`Delete`], which
-//! names its table, and the list of tables defines which columns contain text. In native
+//! names its table, whose description defines which columns contain text (`base/tables.rs`). In native
 //! tests, SQLite refuses a statement that deletes text in another way, or that replaces a
 //! text which a purge has not overwritten (`base/testing/guard.rs`).
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use super::erased::{Erased, Erasure, InPurge, LeftPages};
-use super::table_fates::SessionTable;
-use super::tables::TABLES;
+use super::erased::{Erased, Erasure, LeftPages};
 use base::columns::find_value;
-use base::database::{Database, Delete, DeletedRows, Row, SqlValue, TableName, TextAndRow, Writes};
+use base::database::{Database, Delete, DeletedRows, Row, SqlValue, TextAndRow, Writes};
 use base::error::{Error, Result};
-
-/// The highest count per table in the receipt of a destroyed agent.
-const MAX_COUNTED: i64 = 1_000_000;
-
-/// Counts what there is to erase in the whole agent.
-pub fn count_all(db: &dyn Database) -> Result<Erased> {
-    let mut erased = Erased::default();
-    for table in TABLES {
-        let (counted, only) = match table.purge {
-            InPurge::Overwritten {
-                counted: Some(counted),
-                ..
-            } => (counted, String::new()),
-            InPurge::Parts { counted, first, .. } => (counted, format!(" WHERE part = {first}")),
-            InPurge::Overwritten { counted: None, .. } | InPurge::Merged | InPurge::Nothing(_) => {
-                continue;
-            }
-        };
-        let sql = format!(
-            "SELECT count(*) FROM (SELECT 1 FROM {}{only} LIMIT {MAX_COUNTED})",
-            table.name
-        );
-        let count: Option<i64> = find_value(db, &sql, &[])?;
-        if let Some(sum) = erased.count_of(counted) {
-            *sum += count.unwrap_or(0);
-        }
-    }
-    // These rows contain no text, but matter to the person whose authorizations they are.
-    let sql = "SELECT count(*) FROM cf_agents_tool_authorizations";
-    erased.authorizations = find_value(db, sql, &[])?.unwrap_or(0);
-    Ok(erased)
-}
-
-/// The full-text indexes.
-pub const EVENT_INDEX: &str = "cf_agents_search";
-pub const ENTRY_INDEX: &str = "cf_agents_entries_search";
+use base::tables::{InPurge, Table};
 
 pub struct ErasingDatabase<'a> {
     db: &'a dyn Database,
@@ -144,17 +107,14 @@ impl<'a> ErasingDatabase<'a> {
 
     /// Overwrites texts of rows that are kept. Returns the number of these rows.
     pub fn overwrite(&self, texts: &Overwrite<'_>) -> Result<i64> {
-        self.touch(texts.table.name());
+        self.touch(texts.table.name);
         texts.run(self.db)
     }
 
     /// Overwrites and counts the rows that this deletion will delete. `None`: the rows
     /// contain no text.
     fn prepare(&self, delete: &Delete<'_>) -> Result<Option<i64>> {
-        let name = delete.table.name();
-        let table = TABLES.iter().find(|table| table.name == name);
-        let table =
-            table.ok_or_else(|| Error::storage("a deletion from a table without a line"))?;
+        let table = delete.table;
         let (counted, first, texts) = match table.purge {
             InPurge::Overwritten { counted, texts } => (counted, None, texts),
             InPurge::Parts {
@@ -196,7 +156,7 @@ impl<'a> ErasingDatabase<'a> {
 /// Texts of rows that are kept. A purge overwrites them before it writes another text, or
 /// none.
 pub struct Overwrite<'a> {
-    pub table: TableName,
+    pub table: &'static Table,
     pub columns: &'a [&'a str],
     /// SQL: which rows. Empty: all.
     pub condition: &'a str,
@@ -215,18 +175,10 @@ impl Overwrite<'_> {
         let rows = Delete::from(self.table, self.condition, &[]).where_clause();
         format!(
             "UPDATE {} SET {} {rows}",
-            self.table.name(),
+            self.table.name,
             columns.join(", ")
         )
     }
-}
-
-/// The tables in whose pages a purge may leave text: those with text columns, and those
-/// that a purge itself writes to.
-pub fn all_tables() -> impl Iterator<Item = &'static str> {
-    let holds_texts = |table: &&SessionTable| !matches!(table.purge, InPurge::Nothing(_));
-    let texts = TABLES.iter().filter(holds_texts).map(|table| table.name);
-    texts.chain(["cf_agents_changes", "cf_agents_item_counts"])
 }
 
 /// SQL: sets the column to a meaningless text of the same length.

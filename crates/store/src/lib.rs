@@ -1,6 +1,5 @@
-//! The tables: their migrations (`schema`), the list of what happens to each table's rows
-//! (`tables`), and the small tables that no other crate owns. These contain the agent's
-//! configuration, calibration, staged imports, and the calls that notify a service of an event
+//! The tables: their migrations (`schema`), and the small tables that no other crate owns. These
+//! contain the agent's configuration, calibration, and the calls that notify a service of an event
 //! (`callbacks`).
 //!
 //! The progress of work that takes longer than a request is here, too: retention, consolidation,
@@ -9,7 +8,6 @@
 //!
 //! This crate knows rows. It does not know what a message or a memory block is.
 
-pub mod agents_own;
 pub mod backup_plan;
 pub mod calibration;
 pub mod callbacks;
@@ -28,12 +26,9 @@ pub mod model_settings;
 pub mod retention;
 pub mod retention_progress;
 pub mod schema;
-pub mod staging;
 pub mod stored;
 pub mod summary_service;
-pub mod table_fates;
 pub mod tables;
-pub mod text_tables;
 pub mod when_busy;
 
 #[cfg(feature = "testing")]

@@ -9,9 +9,11 @@ use crate::shared::long::games;
 use base::database::{Database as _, Row, SqlValue};
 use base::host::Host as _;
 use base::testing::Dice;
+use conversation::tables::EVENTS_SEARCH;
 use lifecycle::retention::{Pages, is_due, step};
+use lifecycle::tables::all_tables;
 use memory::purge::renew_tables;
-use store::erasing::{ENTRY_INDEX, EVENT_INDEX, all_tables};
+use memory::tables::ENTRIES_SEARCH;
 use store::retention_progress::RUN_EVERY_MS;
 use store::schema::zeros::empty_free_pages;
 
@@ -30,7 +32,7 @@ fn run(alice: &Alice) -> usize {
         let applied = alice.ok("applyRetention", json!({}));
         if applied["complete"] == true {
             // As the object does after a step that deleted texts.
-            renew_tables(&alice.db, &[EVENT_INDEX, ENTRY_INDEX], 0).unwrap();
+            renew_tables(&alice.db, &[EVENTS_SEARCH.name, ENTRIES_SEARCH.name], 0).unwrap();
             empty_free_pages(&alice.db).unwrap();
             return steps;
         }

@@ -11,8 +11,8 @@ use api::table::OPERATIONS;
 use api::transfer::begin_export;
 use base::database::Database;
 use base::ids::Id;
-use store::table_fates::{InFile, InFork};
-use store::tables::TABLES;
+use base::tables::{InFile, InFork};
+use lifecycle::tables::tables;
 
 impl Alice {
     /// Gives a session settings, a block of each kind and content in each block.
@@ -435,7 +435,7 @@ fn a_blocks_place_comes_back_to_a_caller_that_trusts_the_file() {
 
 #[test]
 fn a_file_is_whole_for_who_may_read_all_of_it() {
-    let of_memory = TABLES.iter().filter(|table| match table.fork {
+    let of_memory = tables().filter(|table| match table.fork {
         InFork::Copy { .. } => true,
         InFork::Made(_) => table.name == "cf_agents_entries",
         InFork::Nothing(_) => false,

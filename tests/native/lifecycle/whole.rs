@@ -13,10 +13,10 @@ use api::file_import::FileImport as _;
 use api::transfer::{begin_agent_export, begin_agent_import};
 use base::database::Database;
 use base::error::Error;
+use base::tables::{InAgentFile, InFile, RowOwner};
 use base::testing::Sqlite;
+use lifecycle::tables::tables;
 use lifecycle::transfer::PagedFile as _;
-use store::table_fates::{InAgentFile, InFile, RowOwner};
-use store::tables::TABLES;
 
 /// An empty agent beside the one that [`make`] made.
 fn empty() -> Alice {
@@ -47,11 +47,7 @@ fn filled(db: &Sqlite) -> BTreeSet<&'static str> {
         let sql = format!("SELECT 1 FROM {table} LIMIT 1");
         !db.rows(&sql, &[]).unwrap().is_empty()
     };
-    TABLES
-        .iter()
-        .map(|table| table.name)
-        .filter(is_filled)
-        .collect()
+    tables().map(|table| table.name).filter(is_filled).collect()
 }
 
 #[test]
@@ -66,7 +62,7 @@ fn an_agent_with_rows_in_every_table_comes_back_to_the_byte() {
     assert!(bob.export_agent() == file);
     // Each table holds rows wherever the list promises it.
     let (there, here) = (filled(&alice.db), filled(&bob.db));
-    for table in TABLES {
+    for table in tables() {
         let promises_rows = match (table.agent_file, table.file) {
             (InAgentFile::Lines(_), _) => true,
             (InAgentFile::AsInSessions, InFile::Always | InFile::ShownBy(_)) => true,
@@ -79,7 +75,7 @@ fn an_agent_with_rows_in_every_table_comes_back_to_the_byte() {
                 "{} has no rows to lose",
                 table.name
             );
-            assert!(here.contains(table.name), "{}: store/tables.rs", table.name);
+            assert!(here.contains(table.name), "{}: its crate's tables.rs", table.name);
         }
     }
     // The same file again changes nothing.
@@ -92,7 +88,7 @@ fn an_agent_with_rows_in_every_table_comes_back_to_the_byte() {
 #[test]
 fn a_table_of_the_agents_says_which_lines_hold_it() {
     let known = ["settings", "tool", "usage"];
-    for table in TABLES {
+    for table in tables() {
         match (table.owner, table.agent_file) {
             (RowOwner::Agent, InAgentFile::Lines(kind)) => assert!(known.contains(&kind)),
             (RowOwner::Agent, InAgentFile::AsInSessions) => {

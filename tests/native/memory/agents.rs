@@ -25,8 +25,8 @@ use chat::run::running_turns::RunningTurns;
 use context::compaction::auto::CompactionTracker;
 use directory::membership::Member;
 use directory::part::DirectoryPart;
+use lifecycle::testing::migrated;
 use memory::homes::agent::{VIA_HEADER, parse_via};
-use store::testing::migrated;
 
 /// Agents that reach each other, as the agents of one Worker do.
 pub struct Town {

@@ -12,7 +12,7 @@ use base::ids::Id;
 use conversation::messages::history::{MessagePage, WalkStart, load_newest, load_page, walk_page};
 use conversation::messages::page::{HistoryCursor, PageAsk, PageForm};
 use conversation::messages::tree::leaf::resolve_leaf;
-use store::text_tables::EVENTS;
+use conversation::tables::EVENTS;
 
 const GAMES: u64 = 24;
 

@@ -11,8 +11,8 @@ use crate::{Alice, Dice};
 use api::dispatch::dispatch;
 use base::testing::{FixedHost, wait_for};
 use lifecycle::page_clearing::ClearedObject;
+use lifecycle::testing::migrated_at;
 use store::clearing::MINUTE_MS;
-use store::testing::migrated_at;
 
 /// What SQLite keeps a database in: the file, and its write-ahead log.
 const FILES: [&str; 2] = ["a.sqlite", "a.sqlite-wal"];

@@ -15,8 +15,9 @@ use crate::Alice;
 use api::dispatch::dispatch;
 use base::database::Database as _;
 use base::testing::{Sqlite, wait_for};
+use conversation::tables::EVENTS_SEARCH;
 use memory::purge::renew_tables;
-use store::erasing::{ENTRY_INDEX, EVENT_INDEX};
+use memory::tables::ENTRIES_SEARCH;
 use store::schema::zeros::empty_free_pages;
 
 /// A word that nothing else says. The end of the word is looked for: an index of words
@@ -26,7 +27,7 @@ const NEEDLE_END: &str = "nzibarquux";
 
 /// The tables, and the columns, that hold the needle after what follows a purge.
 pub fn places_after_purge(db: &Sqlite) -> Vec<String> {
-    renew_tables(db, &[EVENT_INDEX, ENTRY_INDEX], 0).unwrap();
+    renew_tables(db, &[EVENTS_SEARCH.name, ENTRIES_SEARCH.name], 0).unwrap();
     empty_free_pages(db).unwrap();
     places_of_needle(db)
 }

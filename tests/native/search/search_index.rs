@@ -8,7 +8,7 @@ use access::{Caller, TokenScope};
 use base::database::{Database as _, Delete};
 use base::ids::Id;
 use conversation::index::build::{BuildScope, advance, build_batch};
-use store::text_tables::EVENTS_SEARCH;
+use conversation::tables::EVENTS_SEARCH;
 
 /// Appends events of one text each, 1,000 at a time.
 fn fill(alice: &Alice, session: &str, texts: impl Iterator<Item = String>) {

@@ -22,7 +22,7 @@ use chat::run::deployed::Deployed;
 use chat::run::running_turns::RunningTurns;
 use chat::run::work::{TurnStarter, TurnWork};
 use context::compaction::auto::CompactionTracker;
-use store::testing::migrated;
+use lifecycle::testing::migrated;
 
 /// The deployed settings, read anew: a test may have changed them. They live as long as the
 /// test run, as the real ones live as long as the isolate.

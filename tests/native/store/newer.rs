@@ -2,8 +2,8 @@
 
 use base::database::Database as _;
 use base::testing::FixedHost;
+use lifecycle::testing::migrated;
 use store::schema::{migrate, newest};
-use store::testing::migrated;
 
 #[test]
 fn rows_of_a_newer_version_are_refused_by_a_sentence_and_left_as_they_are() {

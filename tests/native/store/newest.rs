@@ -8,8 +8,8 @@ use std::path::Path;
 
 use base::columns::{find_value, load, load_values};
 use base::testing::{FixedHost, Sqlite};
+use lifecycle::testing::migrated;
 use store::schema::{create_by_migrations, migrate, newest};
-use store::testing::migrated;
 
 /// What an FTS5 table creates by itself.
 const SHADOWS: [&str; 5] = ["_data", "_idx", "_content", "_docsize", "_config"];

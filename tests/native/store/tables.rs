@@ -1,4 +1,4 @@
-//! Every table has a line in the list of tables (`store/tables.rs`), and takes part in
+//! Every table has a line in the list of tables (`lifecycle/tables.rs`), and takes part in
 //! all that is done to a session. The tests read the names of the tables from SQLite's
 //! catalogue, in an object that has rows in every table.
 
@@ -12,13 +12,13 @@ use crate::store::upgrades::rows_of;
 use api::table::find_entry;
 use api::transfer::begin_import;
 use base::database::Database;
+use base::tables::{Deletion, InFile, InFork, RowOwner, Table};
 use chat::run::take_up::take_up_some;
-use store::table_fates::{Deletion, InFile, InFork, RowOwner, SessionTable};
-use store::tables::TABLES;
+use lifecycle::tables::tables;
 
 /// The names of the tables that something leaves out.
-fn left_out(is_left_out: impl Fn(&SessionTable) -> bool) -> Vec<&'static str> {
-    let tables = TABLES.iter().filter(|table| is_left_out(table));
+fn left_out(is_left_out: impl Fn(&Table) -> bool) -> Vec<&'static str> {
+    let tables = tables().filter(|table| is_left_out(table));
     tables.map(|table| table.name).collect()
 }
 
@@ -48,13 +48,13 @@ fn each_table_that_the_migrations_make_has_a_line() {
             .map(|row| row.text(0).unwrap().to_owned())
             .collect(),
     );
-    let listed: Vec<String> = TABLES.iter().map(|table| table.name.to_owned()).collect();
+    let listed: Vec<String> = tables().map(|table| table.name.to_owned()).collect();
     assert_eq!(
         names(listed),
         made,
-        "left: the list in store/tables.rs; right: the tables that there are"
+        "left: the list in lifecycle/tables.rs; right: the tables that there are"
     );
-    assert_eq!(TABLES.len(), made.len(), "a table has two lines");
+    assert_eq!(tables().count(), made.len(), "a table has two lines");
     // `destroy` drops the tables whose names have this prefix.
     assert!(made.iter().all(|name| name.starts_with("cf_agents_")));
 }
@@ -62,7 +62,7 @@ fn each_table_that_the_migrations_make_has_a_line() {
 #[test]
 fn a_fork_gets_every_column_of_the_rows_that_it_copies() {
     let db = Alice::default().db;
-    for table in TABLES {
+    for table in tables() {
         let (RowOwner::Session(owner), InFork::Copy { columns }) = (table.owner, table.fork) else {
             continue;
         };
@@ -73,24 +73,24 @@ fn a_fork_gets_every_column_of_the_rows_that_it_copies() {
         let rest: Vec<&str> = rest
             .filter(|name| *name != owner && *name != "number")
             .collect();
-        assert_eq!(copied, rest, "{}: store/tables.rs", table.name);
+        assert_eq!(copied, rest, "{}: its crate's tables.rs", table.name);
     }
 }
 
 #[test]
 fn the_columns_of_owners_and_of_blocks_exist() {
     let db = Alice::default().db;
-    for table in TABLES {
+    for table in tables() {
         let owner = match table.owner {
             RowOwner::Session(column) => Some(column),
             // Every table has a column `rowid`, which isn't listed.
-            RowOwner::Entry(column) if column != "rowid" => Some(column),
-            RowOwner::Entry(_) | RowOwner::Agent | RowOwner::Event | RowOwner::View => None,
+            RowOwner::Through(column, _) if column != "rowid" => Some(column),
+            RowOwner::Through(..) | RowOwner::Agent | RowOwner::Event | RowOwner::View => None,
         };
         for column in owner.iter().chain(&table.block) {
             assert!(
                 db.columns(table.name).iter().any(|name| name == column),
-                "{}.{column}: store/tables.rs",
+                "{}.{column}: its crate's tables.rs",
                 table.name
             );
         }
@@ -102,7 +102,7 @@ fn the_columns_of_owners_and_of_blocks_exist() {
 #[test]
 fn a_blocks_content_is_purged_with_the_block() {
     let db = Alice::default().db;
-    for table in TABLES {
+    for table in tables() {
         let has_key = |name: &String| name == "block" || name == "key";
         let names_block = db.columns(table.name).iter().any(has_key);
         let is_other = match table.name {
@@ -113,7 +113,7 @@ fn a_blocks_content_is_purged_with_the_block() {
         assert_eq!(
             table.block.is_some(),
             names_block && !is_other,
-            "{}: store/tables.rs",
+            "{}: its crate's tables.rs",
             table.name
         );
     }
@@ -121,7 +121,7 @@ fn a_blocks_content_is_purged_with_the_block() {
 
 #[test]
 fn the_operation_that_shows_a_tables_rows_exists() {
-    for table in TABLES {
+    for table in tables() {
         if let InFile::ShownBy(operation) = table.file {
             assert!(find_entry(operation).is_ok(), "{operation}");
         }
@@ -213,11 +213,11 @@ fn a_deleted_session_leaves_rows_in_no_table() {
     alice.ok("deleteSession", json!({"sessionId": HALF_IMPORTED}));
     // The rows that are left are the agent's, also where a row names its owner by a
     // number.
-    for table in TABLES {
+    for table in tables() {
         let name = table.name;
         match (table.owner, table.deletion) {
             (RowOwner::Agent | RowOwner::View, _) => {}
-            (RowOwner::Entry(_), _) => {
+            (RowOwner::Through(..), _) => {
                 assert_eq!(count(name), count("cf_agents_entries"), "{name}");
             }
             (RowOwner::Session("scope"), _) => {

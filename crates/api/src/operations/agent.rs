@@ -11,6 +11,7 @@ use base::error::{Code, Error, Result};
 use chat::run::callbacks::{MEMORY_CHANGE, TURN_END, check_shapes, check_targets, nobody};
 use directory::membership::{self, Member};
 use lifecycle::receipt::Receipt;
+use lifecycle::tables::count_all;
 use memory::BlockScope;
 use memory::definitions::load_definitions;
 use memory::label::Label;
@@ -23,7 +24,6 @@ use store::config::{
     ConfigLayer, ConfigureAgent, MAX_INSTRUCTIONS_BYTES, SettingChange, change_config,
     check_instructions, show_config,
 };
-use store::erasing::count_all;
 use store::learn_settings::{LearnSettings, MAX_LEARN_INSTRUCTIONS_BYTES};
 use store::schema;
 

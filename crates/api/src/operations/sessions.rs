@@ -22,6 +22,7 @@ use conversation::session::usage::UsageIncrease;
 use lifecycle::delete::delete_session;
 use lifecycle::purge::purge_session;
 use lifecycle::receipt::Receipt;
+use lifecycle::staging;
 use memory::definitions::has_own_rules;
 use store::retention::Retention;
 
@@ -79,7 +80,7 @@ impl RunAtOnce for CreateSession {
         };
         check_retention(agent.caller, &new.retention)?;
         let asks = new.retention.asks();
-        let session = create_session(agent.db, agent.host, agent.name, &new)?;
+        let session = create_session(agent.db, agent.host, agent.name, &new, staging::forget)?;
         agent.keep_soon(asks);
         Ok(Reply::text(session))
     }

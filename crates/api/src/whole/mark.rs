@@ -8,9 +8,9 @@ use base::host::Host;
 use base::ids::Id;
 use base::json::json;
 use conversation::session::numbers::{has_more_sessions, has_sessions};
+use lifecycle::agents_own::delete_agents_own;
+use lifecycle::agents_own::has_no_own;
 use lifecycle::transfer::memory::import::MemoryImport;
-use store::agents_own::delete_agents_own;
-use store::agents_own::has_no_own;
 use store::stored::{RESTORING, delete_stored, find_stored, write_stored};
 
 /// Sets the marker if the agent is empty, or if an earlier import was interrupted. `None`:

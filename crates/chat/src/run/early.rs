@@ -16,7 +16,7 @@ use base::json;
 use base::{row, sql};
 use conversation::log::slices::cut;
 use conversation::session::last_turns::load_without_turn;
-use store::text_tables::EARLY_ANSWERS;
+use lifecycle::tables::EARLY_ANSWERS;
 
 use crate::run::running_turns::ClientReply;
 use crate::turn::MAX_CALLS;

@@ -33,6 +33,7 @@ use conversation::messages::change::update_message;
 use conversation::messages::parse::{MessageSource, NewMessage, parse_message};
 use conversation::messages::run::get_run_event;
 use conversation::session::meter::Meter;
+use lifecycle::staging;
 use models::{TokenUsage, ToolDefinition};
 use store::config::{Config, DeployedConfig, load_config};
 
@@ -209,7 +210,7 @@ impl RequestWriter<'_> {
             id: Some(self.session_id.clone()),
             ..NewSession::default()
         };
-        create_session(self.db, self.host, self.agent_name, &new).map(drop)
+        create_session(self.db, self.host, self.agent_name, &new, staging::forget).map(drop)
     }
 
     /// Writes the planned messages, and the turn.

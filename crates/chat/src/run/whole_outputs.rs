@@ -9,7 +9,7 @@ use base::error::Result;
 use base::ids::Id;
 use base::json;
 use context::working_context::truncate::cut_middle;
-use store::text_tables::EARLY_ANSWERS;
+use lifecycle::tables::EARLY_ANSWERS;
 
 use crate::run::early::insert_parts;
 use crate::turn::{CallState, Turn, WholeOutput, WholeOutputs};

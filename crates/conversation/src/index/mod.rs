@@ -25,6 +25,7 @@ use crate::json_schema::JsonSchema;
 use serde::Serialize;
 
 use crate::index::progress::{StoredProgress, find_state};
+use crate::tables::{EVENT_VECTORS, EVENTS_SEARCH};
 use base::columns::{find, find_value};
 use base::database::{Database, Delete, MAX_LIST_BYTES, SqlValue};
 use base::error::{Error, Result};
@@ -35,7 +36,6 @@ use search::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
 use search::row_words::{KnownStems, RowWords};
 use search::words::WordSplitter;
 use store::stored::{SEARCH, VALUE_OF_2};
-use store::text_tables::{EVENT_VECTORS, EVENTS_SEARCH};
 
 /// The lowest rowid of a row with a further part of a long text.
 pub const FIRST_PART: i64 = BEYOND_PLACES;

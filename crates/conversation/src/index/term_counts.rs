@@ -92,9 +92,9 @@ fn first_number(hex: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::EVENTS_SEARCH;
     use base::database::Delete;
     use store::testing::migrated;
-    use store::text_tables::EVENTS_SEARCH;
 
     #[test]
     fn the_engine_says_how_many_texts_the_index_has() {

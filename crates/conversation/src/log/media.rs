@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::slices;
+use crate::tables::MEDIA;
 use base::data_url::find_payload;
 use base::database::{Database, Delete, SqlValue, find_row};
 use base::error::Result;
 use base::ids::Id;
 use base::json::{self, JsonPiece, RawValue, json, pieces};
 use base::part::PartKind;
-use store::text_tables::MEDIA;
 
 /// The minimum size of a payload that is stored separately, because that costs one row,
 /// plus one row per use.

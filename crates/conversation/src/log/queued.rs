@@ -3,13 +3,13 @@
 
 use super::slices::cut;
 use crate::session::last_turns::load_without_turn;
+use crate::tables::WAITING;
 use base::columns::{find, find_value, load, load_values};
 use base::database::{Database, Delete};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
 use base::{row, sql};
-use store::text_tables::WAITING;
 
 row! {
     /// How much waits in a session's line.

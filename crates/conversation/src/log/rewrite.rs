@@ -4,12 +4,12 @@ use super::media;
 use super::slices::{delete_slices, write_slices};
 use super::write::{NewRow, RowDraft};
 use crate::index;
+use crate::tables::EVENTS;
 use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
 use store::erasing::{ErasingDatabase, Overwrite};
-use store::text_tables::EVENTS;
 
 /// Replaces the bodies of a stored event. `media`: where media was cut out of its old message. Part
 /// of a transaction. A caller that turns an event of a run into a message must also update the

@@ -14,6 +14,7 @@ use crate::session::last_turns::{
 use crate::session::meter;
 use crate::session::retention::{HasBlockRules, SessionRetentionChange};
 use crate::session::usage::{self, UsageIncrease};
+use crate::tables::SESSIONS;
 use base::columns::find_value;
 use base::database::{Database, SqlText, SqlValue, atomically, find_row};
 use base::error::{Code, Error, Result};
@@ -24,8 +25,6 @@ use base::numbers::MAX_SESSION_NUMBER;
 use base::tags::Tags;
 use store::erasing::{ErasingDatabase, Overwrite};
 use store::retention::Retention;
-use store::staging;
-use store::text_tables::SESSIONS;
 
 /// Characters that a session's name may have.
 pub const MAX_NAME_CHARS: usize = 1000;
@@ -162,11 +161,15 @@ pub struct NewSession {
     pub retention: SessionRetentionChange,
 }
 
+/// Deletes the rows of an unfinished import with this id (`lifecycle/staging.rs`).
+pub type ForgetImport = fn(&dyn Database, &Id) -> Result<()>;
+
 pub fn create_session(
     db: &dyn Database,
     host: &dyn Host,
     agent: &str,
     new: &NewSession,
+    forget_import: ForgetImport,
 ) -> Result<SqlText> {
     atomically(db, || {
         if let Some(parent) = &new.parent_session_id
@@ -178,7 +181,7 @@ pub fn create_session(
             Some(id) if session_exists(db, id)? => return Err(already_exists(id)),
             Some(id) => {
                 // Creating a session overrides an unfinished import with the same id.
-                staging::forget(db, id)?;
+                forget_import(db, id)?;
                 id.clone()
             }
             None => Id::mint_session(host),

@@ -8,12 +8,12 @@
 use std::collections::HashMap;
 
 use super::message_text::text_of_fields;
+use crate::tables::SLICES;
 use base::columns::{find_value, load};
 use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
-use store::text_tables::SLICES;
 
 /// The largest event or message that is accepted, in bytes of its bodies together.
 /// Updating an event takes the runtime's process about 21 times its length above idle,

@@ -7,6 +7,7 @@ use crate::log::media;
 use crate::log::rewrite::rewrite_bodies;
 use crate::log::row::{EventRow, get_event_row};
 use crate::log::write::RowDraft;
+use crate::tables::EVENTS;
 use base::action::StoredAction;
 use base::database::Database;
 use base::error::{Error, Result};
@@ -15,7 +16,6 @@ use base::json::{self, RawValue};
 use base::part::{Part, PartOfCall};
 use serde::Deserialize;
 use store::erasing::{ErasingDatabase, Overwrite};
-use store::text_tables::EVENTS;
 
 #[derive(Deserialize)]
 struct MessageParts<'a> {

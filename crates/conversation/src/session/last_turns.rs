@@ -26,6 +26,7 @@ use serde::Deserialize;
 
 use crate::session::spending::TurnSpending;
 use crate::session::usage_days::{self, DayUsage};
+use crate::tables::LAST_TURNS;
 use base::columns::{Joined, find, find_value, load, load_values};
 use base::database::{Database, Delete, SqlValue, atomically};
 use base::error::{Error, Result};
@@ -35,7 +36,6 @@ use base::json::{self, MAX_INTEGER};
 use base::{row, sql};
 use store::calibration::Calibration;
 use store::erasing::{ErasingDatabase, Overwrite};
-use store::text_tables::LAST_TURNS;
 
 /// SQL: whether the turn of row `t` runs or was interrupted.
 pub const IS_OPEN: &str = "(t.state IS NOT NULL

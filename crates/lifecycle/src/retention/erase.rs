@@ -4,33 +4,44 @@
 //! the end of a run, and pages are cleared afterwards. Until then they contain single words
 //! of deleted texts, which no search finds.
 
+use crate::tables::all_tables;
 use base::error::Result;
+use base::tables::Table;
+use conversation::tables::{
+    CHANGES, COMPACTIONS, EVENT_VECTORS, EVENTS, EVENTS_SEARCH, FAILED_TURNS, LAST_TURNS, MEDIA,
+    SESSIONS, SLICES,
+};
 use memory::label::Label;
 use memory::purge::{ItemKeys, erase_entry_at};
-use store::erasing::{ENTRY_INDEX, EVENT_INDEX, ErasingDatabase, all_tables};
+use memory::tables::{
+    BLOCK_VERSIONS, ENTRIES, ENTRIES_SEARCH, ENTRY_VECTORS, ITEM_COUNTS, ITEM_VERSIONS, PROMPTS,
+    PROPOSALS,
+};
+use store::erasing::ErasingDatabase;
 use store::retention_progress::RetentionCounts;
+use store::tables::{CALLBACKS, CONFIG};
 
 /// The tables that a run deletes from even if it deletes no whole session, and whose
 /// deleted rows contain text or whose pages receive new rows in the meantime.
-const TABLES: &[&str] = &[
-    "cf_agents_events",
-    "cf_agents_slices",
-    "cf_agents_compactions",
-    "cf_agents_media",
-    "cf_agents_block_versions",
-    "cf_agents_item_versions",
-    "cf_agents_entries",
-    "cf_agents_entry_vectors",
-    "cf_agents_event_vectors",
-    "cf_agents_prompts",
-    "cf_agents_sessions",
-    "cf_agents_last_turns",
-    "cf_agents_callbacks",
-    "cf_agents_changes",
-    "cf_agents_config",
-    "cf_agents_failed_turns",
-    "cf_agents_item_counts",
-    "cf_agents_proposals",
+const TABLES: &[&Table] = &[
+    EVENTS,
+    SLICES,
+    COMPACTIONS,
+    MEDIA,
+    BLOCK_VERSIONS,
+    ITEM_VERSIONS,
+    ENTRIES,
+    ENTRY_VECTORS,
+    EVENT_VECTORS,
+    PROMPTS,
+    SESSIONS,
+    LAST_TURNS,
+    CALLBACKS,
+    CHANGES,
+    CONFIG,
+    FAILED_TURNS,
+    ITEM_COUNTS,
+    PROPOSALS,
 ];
 
 /// Deletes an entry and all its versions. `false`: it doesn't exist. Must run in a
@@ -48,9 +59,9 @@ pub fn erase_entry(db: &ErasingDatabase<'_>, scope: &str, block: &str, key: &str
 /// a run deletes from. Returns the tables whose pages may be cleared after the step's
 /// transaction.
 pub fn finish(db: &ErasingDatabase<'_>, gone: &[&RetentionCounts]) -> Vec<&'static str> {
-    db.merge_index(EVENT_INDEX);
-    db.merge_index(ENTRY_INDEX);
-    TABLES.iter().for_each(|table| db.touch(table));
+    db.merge_index(EVENTS_SEARCH.name);
+    db.merge_index(ENTRIES_SEARCH.name);
+    TABLES.iter().for_each(|table| db.touch(table.name));
     // A session has rows in every table.
     if gone.iter().any(|gone| gone.sessions.count > 0) {
         all_tables().for_each(|table| db.touch(table));

@@ -6,6 +6,7 @@
 //! prompt or a block's backend. Lines with these are only accepted if the sender holds the
 //! secret and declares that they trust the file.
 
+use crate::tables::find_readers;
 use crate::transfer::rules::{GET_SESSION, LOAD_EVENTS, rule};
 use access::{AccessRule, Caller, Effect, needs_secret, permit, permit_voice};
 use base::action::Action;
@@ -13,7 +14,6 @@ use base::database::Database;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use conversation::messages::parse::MessageSource;
-use store::tables::find_readers;
 
 /// The sender of a file, and the session that is imported.
 #[derive(Clone)]

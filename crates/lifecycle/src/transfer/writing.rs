@@ -14,6 +14,7 @@ use super::pending::{LineRules, PendingEvent};
 use super::rights::ImportSender;
 use access::AccessRule;
 
+use crate::staging;
 use crate::transfer::rules::{
     ADD_COMPACTION, ADD_USAGE, CLEAR_MESSAGES, CONFIGURE_COMPACTION, DELETE_EVENTS,
     DELETE_MESSAGES, SET_LEAF, UPDATE_MESSAGE,
@@ -37,7 +38,6 @@ use conversation::session::changes;
 use conversation::session::learn_due::write_learned;
 use memory::definitions::{has_own_rules, note_own_rules};
 use store::config::load_config;
-use store::staging;
 
 /// The most events of a transaction, and their approximate bytes.
 const MAX_BATCH: usize = 500;

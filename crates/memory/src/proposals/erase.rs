@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use super::rows::{StoredProposal, delete, update};
 use super::{ChangeStatus, MemoryChange};
+use crate::tables::PROPOSALS;
 use base::columns::{find, load_values};
 use base::database::SqlValue;
 use base::error::Result;
 use base::ids::Id;
 use base::json;
 use store::erasing::{ErasingDatabase, Overwrite};
-use store::text_tables::PROPOSALS;
 
 const TABLE: &str = "cf_agents_proposals";
 

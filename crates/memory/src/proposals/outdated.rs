@@ -4,12 +4,12 @@
 
 use super::rows::{get, update};
 use super::{ChangeStatus, MemoryChange};
+use crate::tables::PROPOSALS;
 use base::columns::load_values;
 use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::json;
 use store::erasing::Overwrite;
-use store::text_tables::PROPOSALS;
 
 /// Marks the changes of entries of the block with this label in lower case that name a version up
 /// to the one beside the entry's key. `scope`: the column's value for the block's owner. Part of a

@@ -6,6 +6,7 @@ use super::{
     ProposalStatus, StandingText,
 };
 use crate::Memory;
+use crate::tables::PROPOSALS;
 use crate::told::ToldChange;
 use crate::writer::MemoryWriter;
 use base::columns::{find, find_value, load};
@@ -14,7 +15,6 @@ use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json;
 use base::row;
-use store::text_tables::PROPOSALS;
 
 /// How many decided proposals are stored. The oldest are deleted; what they wrote stays.
 const MAX_DECIDED: i64 = 1_000;

@@ -12,6 +12,7 @@ use crate::past::{
     next_version,
 };
 use crate::skills::skill::Skill;
+use crate::tables::{SKILL_LISTINGS, SKILLS};
 use crate::told::ToldChange;
 use crate::validity::Validity;
 use crate::writer::MemoryWriter;
@@ -21,7 +22,6 @@ use base::error::{Error, Result};
 use base::filter::{Filter, FilteredColumns};
 use base::json;
 use base::row;
-use store::text_tables::{SKILL_LISTINGS, SKILLS};
 
 /// The most documents of one block.
 pub const MAX_SKILLS: usize = 1_000;

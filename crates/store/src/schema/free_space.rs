@@ -298,8 +298,10 @@ mod tests {
     use super::*;
     use crate::schema::zeros::{LAST_PAGE, empty_free_pages};
     use crate::testing::migrated;
-    use crate::text_tables::ENTRIES;
     use base::database::Delete;
+    use base::tables::{Table, view};
+
+    const ENTRIES: &Table = &view("cf_agents_entries");
 
     #[test]
     fn a_table_that_is_written_anew_has_its_rows_its_keys_and_its_indexes() {

@@ -25,8 +25,8 @@ use chat::run::early;
 use chat::run::running_turns::ClientReply;
 use chat::run::take_up::take_up_some;
 use conversation::session::usage_days::DAY_MS;
+use lifecycle::testing::guarded_tables;
 use store::schema;
-use store::testing::guarded_tables;
 
 /// The documents' tables, which an object starts with.
 const DOCUMENTS_ROWS: &str = r#"

@@ -14,12 +14,12 @@ use crate::log::sessions::find_stamp;
 use crate::log::slices::delete_slices;
 use crate::log::tip::LogTip;
 use crate::session::last_turns;
+use crate::tables::EVENTS;
 use base::columns::{FromRow, load};
 use base::database::{Database, Delete, Row, SqlValue};
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
-use store::text_tables::EVENTS;
 
 /// The events that a deletion removed, and the events and overlays that it moved.
 #[derive(Default)]

@@ -8,13 +8,13 @@ use super::overlays::{EventRange, MAX_OVERLAYS, MAX_SUMMARY_BYTES, Overlay};
 use super::path::{PathRow, PathSegment, WalkStep, is_on_path, lies_on_path, surviving, walk_path};
 use crate::log::boundary::{self, ChangedBoundary};
 use crate::log::find::find_seqs;
+use crate::tables::COMPACTIONS;
 use base::columns::{FromRow, find_value, load};
 use base::database::{Database, Delete, Row, SqlValue, find_row};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
-use store::text_tables::COMPACTIONS;
 
 const INSERT: &str = "
     INSERT INTO cf_agents_compactions

@@ -4,12 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::tools::mcp::oauth::settings::OAuthSettings;
 use base::columns::find_value;
-use base::database::{Database, Delete, TableName};
+use base::database::{Database, Delete};
 use base::error::{Error, Result};
 use base::json;
+use lifecycle::tables::TOOL_AUTHORIZATIONS;
 use memory::Memory;
-
-const TABLE: TableName = TableName::named("cf_agents_tool_authorizations");
 
 /// All that is known of an authorization. It contains secrets: never show or log it.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -129,7 +128,7 @@ pub fn write_authorization(
 
 /// Deletes the authorization for a server. Part of a transaction.
 pub fn delete_authorization(db: &dyn Database, server: &str) -> Result<()> {
-    Delete::from(TABLE, "server = ?1", &[server.into()])
+    Delete::from(TOOL_AUTHORIZATIONS, "server = ?1", &[server.into()])
         .run(db)
         .map(drop)
 }

@@ -1,9 +1,10 @@
-//! What happens to a table's rows: the types that `tables.rs` uses for each table.
-
-use crate::erased::InPurge;
+//! How a table is described: its name, the owner of its rows, and what happens to them when a session
+//! is cleared, deleted, forked, exported or imported, and when a block is purged. The crate that owns
+//! a table has its description, in a file `tables.rs`. `lifecycle/tables.rs` collects them.
 
 /// One table, and what happens to its rows.
-pub struct SessionTable {
+#[derive(Debug, PartialEq, Eq)]
+pub struct Table {
     pub name: &'static str,
     pub owner: RowOwner,
     pub deletion: Deletion,
@@ -17,6 +18,18 @@ pub struct SessionTable {
     pub agent_file: InAgentFile,
 }
 
+impl Table {
+    /// SQL: whether a row belongs to this session, or to the scope, which is SQL itself. `None`: a
+    /// statement on this table alone can't find the rows.
+    pub fn condition(&self, scope: &str) -> Option<String> {
+        match self.owner {
+            RowOwner::Session(column) => Some(format!("{column} = {scope}")),
+            RowOwner::Through(column, numbers) => Some(format!("{column} IN ({numbers} {scope})")),
+            RowOwner::Agent | RowOwner::Event | RowOwner::View => None,
+        }
+    }
+}
+
 /// The owner of the rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowOwner {
@@ -25,8 +38,9 @@ pub enum RowOwner {
     /// A session owns the row: this column contains the session's id. In a row of the agent, a
     /// column `scope` is empty.
     Session(&'static str),
-    /// An entry owns the row: this column contains the number of a row of `cf_agents_entries`.
-    Entry(&'static str),
+    /// A row of another table owns the row: this column contains the other's number, which this SQL
+    /// selects. A scope follows.
+    Through(&'static str, &'static str),
     /// An event owns the row, which is found by the number of the session.
     /// `conversation/index/mod.rs` deletes these rows before the events are deleted.
     Event,
@@ -89,12 +103,12 @@ pub enum InAgentFile {
 }
 
 /// A table of the agent: no operation on a session changes it. `holds` describes its rows.
-pub(crate) const fn of_the_agent(
+pub const fn of_the_agent(
     name: &'static str,
     holds: &'static str,
     agent_file: InAgentFile,
-) -> SessionTable {
-    SessionTable {
+) -> Table {
+    Table {
         name,
         purge: InPurge::Nothing(holds),
         owner: RowOwner::Agent,
@@ -106,23 +120,9 @@ pub(crate) const fn of_the_agent(
     }
 }
 
-/// A table of the word index, whose rows belong to events.
-pub(crate) const fn of_the_index(name: &'static str, purge: InPurge) -> SessionTable {
-    SessionTable {
-        name,
-        purge,
-        owner: RowOwner::Event,
-        deletion: Deletion::WithLog,
-        block: None,
-        fork: InFork::Made("conversation/index/build.rs"),
-        file: InFile::Nothing("a session is indexed when its row is written"),
-        agent_file: InAgentFile::Nothing("the first search builds the index"),
-    }
-}
-
 /// A view, which has no rows.
-pub(crate) const fn view(name: &'static str) -> SessionTable {
-    SessionTable {
+pub const fn view(name: &'static str) -> Table {
+    Table {
         owner: RowOwner::View,
         deletion: Deletion::Never("a view has no rows"),
         fork: InFork::Nothing("a view has no rows"),
@@ -132,5 +132,54 @@ pub(crate) const fn view(name: &'static str) -> SessionTable {
             "a view has no rows",
             InAgentFile::Nothing("a view has no rows"),
         )
+    }
+}
+
+/// What text the rows contain, for deletions of a purge (`store/erasing.rs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InPurge {
+    /// These columns contain text. They are overwritten before their rows are deleted. A
+    /// receipt counts the rows as `counted`; `None`: the rows belong to other rows that are
+    /// counted.
+    Overwritten {
+        counted: Option<&'static str>,
+        texts: &'static [&'static str],
+    },
+    /// Like `Overwritten`, but several rows are parts of one text, and only the part
+    /// `first` is counted.
+    Parts {
+        counted: &'static str,
+        first: i64,
+        texts: &'static [&'static str],
+    },
+    /// A full-text index: it is merged after rows are deleted, because it contains their
+    /// words until then.
+    Merged,
+    /// The rows contain no user text. The string describes what they contain.
+    Nothing(&'static str),
+}
+
+/// Rows with text in these columns, counted under this name.
+pub const fn overwritten(counted: &'static str, texts: &'static [&'static str]) -> InPurge {
+    InPurge::Overwritten {
+        counted: Some(counted),
+        texts,
+    }
+}
+
+/// Rows with text in these columns, which belong to rows that are counted.
+pub const fn uncounted(texts: &'static [&'static str]) -> InPurge {
+    InPurge::Overwritten {
+        counted: None,
+        texts,
+    }
+}
+
+/// Parts of texts, of which the one with this number is counted.
+pub const fn parts(counted: &'static str, first: i64, texts: &'static [&'static str]) -> InPurge {
+    InPurge::Parts {
+        counted,
+        first,
+        texts,
     }
 }

@@ -1,0 +1,221 @@
+//! The tables of this crate: sessions, their events, and what belongs to them. For each of them, its
+//! description says what becomes of its rows (`base/tables.rs`).
+
+use base::tables::{
+    Deletion, InAgentFile, InFile, InFork, InPurge, RowOwner, Table, of_the_agent, overwritten,
+    parts, uncounted, view,
+};
+
+/// All of them, a session's row last.
+pub const TABLES: &[&Table] = &[
+    USAGE_DAYS,
+    METERED,
+    EVENTS_SEARCH,
+    SEARCH_WORDS,
+    SEARCH_PARTS,
+    SEARCH_PROGRESS,
+    EVENT_VECTORS,
+    EVENTS,
+    SLICES,
+    COMPACTIONS,
+    MEDIA,
+    MEDIA_USES,
+    WAITING,
+    CHANGES,
+    USAGE_CALLS,
+    LAST_TURNS,
+    FAILED_TURNS,
+    PATH_DIGESTS,
+    SESSIONS,
+];
+
+pub const USAGE_DAYS: &Table = &of_the_agent(
+    "cf_agents_usage_days",
+    "numbers",
+    InAgentFile::Lines("usage"),
+);
+
+pub const METERED: &Table = &of_the_agent(
+    "cf_agents_metered",
+    "numbers",
+    InAgentFile::Nothing("limits count what was spent where it was spent"),
+);
+
+/// The full-text index of the events.
+pub const EVENTS_SEARCH: &Table = &of_the_index("cf_agents_search", InPurge::Merged);
+
+pub const SEARCH_WORDS: &Table = &view("cf_agents_search_words");
+
+pub const SEARCH_PARTS: &Table =
+    &of_the_index("cf_agents_search_parts", InPurge::Nothing("numbers"));
+
+pub const SEARCH_PROGRESS: &Table =
+    &of_the_index("cf_agents_search_progress", InPurge::Nothing("numbers"));
+
+pub const EVENT_VECTORS: &Table = &Table {
+    fork: InFork::Nothing("searches make them"),
+    ..of_the_index(
+        "cf_agents_event_vectors",
+        overwritten("vectors", &["vector"]),
+    )
+};
+
+pub const EVENTS: &Table = &Table {
+    name: "cf_agents_events",
+    purge: overwritten(
+        "events",
+        &[
+            "content",
+            "tool",
+            "metadata",
+            "message",
+            "note",
+            "media",
+            "ends_turn",
+        ],
+    ),
+    owner: RowOwner::Session("session_id"),
+    deletion: Deletion::WithLog,
+    block: None,
+    fork: InFork::Made("lifecycle/fork.rs"),
+    file: InFile::Always,
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const SLICES: &Table = &Table {
+    name: "cf_agents_slices",
+    purge: uncounted(&["text"]),
+    owner: RowOwner::Session("session_id"),
+    deletion: Deletion::WithLog,
+    block: None,
+    fork: InFork::Made("lifecycle/fork.rs"),
+    file: InFile::MadeAnew("long events"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const COMPACTIONS: &Table = &Table {
+    name: "cf_agents_compactions",
+    purge: overwritten("summaries", &["summary"]),
+    owner: RowOwner::Session("session_id"),
+    deletion: Deletion::WithLog,
+    block: None,
+    fork: InFork::Made("conversation/messages/tree/overlay_writes.rs"),
+    file: InFile::ShownBy("getCompactions"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const MEDIA: &Table = &Table {
+    name: "cf_agents_media",
+    purge: parts("media", 0, &["text"]),
+    owner: RowOwner::Session("session_id"),
+    deletion: Deletion::WithLog,
+    block: None,
+    fork: InFork::Made("conversation/log/media.rs"),
+    file: InFile::Always,
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const MEDIA_USES: &Table = &Table {
+    name: "cf_agents_media_uses",
+    purge: InPurge::Nothing("hashes of media"),
+    owner: RowOwner::Session("session_id"),
+    deletion: Deletion::WithLog,
+    block: None,
+    fork: InFork::Made("conversation/log/media.rs"),
+    file: InFile::Always,
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const WAITING: &Table = &Table {
+    name: "cf_agents_waiting",
+    purge: parts("waitingMessages", 1, &["text", "message_ids"]),
+    owner: RowOwner::Session("session_id"),
+    deletion: Deletion::WithContext,
+    block: None,
+    fork: InFork::Nothing("a queued message is answered by the original"),
+    file: InFile::Nothing("a queued message is answered by the original"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const CHANGES: &Table = &Table {
+    name: "cf_agents_changes",
+    purge: InPurge::Nothing("ids of events and summaries"),
+    owner: RowOwner::Session("session_id"),
+    deletion: Deletion::WithSession,
+    block: None,
+    fork: InFork::Nothing("a fork's feed begins with the fork"),
+    file: InFile::ShownBy("getChanges"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const USAGE_CALLS: &Table = &Table {
+    name: "cf_agents_usage_calls",
+    purge: InPurge::Nothing("ids of calls"),
+    owner: RowOwner::Session("session_id"),
+    deletion: Deletion::WithSession,
+    block: None,
+    fork: InFork::Nothing("a fork's usage starts at zero"),
+    file: InFile::Nothing("the rows are for retries, not for copies"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const LAST_TURNS: &Table = &Table {
+    name: "cf_agents_last_turns",
+    purge: overwritten("turns", &["state"]),
+    owner: RowOwner::Session("session_id"),
+    deletion: Deletion::WithSession,
+    block: None,
+    fork: InFork::Nothing("a turn continues in the original, and a fork's usage starts at zero"),
+    file: InFile::Nothing("a turn continues in the original; the session's line has the usage"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const FAILED_TURNS: &Table = &Table {
+    name: "cf_agents_failed_turns",
+    purge: overwritten("turns", &["record"]),
+    owner: RowOwner::Session("session_id"),
+    deletion: Deletion::WithLog,
+    block: None,
+    fork: InFork::Nothing("the record of a turn belongs to the original"),
+    file: InFile::Nothing("records are only for turns that ran here"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const PATH_DIGESTS: &Table = &Table {
+    name: "cf_agents_path_digests",
+    purge: InPurge::Nothing("digests of paths"),
+    owner: RowOwner::Session("session_id"),
+    deletion: Deletion::WithLog,
+    block: None,
+    fork: InFork::Nothing("a history continues in its original session"),
+    file: InFile::Nothing("a history continues in its original session"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const SESSIONS: &Table = &Table {
+    name: "cf_agents_sessions",
+    purge: overwritten(
+        "sessions",
+        &["name", "metadata", "compaction", "tags", "learn_failure"],
+    ),
+    owner: RowOwner::Session("id"),
+    deletion: Deletion::WithSession,
+    block: None,
+    fork: InFork::Made("lifecycle/fork.rs"),
+    file: InFile::Always,
+    agent_file: InAgentFile::AsInSessions,
+};
+
+/// A table of the word index, whose rows belong to events.
+const fn of_the_index(name: &'static str, purge: InPurge) -> Table {
+    Table {
+        name,
+        purge,
+        owner: RowOwner::Event,
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: InFork::Made("conversation/index/build.rs"),
+        file: InFile::Nothing("a session is indexed when its row is written"),
+        agent_file: InAgentFile::Nothing("the first search builds the index"),
+    }
+}

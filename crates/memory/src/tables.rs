@@ -1,0 +1,241 @@
+//! The tables of this crate: blocks, their content, and what is made of it. For each of them, its
+//! description says what becomes of its rows (`base/tables.rs`).
+
+use base::database::{Database, Delete, SqlValue};
+use base::error::Result;
+use base::ids::Id;
+use base::tables::{
+    Deletion, InAgentFile, InFile, InFork, InPurge, RowOwner, Table, overwritten, uncounted,
+};
+
+/// All of them, in the order in which rows are deleted and copied: a table whose rows are found
+/// through another table precedes that table.
+pub const TABLES: &[&Table] = &[
+    ENTRIES_SEARCH,
+    ENTRY_VECTORS,
+    BLOCKS,
+    BLOCK_VERSIONS,
+    ENTRIES,
+    SKILLS,
+    ITEM_VERSIONS,
+    REPLACEMENTS,
+    ITEM_COUNTS,
+    SKILL_LISTINGS,
+    LOADED_SKILLS,
+    PROPOSALS,
+    PROMPTS,
+];
+
+/// SQL: the numbers of the entries of a scope, which follows.
+const ENTRIES_OF: &str = "SELECT number FROM cf_agents_entries WHERE scope =";
+
+/// The full-text index of the entries.
+pub const ENTRIES_SEARCH: &Table = &Table {
+    name: "cf_agents_entries_search",
+    purge: InPurge::Merged,
+    owner: RowOwner::Through("rowid", ENTRIES_OF),
+    deletion: Deletion::WithSession,
+    block: None,
+    fork: InFork::Made("memory/entries.rs"),
+    file: InFile::MadeAnew("entries"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const ENTRY_VECTORS: &Table = &Table {
+    name: "cf_agents_entry_vectors",
+    purge: overwritten("vectors", &["vector"]),
+    owner: RowOwner::Through("number", ENTRIES_OF),
+    deletion: Deletion::WithSession,
+    block: None,
+    fork: InFork::Nothing("searches make them"),
+    file: InFile::Nothing("searches make them"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const BLOCKS: &Table = &Table {
+    name: "cf_agents_blocks",
+    purge: overwritten(
+        "blocks",
+        &[
+            "description",
+            "default_content",
+            "source",
+            "metadata",
+            "tags",
+        ],
+    ),
+    owner: RowOwner::Session("scope"),
+    deletion: Deletion::WithSession,
+    block: None,
+    fork: InFork::Copy {
+        columns: "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at, model_writes, retention, metadata, tags, origin",
+    },
+    file: InFile::ShownBy("getBlocks"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const BLOCK_VERSIONS: &Table = &Table {
+    name: "cf_agents_block_versions",
+    purge: overwritten("versions", &["content", "reason"]),
+    owner: RowOwner::Session("scope"),
+    deletion: Deletion::WithSession,
+    block: Some("key"),
+    fork: InFork::Copy {
+        columns: "key, version, content, written_by, session_id, turn_id, reason, written_at, event_id, source",
+    },
+    file: InFile::ShownBy("getBlockVersions"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const ENTRIES: &Table = &Table {
+    name: "cf_agents_entries",
+    purge: overwritten("entries", &["title", "content", "note"]),
+    owner: RowOwner::Session("scope"),
+    deletion: Deletion::WithSession,
+    block: Some("block"),
+    fork: InFork::Made("memory/entries.rs"),
+    file: InFile::ShownBy("listEntries"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const SKILLS: &Table = &Table {
+    name: "cf_agents_skills",
+    purge: overwritten("documents", &["description", "content", "note"]),
+    owner: RowOwner::Session("scope"),
+    deletion: Deletion::WithSession,
+    block: Some("block"),
+    fork: InFork::Copy {
+        columns: "block, key, description, content, updated_at, note",
+    },
+    file: InFile::ShownBy("loadSkill"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const ITEM_VERSIONS: &Table = &Table {
+    name: "cf_agents_item_versions",
+    purge: overwritten("versions", &["title", "content", "note"]),
+    owner: RowOwner::Session("scope"),
+    deletion: Deletion::WithSession,
+    block: Some("block"),
+    fork: InFork::Copy {
+        columns: "block, key, slot, version, title, content, note, written_at",
+    },
+    file: InFile::ShownBy("getBlockVersions"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const REPLACEMENTS: &Table = &Table {
+    name: "cf_agents_replacements",
+    purge: InPurge::Nothing("keys of entries"),
+    owner: RowOwner::Session("scope"),
+    deletion: Deletion::WithSession,
+    block: Some("block"),
+    fork: InFork::Copy {
+        columns: "block, key, replacer",
+    },
+    file: InFile::ShownBy("listEntries"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const ITEM_COUNTS: &Table = &Table {
+    name: "cf_agents_item_counts",
+    purge: InPurge::Nothing("numbers"),
+    owner: RowOwner::Session("scope"),
+    deletion: Deletion::WithSession,
+    block: Some("block"),
+    fork: InFork::Made("memory/counts.rs"),
+    file: InFile::MadeAnew("entries and deleted items"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const SKILL_LISTINGS: &Table = &Table {
+    name: "cf_agents_skill_listings",
+    purge: uncounted(&["skills"]),
+    owner: RowOwner::Session("scope"),
+    deletion: Deletion::WithSession,
+    block: Some("block"),
+    fork: InFork::Nothing("a listing is a cache"),
+    file: InFile::Nothing("a listing is a cache"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const LOADED_SKILLS: &Table = &Table {
+    name: "cf_agents_loaded_skills",
+    purge: overwritten("loadedDocuments", &["content"]),
+    owner: RowOwner::Session("session_id"),
+    deletion: Deletion::WithContext,
+    block: None,
+    fork: InFork::Copy {
+        columns: "block, key, label, content, loaded_at",
+    },
+    file: InFile::ShownBy("loadSkill"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+pub const PROPOSALS: &Table = &Table {
+    name: "cf_agents_proposals",
+    purge: overwritten("proposals", &["label", "note", "changes"]),
+    owner: RowOwner::Session("session_id"),
+    deletion: Deletion::WithSession,
+    block: None,
+    fork: InFork::Nothing("what was learned from the original stays with it"),
+    file: InFile::Nothing("proposals are about the agent's memory"),
+    agent_file: InAgentFile::Lines("proposal"),
+};
+
+pub const PROMPTS: &Table = &Table {
+    name: "cf_agents_prompts",
+    purge: overwritten("prompts", &["prompt", "sections"]),
+    owner: RowOwner::Session("scope"),
+    deletion: Deletion::WithSession,
+    block: None,
+    fork: InFork::Copy {
+        columns: "prompt, hash, sections, frozen_at",
+    },
+    file: InFile::ShownBy("freezePrompt"),
+    agent_file: InAgentFile::AsInSessions,
+};
+
+/// Deletes a block's content in this object. `false`: the block had none. Must run in a
+/// transaction.
+pub fn delete_content(db: &dyn Database, scope: &str, block: &str) -> Result<bool> {
+    let params: [SqlValue; 2] = [scope.into(), block.into()];
+    let mut has_deleted = false;
+    for table in TABLES {
+        match (table.owner, table.block) {
+            (RowOwner::Through(column, numbers), _) => {
+                let condition = format!("{column} IN ({numbers} ?1 AND block = ?2)");
+                Delete::from(table, &condition, &params).run(db)?;
+            }
+            (RowOwner::Session(owner), Some(column)) => {
+                let condition = format!("{owner} = ?1 AND {column} = ?2");
+                has_deleted |= Delete::from(table, &condition, &params).run(db)? > 0;
+            }
+            (RowOwner::Session(_), None)
+            | (RowOwner::Agent | RowOwner::Event | RowOwner::View, _) => {}
+        }
+    }
+    Ok(has_deleted)
+}
+
+/// Copies the rows that a fork takes over unchanged. Must run in the fork's transaction.
+pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
+    let params: [SqlValue; 2] = [from.as_str().into(), to.as_str().into()];
+    for table in TABLES {
+        let (RowOwner::Session(owner), InFork::Copy { columns }) = (table.owner, table.fork) else {
+            continue;
+        };
+        // Numbered rows keep their order.
+        let order = match *table == BLOCKS {
+            true => " ORDER BY number",
+            false => "",
+        };
+        let sql = format!(
+            "INSERT INTO {name} ({owner}, {columns})
+             SELECT ?2, {columns} FROM {name} WHERE {owner} = ?1{order}",
+            name = table.name
+        );
+        db.run(&sql, &params)?;
+    }
+    Ok(())
+}
