@@ -1,6 +1,6 @@
 //! How a table is described: its name, the owner of its rows, and what happens to them when a session
-//! is cleared, deleted, forked, exported or imported, and when a block is purged. The crate that owns
-//! a table has its description, in a file `tables.rs`. `lifecycle/tables.rs` collects them.
+//! is cleared, deleted, forked, exported or imported, when a block is purged, and when a text is searched.
+//! The crate that owns a table has its description, in a file `tables.rs`. `lifecycle/tables.rs` collects them.
 
 /// One table, and what happens to its rows.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,6 +16,7 @@ pub struct Table {
     /// The text in the rows, for deletions that purge.
     pub purge: InPurge,
     pub agent_file: InAgentFile,
+    pub mentions: InMentions,
 }
 
 impl Table {
@@ -102,6 +103,43 @@ pub enum InAgentFile {
     Nothing(&'static str),
 }
 
+/// Whether `findMentions` searches the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InMentions {
+    Searched(MentionRows),
+    /// Not searched. The text says why.
+    Nothing(&'static str),
+}
+
+/// How rows are searched for mentions, as SQL on a row `t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MentionRows {
+    /// The columns of the primary key, in order.
+    pub key: &'static [&'static str],
+    /// SQL: the texts of a row.
+    pub texts: &'static [&'static str],
+    /// Whether an index finds the rows of one session. If not, a caller limited to one session finds
+    /// none.
+    pub has_index: bool,
+    /// Whether a row is shown only if its session exists: a pending import writes rows before its
+    /// session.
+    pub follows_session: bool,
+    /// SQL: the place of a row, as JSON without its snippet.
+    pub place: &'static str,
+    /// SQL: whether a row derives from events. `?p` is a JSON array of [id, `seq`].
+    pub comes_from: Option<&'static str>,
+}
+
+/// The defaults for rows of sessions.
+pub const MENTIONS_OF_SESSION: MentionRows = MentionRows {
+    key: &[],
+    texts: &[],
+    has_index: true,
+    follows_session: true,
+    place: "",
+    comes_from: None,
+};
+
 /// A table of the agent: no operation on a session changes it. `holds` describes its rows.
 pub const fn of_the_agent(
     name: &'static str,
@@ -117,6 +155,7 @@ pub const fn of_the_agent(
         fork: InFork::Nothing("the rows are the agent's"),
         file: InFile::Nothing("the rows are the agent's"),
         agent_file,
+        mentions: InMentions::Nothing(holds),
     }
 }
 

@@ -2,8 +2,8 @@
 //! description says what becomes of its rows (`base/tables.rs`).
 
 use base::tables::{
-    Deletion, InAgentFile, InFile, InFork, InPurge, RowOwner, Table, of_the_agent, overwritten,
-    parts, uncounted, view,
+    Deletion, InAgentFile, InFile, InFork, InMentions, InPurge, MENTIONS_OF_SESSION, MentionRows,
+    RowOwner, Table, of_the_agent, overwritten, parts, uncounted, view,
 };
 
 /// All of them, a session's row last.
@@ -80,7 +80,23 @@ pub const EVENTS: &Table = &Table {
     fork: InFork::Made("lifecycle/fork.rs"),
     file: InFile::Always,
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Searched(MentionRows {
+        key: &["session_id", "seq"],
+        texts: &["t.content", "t.message", "t.tool", "t.metadata", "t.note"],
+        place: "json_object('kind', 'event', 'sessionId', t.session_id, 'id', t.id)",
+        comes_from: Some("t.id IN (SELECT value ->> 0 FROM json_each(?p))"),
+        ..MENTIONS_OF_SESSION
+    }),
 };
+
+/// SQL: a slice and the start of the next one, because a match may cross the boundary: 200
+/// characters, each of which may take up to twelve in JSON.
+const SLICE: &str = "(t.text || coalesce((SELECT substr(next.text, 1, 2400)
+                                            FROM cf_agents_slices AS next
+                                           WHERE next.session_id = t.session_id
+                                             AND next.seq = t.seq
+                                             AND next.field = t.field
+                                             AND next.part = t.part + 1), ''))";
 
 pub const SLICES: &Table = &Table {
     name: "cf_agents_slices",
@@ -91,6 +107,16 @@ pub const SLICES: &Table = &Table {
     fork: InFork::Made("lifecycle/fork.rs"),
     file: InFile::MadeAnew("long events"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Searched(MentionRows {
+        key: &["session_id", "seq", "field", "part"],
+        texts: &[SLICE],
+        place: "json_object('kind', 'event', 'sessionId', t.session_id, 'id',
+                            (SELECT e.id
+                               FROM cf_agents_events AS e
+                              WHERE e.session_id = t.session_id
+                                AND e.seq = t.seq))",
+        ..MENTIONS_OF_SESSION
+    }),
 };
 
 pub const COMPACTIONS: &Table = &Table {
@@ -102,6 +128,28 @@ pub const COMPACTIONS: &Table = &Table {
     fork: InFork::Made("conversation/messages/tree/overlay_writes.rs"),
     file: InFile::ShownBy("getCompactions"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Searched(MentionRows {
+        key: &["session_id", "to_seq", "from_seq", "number"],
+        texts: &["t.summary"],
+        place: "json_object('kind', 'summary', 'sessionId', t.session_id, 'id', t.id)",
+        // Matches on other branches are filtered out afterwards.
+        comes_from: Some(
+            "EXISTS (SELECT 1
+                       FROM json_each(?p) AS wanted
+                      WHERE coalesce((SELECT e.seq
+                                        FROM cf_agents_events AS e
+                                       WHERE e.session_id = t.session_id
+                                         AND e.seq = wanted.value ->> 1
+                                         AND e.id = wanted.value ->> 0),
+                                     (SELECT e.seq
+                                        FROM cf_agents_events AS e
+                                       WHERE e.session_id = t.session_id
+                                         AND e.id = wanted.value ->> 0
+                                         AND e.id_indexed = 1))
+                            BETWEEN t.from_seq AND t.to_seq)",
+        ),
+        ..MENTIONS_OF_SESSION
+    }),
 };
 
 pub const MEDIA: &Table = &Table {
@@ -113,6 +161,7 @@ pub const MEDIA: &Table = &Table {
     fork: InFork::Made("conversation/log/media.rs"),
     file: InFile::Always,
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Nothing("payloads, and no words"),
 };
 
 pub const MEDIA_USES: &Table = &Table {
@@ -124,6 +173,7 @@ pub const MEDIA_USES: &Table = &Table {
     fork: InFork::Made("conversation/log/media.rs"),
     file: InFile::Always,
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Nothing("hashes of media"),
 };
 
 pub const WAITING: &Table = &Table {
@@ -135,6 +185,7 @@ pub const WAITING: &Table = &Table {
     fork: InFork::Nothing("a queued message is answered by the original"),
     file: InFile::Nothing("a queued message is answered by the original"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Nothing("a queued message becomes an event"),
 };
 
 pub const CHANGES: &Table = &Table {
@@ -146,6 +197,7 @@ pub const CHANGES: &Table = &Table {
     fork: InFork::Nothing("a fork's feed begins with the fork"),
     file: InFile::ShownBy("getChanges"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Nothing("ids of events and summaries"),
 };
 
 pub const USAGE_CALLS: &Table = &Table {
@@ -157,6 +209,7 @@ pub const USAGE_CALLS: &Table = &Table {
     fork: InFork::Nothing("a fork's usage starts at zero"),
     file: InFile::Nothing("the rows are for retries, not for copies"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Nothing("ids of calls"),
 };
 
 pub const LAST_TURNS: &Table = &Table {
@@ -168,6 +221,7 @@ pub const LAST_TURNS: &Table = &Table {
     fork: InFork::Nothing("a turn continues in the original, and a fork's usage starts at zero"),
     file: InFile::Nothing("a turn continues in the original; the session's line has the usage"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Nothing("the events are searched"),
 };
 
 pub const FAILED_TURNS: &Table = &Table {
@@ -179,6 +233,7 @@ pub const FAILED_TURNS: &Table = &Table {
     fork: InFork::Nothing("the record of a turn belongs to the original"),
     file: InFile::Nothing("records are only for turns that ran here"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Nothing("records are without content"),
 };
 
 pub const PATH_DIGESTS: &Table = &Table {
@@ -190,6 +245,7 @@ pub const PATH_DIGESTS: &Table = &Table {
     fork: InFork::Nothing("a history continues in its original session"),
     file: InFile::Nothing("a history continues in its original session"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Nothing("digests of paths"),
 };
 
 pub const SESSIONS: &Table = &Table {
@@ -204,6 +260,13 @@ pub const SESSIONS: &Table = &Table {
     fork: InFork::Made("lifecycle/fork.rs"),
     file: InFile::Always,
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Searched(MentionRows {
+        key: &["number"],
+        texts: &["t.name", "t.metadata", "t.tags"],
+        place: "json_object('kind', 'session', 'sessionId', t.id)",
+        follows_session: false,
+        ..MENTIONS_OF_SESSION
+    }),
 };
 
 /// A table of the word index, whose rows belong to events.
@@ -217,5 +280,6 @@ const fn of_the_index(name: &'static str, purge: InPurge) -> Table {
         fork: InFork::Made("conversation/index/build.rs"),
         file: InFile::Nothing("a session is indexed when its row is written"),
         agent_file: InAgentFile::Nothing("the first search builds the index"),
+        mentions: InMentions::Nothing("events are searched, not their index"),
     }
 }

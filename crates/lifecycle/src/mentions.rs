@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::mention_tables::{MENTION_TABLES, MentionTable};
+use super::mention_tables::{MentionTable, mention_tables};
 use super::table_pages::{OwnRows, PageCursor, PageRoom, TableRows};
 use base::columns::load;
 use base::database::{Database, SqlValue};
@@ -126,7 +126,7 @@ pub fn find_mentions(
     limit: usize,
     cursor: Option<&str>,
 ) -> Result<Mentions> {
-    let key_columns = |table: usize| Some(MENTION_TABLES.get(table)?.key.len());
+    let key_columns = |table: usize| Some(mention_tables().nth(table)?.rows.key.len());
     let mut at = PageCursor::read(cursor, key_columns)?;
     let pattern = wanted.pattern()?;
     let mut found = Mentions {
@@ -137,14 +137,14 @@ pub fn find_mentions(
         rows: MAX_ROWS,
         bytes: MAX_BYTES,
     };
-    while let Some(table) = MENTION_TABLES.get(at.table) {
+    while let Some(table) = mention_tables().nth(at.table) {
         if room.is_full() || found.places.len() >= limit {
             found.cursor = Some(at.encode());
             break;
         }
         let search = TableSearch {
             db,
-            table,
+            searched: &table,
             only,
             pattern: &pattern,
             wanted,
@@ -219,7 +219,7 @@ fn escaped(text: &str) -> String {
 /// One table's part of a request.
 struct TableSearch<'a> {
     db: &'a dyn Database,
-    table: &'a MentionTable,
+    searched: &'a MentionTable,
     only: Option<&'a Id>,
     pattern: &'a str,
     wanted: &'a Wanted<'a>,
@@ -275,7 +275,10 @@ impl TableSearch<'_> {
         params.push(self.pattern.into());
         params.push((limit as i64).into());
         let snippet = match self.wanted {
-            Wanted::Text(_) => self.table.snippet().replace("?p", &format!("?{pattern}")),
+            Wanted::Text(_) => self
+                .searched
+                .snippet()
+                .replace("?p", &format!("?{pattern}")),
             Wanted::Events(_) => "NULL".to_owned(),
         };
         let sql = format!(
@@ -285,10 +288,14 @@ impl TableSearch<'_> {
                 AND {condition}
               ORDER BY {order}
               LIMIT ?{limit}",
-            columns = FoundPlace::columns(self.table.place, &snippet, &self.table.key.join(", ")),
+            columns = FoundPlace::columns(
+                self.searched.rows.place,
+                &snippet,
+                &self.searched.rows.key.join(", ")
+            ),
             range = range.condition,
             order = range.order,
-            name = self.table.name,
+            name = self.searched.table.name,
             condition = condition.replace("?p", &format!("?{pattern}")),
             limit = pattern + 1,
         );
@@ -351,24 +358,24 @@ impl TableSearch<'_> {
             is_range: false,
         };
         TableRows {
-            name: self.table.name,
-            key: self.table.key,
-            length: self.table.length(),
-            only: self.only.zip(self.table.owner).map(own),
+            name: self.searched.table.name,
+            key: self.searched.rows.key,
+            length: self.searched.length(),
+            only: self.only.zip(self.searched.owner()).map(own),
         }
     }
 
     /// The SQL condition for a matching row. `?p` is the pattern. `None`: no row of this table
     /// matches.
     fn condition(&self) -> Option<String> {
-        if self.only.is_some() && self.table.owner.is_none() {
+        if self.only.is_some() && self.searched.owner().is_none() {
             return None;
         }
         let condition = match self.wanted {
-            Wanted::Text(_) => self.table.holds_text(),
-            Wanted::Events(_) => self.table.comes_from?.to_owned(),
+            Wanted::Text(_) => self.searched.holds_text(),
+            Wanted::Events(_) => self.searched.rows.comes_from?.to_owned(),
         };
-        Some(format!("{condition} AND {}", self.table.is_there))
+        Some(format!("{condition} AND {}", self.searched.is_there()))
     }
 }
 

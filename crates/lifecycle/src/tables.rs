@@ -12,20 +12,21 @@ use base::database::{Database, Delete};
 use base::error::Result;
 use base::ids::Id;
 use base::tables::{
-    Deletion, InAgentFile, InFile, InFork, InPurge, RowOwner, Table, of_the_agent, parts,
+    Deletion, InAgentFile, InFile, InFork, InMentions, InPurge, RowOwner, Table, of_the_agent,
+    parts,
 };
 use conversation::tables::{CHANGES, SESSIONS};
 use memory::tables::ITEM_COUNTS;
 use store::erased::Erased;
 use store::tables::MIGRATIONS;
 
-/// All tables, in the order in which rows are deleted: a table whose rows are found through another
-/// table precedes that table.
+/// All tables, in the order in which rows are deleted and searched: a table whose rows are found
+/// through another table precedes that table.
 pub fn tables() -> impl Iterator<Item = &'static Table> {
     [
-        store::tables::TABLES,
         conversation::tables::TABLES,
         memory::tables::TABLES,
+        store::tables::TABLES,
         OTHERS,
     ]
     .into_iter()
@@ -45,6 +46,7 @@ pub const IMPORTS: &Table = &Table {
     fork: InFork::Nothing("only a session that doesn't exist yet has such a row"),
     file: InFile::Nothing("only a session that doesn't exist yet has such a row"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Nothing("tokens of imports"),
 };
 
 pub const TOOLS: &Table = &of_the_agent(
@@ -68,6 +70,7 @@ pub const EARLY_ANSWERS: &Table = &Table {
     fork: InFork::Nothing("an answer belongs to its turn"),
     file: InFile::Nothing("an answer belongs to its turn"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Nothing("an answer becomes an event"),
 };
 
 /// Whether an import writes rows of this table before the session's own row.

@@ -5,7 +5,8 @@ use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::tables::{
-    Deletion, InAgentFile, InFile, InFork, InPurge, RowOwner, Table, overwritten, uncounted,
+    Deletion, InAgentFile, InFile, InFork, InMentions, InPurge, MENTIONS_OF_SESSION, MentionRows,
+    RowOwner, Table, overwritten, uncounted,
 };
 
 /// All of them, in the order in which rows are deleted and copied: a table whose rows are found
@@ -22,12 +23,34 @@ pub const TABLES: &[&Table] = &[
     ITEM_COUNTS,
     SKILL_LISTINGS,
     LOADED_SKILLS,
-    PROPOSALS,
     PROMPTS,
+    PROPOSALS,
 ];
 
 /// SQL: the numbers of the entries of a scope, which follows.
 const ENTRIES_OF: &str = "SELECT number FROM cf_agents_entries WHERE scope =";
+
+/// SQL: whether an event in a note is one of the events `?p`.
+const NOTE_COMES_FROM: &str = "(json_valid(t.note)
+    AND (t.note ->> '$.eventId' IN (SELECT value ->> 0 FROM json_each(?p))
+         OR EXISTS (SELECT 1
+                      FROM json_each(t.note, '$.events') AS named
+                     WHERE named.value IN (SELECT value ->> 0 FROM json_each(?p)))))";
+
+/// SQL: the custom data of an item.
+const NOTE_METADATA: &str = "iif(json_valid(t.note), t.note -> '$.metadata', NULL)";
+const NOTE_TAGS: &str = "iif(json_valid(t.note), t.note -> '$.tags', NULL)";
+
+/// SQL: whether the block's version `t` is the newest one, which is the block's current
+/// text.
+macro_rules! is_newest {
+    () => {
+        "t.version = (SELECT max(newer.version)
+                        FROM cf_agents_block_versions AS newer
+                       WHERE newer.scope = t.scope
+                         AND newer.key = t.key)"
+    };
+}
 
 /// The full-text index of the entries.
 pub const ENTRIES_SEARCH: &Table = &Table {
@@ -39,6 +62,7 @@ pub const ENTRIES_SEARCH: &Table = &Table {
     fork: InFork::Made("memory/entries.rs"),
     file: InFile::MadeAnew("entries"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Nothing("entries are searched, not their index"),
 };
 
 pub const ENTRY_VECTORS: &Table = &Table {
@@ -50,6 +74,7 @@ pub const ENTRY_VECTORS: &Table = &Table {
     fork: InFork::Nothing("searches make them"),
     file: InFile::Nothing("searches make them"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Nothing("vectors"),
 };
 
 pub const BLOCKS: &Table = &Table {
@@ -72,6 +97,12 @@ pub const BLOCKS: &Table = &Table {
     },
     file: InFile::ShownBy("getBlocks"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Searched(MentionRows {
+        key: &["number"],
+        texts: &["t.description", "t.default_content", "t.metadata", "t.tags"],
+        place: "json_object('kind', 'definition', 'sessionId', nullif(t.scope, ''), 'label', t.key)",
+        ..MENTIONS_OF_SESSION
+    }),
 };
 
 pub const BLOCK_VERSIONS: &Table = &Table {
@@ -85,6 +116,17 @@ pub const BLOCK_VERSIONS: &Table = &Table {
     },
     file: InFile::ShownBy("getBlockVersions"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Searched(MentionRows {
+        key: &["scope", "key", "version"],
+        texts: &["t.content", "t.reason"],
+        place: concat!(
+            "json_object('kind', iif(",
+            is_newest!(),
+            ", 'block', 'version'), 'sessionId', nullif(t.scope, ''), 'label', t.key, 'version', t.version)"
+        ),
+        comes_from: Some("t.event_id IN (SELECT value ->> 0 FROM json_each(?p))"),
+        ..MENTIONS_OF_SESSION
+    }),
 };
 
 pub const ENTRIES: &Table = &Table {
@@ -96,6 +138,13 @@ pub const ENTRIES: &Table = &Table {
     fork: InFork::Made("memory/entries.rs"),
     file: InFile::ShownBy("listEntries"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Searched(MentionRows {
+        key: &["number"],
+        texts: &["t.key", "t.title", "t.content", NOTE_METADATA, NOTE_TAGS],
+        place: "json_object('kind', 'entry', 'sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key)",
+        comes_from: Some(NOTE_COMES_FROM),
+        ..MENTIONS_OF_SESSION
+    }),
 };
 
 pub const SKILLS: &Table = &Table {
@@ -109,6 +158,19 @@ pub const SKILLS: &Table = &Table {
     },
     file: InFile::ShownBy("loadSkill"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Searched(MentionRows {
+        key: &["scope", "block", "key"],
+        texts: &[
+            "t.key",
+            "t.description",
+            "t.content",
+            NOTE_METADATA,
+            NOTE_TAGS,
+        ],
+        place: "json_object('kind', 'document', 'sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key)",
+        comes_from: Some(NOTE_COMES_FROM),
+        ..MENTIONS_OF_SESSION
+    }),
 };
 
 pub const ITEM_VERSIONS: &Table = &Table {
@@ -122,6 +184,13 @@ pub const ITEM_VERSIONS: &Table = &Table {
     },
     file: InFile::ShownBy("getBlockVersions"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Searched(MentionRows {
+        key: &["scope", "block", "key", "slot"],
+        texts: &["t.key", "t.title", "t.content", NOTE_METADATA, NOTE_TAGS],
+        place: "json_object('kind', 'version', 'sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key, 'version', t.version)",
+        comes_from: Some(NOTE_COMES_FROM),
+        ..MENTIONS_OF_SESSION
+    }),
 };
 
 pub const REPLACEMENTS: &Table = &Table {
@@ -135,6 +204,7 @@ pub const REPLACEMENTS: &Table = &Table {
     },
     file: InFile::ShownBy("listEntries"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Nothing("the entries with these keys are searched"),
 };
 
 pub const ITEM_COUNTS: &Table = &Table {
@@ -146,6 +216,7 @@ pub const ITEM_COUNTS: &Table = &Table {
     fork: InFork::Made("memory/counts.rs"),
     file: InFile::MadeAnew("entries and deleted items"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Nothing("numbers"),
 };
 
 pub const SKILL_LISTINGS: &Table = &Table {
@@ -157,6 +228,7 @@ pub const SKILL_LISTINGS: &Table = &Table {
     fork: InFork::Nothing("a listing is a cache"),
     file: InFile::Nothing("a listing is a cache"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Nothing("a listing is a cache"),
 };
 
 pub const LOADED_SKILLS: &Table = &Table {
@@ -170,6 +242,12 @@ pub const LOADED_SKILLS: &Table = &Table {
     },
     file: InFile::ShownBy("loadSkill"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Searched(MentionRows {
+        key: &["session_id", "block", "key"],
+        texts: &["t.key", "t.content"],
+        place: "json_object('kind', 'loadedDocument', 'sessionId', t.session_id, 'label', t.block, 'key', t.key)",
+        ..MENTIONS_OF_SESSION
+    }),
 };
 
 pub const PROPOSALS: &Table = &Table {
@@ -181,6 +259,21 @@ pub const PROPOSALS: &Table = &Table {
     fork: InFork::Nothing("what was learned from the original stays with it"),
     file: InFile::Nothing("proposals are about the agent's memory"),
     agent_file: InAgentFile::Lines("proposal"),
+    mentions: InMentions::Searched(MentionRows {
+        key: &["number"],
+        texts: &["t.changes"],
+        place: "json_object('kind', 'proposal', 'sessionId', nullif(t.session_id, ''), 'id', cast(t.number AS TEXT))",
+        comes_from: Some(
+            "EXISTS (SELECT 1
+                       FROM json_each(t.changes) AS change,
+                            json_each(change.value, '$.events') AS event
+                      WHERE event.value ->> '$.id' IN (SELECT value ->> 0 FROM json_each(?p)))",
+        ),
+        // There is no index of rows by session.
+        has_index: false,
+        follows_session: false,
+        ..MENTIONS_OF_SESSION
+    }),
 };
 
 pub const PROMPTS: &Table = &Table {
@@ -194,6 +287,12 @@ pub const PROMPTS: &Table = &Table {
     },
     file: InFile::ShownBy("freezePrompt"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Searched(MentionRows {
+        key: &["scope"],
+        texts: &["t.prompt"],
+        place: "json_object('kind', 'prompt', 'sessionId', nullif(t.scope, ''))",
+        ..MENTIONS_OF_SESSION
+    }),
 };
 
 /// Deletes a block's content in this object. `false`: the block had none. Must run in a

@@ -1,7 +1,8 @@
 //! The tables of this crate.
 
 use base::tables::{
-    Deletion, InAgentFile, InFile, InFork, RowOwner, Table, of_the_agent, overwritten,
+    Deletion, InAgentFile, InFile, InFork, InMentions, MENTIONS_OF_SESSION, MentionRows, RowOwner,
+    Table, of_the_agent, overwritten,
 };
 
 /// All of them.
@@ -28,4 +29,12 @@ pub const CALLBACKS: &Table = &Table {
     fork: InFork::Nothing("callbacks are sent once, by the original"),
     file: InFile::Nothing("callbacks are sent once, by the original"),
     agent_file: InAgentFile::AsInSessions,
+    mentions: InMentions::Searched(MentionRows {
+        key: &["number"],
+        texts: &["t.report"],
+        place: "json_object('kind', 'report', 'sessionId', nullif(t.session_id, ''), 'id', t.id)",
+        // There is no index of rows by session.
+        has_index: false,
+        ..MENTIONS_OF_SESSION
+    }),
 };

@@ -75,7 +75,11 @@ fn an_agent_with_rows_in_every_table_comes_back_to_the_byte() {
                 "{} has no rows to lose",
                 table.name
             );
-            assert!(here.contains(table.name), "{}: its crate's tables.rs", table.name);
+            assert!(
+                here.contains(table.name),
+                "{}: its crate's tables.rs",
+                table.name
+            );
         }
     }
     // The same file again changes nothing.

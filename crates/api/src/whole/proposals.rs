@@ -7,6 +7,7 @@ use super::lines::AgentLineKind;
 use base::database::Database;
 use base::error::{Error, Result};
 use base::json::{self, Count};
+use lifecycle::transfer::add_rows;
 use lifecycle::transfer::lines::{count, render};
 use memory::entry_text::check_entry;
 use memory::proposals::rows::{StoredProposal, load_after, restore};
@@ -34,10 +35,7 @@ struct ProposalLine {
 /// Adds proposals. Returns the number to continue after, or `None` after the last proposal.
 pub fn add_proposals(db: &dyn Database, after: i64, page: &mut String) -> Result<Option<i64>> {
     let proposals = load_after(db, after, PROPOSALS_BATCH)?;
-    let is_full = proposals.len() as i64 == PROPOSALS_BATCH;
-    let mut last = None;
-    for proposal in proposals {
-        last = Some(proposal.number);
+    add_rows(proposals, PROPOSALS_BATCH, page, |proposal, page| {
         page.push_str(&render(&ProposalLine {
             kind: AgentLineKind::Proposal,
             number: count(proposal.number),
@@ -47,8 +45,8 @@ pub fn add_proposals(db: &dyn Database, after: i64, page: &mut String) -> Result
             note: proposal.note,
             changes: proposal.changes,
         })?);
-    }
-    Ok(last.filter(|_| is_full))
+        Ok(proposal.number)
+    })
 }
 
 /// Writes the proposal of a line. Must run in a transaction.

@@ -12,6 +12,7 @@ use chat::request::client_tools::check_name;
 use chat::tools::mcp::server::{ServerState, ToolServer};
 use chat::tools::registered::RegisteredTool;
 use chat::tools::rows::{DatedToolRow, ToolRow, load_tools_after};
+use lifecycle::transfer::add_rows;
 use lifecycle::transfer::lines::{FileTime, count, render};
 
 /// Tools per statement. With schemas of at most 64 KiB, half a megabyte; a server's row may
@@ -21,17 +22,19 @@ const TOOLS_BATCH: i64 = 8;
 /// Adds tools. Returns the name after which to continue; `None`: there are no more.
 pub fn add_tools(db: &dyn Database, after: &str, page: &mut String) -> Result<Option<String>> {
     let rows = load_tools_after(db, after, TOOLS_BATCH)?;
-    let is_full = rows.len() as i64 == TOOLS_BATCH;
-    let mut last = None;
-    for DatedToolRow { defined_at, row } in rows {
-        let line = match row {
-            ToolRow::Tool(tool) => of_tool(*tool, defined_at)?,
-            ToolRow::Server(server) => of_server(*server),
-        };
-        page.push_str(&render(&line)?);
-        last = Some(line.name);
-    }
-    Ok(last.filter(|_| is_full))
+    add_rows(
+        rows,
+        TOOLS_BATCH,
+        page,
+        |DatedToolRow { defined_at, row }, page| {
+            let line = match row {
+                ToolRow::Tool(tool) => of_tool(*tool, defined_at)?,
+                ToolRow::Server(server) => of_server(*server),
+            };
+            page.push_str(&render(&line)?);
+            Ok(line.name)
+        },
+    )
 }
 
 fn place_of(at: &ToolAddress) -> (Option<String>, Option<String>) {

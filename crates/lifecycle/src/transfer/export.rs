@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use crate::transfer::PAGE_BYTES;
+use crate::transfer::{PAGE_BYTES, add_rows};
 
 use super::export_rows::HeadRow;
 use super::lines::{
@@ -281,27 +281,20 @@ impl Export {
     ) -> Result<Option<i64>> {
         let seqs = (after_seq, self.last.seq);
         let rows = whole_rows::load(db, &self.session_id, seqs, self.batch)?;
-        let mut added = 0;
-        for row in &rows {
-            let line = self.event(db, row)?;
+        let before = self.events;
+        let last = add_rows(rows, self.batch, page, |row, page| {
+            let line = self.event(db, &row)?;
             match page.is_empty() {
                 // Avoids a second copy of a long line.
                 true => *page = line,
                 false => page.push_str(&line),
             }
             self.events += 1;
-            added += 1;
-            if page.len() >= PAGE_BYTES {
-                break;
-            }
-        }
-        let has_more = added < rows.len() || rows.len() as i64 == self.batch;
+            Ok(row)
+        })?;
         // If a few rows fill a page, the next statement reads fewer rows.
-        self.batch = (added as i64 * 2).clamp(1, MAX_BATCH);
-        match rows.get(added.saturating_sub(1)) {
-            Some(last) if has_more => Ok(Some(last.read::<PathRow>()?.seq)),
-            _ => Ok(None),
-        }
+        self.batch = ((self.events - before) * 2).clamp(1, MAX_BATCH);
+        last.map(|last| Ok(last.read::<PathRow>()?.seq)).transpose()
     }
 
     fn event(&self, db: &dyn Database, row: &Row) -> Result<String> {

@@ -30,6 +30,27 @@ pub const MAX_FILE_BYTES: u64 = 4 << 30;
 /// A page ends with the line that makes it this long.
 pub const PAGE_BYTES: usize = 1 << 20;
 
+/// Adds the lines of rows until the page is full. `limit`: how many rows the statement could return.
+/// `add` adds a row's line, and returns the row's place. Returns the place to continue after; `None`:
+/// there are no more rows.
+pub fn add_rows<R, P>(
+    rows: Vec<R>,
+    limit: i64,
+    page: &mut String,
+    mut add: impl FnMut(R, &mut String) -> Result<P>,
+) -> Result<Option<P>> {
+    let may_be_more = rows.len() as i64 == limit;
+    let mut rows = rows.into_iter();
+    let mut last = None;
+    for row in rows.by_ref() {
+        last = Some(add(row, page)?);
+        if page.len() >= PAGE_BYTES {
+            break;
+        }
+    }
+    Ok(last.filter(|_| may_be_more || rows.len() > 0))
+}
+
 /// A file that is generated one page at a time.
 pub trait PagedFile {
     /// The next lines. `None`: there are no more lines.

@@ -97,11 +97,11 @@ mod tests {
             .filter(|table| table.owner != RowOwner::View)
             .map(|table| table.name)
             .collect();
-        // The first has only names, the second and the third only numbers.
+        // The first two have only numbers, the third only names.
         let numbers = [
-            "cf_agents_migrations",
             "cf_agents_usage_days",
             "cf_agents_metered",
+            "cf_agents_migrations",
             // A row stands for a session that is not there yet.
             "cf_agents_imports",
             // Encrypted text. A server whose row can't be decrypted requires authorization again.

@@ -13,7 +13,7 @@ use super::lines::{
     BlockKey, BlockLine, EntryLine, LoadedLine, PastLine, PromptLine, SkillLine, VersionLine,
 };
 use super::{LineCounter, can_hold};
-use crate::transfer::PAGE_BYTES;
+use crate::transfer::add_rows;
 use base::database::{Database, Row};
 use base::error::{Error, Result};
 use base::ids::Id;
@@ -81,7 +81,7 @@ impl MemoryExport {
                 }
             }
             MemoryExportStage::Rows { tables, after } => match tables.split_first() {
-                Some((table, others)) => match self.add_rows(db, scope, table, &after, page)? {
+                Some((table, others)) => match self.add_table(db, scope, table, &after, page)? {
                     Some(after) => MemoryExportStage::Rows { tables, after },
                     None => MemoryExportStage::Rows {
                         tables: others,
@@ -103,22 +103,20 @@ impl MemoryExport {
         &mut self,
         db: &dyn Database,
         scope: &str,
-        mut after_number: i64,
+        after_number: i64,
         page: &mut String,
     ) -> Result<Option<i64>> {
         let blocks = load_rows_after(db, scope, after_number, LONG_BATCH)?;
-        let is_last = (blocks.len() as i64) < LONG_BATCH;
-        for DefinedBlock {
-            number,
-            block,
-            is_removed,
-        } in blocks
-        {
-            after_number = number;
+        add_rows(blocks, LONG_BATCH, page, |defined, page| {
+            let DefinedBlock {
+                number,
+                block,
+                is_removed,
+            } = defined;
             let key = block.label.key();
             // A block that was removed and redefined in the meantime has a new number.
             if self.kinds.contains_key(&key) || self.kinds.len() as i64 >= MAX_BLOCKS {
-                continue;
+                return Ok(number);
             }
             self.kinds.insert(key, block.kind);
             page.push_str(&render(&BlockLine {
@@ -138,16 +136,13 @@ impl MemoryExport {
                 removed: is_removed,
                 defined_at: FileTime::of(block.defined_at.unwrap_or(0)),
             })?);
-            if page.len() >= PAGE_BYTES {
-                return Ok(Some(after_number));
-            }
-        }
-        Ok(Some(after_number).filter(|_| !is_last))
+            Ok(number)
+        })
     }
 
     /// Adds rows of a table until the page is full. Returns the row to continue after, or
     /// `None` after the last row.
-    fn add_rows(
+    fn add_table(
         &mut self,
         db: &dyn Database,
         scope: &str,
@@ -162,20 +157,11 @@ impl MemoryExport {
             line,
         } = table;
         let rows = whole.load(db, scope, columns, after, *batch)?;
-        let mut last = None;
-        let mut added = 0;
-        for row in &rows {
-            page.push_str(&line(self, scope, row)?.unwrap_or_default());
-            last = Some(row);
-            added += 1;
-            if page.len() >= PAGE_BYTES {
-                break;
-            }
-        }
-        let has_more = added < rows.len() || rows.len() as i64 == *batch;
-        last.filter(|_| has_more)
-            .map(|last| whole.place_of(last))
-            .transpose()
+        let last = add_rows(rows, *batch, page, |row, page| {
+            page.push_str(&line(self, scope, &row)?.unwrap_or_default());
+            Ok(row)
+        })?;
+        last.map(|last| whole.place_of(&last)).transpose()
     }
 
     /// The line, or `None` if the block can't have such a row, or has too many.
