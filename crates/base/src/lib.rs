@@ -20,6 +20,7 @@ pub mod hash;
 pub mod host;
 pub mod ids;
 pub mod json;
+pub mod lease;
 pub mod numbers;
 pub mod outbound;
 pub mod owner;

@@ -10,6 +10,7 @@
 use std::pin::pin;
 
 use futures_util::future::{Either, select};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{Code, Error};
@@ -180,7 +181,7 @@ pub struct OutboundRequest {
     pub limits: CallLimits,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallLimits {
     /// How long the call may be queued.
     pub wait_ms: i64,
@@ -269,7 +270,7 @@ pub trait ByteChunks {
 }
 
 /// Why a call has no answer, or only a part of one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum CallFailure {
     /// This Worker has no such binding.
     NotConfigured {

@@ -16,6 +16,7 @@ use crate::outbound::{
     LocalBoxFuture, ObjectListing, Outbound, OutboundRequest, OutboundResponse, PutCondition,
     RequestForm, WriteLocks,
 };
+use crate::lease::{Lease, run_ai_leased, send_leased};
 use crate::settings::Setting;
 use crate::testing::FixedHost;
 use crate::trace;
@@ -251,34 +252,7 @@ impl Script {
         })
     }
 
-    fn with_bucket<T>(&self, act: impl FnOnce(&mut Texts) -> T) -> Result<T, CallFailure> {
-        match self.bucket.borrow_mut().as_mut() {
-            Some(bucket) => Ok(act(bucket)),
-            None => Err(CallFailure::NotConfigured {
-                binding: "SKILLS_BUCKET".to_owned(),
-            }),
-        }
-    }
-}
-
-impl Outbound for Script {
-    fn writers(&self) -> &WriteLocks {
-        &self.writers
-    }
-
-    fn find_setting(&self, setting: Setting) -> Option<String> {
-        self.settings.borrow().get(setting.name()).cloned()
-    }
-
-    fn find_secret(&self, name: &str) -> Option<String> {
-        self.settings.borrow().get(name).cloned()
-    }
-
-    fn is_bound(&self, binding: &str) -> bool {
-        self.bindings.borrow().iter().any(|bound| bound == binding)
-    }
-
-    fn send_as<'a>(
+    fn send_directly<'a>(
         &'a self,
         form: RequestForm,
         call: OutboundRequest,
@@ -322,7 +296,7 @@ impl Outbound for Script {
         Box::pin(async move { self.next_answer(limits) })
     }
 
-    fn run_ai<'a>(
+    fn run_ai_directly<'a>(
         &'a self,
         model: &'a str,
         input: String,
@@ -337,6 +311,66 @@ impl Outbound for Script {
             act();
         }
         Box::pin(async move { self.next_answer(limits) })
+    }
+
+    fn with_bucket<T>(&self, act: impl FnOnce(&mut Texts) -> T) -> Result<T, CallFailure> {
+        match self.bucket.borrow_mut().as_mut() {
+            Some(bucket) => Ok(act(bucket)),
+            None => Err(CallFailure::NotConfigured {
+                binding: "SKILLS_BUCKET".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Outbound for Script {
+    fn writers(&self) -> &WriteLocks {
+        &self.writers
+    }
+
+    fn find_setting(&self, setting: Setting) -> Option<String> {
+        self.settings.borrow().get(setting.name()).cloned()
+    }
+
+    fn find_secret(&self, name: &str) -> Option<String> {
+        self.settings.borrow().get(name).cloned()
+    }
+
+    fn is_bound(&self, binding: &str) -> bool {
+        self.bindings.borrow().iter().any(|bound| bound == binding)
+    }
+
+    fn send_as<'a>(
+        &'a self,
+        form: RequestForm,
+        call: OutboundRequest,
+    ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
+        if Lease::current().is_some() {
+            return Box::pin(async move {
+                match send_leased(form, &call, &self.host).await {
+                    Some(answer) => answer,
+                    None => self.send_directly(form, call).await,
+                }
+            });
+        }
+        self.send_directly(form, call)
+    }
+
+    fn run_ai<'a>(
+        &'a self,
+        model: &'a str,
+        input: String,
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
+        if Lease::current().is_some() {
+            return Box::pin(async move {
+                match run_ai_leased(model, &input, limits, &self.host).await {
+                    Some(answer) => answer,
+                    None => self.run_ai_directly(model, input, limits).await,
+                }
+            });
+        }
+        self.run_ai_directly(model, input, limits)
     }
 
     fn spans(&self) -> Option<&SpanQueue> {

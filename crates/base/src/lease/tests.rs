@@ -1,0 +1,225 @@
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+
+use super::*;
+use crate::testing::{FixedHost, wait_for};
+
+#[derive(Default)]
+struct Heard {
+    asked: RefCell<Vec<LeasedCall>>,
+    given_up: RefCell<Vec<u32>>,
+    resumed: Cell<u32>,
+}
+
+struct Holder(Rc<Heard>);
+
+impl LeaseHolder for Holder {
+    fn ask(&self, call: LeasedCall) {
+        self.0.asked.borrow_mut().push(call);
+    }
+
+    fn give_up(&self, number: u32) {
+        self.0.given_up.borrow_mut().push(number);
+    }
+
+    fn resumed(&self) {
+        self.0.resumed.set(self.0.resumed.get() + 1);
+    }
+}
+
+fn lease() -> (Rc<Lease>, Rc<Heard>) {
+    let heard = Rc::new(Heard::default());
+    (Lease::new(Box::new(Holder(Rc::clone(&heard)))), heard)
+}
+
+const LIMITS: CallLimits = CallLimits {
+    wait_ms: 1,
+    silence_ms: 60_000,
+    mute_ms: Some(100_000),
+    total_ms: 500_000,
+    max_bytes: 8,
+};
+
+fn head() -> Arrival {
+    Arrival::Head(LeasedHead {
+        status: 200,
+        content_type: "text/event-stream".to_owned(),
+        retry_after: Some(3),
+    })
+}
+
+fn is_pending<T>(future: &mut Pin<Box<dyn Future<Output = T> + '_>>) -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    future.as_mut().poll(&mut context).is_pending()
+}
+
+/// Reads a leased answer to its end. `None`: the object has to ask.
+async fn read(host: &FixedHost) -> Option<Result<(u16, Vec<u8>), CallFailure>> {
+    let answer = run_ai_leased("m", "{}", LIMITS, host).await?;
+    let mut answer = match answer {
+        Ok(answer) => answer,
+        Err(failure) => return Some(Err(failure)),
+    };
+    let mut bytes = Vec::new();
+    loop {
+        match answer.body.next().await {
+            Ok(Some(piece)) => bytes.extend(piece),
+            Ok(None) => return Some(Ok((answer.status, bytes))),
+            Err(failure) => return Some(Err(failure)),
+        }
+    }
+}
+
+#[test]
+fn a_call_waits_for_its_holder_and_reads_what_arrives() {
+    let (host, (lease, heard)) = (FixedHost::default(), lease());
+    let mut reading: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
+    assert!(is_pending(&mut reading));
+    let asked = heard.asked.borrow()[0].clone();
+    assert_eq!((asked.number, asked.body.as_str()), (0, "{}"));
+    assert_eq!(asked.limits.mute_ms, None);
+    wait_for(lease.rests());
+    assert!(lease.arrive(0, head()));
+    assert_eq!(heard.resumed.get(), 1);
+    assert!(lease.arrive(0, Arrival::Bytes(b"on".to_vec())));
+    assert_eq!(heard.resumed.get(), 1, "the turn was not waiting");
+    assert!(is_pending(&mut reading));
+    assert!(!lease.arrive(7, Arrival::End), "no call has this number");
+    assert!(lease.arrive(0, Arrival::Bytes(b"e".to_vec())));
+    assert!(lease.arrive(0, Arrival::End));
+    let whole = Some(Ok((200, b"one".to_vec())));
+    assert_eq!(wait_for(reading), whole);
+    assert!(heard.given_up.borrow().is_empty());
+    assert!(!lease.arrive(0, Arrival::End), "the call is over");
+}
+
+#[test]
+fn limits_hold_without_a_timer() {
+    for (wait_ms, bytes, failure) in [
+        (0, &b"123456789"[..], CallFailure::TooLarge { max_bytes: 8 }),
+        (100_000, b"1", CallFailure::TimedOut { silence_ms: 100_000 }),
+    ] {
+        let (host, (lease, heard)) = (FixedHost::default(), lease());
+        let mut reading: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
+        assert!(is_pending(&mut reading));
+        lease.arrive(0, head());
+        host.advance(wait_ms);
+        lease.arrive(0, Arrival::Bytes(bytes.to_vec()));
+        assert_eq!(wait_for(reading), Some(Err(failure)));
+        assert_eq!(*heard.given_up.borrow(), [0]);
+    }
+}
+
+#[test]
+fn a_call_that_is_dropped_is_given_up_and_the_turn_works_again() {
+    let (host, (lease, heard)) = (FixedHost::default(), lease());
+    let mut reading: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
+    assert!(is_pending(&mut reading));
+    drop(reading);
+    assert_eq!((heard.given_up.borrow()[0], heard.resumed.get()), (0, 1));
+    let mut resting = pin!(lease.rests());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(resting.as_mut().poll(&mut context).is_pending());
+    lease.finish();
+    assert!(resting.as_mut().poll(&mut context).is_ready());
+}
+
+#[test]
+fn without_its_holder_the_object_asks_unless_the_answer_has_begun() {
+    let (host, (lease, _)) = (FixedHost::default(), lease());
+    let mut reading: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
+    assert!(is_pending(&mut reading));
+    assert_eq!(lease.end(), Loss::Nothing);
+    assert_eq!(wait_for(reading), None);
+    assert_eq!(wait_for(lease.run(read(&host))), None, "the lease is over");
+
+    let (lease, _) = self::lease();
+    let mut reading: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
+    assert!(is_pending(&mut reading));
+    lease.arrive(0, head());
+    assert_eq!(lease.end(), Loss::Answer);
+    drop(reading);
+
+    let (lease, _) = self::lease();
+    let mut reading: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
+    assert!(is_pending(&mut reading));
+    lease.arrive(0, head());
+    lease.arrive(0, Arrival::End);
+    assert_eq!(lease.end(), Loss::Nothing, "the whole answer is here");
+    assert_eq!(wait_for(reading), Some(Ok((200, Vec::new()))));
+}
+
+#[test]
+fn a_holder_that_says_nonsense_fails_the_call() {
+    for arrivals in [
+        vec![Arrival::Bytes(vec![1])],
+        vec![Arrival::End],
+        vec![head(), head()],
+    ] {
+        let (host, (lease, _)) = (FixedHost::default(), lease());
+        let mut reading: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
+        assert!(is_pending(&mut reading));
+        for arrival in arrivals {
+            lease.arrive(0, arrival);
+        }
+        assert!(matches!(
+            wait_for(reading),
+            Some(Err(CallFailure::Unreachable { .. }))
+        ));
+    }
+}
+
+#[test]
+fn one_call_is_out_at_a_time() {
+    let (host, (lease, heard)) = (FixedHost::default(), lease());
+    let mut first: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
+    assert!(is_pending(&mut first));
+    assert_eq!(wait_for(lease.run(read(&host))), None);
+    lease.arrive(0, Arrival::Failed(CallFailure::Crowded));
+    assert_eq!(wait_for(first), Some(Err(CallFailure::Crowded)));
+    let mut second: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
+    assert!(is_pending(&mut second));
+    assert_eq!(heard.asked.borrow()[1].number, 1);
+}
+
+#[test]
+fn messages_are_read_as_they_were_written() {
+    let call = LeasedCall {
+        number: 4,
+        place: LeasedPlace::Url {
+            url: "https://m.example/v1".to_owned(),
+            headers: vec![("authorization".to_owned(), "Bearer k".to_owned())],
+        },
+        limits: LIMITS,
+        body: "{\"a\":\"\\n\"}\nc".to_owned(),
+    };
+    let events = "data: {\"é\":1}\n\n".to_owned();
+    for message in [
+        ToHolder::Ask(call),
+        ToHolder::GiveUp(9),
+        ToHolder::Events(events),
+        ToHolder::Over,
+    ] {
+        let text = message.render().unwrap();
+        assert_eq!(ToHolder::parse(&text).unwrap(), message);
+    }
+    let silence_ms = 60_000;
+    for message in [
+        FromHolder::Alive,
+        FromHolder::Arrived(1, head()),
+        FromHolder::Arrived(u32::MAX, Arrival::Bytes(vec![0, 255])),
+        FromHolder::Arrived(2, Arrival::End),
+        FromHolder::Arrived(3, Arrival::Failed(CallFailure::TimedOut { silence_ms })),
+        FromHolder::Arrived(4, Arrival::Failed(CallFailure::Crowded)),
+    ] {
+        let bytes = message.render().unwrap();
+        assert_eq!(FromHolder::parse(&bytes).unwrap(), message);
+    }
+    for bytes in [&b""[..], b"h", b"h\0\0\0\0{", b"z\0\0\0\0", b"f\0\0\0\0\"?\""] {
+        assert!(FromHolder::parse(bytes).is_err(), "{bytes:?}");
+    }
+    for text in ["", "c{}", "x?", "z"] {
+        assert!(ToHolder::parse(text).is_err(), "{text}");
+    }
+}
