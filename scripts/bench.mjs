@@ -13,7 +13,17 @@ import { NODE } from "./wrangler.mjs";
 
 export const BENCHES = ["size", "speed", "rows", "search", "first_token", "isolate", "crowd", "cold", "long"];
 /** Only by name: some may ask real models or compile a program, one takes most of an hour, the others write nothing. */
-export const BY_NAME = ["vectors", "recall", "memory", "check", "client", "forgetting", "tracing", "waits"];
+export const BY_NAME = [
+  "vectors",
+  "recall",
+  "memory",
+  "check",
+  "client",
+  "forgetting",
+  "tracing",
+  "waits",
+  "model_wait",
+];
 
 export async function main(names) {
   const unknown = names.find((name) => ![...BENCHES, ...BY_NAME].includes(name));

@@ -208,6 +208,13 @@ pub fn stream(body: &JsValue, cost: &Statements, headers: &[(&str, &str)]) -> Re
     stream_with(200, body, cost, headers)
 }
 
+/// A streamed answer with these headers.
+pub fn respond_stream(body: &JsValue, headers: &web_sys::Headers) -> ResponseResult {
+    let init = Object::new();
+    Reflect::set(&init, &"headers".into(), headers)?;
+    Ok(RawResponse::new_streamed(body, &init).unchecked_into())
+}
+
 fn stream_with(
     status: u16,
     body: &JsValue,

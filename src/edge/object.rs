@@ -8,6 +8,8 @@ mod answering;
 mod calls;
 mod files;
 mod granted;
+mod leases;
+mod leasing;
 mod membership;
 mod name;
 mod opening;
@@ -25,6 +27,7 @@ use wasm_bindgen::prelude::*;
 use worker::worker_sys::DurableObjectState;
 use worker::{Env, web_sys};
 
+use self::leases::Leases;
 use self::name::AgentName;
 use self::traced::Traced;
 use super::host::Runtime;
@@ -33,7 +36,7 @@ use super::request_log::{RequestLog, RequestNote};
 use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, settle};
 use super::{cors, http, mcp, policy, tasks};
-use access::{Caller, Policy};
+use access::{Caller, LEASE_HEADER, Policy};
 use api::dispatch::follow_up;
 use api::mcp::Clients;
 use api::operation::Agent;
@@ -78,6 +81,8 @@ struct Object {
     is_migrated: Cell<bool>,
     compactions: CompactionTracker,
     turns: RunningTurns,
+    /// The turns whose models the Worker in front waits for.
+    leases: Leases,
     clients: Clients,
     pace: ShowPace,
     /// Whether the object must still look for interrupted turns.
@@ -112,6 +117,7 @@ impl SessionAgent {
             is_migrated: Cell::new(false),
             compactions: CompactionTracker::default(),
             turns: RunningTurns::default(),
+            leases: Leases::default(),
             clients: Clients::default(),
             pace: ShowPace::default(),
             is_recovery_due: Cell::new(false),
@@ -190,13 +196,22 @@ impl SessionAgent {
     #[wasm_bindgen(js_name = webSocketClose)]
     pub fn web_socket_close(&self, socket: Socket) {
         self.object.sockets.forget_known();
+        self.object.lose_lease_of(&socket);
         sockets::close_with(&socket, 1000, "");
     }
 
     #[wasm_bindgen(js_name = webSocketError)]
     pub fn web_socket_error(&self, socket: Socket) {
         self.object.sockets.forget_known();
+        self.object.lose_lease_of(&socket);
         sockets::close_with(&socket, 1011, "");
+    }
+}
+
+/// The runtime drops the object when it evicts it from memory.
+impl Drop for SessionAgent {
+    fn drop(&mut self) {
+        self.object.leases.drop_all();
     }
 }
 
@@ -215,6 +230,9 @@ impl Object {
         let shared = cors::find(&self.policy, &request);
         if let Some(answer) = cors::answer_preflight(&shared, &request) {
             return answer;
+        }
+        if let Some(id) = http::find_header(&request, LEASE_HEADER) {
+            return self.connect_lease(&request, &id);
         }
         let traced = Rc::new(Traced::new(is_message(&request).then(Rc::default)));
         let answer = match &traced.outbox {
@@ -248,6 +266,7 @@ impl Object {
         self.note_opened();
         self.is_recovery_due.set(false);
         self.cut_off_silent();
+        self.lose_silent_leases();
         self.recover_now();
         // Turns that are running, or whose answers are still being read, need another alarm.
         if self.turns.is_busy() {
@@ -263,8 +282,10 @@ impl Object {
     }
 
     async fn receive(self: &Rc<Self>, socket: &Socket, message: JsValue) {
-        let Ok(text) = message.dyn_into::<JsString>() else {
-            return;
+        let text = match message.dyn_into::<JsString>() {
+            Ok(text) => text,
+            // Only the Worker in front sends bytes.
+            Err(bytes) => return self.receive_leased(socket, &bytes),
         };
         let length = text.length() as usize;
         if length > MAX_FRAME_BYTES {

@@ -30,6 +30,7 @@ use super::env;
 use super::host::{Runtime, pause};
 use api::defaults;
 use base::host::Host as _;
+use base::lease::{run_ai_leased, send_leased};
 use base::outbound::Archive;
 use base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, CallPurpose, ClassNotice, Clock, Endpoint,
@@ -264,6 +265,10 @@ impl Outbound for Bindings {
         call: OutboundRequest,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         Box::pin(async move {
+            let leased: LocalBoxFuture<'_, _> = Box::pin(send_leased(form, &call, &Runtime));
+            if let Some(answer) = leased.await {
+                return answer;
+            }
             let (slot, clock) = match call.place {
                 Endpoint::Agent { .. } | Endpoint::Directory { .. } => {
                     (None, Clock::start(call.limits, Runtime.now_ms()))
@@ -315,6 +320,11 @@ impl Outbound for Bindings {
         limits: CallLimits,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         Box::pin(async move {
+            let leased: LocalBoxFuture<'_, _> =
+                Box::pin(run_ai_leased(model, &input, limits, &Runtime));
+            if let Some(answer) = leased.await {
+                return answer;
+            }
             let ai = self.binding(AI)?;
             let (slot, clock) = self.leave(CallPurpose::Model, input.len(), limits).await?;
             let input = JSON::parse(&input).map_err(failed)?;

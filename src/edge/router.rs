@@ -7,16 +7,18 @@
 
 use std::rc::Rc;
 
-use js_sys::Promise;
+use js_sys::{Function, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use worker::{Env, event, web_sys};
 
+use super::front::{self, FrontTurn};
 use super::host::Runtime;
 use super::http::ResponseResult;
 use super::outbound::Bindings;
 use super::request_log::{RequestLog, RequestNote, trace_of_refused};
 use super::rpc::{self, RpcCall};
+use super::stub::{Answer, find_object};
 use super::{cors, env, health, http, identify, policy, tasks};
 use access::{self, Caller, CorsPolicy, Policy, TokenScope};
 use api::authorization::{check_return, describe_client};
@@ -31,45 +33,10 @@ use directory::list::list_agents;
 
 #[wasm_bindgen]
 extern "C" {
-    type Namespace;
-
-    #[wasm_bindgen(method, catch, js_name = getByName)]
-    fn get_by_name(this: &Namespace, name: &JsValue) -> Result<Stub, JsValue>;
-
-    type Stub;
-
-    #[wasm_bindgen(method, catch)]
-    fn fetch(this: &Stub, request: &web_sys::Request) -> Result<Answer, JsValue>;
-
-    #[wasm_bindgen(method, catch)]
-    fn call(
-        this: &Stub,
-        operation: &JsValue,
-        json: &JsValue,
-        options: &JsValue,
-    ) -> Result<Answer, JsValue>;
-
-    #[wasm_bindgen(method, catch)]
-    fn request(
-        this: &Stub,
-        operation: &JsValue,
-        json: &JsValue,
-        options: &JsValue,
-    ) -> Result<Answer, JsValue>;
-
-    /// The promise of an answer.
-    type Answer;
-
-    #[wasm_bindgen(method)]
-    fn catch(this: &Answer, refuse: &Refuse) -> Promise;
-
-    #[wasm_bindgen(method, js_name = catch)]
-    fn catch_call(this: &Answer, refuse: &JsValue) -> Promise;
-
     type Refuse;
 
     #[wasm_bindgen(method)]
-    fn bind(this: &Refuse, receiver: &JsValue, is_on: bool, origin: Option<String>) -> Refuse;
+    fn bind(this: &Refuse, receiver: &JsValue, is_on: bool, origin: Option<String>) -> Function;
 }
 
 thread_local! {
@@ -101,7 +68,7 @@ fn start() {
 /// `is_granted`: the shim has verified a token of the issuer that the Worker trusts, for this
 /// agent's MCP address. The object verifies it again.
 #[wasm_bindgen]
-pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue, is_granted: bool) -> Promise {
+pub fn fetch(request: web_sys::Request, env: Env, context: JsValue, is_granted: bool) -> Promise {
     let policy = policy(&env);
     let shared = cors::find(&policy, &request);
     if let Some(answer) = cors::answer_preflight(&shared, &request) {
@@ -116,6 +83,15 @@ pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue, is_granted:
         RoutedAnswer::Here(answer) => {
             settled(answer.and_then(|answer| cors::mark(answer, &shared)))
         }
+        RoutedAnswer::Waiting(turn) => tasks::promise(async move {
+            match turn.answer(&env, &context).await {
+                Ok(answer) => Ok(answer.into()),
+                Err(thrown) => {
+                    let answer = http::refuse(&lost(&thrown), None)?;
+                    cors::mark(answer, &shared).map(JsValue::from)
+                }
+            }
+        }),
         RoutedAnswer::Listed(list) => tasks::promise(async move {
             let answer = list.answer(&env).await?;
             cors::mark(answer, &shared).map(JsValue::from)
@@ -217,6 +193,8 @@ enum RoutedAnswer {
     /// Refused, once the rest of its body is discarded.
     Refused(web_sys::Request, Error, Option<Trace>),
     ByObject(Answer),
+    /// A turn whose models this Worker waits for.
+    Waiting(FrontTurn),
     /// A page of the directory's list.
     Listed(AgentList),
 }
@@ -329,6 +307,16 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: boo
         return RoutedAnswer::Refused(request, error, trace);
     }
     let object = find_object(env, &JsValue::from(agent));
+    if matches!(route, Route::Chat { .. })
+        && let Some(signature) = front::sign(env, policy, agent)
+        && let Ok(object) = object
+    {
+        return RoutedAnswer::Waiting(FrontTurn {
+            request,
+            object,
+            signature,
+        });
+    }
     match object.and_then(|object| object.fetch(&request)) {
         Ok(answer) => RoutedAnswer::ByObject(answer),
         Err(error) => refused(&note, Some(&caller), Some(agent), &lost(&error)),
@@ -346,11 +334,6 @@ fn takes_issuer(env: &Env, route: &Route) -> bool {
         && needed
             .iter()
             .all(|name| env::find_text(env, *name).is_some())
-}
-
-fn find_object(env: &Env, agent: &JsValue) -> Result<Stub, JsValue> {
-    let agents = env::find(env, Setting::SessionAgent.name()).unwrap_or_default();
-    agents.unchecked_into::<Namespace>().get_by_name(agent)
 }
 
 fn lost(thrown: &JsValue) -> Error {

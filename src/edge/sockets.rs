@@ -77,6 +77,27 @@ impl Sockets {
         web_sys::Response::new_with_opt_str_and_init(None, &init)
     }
 
+    /// Opens the socket of a lease. It belongs to no session, so no frame is sent to it.
+    pub fn open_lease(&self, id: &str) -> Result<(Socket, web_sys::Response), JsValue> {
+        let mut pair = WebSocketPair::new()?;
+        let (client, server) = (pair.client()?, pair.server()?);
+        self.state.accept_web_socket(&server, Array::new())?;
+        self.are_open.set(Some(true));
+        server.serialize_attachment(format!("{LEASE}{id}").into())?;
+        let mut init = web_sys::ResponseInit::new();
+        init.set_status(101);
+        init.websocket(&client)?;
+        let answer = web_sys::Response::new_with_opt_str_and_init(None, &init)?;
+        Ok((server, answer))
+    }
+
+    /// Closes a session's sockets. Their pages connect again, and resume the turn.
+    pub fn close_all(&self, session_id: &Id) {
+        for socket in self.of_session(session_id).iter() {
+            close_with(&socket.unchecked_into(), 1012, "Connect again.");
+        }
+    }
+
     /// The number of a session's open sockets.
     pub fn count(&self, session_id: &Id) -> usize {
         usize::try_from(self.of_session(session_id).length()).unwrap_or(usize::MAX)
@@ -204,6 +225,15 @@ pub fn close_expired(socket: &Socket) {
         4401,
         "The token has expired. Connect again with a new token.",
     );
+}
+
+/// The beginning of the state of a lease's socket. No JSON begins like this.
+const LEASE: &str = "lease ";
+
+/// The id of the lease that this socket belongs to.
+pub fn find_lease(socket: &Socket) -> Option<String> {
+    let kept = socket.deserialize_attachment().ok()?.as_string()?;
+    kept.strip_prefix(LEASE).map(str::to_owned)
 }
 
 pub fn find_state(socket: &Socket) -> Option<SocketState> {

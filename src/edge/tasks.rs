@@ -74,6 +74,25 @@ pub fn spawn(future: impl Future<Output = ()> + 'static) {
     Task::of(future).wake();
 }
 
+/// A task that can be dropped before its end.
+pub struct HeldTask(Arc<Task>);
+
+impl HeldTask {
+    /// Drops the task's future, with everything that it owns. A future that is running continues.
+    pub fn end(&self) {
+        let future = self.0.0.future.borrow_mut().take();
+        drop(future);
+    }
+}
+
+/// As [`spawn`], for a future that may be dropped before its end. Nothing of the runtime waits for
+/// it, so the object may sleep while the future waits.
+pub fn hold(future: impl Future<Output = ()> + 'static) -> HeldTask {
+    let task = Task::of(future);
+    Arc::clone(&task).wake();
+    HeldTask(task)
+}
+
 /// How a promise settles. A future that ends at once is over before there is a promise.
 #[derive(Default)]
 struct Settling {

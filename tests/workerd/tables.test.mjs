@@ -106,6 +106,37 @@ test("the_sums_of_the_guide_to_scaling_are_of_the_benchs_rows", async () => {
   }
 });
 
+test("the_sums_of_a_worker_that_waits_are_those_of_its_turns", async () => {
+  const guide = (await read("docs/scaling.md")).split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
+  const shown = (name) =>
+    guide
+      .find((cells) => cells[1] === name)
+      .slice(-3, -1)
+      .map((cell) => Number(cell.replaceAll(",", "")));
+  const [turns, visits] = [200e6, 20e6];
+  for (const who of [0, 1]) {
+    const of = (name) => shown(name)[who];
+    const requests = of("requests to the object") + of("messages to the object") / 20;
+    const cost = (units, free, each) => Math.max(0, units / 1e6 - free) * each;
+    const items = {
+      rows: 950,
+      "requests to objects, with alarms, and a twentieth of the messages": cost(
+        turns * requests + visits + turns,
+        1,
+        0.15,
+      ),
+      "CPU time of the Worker": cost(turns * of("milliseconds of the Worker's CPU time") + visits, 30, 0.02),
+      "duration of the objects": cost(turns * of("seconds in which the object is awake") * 0.128, 0.4, 12.5),
+    };
+    let sum = cost(turns + visits, 10, 0.3);
+    for (const [name, dollars] of Object.entries(items)) {
+      assert.equal(of(name), Math.round(dollars), name);
+      sum += dollars;
+    }
+    assert.equal(of("sum with the CPU time"), Math.round(sum));
+  }
+});
+
 /** What the table of dollars says of an item; the table above it has names of its own. */
 function shownCost(guide, item, who) {
   const cells = guide.find((cells) => cells[1] === item && cells.length === 6);

@@ -6,6 +6,7 @@
 //! credential.
 
 mod cors;
+mod front;
 mod identify;
 pub mod json_schema;
 mod policy;
@@ -16,6 +17,7 @@ mod seal;
 mod token;
 
 pub use cors::{CorsPolicy, RequestOrigin};
+pub use front::{FRONT_HEADER, LEASE_HEADER};
 pub use identify::{find_bearer, find_subprotocol, identify, identify_page};
 pub use policy::Policy;
 pub use reach::{Asker, AskerKind, Authority, ModelReach};

@@ -98,6 +98,11 @@ impl Secret {
         &self.state_key
     }
 
+    /// The key by which an object recognizes the Worker in front.
+    pub(super) fn front_key(&self) -> [u8; 32] {
+        derive_key(&self.text, "session-agent front signing key 1")
+    }
+
     /// The signature of a receipt's digest.
     pub fn seal_receipt(&self, digest: &str) -> [u8; 32] {
         mac(&self.receipt_key, digest)

@@ -164,10 +164,7 @@ impl Lease {
         let Some(out) = out.as_mut() else {
             return Loss::Nothing;
         };
-        let is_complete = matches!(
-            out.arrived.back(),
-            Some(Arrival::End | Arrival::Failed(_))
-        );
+        let is_complete = matches!(out.arrived.back(), Some(Arrival::End | Arrival::Failed(_)));
         if is_complete {
             return Loss::Nothing;
         }
@@ -292,7 +289,9 @@ pub async fn send_leased<'h>(
     }
     let lease = Lease::current()?;
     let traced = trace::headers_of(trace::begin_call(host).as_ref());
-    let traced = traced.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let traced = traced
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value));
     let place = LeasedPlace::Url {
         url: url.clone(),
         headers: traced.chain(call.headers.iter().cloned()).collect(),
@@ -389,7 +388,7 @@ impl ByteChunks for LeasedBody<'_> {
                 Some(Arrival::Failed(failure)) => Err(failure),
                 Some(Arrival::Head(_)) => Err(broken()),
                 None => Err(CallFailure::Unreachable {
-                    cause: "the Worker that read the answer is gone".to_owned(),
+                    cause: "the Worker that read the answer was lost".to_owned(),
                 }),
             }
         })

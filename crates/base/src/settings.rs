@@ -54,6 +54,7 @@ settings! {
     Ai = "AI": Binding;
     Directory = "DIRECTORY": Binding;
     Model = "MODEL": Variable;
+    ModelWait = "MODEL_WAIT": Variable;
     OpenAiBaseUrl = "OPENAI_BASE_URL": Variable;
     OpenAiApi = "OPENAI_API": Variable;
     OpenAiApiKey = "OPENAI_API_KEY": Secret;

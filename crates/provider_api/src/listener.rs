@@ -172,12 +172,9 @@ impl ApiListener {
             return Ok(());
         };
         running.ends().await?.check()?;
-        match running.is_cut_short() {
-            true => Err(Error::new(
-                Code::RateLimited,
-                "This answer was not read in time. Load the complete answer from the session's history.",
-            )),
-            false => Ok(()),
+        match running.problem() {
+            Some(problem) => Err(Error::new(Code::RateLimited, problem.sentence())),
+            None => Ok(()),
         }
     }
 

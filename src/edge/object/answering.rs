@@ -98,6 +98,7 @@ impl Object {
         let db = Sqlite::new(&self.storage);
         let note = RequestNote::begin(&self.log);
         let url = request.url();
+        let is_front = self.is_front(&request);
         let handled = self
             .handle(request, body, granted, &db, &note, traced)
             .await;
@@ -119,8 +120,11 @@ impl Object {
                 let headers = [("content-type", "application/x-ndjson")];
                 http::stream(&body, &db.statements, &headers)
             }
-            Ok(ObjectAnswer::Turn(begun)) => {
-                if let Some(work) = begun.work {
+            Ok(ObjectAnswer::Turn(mut begun)) => {
+                if let Some(work) = begun.work.take() {
+                    if is_front && self.may_lease(&work, &db) {
+                        return self.begin_leased(work, &db);
+                    }
                     self.begin(work);
                 }
                 answer_turn(begun.listener, &db)

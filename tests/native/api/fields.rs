@@ -239,6 +239,10 @@ const HEADERS: &[(&str, HeaderUse)] = &[
     ("authorization", HeaderUse::Credential),
     ("sec-websocket-protocol", HeaderUse::Credential),
     ("x-api-key", HeaderUse::Credential),
+    // Signed by the Worker in front.
+    ("FRONT_HEADER", HeaderUse::Credential),
+    // Counts only together with that signature.
+    ("LEASE_HEADER", HeaderUse::Shape),
     ("host", HeaderUse::Shape),
     ("origin", HeaderUse::Shape),
     ("sec-fetch-site", HeaderUse::Shape),

@@ -10,6 +10,7 @@ mod fresh;
 mod kept;
 pub mod last_turns;
 pub mod laundering;
+mod leases;
 mod ledger;
 pub mod lessons;
 mod limits;

@@ -98,7 +98,13 @@ fn a_call_waits_for_its_holder_and_reads_what_arrives() {
 fn limits_hold_without_a_timer() {
     for (wait_ms, bytes, failure) in [
         (0, &b"123456789"[..], CallFailure::TooLarge { max_bytes: 8 }),
-        (100_000, b"1", CallFailure::TimedOut { silence_ms: 100_000 }),
+        (
+            100_000,
+            b"1",
+            CallFailure::TimedOut {
+                silence_ms: 100_000,
+            },
+        ),
     ] {
         let (host, (lease, heard)) = (FixedHost::default(), lease());
         let mut reading: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
@@ -216,7 +222,13 @@ fn messages_are_read_as_they_were_written() {
         let bytes = message.render().unwrap();
         assert_eq!(FromHolder::parse(&bytes).unwrap(), message);
     }
-    for bytes in [&b""[..], b"h", b"h\0\0\0\0{", b"z\0\0\0\0", b"f\0\0\0\0\"?\""] {
+    for bytes in [
+        &b""[..],
+        b"h",
+        b"h\0\0\0\0{",
+        b"z\0\0\0\0",
+        b"f\0\0\0\0\"?\"",
+    ] {
         assert!(FromHolder::parse(bytes).is_err(), "{bytes:?}");
     }
     for text in ["", "c{}", "x?", "z"] {

@@ -10,13 +10,13 @@ use std::task::{Context, Waker};
 use sha2::{Digest, Sha256};
 
 use super::archive::Shelf;
+use crate::lease::{Lease, run_ai_leased, send_leased};
 use crate::outbound::Archive;
 use crate::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, Clock, Endpoint, ListedObject,
     LocalBoxFuture, ObjectListing, Outbound, OutboundRequest, OutboundResponse, PutCondition,
     RequestForm, WriteLocks,
 };
-use crate::lease::{Lease, run_ai_leased, send_leased};
 use crate::settings::Setting;
 use crate::testing::FixedHost;
 use crate::trace;

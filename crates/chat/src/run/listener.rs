@@ -5,6 +5,7 @@ use std::rc::{Rc, Weak};
 
 use crate::run::running_turns::{AwaitedTurn, Begun, RetoldMessage, RunningTurn};
 use crate::stream::chunks::{Chunk, SSE_DONE, sse};
+use crate::stream::problem::StreamProblem;
 use base::error::Result;
 use models::FinishReason;
 
@@ -126,17 +127,8 @@ impl TurnListener {
         let Some(chunk) = chunk else {
             self.is_over = true;
             let running = self.running.take();
-            let mut events = SSE_DONE.to_owned();
-            if running.is_some_and(|running| running.is_cut_short()) {
-                events.insert_str(
-                    0,
-                    &sse(&Chunk::Error {
-                        error_text: TOO_SLOW.to_owned(),
-                    }
-                    .json()),
-                );
-            }
-            return Some(events);
+            let problem = running.and_then(|running| running.problem());
+            return Some(problem.map_or_else(|| SSE_DONE.to_owned(), StreamProblem::render));
         };
         self.next += 1;
         if let Some(running) = &self.running {
@@ -159,10 +151,6 @@ impl TurnListener {
 
 /// The approximate number of bytes in one write of a stream.
 const MAX_EVENTS_BYTES: usize = 64 << 10;
-
-/// The error for a client that read nothing for too long after the end of the turn.
-const TOO_SLOW: &str =
-    "This answer was not read in time. Load the complete answer from the session's history.";
 
 /// A stream of an answer that has no content yet.
 pub fn left_to_client(message_id: String) -> TurnListener {

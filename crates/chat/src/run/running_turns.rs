@@ -14,8 +14,11 @@ use crate::frames::outgoing::{FrameHeader, TurnOutcome};
 use crate::request::api_turn::ApiTurn;
 use crate::request::waiting::MAX_WAITING;
 pub use crate::run::audience::{Audience, ClientReply};
+use crate::run::awaited::Awaited;
+pub use crate::run::awaited::Begun;
 use crate::run::callbacks::CallbacksUnderWay;
 use crate::stream::answer_events::AnswerEvent;
+use crate::stream::problem::StreamProblem;
 use crate::turn::Turn;
 use crate::turn::report::TurnReport;
 use base::budget::{Reservation, TURNS};
@@ -47,6 +50,9 @@ const EVENT_BYTES: usize = 96;
 /// progress. The object checks every ten seconds, and the first check only records the
 /// state, so listeners have half a minute.
 const MAX_SILENT_LOOKS: u32 = 2;
+
+/// A turn that has not started yet, shared with the callers that wait for it.
+pub type AwaitedTurn = Awaited<RunningTurn>;
 
 #[derive(Default)]
 pub struct RunningTurns {
@@ -134,7 +140,7 @@ impl RunningTurns {
             .retain(|turn| turn.upgrade().is_some_and(|turn| !turn.check_listeners()));
         self.offered
             .borrow_mut()
-            .retain(|turn| !turn.is_cut_short());
+            .retain(|turn| turn.problem().is_none());
     }
 
     /// Stops all turns, because their log no longer exists. They write nothing more.
@@ -171,12 +177,7 @@ impl RunningTurns {
         if let Some(place) = places.find(|place| place.is_of(session_id, turn_id)) {
             return place;
         }
-        let place = Rc::new(AwaitedTurn {
-            session_id: session_id.clone(),
-            turn_id: turn_id.to_owned(),
-            begun: RefCell::default(),
-            wakers: RefCell::default(),
-        });
+        let place = Rc::new(AwaitedTurn::new(session_id, turn_id));
         awaited.push(Rc::downgrade(&place));
         place
     }
@@ -192,13 +193,14 @@ impl RunningTurns {
 
     /// Cancels all queued turns of a session.
     fn call_off_all(&self, session_id: &Id) {
-        self.settle_awaited(
-            |place| place.session_id == *session_id,
-            || Begun::Never(None),
-        );
+        self.settle_awaited(|place| place.is_in(session_id), || Begun::Never(None));
     }
 
-    fn settle_awaited(&self, is_meant: impl Fn(&AwaitedTurn) -> bool, begun: impl Fn() -> Begun) {
+    fn settle_awaited(
+        &self,
+        is_meant: impl Fn(&AwaitedTurn) -> bool,
+        begun: impl Fn() -> Begun<RunningTurn>,
+    ) {
         self.awaited.borrow_mut().retain(|place| {
             let Some(place) = place.upgrade() else {
                 return false;
@@ -246,7 +248,7 @@ impl RunningTurns {
             turn_bytes: Cell::new(0),
             retold: RefCell::default(),
             is_over_limit: Cell::new(false),
-            is_cut_short: Cell::new(false),
+            problem: Cell::new(None),
             reservation,
             outcome: Cell::new(None),
             is_cancelled: Cell::new(false),
@@ -277,6 +279,17 @@ impl RunningTurns {
         running.wake();
     }
 
+    /// Forgets a running turn whose driver was dropped in the middle of an answer. The turn itself
+    /// is stored, and is recovered as after the object's death.
+    pub fn abandon(&self, running: &RunningTurn) {
+        let lost = Error::new(
+            Code::ModelFailed,
+            "The turn was interrupted and continues. Send the same request again to wait for it.",
+        );
+        running.problem.set(Some(StreamProblem::Interrupted));
+        self.end(running, TurnOutcome::Error, Err(lost));
+    }
+
     /// Tracks a finished turn while listeners still read its chunks. `is_offered`: a socket
     /// has yet to acknowledge the turn, and then reads its chunks.
     pub fn outlast(&self, running: &Rc<RunningTurn>, is_offered: bool) {
@@ -293,47 +306,6 @@ impl RunningTurns {
             turn.session_id == *session_id && turn.request_id == request_id
         };
         offered.iter().find(is_it).cloned()
-    }
-}
-
-/// A turn that has not started yet, shared with the callers that wait for it.
-pub struct AwaitedTurn {
-    session_id: Id,
-    turn_id: String,
-    begun: RefCell<Option<Begun>>,
-    wakers: RefCell<Vec<Waker>>,
-}
-
-/// The result of waiting for a turn.
-#[derive(Clone)]
-pub enum Begun {
-    Running(Rc<RunningTurn>),
-    /// The turn will not start. `None`: its message was withdrawn.
-    Never(Option<Error>),
-}
-
-impl AwaitedTurn {
-    fn is_of(&self, session_id: &Id, turn_id: &str) -> bool {
-        self.session_id == *session_id && self.turn_id == turn_id
-    }
-
-    fn settle(&self, begun: Begun) {
-        self.begun.replace(Some(begun));
-        for waker in self.wakers.take() {
-            waker.wake();
-        }
-    }
-
-    /// Waits until the turn starts or is cancelled.
-    pub async fn begins(&self) -> Begun {
-        poll_fn(|context| {
-            if let Some(begun) = &*self.begun.borrow() {
-                return Poll::Ready(begun.clone());
-            }
-            self.wakers.borrow_mut().push(context.waker().clone());
-            Poll::Pending
-        })
-        .await
     }
 }
 
@@ -367,7 +339,8 @@ pub struct RunningTurn {
     /// Released with the last listener.
     reservation: Reservation,
     is_over_limit: Cell<bool>,
-    is_cut_short: Cell<bool>,
+    /// Why listeners receive an incomplete stream.
+    problem: Cell<Option<StreamProblem>>,
     outcome: Cell<Option<TurnOutcome>>,
     is_cancelled: Cell<bool>,
     has_lost_log: Cell<bool>,
@@ -530,7 +503,7 @@ impl RunningTurn {
         if looks < MAX_SILENT_LOOKS {
             return false;
         }
-        self.is_cut_short.set(true);
+        self.problem.set(Some(StreamProblem::TooSlow));
         self.chunks.take();
         self.events.take();
         self.retold.take();
@@ -538,9 +511,9 @@ impl RunningTurn {
         true
     }
 
-    /// Whether chunks were dropped because listeners were too slow.
-    pub fn is_cut_short(&self) -> bool {
-        self.is_cut_short.get()
+    /// Why the stream is incomplete; `None`: it is not.
+    pub fn problem(&self) -> Option<StreamProblem> {
+        self.problem.get()
     }
 
     /// Records that the session's messages were broadcast to its sockets while the turn

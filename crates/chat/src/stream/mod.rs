@@ -3,4 +3,5 @@
 pub mod answer_events;
 pub mod chunk_writer;
 pub mod chunks;
+pub mod problem;
 pub mod recount;

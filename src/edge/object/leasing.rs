@@ -1,0 +1,206 @@
+//! Turns whose models the Worker in front waits for. The object decides what to ask and reads the
+//! answer; between two messages of the Worker it may sleep, and costs nothing.
+//!
+//! The Worker is lost when its socket closes, or when it is silent for too long. Then the object
+//! makes the calls itself. A turn whose answer had begun is recovered as after the object's death.
+
+use std::cell::Cell;
+use std::rc::{Rc, Weak};
+
+use js_sys::Uint8Array;
+use wasm_bindgen::JsValue;
+use worker::web_sys;
+
+use super::Object;
+use super::leases::{Front, LeasedTurn, Link};
+use crate::edge::host::Runtime;
+use crate::edge::http;
+use crate::edge::sockets::{self, Socket};
+use crate::edge::storage::Sqlite;
+use crate::edge::tasks::{self, HeldTask};
+use access::{Caller, FRONT_HEADER, LEASE_HEADER};
+use api::route::nothing_here;
+use base::host::Host as _;
+use base::ids::Id;
+use base::lease::{FromHolder, Lease, Loss, ToHolder};
+use chat::run::cycle::run;
+use chat::run::elsewhere::may_wait_elsewhere;
+use chat::run::listener::TurnListener;
+use chat::run::work::TurnWork;
+use chat::stream::chunks::HEADERS;
+
+/// How long the Worker may be silent. It sends something every 5 seconds.
+const SILENCE_MS: i64 = 16_000;
+
+impl Object {
+    /// Whether the Worker in front offers to wait for the model.
+    pub(super) fn is_front(&self, request: &web_sys::Request) -> bool {
+        let Some(signature) = http::find_header(request, FRONT_HEADER) else {
+            return false;
+        };
+        self.policy
+            .is_front(self.name.get(), Runtime.now_ms(), Some(&signature))
+    }
+
+    pub(super) fn may_lease(&self, work: &TurnWork, db: &Sqlite<'_>) -> bool {
+        // If this can't be found out, the turn itself reports why.
+        may_wait_elsewhere(&self.agent(db, &Caller::Owner, &[]), work.turn()).unwrap_or(false)
+    }
+
+    /// Begins a turn whose models the Worker waits for. The answer has only the id of the lease,
+    /// and the headers of the answer to the client.
+    pub(super) fn begin_leased(
+        self: &Rc<Self>,
+        work: TurnWork,
+        db: &Sqlite<'_>,
+    ) -> http::ResponseResult {
+        // The alarm finds the turn if the Worker never connects.
+        self.begin_recovery_later();
+        let id = Id::mint_turn(&Runtime).as_str().to_owned();
+        let me = Weak::clone(&self.me);
+        let stay_awake = move |id: &str| {
+            if let Some(object) = me.upgrade()
+                && let Some(turn) = object.leases.find(id)
+            {
+                let lease = Rc::clone(&turn.lease);
+                object.run_later(async move { lease.rests().await });
+            }
+        };
+        let link = Rc::new(Link::new(id.clone(), Box::new(stay_awake)));
+        let lease = Lease::new(Box::new(Front(Rc::clone(&link))));
+        let running = Rc::clone(work.running());
+        let (object, leased) = (Rc::clone(self), Rc::clone(&lease));
+        let turn = tasks::hold(self.working(async move {
+            let db = Sqlite::new(&object.storage);
+            let agent = object.agent(&db, &Caller::Owner, &[]);
+            let grown = leased.run(run(&agent, work)).await;
+            leased.end();
+            object.recover_once();
+            // The turn's model may have deleted something.
+            object.clear_left(&db).await;
+            object.follow_up(&grown).await;
+            leased.finish();
+        }));
+        let (me, sent, told) = (Weak::clone(&self.me), Rc::clone(&link), Rc::clone(&lease));
+        let mut listener = TurnListener::to(Rc::clone(&running));
+        let chunks = tasks::hold(async move {
+            while let Some(events) = listener.next().await {
+                sent.send(&ToHolder::Events(events));
+            }
+            sent.send(&ToHolder::Over);
+            // A message that was queued meanwhile is another turn, which this client does not read.
+            told.end();
+            if let Some(object) = me.upgrade() {
+                object.leases.0.borrow_mut().remove(&sent.id);
+            }
+        });
+        let held = LeasedTurn {
+            session_id: running.session_id.clone(),
+            running,
+            lease: Rc::clone(&lease),
+            link,
+            tasks: [turn, chunks],
+            heard_at_ms: Cell::new(Runtime.now_ms()),
+        };
+        self.leases.0.borrow_mut().insert(id.clone(), Rc::new(held));
+        self.run_later(async move { lease.rests().await });
+        let mut headers = HEADERS.to_vec();
+        headers.push((LEASE_HEADER, &id));
+        http::respond(200, &JsValue::from(""), Some(&db.statements), &headers)
+    }
+
+    /// Connects the Worker with its turn.
+    pub(super) fn connect_lease(
+        &self,
+        request: &web_sys::Request,
+        id: &str,
+    ) -> http::ResponseResult {
+        let turn = self
+            .leases
+            .find(id)
+            .filter(|turn| self.is_front(request) && turn.link.socket.borrow().is_none());
+        let Some(turn) = turn else {
+            return http::refuse(&nothing_here(), None);
+        };
+        let (socket, answer) = self.sockets.open_lease(id)?;
+        turn.heard_at_ms.set(Runtime.now_ms());
+        turn.link.connect(socket);
+        Ok(answer)
+    }
+
+    /// Takes a message of the Worker.
+    pub(super) fn receive_leased(self: &Rc<Self>, socket: &Socket, message: &JsValue) {
+        let Some(id) = sockets::find_lease(socket) else {
+            return;
+        };
+        let Some(turn) = self.leases.find(&id) else {
+            // The turn has ended, or the object was evicted meanwhile.
+            sockets::close_with(socket, 1011, "");
+            self.recover_after_eviction();
+            return;
+        };
+        turn.heard_at_ms.set(Runtime.now_ms());
+        match FromHolder::parse(&Uint8Array::new(message).to_vec()) {
+            Ok(FromHolder::Alive) => {}
+            // An answer that nobody waits for was given up.
+            Ok(FromHolder::Arrived(number, arrival)) => {
+                turn.lease.arrive(number, arrival);
+            }
+            Err(error) => {
+                http::log(&error);
+                self.lose(&id);
+            }
+        }
+    }
+
+    /// The Worker's socket was closed.
+    pub(super) fn lose_lease_of(self: &Rc<Self>, socket: &Socket) {
+        if let Some(id) = sockets::find_lease(socket)
+            && !self.lose(&id)
+        {
+            self.recover_after_eviction();
+        }
+    }
+
+    /// Gives up Workers that are silent.
+    pub(super) fn lose_silent_leases(self: &Rc<Self>) {
+        let due = Runtime.now_ms() - SILENCE_MS;
+        let leases = self.leases.0.borrow();
+        let silent = leases
+            .iter()
+            .filter(|(_, turn)| turn.heard_at_ms.get() < due);
+        let silent: Vec<String> = silent.map(|(id, _)| id.clone()).collect();
+        drop(leases);
+        for id in silent {
+            self.lose(&id);
+        }
+    }
+
+    /// Continues a turn without its Worker. `false`: there is no such turn.
+    fn lose(self: &Rc<Self>, id: &str) -> bool {
+        let Some(turn) = self.leases.find(id) else {
+            return false;
+        };
+        let loss = turn.lease.end();
+        self.leases.0.borrow_mut().remove(id);
+        turn.link.close();
+        if loss == Loss::Answer {
+            turn.link.is_cut.set(true);
+            turn.tasks.iter().for_each(HeldTask::end);
+            self.turns.abandon(&turn.running);
+            self.sockets.close_all(&turn.session_id);
+            self.recover_now();
+        }
+        true
+    }
+
+    /// Recovers the turns of the object's last life.
+    fn recover_after_eviction(self: &Rc<Self>) {
+        let db = Sqlite::new(&self.storage);
+        match self.open_tables(&db) {
+            Ok(()) => self.recover_once(),
+            // The alarm retries.
+            Err(error) => http::log(&error),
+        }
+    }
+}

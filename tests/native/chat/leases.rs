@@ -1,0 +1,319 @@
+//! Turns whose model is asked by the holder of a lease. The chunks are those of a turn that asks by
+//! itself, however the answer is cut, and whatever is lost in between.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::chat::turns::{calls, define, hear, said, user};
+use api::chat::{BegunTurn, begin_chat};
+use base::error::Code;
+use base::lease::{Arrival, Lease, LeaseHolder, LeasedCall, LeasedHead, LeasedPlace, Loss};
+use base::outbound::CallFailure;
+use base::testing::{Dice, Said, wait_for};
+use chat::run::cycle::run;
+use chat::run::elsewhere::may_wait_elsewhere;
+
+/// Keeps what it is asked for the test.
+#[derive(Default)]
+struct Asked {
+    calls: RefCell<Vec<LeasedCall>>,
+    given_up: RefCell<Vec<u32>>,
+}
+
+struct Holder(Rc<Asked>);
+
+impl LeaseHolder for Holder {
+    fn ask(&self, call: LeasedCall) {
+        self.0.calls.borrow_mut().push(call);
+    }
+
+    fn give_up(&self, number: u32) {
+        self.0.given_up.borrow_mut().push(number);
+    }
+
+    fn resumed(&self) {}
+}
+
+type Driven<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+fn lease() -> (Rc<Lease>, Rc<Asked>) {
+    let asked = Rc::new(Asked::default());
+    (Lease::new(Box::new(Holder(Rc::clone(&asked)))), asked)
+}
+
+/// Whether the turn waits for its holder.
+fn waits(driven: &mut Driven<'_>) -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    driven.as_mut().poll(&mut context).is_pending()
+}
+
+impl Alice {
+    fn drive<'a>(&'a self, lease: &'a Rc<Lease>, begun: &mut BegunTurn) -> Driven<'a> {
+        let work = begun.work.take().unwrap();
+        Box::pin(async move {
+            let agent = self.agent(&self.db);
+            lease.run(run(&agent, work)).await;
+        })
+    }
+
+    fn begins_as_usual(&self) -> BegunTurn {
+        let body = json!({"id": "s", "message": user("Go.")});
+        begin_chat(
+            &self.agent(&self.db),
+            "default",
+            body.to_string().as_bytes(),
+        )
+        .unwrap()
+    }
+}
+
+fn head(said: &Said) -> Arrival {
+    Arrival::Head(LeasedHead {
+        status: said.status,
+        content_type: said.content_type.to_owned(),
+        retry_after: None,
+    })
+}
+
+fn bytes_of(said: &Said) -> Vec<u8> {
+    let chunks = said.chunks.iter().map(|chunk| chunk.clone().unwrap());
+    chunks.flatten().collect()
+}
+
+/// A turn with a tool, as an ordinary turn.
+fn ordinary(alice: &Alice) -> Vec<Value> {
+    for answer in answers() {
+        alice.outbound.answer(Ok(answer));
+    }
+    let begun = alice.begins_as_usual();
+    alice.run_work(begun.work.unwrap());
+    hear(begun.listener)
+}
+
+fn answers() -> Vec<Said> {
+    vec![
+        calls(&[("c1", "walk", json!({"to": "Rome"}))]).unwrap(),
+        Said::json(&json!({"miles": 3})).unwrap(),
+        said("Three miles, à pied. 🚶").unwrap(),
+    ]
+}
+
+fn with_tool() -> Alice {
+    let alice = Alice::with_model();
+    define(&alice, "walk", false);
+    alice
+}
+
+/// The chunks without the ids that each turn mints.
+fn shape(chunks: &[Value]) -> Vec<Value> {
+    let mut chunks = chunks.to_vec();
+    for chunk in &mut chunks {
+        if chunk["type"] == "start" {
+            chunk["messageId"] = json!("m");
+        }
+    }
+    chunks
+}
+
+#[test]
+fn an_answer_in_any_pieces_gives_the_chunks_of_an_ordinary_answer() {
+    let expected = shape(&ordinary(&with_tool()));
+    assert!(expected.len() > 8, "{expected:?}");
+    let mut dice = Dice(7);
+    for _ in 0..20 {
+        let alice = with_tool();
+        let [first, tool, second] = <[Said; 3]>::try_from(answers()).ok().unwrap();
+        alice.outbound.answer(Ok(tool));
+        let (lease, asked) = lease();
+        let mut begun = alice.begins_as_usual();
+        let mut driven = alice.drive(&lease, &mut begun);
+        let mut is_over = false;
+        for (number, answer) in [(0, &first), (1, &second)] {
+            assert!(waits(&mut driven));
+            wait_for(lease.rests());
+            assert!(lease.arrive(number, head(answer)));
+            let bytes = bytes_of(answer);
+            let mut rest = bytes.as_slice();
+            while !rest.is_empty() {
+                let (piece, left) = rest.split_at(1 + dice.roll(rest.len().min(40)));
+                // What follows the answer's end is read by nobody.
+                lease.arrive(number, Arrival::Bytes(piece.to_vec()));
+                if !is_over && (dice.roll(2) == 0 || left.is_empty()) {
+                    is_over = !waits(&mut driven);
+                }
+                rest = left;
+            }
+        }
+        assert!(is_over);
+        drop(driven);
+        let heard = shape(&hear(begun.listener));
+        assert_eq!(heard, expected);
+        let sent = alice.outbound.calls.borrow();
+        assert_eq!(sent.len(), 1, "only the tool was called by the object");
+        let calls = asked.calls.borrow();
+        let LeasedPlace::Url { url, headers } = &calls[0].place else {
+            panic!("a URL");
+        };
+        assert!(url.ends_with("/chat/completions"), "{url}");
+        assert!(headers.iter().any(|(name, _)| name == "authorization"));
+    }
+}
+
+#[test]
+fn nothing_but_the_turn_of_a_served_model_waits_elsewhere() {
+    for (model, may) in [
+        ("openai:m", true),
+        ("workers-ai:@cf/m", true),
+        ("demo", false),
+        ("own:m", false),
+    ] {
+        let alice = Alice::with_model();
+        let named = ("MODEL".to_owned(), model.to_owned());
+        alice.outbound.settings.borrow_mut().extend([named]);
+        let begun = alice.begins_as_usual();
+        let agent = alice.agent(&alice.db);
+        let work = begun.work.unwrap();
+        let answer = may_wait_elsewhere(&agent, work.turn()).unwrap();
+        assert_eq!(answer, may, "{model}");
+    }
+}
+
+#[test]
+fn a_turn_that_is_cancelled_meanwhile_ends_and_gives_its_call_up() {
+    let alice = Alice::with_model();
+    let (lease, asked) = lease();
+    let mut begun = alice.begins_as_usual();
+    let mut driven = alice.drive(&lease, &mut begun);
+    assert!(waits(&mut driven));
+    let busy = alice.begin(&json!({"id": "s", "message": user("And?")}));
+    assert_eq!(busy.err().unwrap().code, Code::TurnInProgress);
+    let stopped = alice.ok("cancelTurn", json!({"sessionId": "s"}));
+    assert_eq!(stopped, json!({"cancelled": true}));
+    assert!(!waits(&mut driven));
+    drop(driven);
+    assert_eq!(*asked.given_up.borrow(), [0]);
+    let last = hear(begun.listener).pop().unwrap();
+    assert_eq!(last["type"], "abort");
+    assert!(!alice.has_turn_rows());
+    assert!(!lease.arrive(0, Arrival::End));
+}
+
+#[test]
+fn a_holder_that_is_lost_before_the_answer_leaves_the_call_to_the_object() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said("Here."));
+    let (lease, _) = lease();
+    let mut begun = alice.begins_as_usual();
+    let mut driven = alice.drive(&lease, &mut begun);
+    assert!(waits(&mut driven));
+    assert_eq!(lease.end(), Loss::Nothing);
+    assert!(!waits(&mut driven));
+    drop(driven);
+    let chunks = hear(begun.listener);
+    assert_eq!(chunks.last().unwrap()["type"], "finish");
+    assert_eq!(alice.outbound.calls.borrow().len(), 1);
+}
+
+#[test]
+fn an_answer_that_has_begun_is_asked_for_again_and_the_turn_is_there_once() {
+    let alice = Alice::with_model();
+    let (lease, asked) = lease();
+    let mut begun = alice.begins_as_usual();
+    let running = Rc::clone(begun.work.as_ref().unwrap().running());
+    let mut driven = alice.drive(&lease, &mut begun);
+    assert!(waits(&mut driven));
+    let answer = said("Lost words.").unwrap();
+    lease.arrive(0, head(&answer));
+    let half = bytes_of(&answer);
+    lease.arrive(0, Arrival::Bytes(half[..half.len() / 2].to_vec()));
+    assert!(waits(&mut driven));
+    assert_eq!(lease.end(), Loss::Answer);
+    drop(driven);
+    alice.turns.abandon(&running);
+    let last = hear(begun.listener).pop().unwrap();
+    assert_eq!(last["type"], "error", "{last}");
+    assert!(!lease.arrive(0, Arrival::End), "a stale lease has no call");
+    assert_eq!(*asked.given_up.borrow(), [0]);
+
+    alice.outbound.answer(said("Found words."));
+    let round = alice.look(&alice.db);
+    assert_eq!(round.works.len(), 1);
+    for work in round.works {
+        alice.run_work(work);
+    }
+    let shown = alice.shown();
+    assert_eq!(shown.len(), 2, "{shown:?}");
+    let told = shown[1].to_string();
+    assert!(
+        told.contains("Found words.") && !told.contains("Lost"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_object_may_die_at_every_message_of_its_holder() {
+    let answer = said("One two.").unwrap();
+    let bytes = bytes_of(&answer);
+    let arrivals: Vec<Arrival> = std::iter::once(head(&answer))
+        .chain(bytes.chunks(30).map(|piece| Arrival::Bytes(piece.to_vec())))
+        .collect();
+    for dies_after in 0..arrivals.len() - 2 {
+        let mut alice = Alice::with_model();
+        {
+            let (lease, _) = lease();
+            let mut begun = alice.begins_as_usual();
+            let mut driven = alice.drive(&lease, &mut begun);
+            assert!(waits(&mut driven));
+            for arrival in &arrivals[..dies_after] {
+                lease.arrive(0, arrival.clone());
+                waits(&mut driven);
+            }
+        }
+        alice.dies();
+        alice.outbound.answer(said("Again."));
+        for work in alice.look(&alice.db).works {
+            alice.run_work(work);
+        }
+        let shown = alice.shown();
+        assert_eq!(shown.len(), 2, "after {dies_after}");
+        assert!(
+            shown[1].to_string().contains("Again."),
+            "after {dies_after}"
+        );
+    }
+}
+
+#[test]
+fn what_a_holder_reports_is_what_an_ordinary_call_reports() {
+    let silence_ms = 60_000;
+    for failure in [
+        CallFailure::TimedOut { silence_ms },
+        CallFailure::Unreachable {
+            cause: "x".to_owned(),
+        },
+        CallFailure::Crowded,
+    ] {
+        let ordinary = {
+            let alice = Alice::with_model();
+            alice.outbound.answer(Err(failure.clone()));
+            let begun = alice.begins_as_usual();
+            alice.run_work(begun.work.unwrap());
+            shape(&hear(begun.listener))
+        };
+        let alice = Alice::with_model();
+        let (lease, _) = lease();
+        let mut begun = alice.begins_as_usual();
+        let mut driven = alice.drive(&lease, &mut begun);
+        assert!(waits(&mut driven));
+        lease.arrive(0, Arrival::Failed(failure));
+        assert!(!waits(&mut driven));
+        drop(driven);
+        assert_eq!(shape(&hear(begun.listener)), ordinary);
+    }
+}
