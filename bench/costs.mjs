@@ -95,6 +95,10 @@ export async function costsOfLongSession(server, length) {
   await clock("compact (a dry run), once summarised", "compact", { dryRun: true });
   while ((await ok("search", { query: "umbrella" })).pending !== undefined);
   await clock("search for what all events say", "search", { query: "weather in Oslo" });
+  const [old] = await ok("loadEvents", { limit: 1, afterSeq: 500 });
+  await clock("delete an event from the middle", "deleteEvents", { eventIds: [old.id] });
+  await clock("count a branch's messages, after that", "getPathLength");
+  await clock("fork the session", "forkSession");
   return table;
 }
 

@@ -135,6 +135,7 @@ const OWNERS = {
   cf_agents_entry_vectors: "memory",
   cf_agents_event_vectors: "conversation",
   cf_agents_events: "conversation",
+  cf_agents_events_by_correction: "conversation",
   cf_agents_events_by_parent: "conversation",
   cf_agents_failed_turns: "conversation",
   cf_agents_imports: "lifecycle",

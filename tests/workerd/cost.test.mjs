@@ -103,8 +103,8 @@ test("an_edited_message_below_an_answer_costs_the_same_however_many_there_are", 
   const reads = [];
   for (let round = 0; round < 200; round += 1) {
     const { read, written } = await cost(agent, "appendEvents", { parentId, events: [user()] });
-    // The first one splits the run as well.
-    assert.equal(written, round === 0 ? 3 : 2);
+    // The first one splits the run as well, which corrects the number of messages up to there.
+    assert.equal(written, round === 0 ? 4 : 2);
     reads.push(read);
   }
   assert.ok(Math.max(...reads) <= 16, `${Math.max(...reads)} rows read`);
@@ -199,10 +199,38 @@ test("what_a_block_and_a_summary_hold_is_not_read_to_say_how_much_it_is", async 
     const estimate = await cost(agent, "estimateTokens", {});
     const compact = await cost(agent, "compact", { dryRun: true });
     const path = await cost(agent, "getPathLength", {});
-    assert.ok(path.read <= length + 10, `${path.read} rows for ${length}`);
-    summarised[length] = [added.read, estimate.read, compact.read];
+    summarised[length] = [added.read, estimate.read, compact.read, path.read];
   }
   assert.deepEqual(summarised[10_000], summarised[1_000]);
+});
+
+test("what_was_said_is_counted_without_reading_it", async () => {
+  const rows = {};
+  for (const length of [6_000, 12_000]) {
+    const agent = await agentOf(length);
+    const text = "many words ".repeat(20);
+    for (let left = length; left > 0; left -= 1000) {
+      await cost(agent, "appendEvents", { events: Array.from({ length: 1000 }, () => user({ content: text })) });
+    }
+    const read = async () => {
+      const path = await cost(agent, "getPathLength", {});
+      await server.evict(agent);
+      const estimate = await cost(agent, "estimateTokens", {});
+      const compact = await cost(agent, "compact", { dryRun: true });
+      return { rows: [path.read, estimate.read], compact: compact.read, length: path.body.length };
+    };
+    const before = await read();
+    assert.equal(before.length, 2 * length);
+    const [old] = (await cost(agent, "loadEvents", { limit: 1, afterSeq: 100 })).body;
+    await cost(agent, "deleteEvents", { eventIds: [old.id] });
+    const after = await read();
+    assert.equal(after.length, 2 * length - 1);
+    assert.ok(before.rows[0] <= 10 && after.rows[0] <= 10, JSON.stringify([before, after]));
+    // No more than a compaction covers, which is 128,000 tokens.
+    assert.ok(before.compact < 13_000 && after.compact < 13_000, JSON.stringify([before, after]));
+    rows[length] = [before.rows, after.rows];
+  }
+  assert.deepEqual(rows[12_000], rows[6_000]);
 });
 
 test("the_pages_of_a_list_together_look_at_each_session_a_few_times", async () => {
@@ -217,4 +245,7 @@ test("the_pages_of_a_list_together_look_at_each_session_a_few_times", async () =
   } while (cursor !== null);
   assert.equal(listed, 300);
   assert.ok(read <= 300 * 20, `${read} rows`);
+  // Two rows for each session that is shown, and two for each of those that were active last.
+  const page = await server.call("listed", "listSessions", { limit: 50 });
+  assert.ok(page.rowsRead <= 2 * 50 + 2 * 80 + 5, `${page.rowsRead} rows`);
 });

@@ -41,6 +41,20 @@ impl<F: Future + Unpin> Future for CountedTask<F> {
     }
 }
 
+/// Whether the running task's texts are counted by a function of its class.
+pub fn has_counter() -> bool {
+    COUNTER.with_borrow(Option::is_some)
+}
+
+/// Runs `task` with its texts estimated, whatever the running task's counter is: for numbers that
+/// are stored, and that a later version of the class must be able to read.
+pub fn without_counter<T>(task: impl FnOnce() -> T) -> T {
+    let before = COUNTER.replace(None);
+    let outcome = task();
+    COUNTER.set(before);
+    outcome
+}
+
 /// The count by the running task's counter, if it has one.
 fn counted(text: &str) -> Option<i64> {
     let counter = COUNTER.with_borrow(Option::clone)?;

@@ -22,7 +22,6 @@ pub mod context_windows;
 mod decode;
 mod demo;
 pub mod embedding;
-pub mod file;
 mod http_error;
 pub mod json_schema;
 pub mod length;
@@ -37,6 +36,8 @@ mod responses_reader;
 mod send;
 pub mod sse;
 mod workers_ai;
+
+pub use conversation::file;
 
 #[cfg(test)]
 mod tests;

@@ -42,10 +42,6 @@ const LINEAR: &[(&str, &str)] = &[
         "deleteEntry",
         "with `purge`, it looks for the key in what the block's other entries replaced",
     ),
-    (
-        "getPathLength",
-        "it looks at each event of the path, without contents",
-    ),
     ("search", "the first search of an agent builds the index"),
     ("backup", "it writes all that the agent has into a file"),
     (

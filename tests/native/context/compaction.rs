@@ -6,10 +6,11 @@ use std::cell::{Cell, RefCell};
 use serde_json::{Value, json};
 
 use crate::Alice;
+use base::database::Database;
 use base::error::{Code, Error};
 use base::ids::Id;
 use base::outbound::LocalBoxFuture;
-use base::testing::{Said, cut_off, wait_for};
+use base::testing::{Dice, Said, cut_off, wait_for};
 use context::compaction::act::{
     CompactionOutcome, CompactionReason, CompactionTask, Compactor, Summarised, Summariser,
 };
@@ -503,6 +504,65 @@ fn a_long_middle_is_summarised_in_bounded_parts() {
     assert_eq!(prompts.len(), 16);
     assert!(prompts.iter().all(|prompt| prompt.len() < 50_000));
     assert!(prompts[15].contains("summary 15"));
+}
+
+/// What a dry run says.
+fn planned(alice: &Alice, scripted: &Scripted<'_>) -> (String, Option<Value>, [i64; 2], bool) {
+    let outcome = compact(alice, scripted, None, true);
+    (
+        outcome.reason.name().to_owned(),
+        outcome
+            .covers
+            .map(|covers| serde_json::to_value(covers).unwrap()),
+        [outcome.tokens_before, outcome.tokens_after],
+        outcome.has_more,
+    )
+}
+
+#[test]
+fn a_compaction_reads_as_much_as_it_covers_and_decides_as_if_it_had_read_all() {
+    let mut partly = 0;
+    for seed in 1..=12_u64 {
+        let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let alice = Alice::with_session();
+        let (most, results) = (1 + dice.roll(8), dice.roll(3));
+        let mut open: Vec<usize> = Vec::new();
+        for number in 0..220 {
+            let text = "word ".repeat(20 + dice.roll(most * 900));
+            let late = (results > 0 && !open.is_empty() && dice.roll(2) == 0)
+                .then(|| open.remove(dice.roll(open.len())));
+            let event = match (late, dice.roll(5)) {
+                (Some(call), _) => json!({"action": "tool_result", "content": text,
+                                          "toolCallId": format!("c{call}"), "toolName": "t"}),
+                (None, 0) if results > 0 => {
+                    open.push(number);
+                    json!({"action": "tool_call_request", "toolCalls": [
+                        {"id": format!("c{number}"), "name": "t", "arguments": {"text": text}}]})
+                }
+                (None, roll) if roll < 3 => json!({"action": "agent_message", "content": text}),
+                (None, _) => json!({"action": "user_message", "content": text}),
+            };
+            alice.ok("appendEvents", json!({"sessionId": "s", "events": [event]}));
+            if dice.roll(40) == 0 {
+                let events = alice.events();
+                let some = events[dice.roll(events.len())]["id"].clone();
+                alice.ok(
+                    "deleteEvents",
+                    json!({"sessionId": "s", "eventIds": [some]}),
+                );
+            }
+        }
+        let scripted = Scripted::default();
+        alice.db.take_steps();
+        let by_totals = planned(&alice, &scripted);
+        let steps = alice.db.take_steps();
+        let sql = "UPDATE cf_agents_events SET path_tokens = NULL, more_tokens = 0";
+        alice.db.run(sql, &[]).unwrap();
+        alice.db.take_steps();
+        assert_eq!(by_totals, planned(&alice, &scripted), "seed {seed}");
+        partly += usize::from(2 * steps < alice.db.take_steps());
+    }
+    assert!(partly > 3, "{partly}");
 }
 
 #[test]

@@ -96,6 +96,16 @@ fn damages() -> Vec<Damage> {
             json!({"sessionId": "talked", "id": "named"}),
         ),
         (
+            "UPDATE cf_agents_events SET more_messages = more_messages + 1 WHERE id = 'named'",
+            "totals_wrong",
+            json!({"sessionId": "talked", "id": "named"}),
+        ),
+        (
+            "UPDATE cf_agents_events SET path_messages = NULL WHERE id = 'named'",
+            "totals_wrong",
+            json!({"sessionId": "talked", "id": "named"}),
+        ),
+        (
             "DELETE FROM cf_agents_slices WHERE part = 1",
             "slices_incomplete",
             json!({"id": "long"}),

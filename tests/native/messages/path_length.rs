@@ -77,6 +77,8 @@ fn every_path_of_any_tree_has_the_length_that_a_walk_finds() {
             assert_eq!(asked["length"], walked(&alice, leaf), "seed {seed}, {leaf}");
             compared += 1;
         }
+        let stored = alice.has_right_totals(&format!("seed {seed}"));
+        assert_eq!(stored, alice.events().len(), "seed {seed}");
     }
     assert!(compared > 1_000, "{compared}");
 }

@@ -147,8 +147,9 @@ impl Alice {
         }
     }
 
-    /// Holds that `verify` finds nothing.
+    /// Holds that `verify` finds nothing, and that the totals of paths are right.
     pub fn is_sound(&self, what: &str) {
         assert_eq!(self.verified(json!({})), Vec::<Value>::new(), "{what}");
+        self.has_right_totals(what);
     }
 }

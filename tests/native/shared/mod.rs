@@ -13,5 +13,6 @@ pub mod onlookers;
 pub mod pieces;
 pub mod provider;
 pub mod searches;
+pub mod totals;
 pub mod turns;
 pub mod vectors;

@@ -21,7 +21,7 @@ use conversation::messages::history::{
 use conversation::messages::page::{HistoryCursor, PageAsk, PageForm};
 use conversation::messages::read::{find_message, load_branches, message_at_leaf};
 use conversation::messages::tree::leaf::resolve_leaf;
-use conversation::messages::tree::path::load_segments;
+use conversation::messages::tree::path_sums::PathSums;
 use conversation::messages::view::Message;
 use store::config::{KeepMedia, load_config};
 
@@ -310,9 +310,11 @@ impl Operation for GetPathLength {
 impl RunAtOnce for GetPathLength {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
-        let segments = load_segments(agent.db, &self.session_id, leaf.unwrap_or(0))?;
-        Reply::json(&PathLength {
-            length: count_messages(agent.db, &self.session_id, &segments)?,
-        })
+        let path = PathSums::of(agent.db, &self.session_id, leaf.unwrap_or(0))?;
+        let length = match path.whole()?.messages {
+            Some(length) => length,
+            None => count_messages(agent.db, &self.session_id, path.segments())?,
+        };
+        Reply::json(&PathLength { length })
     }
 }

@@ -2,14 +2,12 @@
 //! overlay if the summarised part of the log is still the same.
 
 use crate::json_schema::JsonSchema;
-use std::ops;
-
 use serde::{Deserialize, Serialize};
 
-use super::boundary::{PathUnit, find_middle, parts};
-use super::estimate::{MessageLength, PromptOverhead, load_units};
+use super::boundary::PathUnit;
 use super::journal::{CompactionDecision, change_journal, record_failure};
-use super::settings::CompactionSettings;
+pub use super::plan::CompactionTask;
+use super::plan::{CompactionPlan, PlannedUnits, SUMMARY_SHARE, part_tokens, plan_units};
 use super::summary::{check, render_conversation, render_prompt, summary_tokens};
 use crate::working_context::message::{from_overlay, from_row};
 use crate::working_context::truncate::cut_middle;
@@ -35,25 +33,7 @@ use models::TokenUsage;
 use models::length::LengthRefusal;
 use models::message::ContextMessage;
 
-/// Tokens of the conversation per summary request, and requests per compaction, at most. If the
-/// middle is longer, the next compaction continues where this one ended.
-const PART_TOKENS: i64 = 8_000;
-const MAX_PARTS: usize = 16;
-
-/// In a small window, a part takes half of the capacity, and a summary an eighth.
-const PART_SHARE: i64 = 2;
-const SUMMARY_SHARE: i64 = 8;
-const MIN_PART_TOKENS: i64 = 500;
 const CHARS_PER_TOKEN: i64 = 4;
-
-/// Before a chat turn, the newest messages take a quarter of the capacity, and the first messages
-/// an eighth. A compaction that would cover less than a tenth is not worth its request.
-const TAIL_SHARE: i64 = 4;
-const HEAD_SHARE: i64 = 8;
-const GAIN_SHARE: i64 = 10;
-
-/// The newest messages that stay before a chat turn. A turn is sent 1,000 events at most.
-const MAX_TAIL_UNITS: usize = 250;
 
 /// How often a part is sent to a model that refuses it for its length, half as long each
 /// time.
@@ -98,19 +78,6 @@ pub struct Compactor<'a> {
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
     pub summariser: &'a dyn Summariser,
-}
-
-/// What to compact, and how far.
-pub struct CompactionTask<'a> {
-    pub session_id: &'a Id,
-    pub leaf_seq: i64,
-    pub settings: CompactionSettings,
-    pub fixed: PromptOverhead,
-    pub is_auto: bool,
-    pub dry_run: bool,
-    /// The tokens that a chat turn has for messages, if the compaction is for one. `None`: the
-    /// settings alone determine how far to compact.
-    pub room: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -186,16 +153,6 @@ struct CompactionWrite<'a> {
     decision: CompactionDecision,
 }
 
-/// The decisions before the first request to the model.
-struct CompactionPlan {
-    parts: Vec<ops::Range<usize>>,
-    range: EventRange,
-    previous: Option<String>,
-    covered_tokens: i64,
-    covered_units: usize,
-    has_more: bool,
-}
-
 impl Compactor<'_> {
     pub async fn compact(&self, task: &CompactionTask<'_>) -> Result<CompactionOutcome> {
         let outcome = self.run(task).await?;
@@ -206,24 +163,12 @@ impl Compactor<'_> {
     }
 
     async fn run(&self, task: &CompactionTask<'_>) -> Result<CompactionOutcome> {
-        let units = load_units(
-            self.db,
-            task.session_id,
-            task.leaf_seq,
-            task.fixed.calibration,
-            match task.room {
-                Some(_) => MessageLength::Short,
-                None => MessageLength::Whole,
-            },
-        )?;
-        let before = task
-            .fixed
-            .with(units.iter().map(|unit| unit.tokens).sum())
-            .total;
-        let plan = match task.room {
-            Some(room) => plan_for_room(&units, &task.settings, room),
-            None => plan(&units, &task.settings, PART_TOKENS),
-        };
+        let PlannedUnits {
+            units,
+            plan,
+            messages,
+        } = plan_units(self.db, task)?;
+        let before = task.fixed.with(messages).total;
         let Some(plan) = plan else {
             return Ok(CompactionOutcome::nothing(
                 CompactionReason::NothingToCompact,
@@ -498,68 +443,8 @@ impl Compactor<'_> {
     }
 }
 
-fn part_tokens(room: i64) -> i64 {
-    (room / PART_SHARE).clamp(MIN_PART_TOKENS, PART_TOKENS)
-}
-
 fn cut(text: &mut String, chars: i64) {
     if let Some(cut) = cut_middle(text, usize::try_from(chars).unwrap_or(0)) {
         *text = cut;
     }
-}
-
-/// As [`plan`], for a chat turn with this capacity for messages. The settings apply as far as the
-/// capacity allows.
-fn plan_for_room(
-    units: &[PathUnit],
-    settings: &CompactionSettings,
-    room: i64,
-) -> Option<CompactionPlan> {
-    let tokens = |unit: &PathUnit| unit.tokens;
-    let newest: i64 = units.iter().rev().take(MAX_TAIL_UNITS).map(tokens).sum();
-    let mut head = 0;
-    let fitting = units.iter().take_while(|unit| {
-        head += unit.tokens;
-        head <= room / HEAD_SHARE
-    });
-    let settings = CompactionSettings {
-        protect_head: settings.protect_head.min(fitting.count() as i64),
-        tail_token_budget: settings
-            .tail_token_budget
-            .min(room / TAIL_SHARE)
-            .min(newest),
-        ..*settings
-    };
-    let middle = find_middle(units, &settings)?;
-    let news = units
-        .get(middle)?
-        .iter()
-        .filter(|unit| unit.summary.is_none());
-    let gain: i64 = news.map(tokens).sum();
-    let plan = plan(units, &settings, part_tokens(room));
-    plan.filter(|plan| gain > room / GAIN_SHARE || plan.covered_units > MAX_TAIL_UNITS)
-}
-
-fn plan(
-    units: &[PathUnit],
-    settings: &CompactionSettings,
-    part_tokens: i64,
-) -> Option<CompactionPlan> {
-    let middle = find_middle(units, settings)?;
-    let parts = parts(units, middle.clone(), part_tokens, MAX_PARTS);
-    let end = parts.last()?.end;
-    let covered = units.get(middle.start..end)?;
-    let (first, last) = (covered.first()?, covered.last()?);
-    Some(CompactionPlan {
-        parts,
-        range: EventRange {
-            from_seq: first.range.from_seq,
-            to_seq: last.range.to_seq,
-            above_seq: first.range.above_seq,
-        },
-        previous: first.summary.clone(),
-        covered_tokens: covered.iter().map(|unit| unit.tokens).sum(),
-        covered_units: covered.len(),
-        has_more: end < middle.end,
-    })
 }

@@ -19,6 +19,7 @@ use conversation::log::tip::get_tip;
 use conversation::messages::history::{PathItem, WalkStart, walk_items};
 use conversation::messages::tree::overlays::EventRange;
 use conversation::messages::tree::path::WalkStep;
+use conversation::messages::tree::path_sums::PathSums;
 use models::message::ContextMessage;
 use store::calibration::Calibration;
 
@@ -105,13 +106,22 @@ impl MessageLength {
     }
 }
 
+/// The calls of a message that keep a compaction from covering it.
+#[derive(Clone, Copy)]
+pub enum OpenCalls {
+    /// Those that wait for a result from the client or the user.
+    Waiting,
+    /// All without a result on the path.
+    All,
+}
+
 /// The units of the path that ends at `leaf_seq`, oldest first, with corrected tokens.
 pub fn load_units(
     db: &dyn Database,
     session_id: &Id,
     leaf_seq: i64,
     calibration: Calibration,
-    length: MessageLength,
+    (length, open_calls): (MessageLength, OpenCalls),
 ) -> Result<Vec<PathUnit>> {
     let copied_seq = get_tip(db, session_id)?.copied_seq;
     let mut units: Vec<PathUnit> = Vec::new();
@@ -137,8 +147,12 @@ pub fn load_units(
                     }
                     // Calls that an import or a fork copied as open stay open, and don't prevent
                     // summarising a message.
-                    let is_open =
-                        row.seq > copied_seq && row.open_calls()?.any(|id| open.contains(&id));
+                    let is_open = match open_calls {
+                        OpenCalls::Waiting => {
+                            row.seq > copied_seq && row.open_calls()?.any(|id| open.contains(&id))
+                        }
+                        OpenCalls::All => !open.is_empty(),
+                    };
                     match units.last_mut().filter(|_| joins) {
                         Some(unit) => {
                             unit.tokens += tokens;
@@ -188,14 +202,47 @@ pub struct PathMeasure {
     pub after_compaction: Option<i64>,
 }
 
-/// Measures the path that ends at `leaf_seq`, up to its root or to an event that was
-/// measured already.
+/// Measures the path that ends at `leaf_seq` by its totals. `None`: they are not stored, or the
+/// class counts tokens itself.
+fn measure_by_totals(
+    db: &dyn Database,
+    session_id: &Id,
+    leaf_seq: i64,
+) -> Result<Option<PathMeasure>> {
+    if tokens::has_counter() {
+        return Ok(None);
+    }
+    let path = PathSums::of(db, session_id, leaf_seq)?;
+    let Some(mut tokens) = path.whole()?.tokens else {
+        return Ok(None);
+    };
+    let mut after_compaction = None;
+    for overlay in path.load_overlays()? {
+        let above = path.up_to(overlay.range.above_seq)?.tokens;
+        let below = path.up_to(overlay.range.to_seq)?.tokens;
+        let Some((above, below)) = above.zip(below) else {
+            return Ok(None);
+        };
+        tokens += above - below + tokens::estimate(&overlay.summary);
+        after_compaction = after_compaction.or(overlay.tokens_after);
+    }
+    Ok(Some(PathMeasure {
+        tokens,
+        after_compaction,
+    }))
+}
+
+/// Measures the path that ends at `leaf_seq`. Without stored totals, reads it up to its root or to
+/// an event that was measured already.
 pub fn measure(
     db: &dyn Database,
     session_id: &Id,
     leaf_seq: i64,
     known: Option<(i64, PathMeasure)>,
 ) -> Result<PathMeasure> {
+    if let Some(measure) = measure_by_totals(db, session_id, leaf_seq)? {
+        return Ok(measure);
+    }
     let mut measure = PathMeasure::default();
     let expected = known.map_or(i64::MAX, |(known_seq, _)| leaf_seq - known_seq + 1);
     walk_items(

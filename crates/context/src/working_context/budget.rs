@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::build::{content_tokens, message_tokens};
+use super::build::message_tokens;
 use super::fit::Size;
 use super::media::name_file;
 use super::truncate::find_short;
 use base::error::Error;
 use base::json::written_bytes;
 use base::tokens::estimate;
+use conversation::log::tokens::of_content;
 use models::message::ContextMessage;
 use store::calibration::Calibration;
 
@@ -71,7 +72,7 @@ pub fn size_of(message: &ContextMessage) -> Size {
 pub fn short_size(message: &ContextMessage, names_files: bool) -> Size {
     let mut size = size_of(message);
     if let Some(short) = find_short(message) {
-        let tokens = |text: &str| content_tokens(message.role, text);
+        let tokens = |text: &str| of_content(message.role, text);
         size.tokens += tokens(&short) - tokens(&message.content);
         size.bytes = size.bytes + written_bytes(&short) - written_bytes(&message.content);
     }

@@ -8,13 +8,13 @@ use super::media::{media_line, name_older_files};
 use super::message::{from_overlay, from_row};
 use super::truncate::shorten_older;
 use super::window::{PlacedMessage, close_pairs};
-use base::action::Role;
 use base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
 use base::json::{JsonObject, written_bytes};
 use base::tokens;
+use conversation::log::tokens::{of_calls, of_content};
 use conversation::messages::history::{PathItem, WalkStart, walk_items};
 use conversation::messages::tree::path::WalkStep;
 use memory::skills::loaded::{LoadedSkill, load_context_documents};
@@ -190,17 +190,6 @@ pub fn fixed_bytes(system_instructions: &[String], loaded: &[LoadedSkill]) -> us
 
 /// The estimated tokens of one message.
 pub fn message_tokens(message: &ContextMessage) -> i64 {
-    let calls = message.calls().iter().map(|call| {
-        tokens::estimate(call.name.as_str()) + tokens::estimate(call.arguments.as_str())
-    });
     let files = message.files.iter().map(File::tokens);
-    content_tokens(message.role, &message.content) + calls.sum::<i64>() + files.sum::<i64>()
-}
-
-/// The estimated tokens of a message's content.
-pub fn content_tokens(role: Role, content: &str) -> i64 {
-    match role {
-        Role::Tool => tokens::estimate_output(content),
-        Role::User | Role::Assistant | Role::System => tokens::estimate(content),
-    }
+    of_content(message.role, &message.content) + of_calls(message.calls()) + files.sum::<i64>()
 }

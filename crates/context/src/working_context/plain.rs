@@ -13,7 +13,6 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::budget::Budget;
-use super::build::content_tokens;
 use super::fitting::room_for_all;
 use base::action::{Action, Role};
 use base::budget::MAX_ANSWER_BYTES;
@@ -24,6 +23,7 @@ use base::json;
 use base::part::{field, kind};
 use conversation::log::row::ROW_BYTES;
 use conversation::log::tip::Leaf;
+use conversation::log::tokens::of_content;
 use conversation::messages::line::{self, LineRow};
 use memory::skills::loaded::HAS_LOADED;
 
@@ -170,6 +170,6 @@ fn count_tokens(messages: &str) -> Result<i64> {
     let list = ["[", messages, "]"].concat();
     let messages: Vec<PlainMessage<'_>> =
         json::decode(&list).map_err(|_| Error::storage("messages that are not JSON"))?;
-    let tokens = |message: &PlainMessage<'_>| content_tokens(message.role, &message.content);
+    let tokens = |message: &PlainMessage<'_>| of_content(message.role, &message.content);
     Ok(messages.iter().map(tokens).sum())
 }

@@ -2,10 +2,11 @@
 //! so this is how they fit.
 
 use super::budget::MAX_SHARE;
-use super::build::{content_tokens, message_tokens};
+use super::build::message_tokens;
 use super::media::name_files;
 use super::truncate::cut_middle;
 use base::json::{self, JsonObject};
+use conversation::log::tokens::of_content;
 use models::message::ContextMessage;
 
 /// No message is truncated below this many tokens.
@@ -17,7 +18,7 @@ const MAX_ARGUMENT_BYTES: usize = 200;
 /// Truncates the message's text to so many tokens.
 pub fn cut_to(message: &mut ContextMessage, tokens: i64) {
     let role = message.role;
-    let takes = |text: &str| content_tokens(role, text);
+    let takes = |text: &str| of_content(role, text);
     if takes(&message.content) <= tokens {
         return;
     }
@@ -45,7 +46,7 @@ pub fn squeeze(messages: &mut [ContextMessage], most: i64) -> bool {
     let mut share = most / MAX_SHARE;
     while share > MIN_TOKENS {
         let cut = |message: &ContextMessage| {
-            let content = content_tokens(message.role, &message.content);
+            let content = of_content(message.role, &message.content);
             message_tokens(message) - content + content.min(share)
         };
         if messages.iter().map(cut).sum::<i64>() <= most {

@@ -6,9 +6,11 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::event::NewEvent;
-use super::find::find_seqs;
+use super::find::find_seqs_and_ends;
 use super::media::{self, StrippedText};
 use super::tip::{AppendTip, Leaf, LogTip, StoredSettings, get_append_tip};
+use super::tokens;
+use super::totals::PathEnd;
 use super::write::{RowDraft, write_rows};
 use crate::index::{self, SessionIndex};
 use crate::session::activity;
@@ -101,6 +103,7 @@ pub fn append_news(
     };
     let AppendTip {
         tip,
+        mut ends,
         has_summary,
         number,
         is_settled,
@@ -114,7 +117,11 @@ pub fn append_news(
             .into_iter()
             .collect(),
         (None, []) => HashMap::new(),
-        (None, several) => find_seqs(db, session_id, several.iter().copied())?,
+        (None, several) => {
+            let (known, more) = find_seqs_and_ends(db, session_id, several.iter().copied())?;
+            ends.extend(more);
+            known
+        }
     };
     let is_new = |event: &NewEvent| {
         event
@@ -130,7 +137,7 @@ pub fn append_news(
     let plan = plan(host, events, parent, (tip, has_summary), known)?;
     if !plan.rows.is_empty() {
         let place = index::place_of(db, number, search.as_deref())?;
-        let rows = &plan.rows;
+        let rows = (plan.rows.as_slice(), ends.as_slice());
         let due_at = find_due(&settings);
         match (due_at, is_settled) {
             (None, false) => write(db, written_at, session_id, rows, place.as_ref())?,
@@ -329,7 +336,7 @@ fn write(
     db: &dyn Database,
     written_at: i64,
     session_id: &Id,
-    rows: &[PlannedRow<'_>],
+    (rows, ends): (&[PlannedRow<'_>], &[PathEnd]),
     place: Option<&SessionIndex>,
 ) -> Result<()> {
     let tools: Vec<Option<String>> = rows.iter().map(|row| row.event.tool_json()).collect();
@@ -350,7 +357,7 @@ fn write(
                 .fit(&format!("events[{index}]"))
         })
         .collect::<Result<Vec<_>>>()?;
-    write_rows(db, session_id, rows, place)
+    write_rows(db, session_id, (rows, ends), place)
 }
 
 impl PlannedRow<'_> {
@@ -380,6 +387,7 @@ impl PlannedRow<'_> {
             message_dated: u8::from(message.is_some_and(|message| message.is_dated)),
             note,
             ends_turn: event.ends_turn.as_deref(),
+            tokens: tokens::of_event(event),
             created_at: event
                 .created_at
                 .map_or(written_at, |created_at| created_at.0),

@@ -14,7 +14,8 @@
 //! Invariant: the column equals [`SPLITS_RUN`], the only definition of the rule.
 //! `write_rows` sets it for new rows. Everything else that changes an event's children, an
 //! event's kind or the ends of a summary must call [`settle`] in the same transaction.
-//! `verify` compares.
+//! `verify` compares. The totals of paths count messages, so [`settle`] corrects them, too
+//! (`totals.rs`).
 
 use std::collections::BTreeSet;
 
@@ -104,19 +105,40 @@ pub const IS_WRONG: &str = concat!(
     ")"
 );
 
-/// SQL: whether event `e` starts a message.
-pub const STARTS_MESSAGE: &str = concat!(
-    "(e.splits_run = 1
-      OR NOT (",
-    is_run_member!("e"),
-    "
-              AND EXISTS (SELECT 1
+/// SQL: whether event `e` and its parent are of one run, if nothing splits it between them.
+macro_rules! joins_parent {
+    () => {
+        concat!(
+            "(",
+            is_run_member!("e"),
+            " AND EXISTS (SELECT 1
                             FROM cf_agents_events AS parent
                            WHERE parent.session_id = e.session_id
                              AND parent.seq = e.parent_seq
                              AND ",
-    is_run_member!("parent"),
-    ")))"
+            is_run_member!("parent"),
+            "))"
+        )
+    };
+}
+
+/// SQL: whether event `e` starts a message.
+pub const STARTS_MESSAGE: &str = concat!("(e.splits_run = 1 OR NOT ", joins_parent!(), ")");
+
+/// SQL: whether the row `t` of the log has incorrect totals of messages (`totals.rs`).
+pub const TOTAL_IS_WRONG: &str = concat!(
+    "EXISTS (SELECT 1
+               FROM cf_agents_events AS e
+              WHERE e.session_id = t.session_id
+                AND e.seq = t.seq
+                AND (e.path_messages IS NULL) + (e.path_tokens IS NULL) <> 2
+                AND e.path_messages + e.more_messages IS NOT iif(e.splits_run = 1 OR NOT ",
+    joins_parent!(),
+    ", 1, 0)
+                    + iif(e.parent_seq = 0, 0, (SELECT above.path_messages
+                                                  FROM cf_agents_events AS above
+                                                 WHERE above.session_id = e.session_id
+                                                   AND above.seq = e.parent_seq)))"
 );
 
 /// An event that now splits a run, or no longer does.
@@ -147,7 +169,14 @@ macro_rules! settling {
     ($($numbers:tt)+) => {
         concat!(
             "UPDATE cf_agents_events AS e
-                SET splits_run = 1 - splits_run
+                SET splits_run = 1 - splits_run,
+                    more_messages = more_messages + CASE
+                      WHEN path_messages IS NULL THEN 0
+                      WHEN splits_run = 0 THEN 1
+                      ELSE - (",
+            joins_parent!(),
+            ")
+                    END
               WHERE e.session_id = +?1
                 AND e.seq IN (",
             $($numbers)+,

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use super::totals::{PathEnd, path_end};
 use base::action::StoredAction;
 use base::columns::{find_value, load};
 use base::database::{Database, SqlValue};
@@ -35,20 +36,36 @@ pub fn find_seqs<'a>(
     session_id: &Id,
     ids: impl Iterator<Item = &'a Id>,
 ) -> Result<HashMap<String, i64>> {
+    Ok(find_seqs_and_ends(db, session_id, ids)?.0)
+}
+
+/// The `seq` of each of `ids` that the session has, and the ends of paths at those of them whose
+/// rows were read anyway.
+pub fn find_seqs_and_ends<'a>(
+    db: &dyn Database,
+    session_id: &Id,
+    ids: impl Iterator<Item = &'a Id>,
+) -> Result<(HashMap<String, i64>, Vec<PathEnd>)> {
     let (minted, others): (Vec<&Id>, Vec<&Id>) = ids.partition(|id| id.find_seq().is_some());
     let mut found = HashMap::new();
+    let mut ends = Vec::new();
     if !minted.is_empty() {
         let seqs: Vec<i64> = minted.iter().filter_map(|id| id.find_seq()).collect();
-        found.extend(lookup(
-            db,
-            "SELECT e.id, e.seq
-               FROM json_each(?2) AS wanted
-              CROSS JOIN cf_agents_events AS e
-                 ON e.session_id = +?1
-                AND e.seq = wanted.value",
-            session_id,
-            &seqs,
-        )?);
+        let sql = concat!(
+            "SELECT ",
+            path_end!("e"),
+            ", e.id
+              FROM json_each(?2) AS wanted
+             CROSS JOIN cf_agents_events AS e
+                ON e.session_id = +?1
+               AND e.seq = wanted.value"
+        );
+        let list = SqlValue::Text(json::encode(&seqs)?);
+        for row in db.rows(sql, &[session_id.as_str().into(), list])? {
+            let end: PathEnd = row.read()?;
+            found.insert(row.text(PathEnd::WIDTH)?.to_owned(), end.seq);
+            ends.push(end);
+        }
     }
     // A caller may send an id that only looks minted.
     let rest: Vec<&str> = minted
@@ -74,7 +91,7 @@ pub fn find_seqs<'a>(
     let wanted: std::collections::HashSet<&str> =
         minted.iter().chain(&others).map(|id| id.as_str()).collect();
     found.retain(|id, _| wanted.contains(id.as_str()));
-    Ok(found)
+    Ok((found, ends))
 }
 
 fn lookup(

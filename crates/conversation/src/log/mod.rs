@@ -3,9 +3,9 @@
 //!
 //! `sessions` has the session's row, and `session_pages` lists sessions by their last activity.
 //! `media` and `slices` store the parts of an event that don't fit its row, and `queued` the
-//! messages that wait for the end of a turn. `ended_turns` and
-//! `turn_ends` find the events that ended turns. `boundary` decides where runs are split into
-//! messages.
+//! messages that wait for the end of a turn. `ended_turns` and `turn_ends` find the events that
+//! ended turns. `totals` has the messages and tokens of a path. `boundary` decides where runs are
+//! split into messages.
 //!
 //! Invariants: an append is all or nothing; a `seq` is never reused; an id is written once; a
 //! parent exists, in the same session, before its child.
@@ -36,8 +36,11 @@ pub mod sessions;
 pub mod slices;
 pub mod spoken;
 pub mod tip;
+pub mod tokens;
 pub mod tool;
+pub mod totals;
 pub mod turn_ends;
+pub mod unfolded;
 pub mod whole_rows;
 pub mod write;
 

@@ -2,6 +2,7 @@
 
 use super::media;
 use super::slices::{delete_slices, write_slices};
+use super::tokens;
 use super::write::{NewRow, RowDraft};
 use crate::index;
 use crate::tables::EVENTS;
@@ -13,7 +14,7 @@ use store::erasing::{ErasingDatabase, Overwrite};
 
 /// Replaces the bodies of a stored event. `media`: where media was cut out of its old message. Part
 /// of a transaction. A caller that turns an event of a run into a message must also update the
-/// event's children and the events beside it (`boundary.rs`).
+/// event's children and the events beside it (`boundary.rs`, `totals.rs`).
 pub fn rewrite_bodies(
     db: &dyn Database,
     session_id: &Id,
@@ -23,7 +24,7 @@ pub fn rewrite_bodies(
     let row = &new.columns;
     delete_slices(db, session_id, &[row.seq])?;
     db.run(
-        "UPDATE cf_agents_events
+        "UPDATE cf_agents_events AS e
             SET action = ?3,
                 content = ?4,
                 tool = ?5,
@@ -33,9 +34,25 @@ pub fn rewrite_bodies(
                 sliced_bytes = ?9,
                 created_at = ?10,
                 media = ?11,
-                note = ?12
-          WHERE session_id = ?1
-            AND seq = ?2",
+                note = ?12,
+                path_tokens = iif(e.path_tokens IS NULL, NULL,
+                                  iif(above.is_newest, above.path_tokens + ?13, e.path_tokens)),
+                more_tokens = iif(e.path_tokens IS NULL OR above.is_newest, 0,
+                                  above.path_tokens + ?13 - e.path_tokens)
+           FROM (SELECT iif(own.parent_seq = 0, 0,
+                            (SELECT parent.path_tokens
+                               FROM cf_agents_events AS parent
+                              WHERE parent.session_id = own.session_id
+                                AND parent.seq = own.parent_seq)) AS path_tokens,
+                        NOT EXISTS (SELECT 1
+                                      FROM cf_agents_events AS later
+                                     WHERE later.session_id = own.session_id
+                                       AND later.seq > own.seq) AS is_newest
+                   FROM cf_agents_events AS own
+                  WHERE own.session_id = +?1
+                    AND own.seq = +?2) AS above
+          WHERE e.session_id = ?1
+            AND e.seq = ?2",
         &[
             session_id.as_str().into(),
             row.seq.into(),
@@ -49,6 +66,7 @@ pub fn rewrite_bodies(
             row.created_at.into(),
             row.media.into(),
             row.note.into(),
+            row.tokens.into(),
         ],
     )?;
     write_slices(db, session_id, row.seq, &new.sliced)?;
@@ -88,7 +106,7 @@ fn replace_media(
     )
 }
 
-/// Erases the texts of these events, and replaces each with a sentence. Part of a transaction.
+/// Erases the texts of these results, and replaces each with a sentence. Part of a transaction.
 pub fn erase_texts(
     db: &ErasingDatabase<'_>,
     session_id: &Id,
@@ -108,13 +126,25 @@ pub fn erase_texts(
     })?;
     delete_slices(db, session_id, seqs)?;
     db.run(
-        "UPDATE cf_agents_events
+        "UPDATE cf_agents_events AS e
             SET content = ?3,
                 sliced_bytes = 0,
-                note = iif(json_valid(note), json_remove(note, '$.isJson'), note)
+                note = iif(json_valid(note), json_remove(note, '$.isJson'), note),
+                more_tokens = iif(e.path_tokens IS NULL, 0,
+                                  iif(e.parent_seq = 0, 0,
+                                      (SELECT parent.path_tokens
+                                         FROM cf_agents_events AS parent
+                                        WHERE parent.session_id = e.session_id
+                                          AND parent.seq = e.parent_seq))
+                                  + ?4 - e.path_tokens)
           WHERE session_id = ?1
             AND seq IN (SELECT value FROM json_each(?2))",
-        &[session, list, sentence.into()],
+        &[
+            session,
+            list,
+            sentence.into(),
+            tokens::of_result(sentence).into(),
+        ],
     )?;
     match index::find_place(db, session_id.as_str())? {
         Some(place) => index::remove(db, &place, seqs),

@@ -1,6 +1,7 @@
 //! The end of a session's log: the facts that the next append needs, read by one
 //! statement whose cost does not depend on the log's length.
 
+use super::totals::{PathEnd, path_end};
 use crate::session::activity::IS_SETTLED;
 use base::columns::{FromRow, find};
 use base::database::{Database, Row};
@@ -72,6 +73,8 @@ pub struct StoredSettings {
 /// All that an append needs before it writes, and for the work after it.
 pub struct AppendTip {
     pub tip: LogTip,
+    /// The newest event, and the one that was chosen as the leaf.
+    pub ends: Vec<PathEnd>,
     /// Whether a summary ends at the newest event.
     pub has_summary: bool,
     /// The session's number.
@@ -116,7 +119,10 @@ impl AppendTip {
              EXISTS (SELECT 1
                        FROM cf_agents_compactions AS cut
                       WHERE cut.session_id = s.id
-                        AND cut.to_seq = newest.seq)"
+                        AND cut.to_seq = newest.seq),
+             {}, {}",
+            path_end!("newest"),
+            path_end!("chosen"),
         )
     }
 }
@@ -126,6 +132,10 @@ impl FromRow<'_> for AppendTip {
         let text = |column| row.find_text(column).map(str::to_owned);
         Ok(Self {
             tip: LogTip::from_row(row)?,
+            ends: [16, 16 + PathEnd::WIDTH]
+                .into_iter()
+                .filter_map(|column| PathEnd::find(row, column))
+                .collect(),
             has_summary: row.integer(15)? == 1,
             number: row.integer(8)?,
             is_settled: row.find_integer(14) == Some(1),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::boundary;
 use super::media::{self, Payload, StrippedText};
 use super::slices::{MAX_EVENT_BYTES, Sliced, write_slices};
+use super::totals::{OwnShare, PathEnd, PathEnds, PathTotals};
 use crate::index::{self, SessionIndex};
 use base::action::Action;
 use base::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, SqlValue, atomically};
@@ -35,6 +36,8 @@ pub struct RowDraft<'a> {
     pub message_dated: u8,
     pub note: Option<&'a str>,
     pub ends_turn: Option<&'a str>,
+    /// The event's own estimated tokens.
+    pub tokens: i64,
     pub created_at: i64,
     pub written_at: i64,
     /// The media that was cut out of the message.
@@ -52,18 +55,25 @@ pub struct NewRow<'a> {
     /// A `content` that is omitted from the row, because the message contains it.
     text: &'a str,
     splits_run: bool,
+    totals: PathTotals,
 }
 
 pub(super) const INSERT: &str = "
     INSERT INTO cf_agents_events
            (session_id, seq, id, id_indexed, parent_seq, parent_id, is_branch, action, content,
             tool, metadata, message, message_dated, sliced_bytes, created_at, written_at, media, note,
-            ends_turn, splits_run)";
+            ends_turn, splits_run, path_messages, path_tokens, more_messages, more_tokens)";
 
 impl<'a> RowDraft<'a> {
     /// A message that replaces an event's texts. `rewrite_bodies` leaves the event's
-    /// position in the tree unchanged.
-    pub fn of_message(seq: i64, id: &'a str, action: Action, cut: &'a StrippedText<'a>) -> Self {
+    /// position in the tree unchanged. `tokens`: its own estimated tokens.
+    pub fn of_message(
+        seq: i64,
+        id: &'a str,
+        action: Action,
+        cut: &'a StrippedText<'a>,
+        tokens: i64,
+    ) -> Self {
         Self {
             seq,
             id,
@@ -81,6 +91,7 @@ impl<'a> RowDraft<'a> {
             message_dated: 0,
             note: None,
             ends_turn: None,
+            tokens,
             created_at: 0,
             written_at: 0,
             payloads: &cut.payloads,
@@ -126,6 +137,7 @@ impl<'a> RowDraft<'a> {
             sliced,
             text,
             splits_run: false,
+            totals: PathTotals::default(),
         }
     }
 
@@ -146,6 +158,11 @@ impl<'a> RowDraft<'a> {
             .flatten()
             .map(|text| text.len())
             .sum()
+    }
+
+    /// Whether this event forms one message with adjacent events of its kind.
+    fn is_run_member(&self) -> bool {
+        self.message.is_none() && self.action.is_agents()
     }
 
     /// The bytes that the caller sent: the message includes its text and its media.
@@ -212,8 +229,7 @@ impl<'a> NewRow<'a> {
     /// The position of an event of a run, if the event may split the run.
     fn place(&self) -> Option<boundary::NewPlace> {
         let row = &self.columns;
-        let may_split = row.may_split && row.message.is_none() && row.action.is_agents();
-        may_split.then_some((row.seq, row.parent_seq, row.action))
+        (row.may_split && row.is_run_member()).then_some((row.seq, row.parent_seq, row.action))
     }
 
     /// Bytes of the bodies that are not in the row.
@@ -234,7 +250,7 @@ impl<'a> NewRow<'a> {
             + length(row.media)
     }
 
-    fn values(&self, session_id: &Id) -> [SqlValue; 20] {
+    fn values(&self, session_id: &Id) -> [SqlValue; 22] {
         let row = &self.columns;
         [
             session_id.as_str().into(),
@@ -257,6 +273,8 @@ impl<'a> NewRow<'a> {
             row.note.into(),
             row.ends_turn.into(),
             self.splits_run.into(),
+            self.totals.messages.into(),
+            self.totals.tokens.into(),
         ]
     }
 
@@ -284,6 +302,8 @@ impl<'a> NewRow<'a> {
             note,
             ends_turn,
             splits_run,
+            path_messages,
+            path_tokens,
         ] = self.values(session_id);
         let values = [
             seq,
@@ -299,6 +319,8 @@ impl<'a> NewRow<'a> {
             created_at,
             written_at,
             splits_run,
+            path_messages,
+            path_tokens,
             tool,
             metadata,
             message,
@@ -312,11 +334,12 @@ impl<'a> NewRow<'a> {
     }
 }
 
-/// Writes all rows or none. `place` is the session's state in the search index.
+/// Writes all rows or none. `ends`: events that they may follow, as far as they were read already.
+/// `place` is the session's state in the search index.
 pub fn write_rows(
     db: &dyn Database,
     session_id: &Id,
-    mut rows: Vec<NewRow<'_>>,
+    (mut rows, ends): (Vec<NewRow<'_>>, &[PathEnd]),
     place: Option<&SessionIndex>,
 ) -> Result<()> {
     let asked: Vec<boundary::NewPlace> = rows.iter().filter_map(NewRow::place).collect();
@@ -324,6 +347,7 @@ pub fn write_rows(
     for row in &mut rows {
         row.splits_run = splitting.contains(&row.columns.seq);
     }
+    add_up(db, session_id, &mut rows, ends)?;
     let branches = branches(&rows);
     let batches = batches(&rows);
     match batches.as_slice() {
@@ -364,6 +388,33 @@ pub fn write_rows(
     }
 }
 
+/// Sets the totals of the paths to these rows.
+fn add_up(
+    db: &dyn Database,
+    session_id: &Id,
+    rows: &mut [NewRow<'_>],
+    ends: &[PathEnd],
+) -> Result<()> {
+    let first_seq = rows.first().map_or(0, |row| row.columns.seq);
+    let parents = rows.iter().map(|row| row.columns.parent_seq);
+    let mut ends = PathEnds::load(
+        db,
+        session_id,
+        ends,
+        parents.filter(|parent_seq| *parent_seq < first_seq),
+    )?;
+    for new in rows {
+        let row = &new.columns;
+        let own = OwnShare {
+            is_run_member: row.is_run_member(),
+            splits_run: new.splits_run,
+            tokens: row.tokens,
+        };
+        new.totals = ends.follow(row.parent_seq, row.seq, own);
+    }
+    Ok(())
+}
+
 /// New branches below one event.
 #[derive(Default)]
 struct NewBranches {
@@ -379,7 +430,7 @@ fn branches(rows: &[NewRow<'_>]) -> BTreeMap<i64, NewBranches> {
         if row.is_branch == 1 && row.parent_seq != 0 {
             let branch = branches.entry(row.parent_seq).or_default();
             branch.seqs.push(row.seq);
-            branch.has_run_member |= row.message.is_none() && row.action.is_agents();
+            branch.has_run_member |= row.is_run_member();
         }
     }
     branches
@@ -408,7 +459,7 @@ fn batches<'a, 'b>(rows: &'b [NewRow<'a>]) -> Vec<&'b [NewRow<'a>]> {
 fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Result<()> {
     if let [row] = batch {
         let sql = format!(
-            "{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
+            "{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, 0, 0)"
         );
         return db.run(&sql, &row.values(session_id));
     }
@@ -420,18 +471,19 @@ fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Resu
     let sql = format!(
         "{INSERT}
          SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
-                value ->> 5, value ->> 6, value ->> 7, value ->> 13, value ->> 14,
-                value ->> 15, value ->> 8, value ->> 9, value ->> 10, value ->> 11,
-                value ->> 16, value ->> 17, value ->> 18, value ->> 12
+                value ->> 5, value ->> 6, value ->> 7, value ->> 15, value ->> 16,
+                value ->> 17, value ->> 8, value ->> 9, value ->> 10, value ->> 11,
+                value ->> 18, value ->> 19, value ->> 20, value ->> 12, value ->> 13,
+                value ->> 14, 0, 0
            FROM json_each(?2)"
     );
     db.run(&sql, &[session_id.as_str().into(), json.into()])
 }
 
 /// The most rows that one statement takes as values. Each row count needs its own
-/// statement, which the engine prepares once. A row takes up to five parameters, and all
+/// statement, which the engine prepares once. A row takes up to seven parameters, and all
 /// rows share eight, which stays below the engine's limit of a hundred.
-const MAX_ROWS_AS_VALUES: usize = 16;
+const MAX_ROWS_AS_VALUES: usize = 13;
 
 /// The statement for the fast path, and its parameters. `None`: a row doesn't qualify. Rows
 /// qualify if they follow each other directly and share their common values. Binding values
@@ -451,7 +503,7 @@ fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlVa
         rows().any(|row| row.tool.is_some()),
         rows().any(|row| row.metadata.is_some()),
     ];
-    let per_row = 3 + is_there.iter().filter(|is_there| **is_there).count();
+    let per_row = 5 + is_there.iter().filter(|is_there| **is_there).count();
     let mut sql = format!("{INSERT} VALUES ");
     let mut params = vec![
         session_id.as_str().into(),
@@ -463,13 +515,14 @@ fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlVa
         first.created_at.into(),
         first.written_at.into(),
     ];
-    for (index, row) in rows().enumerate() {
+    for (index, new) in batch.iter().enumerate() {
+        let row = &new.columns;
         let id = params.len() + 1;
         let parent = match index.checked_sub(1) {
             None => "?4, ?5, ?6".to_owned(),
             Some(before) => format!("?2 + {before}, ?{}, 0", id - per_row),
         };
-        let mut next = id + 2;
+        let mut next = id + 4;
         let columns = is_there.map(|is_there| match is_there {
             false => "NULL".to_owned(),
             true => {
@@ -479,12 +532,20 @@ fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlVa
         });
         let comma = if index == 0 { "" } else { ", " };
         sql.push_str(&format!(
-            "{comma}(?1, ?2 + {index}, ?{id}, ?3, {parent}, ?{}, ?{}, {}, NULL, 0, 0, ?7, ?8, NULL, NULL, NULL, 0)",
+            "{comma}(?1, ?2 + {index}, ?{id}, ?3, {parent}, ?{}, ?{}, {}, NULL, 0, 0, ?7, ?8, NULL, NULL, NULL, 0, ?{}, ?{}, 0, 0)",
             id + 1,
             id + 2,
             columns.join(", "),
+            id + 3,
+            id + 4,
         ));
-        params.extend([row.id.into(), row.action.name().into(), row.content.into()]);
+        params.extend([
+            row.id.into(),
+            row.action.name().into(),
+            row.content.into(),
+            new.totals.messages.into(),
+            new.totals.tokens.into(),
+        ]);
         let bodies = [row.tool, row.metadata].into_iter().zip(is_there);
         let there = bodies.filter(|(_, is_there)| *is_there);
         params.extend(there.map(|(body, _)| SqlValue::from(body)));

@@ -14,6 +14,8 @@ use crate::log::rewrite::{rewrite_bodies, rewrite_note};
 use crate::log::row::EventRow;
 use crate::log::row::get_event_row;
 use crate::log::tip::get_tip;
+use crate::log::tokens;
+use crate::log::totals::begin_messages_below;
 use crate::log::write::RowDraft;
 use crate::messages::tree::delete::delete_seqs;
 use crate::session::activity;
@@ -73,18 +75,20 @@ pub fn update_message(
         let taken = delete_seqs(db, host, session_id, &tip, &rest)?;
         let created_at = message.created_at.unwrap_or(stored_at);
         let cut = media::cut(&message.text.fields);
+        let tokens = tokens::of_message(message.action, &message.content, &message.text.fields);
         let draft = RowDraft {
             content: Some(&message.content),
             message_dated: u8::from(message.text.is_dated),
             created_at,
             note: note.as_deref(),
-            ..RowDraft::of_message(first_seq, id.as_str(), message.action, &cut)
+            ..RowDraft::of_message(first_seq, id.as_str(), message.action, &cut, tokens)
         };
         rewrite_bodies(db, session_id, &draft.fit("message")?, media.as_deref())?;
         tell_updated(db, host, session_id, tip.last_seq(), &[id.as_str()])?;
         tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
         if is_run {
             // The event is no longer in a run, so no run is split below it or beside it.
+            begin_messages_below(db, session_id, first_seq)?;
             let changed = boundary::settle(db, session_id, [first_seq, parent_seq], [first_seq])?;
             tell_boundaries(db, host, session_id, tip.last_seq(), &changed)?;
         }

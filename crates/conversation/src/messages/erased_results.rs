@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::log::media;
 use crate::log::rewrite::rewrite_bodies;
 use crate::log::row::{EventRow, get_event_row};
+use crate::log::tokens;
 use crate::log::write::RowDraft;
 use crate::tables::EVENTS;
 use base::action::StoredAction;
@@ -87,6 +88,7 @@ fn rewrite(db: &dyn Database, session_id: &Id, row: &EventRow, fields: &str) -> 
         return Err(Error::corrupt_row(&row.id, "action"));
     };
     let cut = media::cut(fields);
+    let tokens = tokens::of_message(action, &row.content, fields);
     let draft = RowDraft {
         content: Some(&row.content),
         tool: row.tool.as_deref(),
@@ -94,7 +96,7 @@ fn rewrite(db: &dyn Database, session_id: &Id, row: &EventRow, fields: &str) -> 
         message_dated: u8::from(row.is_dated),
         created_at: row.created_at,
         note: row.note.as_deref(),
-        ..RowDraft::of_message(row.seq, &row.id, action, &cut)
+        ..RowDraft::of_message(row.seq, &row.id, action, &cut, tokens)
     };
     rewrite_bodies(db, session_id, &draft.in_slices(), row.media.as_deref())
 }

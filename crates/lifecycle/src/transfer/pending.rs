@@ -8,6 +8,7 @@ use base::json::{self, JsonObject, Tree};
 use conversation::log::event::{MessageText, NewEvent};
 use conversation::log::media::StrippedText;
 use conversation::log::note::Note;
+use conversation::log::tokens;
 use conversation::log::write::RowDraft;
 use conversation::messages::parse::{MessageSource, parse_message, without_reserved};
 
@@ -178,6 +179,7 @@ impl PendingEvent {
             message_dated: u8::from(self.message().is_some_and(|message| message.is_dated)),
             note: self.note.as_deref(),
             ends_turn: None,
+            tokens: tokens::of_event(&self.event),
             created_at: self.created_at,
             written_at: self.written_at,
             payloads: cut.map_or(&[], |cut| cut.payloads.as_slice()),

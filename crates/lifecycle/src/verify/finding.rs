@@ -26,6 +26,8 @@ pub enum FindingCode {
     BranchUnmarked,
     /// The event is marked wrongly as the beginning of a message within a run, or is not marked.
     BoundaryWrong,
+    /// The stored number of messages up to the event is wrong.
+    TotalsWrong,
     /// A part of the event's long text is missing.
     SlicesIncomplete,
     /// A part of a long text that no event has.
@@ -113,6 +115,7 @@ impl FindingCode {
             Self::BoundaryWrong => {
                 "The event is marked wrongly as the beginning of a message, or is not marked."
             }
+            Self::TotalsWrong => "The stored number of messages up to the event is wrong.",
             Self::SlicesIncomplete => "A part of the event's long text is missing.",
             Self::SliceStray => "A part of a long text belongs to no event.",
             Self::LeafMissing => "The session's chosen leaf doesn't exist.",

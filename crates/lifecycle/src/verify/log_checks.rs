@@ -93,6 +93,7 @@ pub const LOG_CHECKS: &[Check] = &[
                                                    AND before.seq < t.seq), 0))",
             ),
             RowRule(Code::BoundaryWrong, boundary::IS_WRONG),
+            RowRule(Code::TotalsWrong, boundary::TOTAL_IS_WRONG),
             RowRule(Code::SlicesIncomplete, SLICES_INCOMPLETE),
             RowRule(Code::MediaMissing, MEDIA_MISSING),
             RowRule(Code::MediaUseMissing, MEDIA_USE_MISSING),

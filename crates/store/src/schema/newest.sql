@@ -39,7 +39,7 @@ CREATE TABLE cf_agents_events (
   tool       TEXT,
   metadata   TEXT,
   created_at INTEGER NOT NULL,
-  written_at INTEGER NOT NULL, message TEXT, message_dated INTEGER NOT NULL DEFAULT 0, sliced_bytes INTEGER NOT NULL DEFAULT 0, note TEXT, media TEXT, ends_turn TEXT, splits_run INTEGER NOT NULL DEFAULT 0,
+  written_at INTEGER NOT NULL, message TEXT, message_dated INTEGER NOT NULL DEFAULT 0, sliced_bytes INTEGER NOT NULL DEFAULT 0, note TEXT, media TEXT, ends_turn TEXT, splits_run INTEGER NOT NULL DEFAULT 0, path_messages INTEGER, path_tokens INTEGER, more_messages INTEGER NOT NULL DEFAULT 0, more_tokens INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (session_id, seq)
 ) WITHOUT ROWID;
 
@@ -390,3 +390,7 @@ CREATE TABLE cf_agents_tool_authorizations (
   sealed     TEXT NOT NULL,
   updated_at INTEGER NOT NULL
 );
+
+CREATE INDEX cf_agents_events_by_correction
+  ON cf_agents_events (session_id, seq, more_messages, more_tokens)
+  WHERE more_messages <> 0 OR more_tokens <> 0;

@@ -3,7 +3,7 @@
 
 use crate::messages::tree::path::surviving;
 use base::json;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::overlay_writes::splice;
 use crate::index;
@@ -13,6 +13,7 @@ use crate::log::row::EventLink;
 use crate::log::sessions::find_stamp;
 use crate::log::slices::delete_slices;
 use crate::log::tip::LogTip;
+use crate::log::totals::{PathEnd, path_end};
 use crate::session::last_turns;
 use crate::tables::EVENTS;
 use base::columns::{FromRow, load};
@@ -37,12 +38,13 @@ pub struct DeletedEvent {
     pub link: EventLink,
     /// Positions where media was cut out of the event.
     media: Option<String>,
+    path_tokens: Option<i64>,
 }
 
 impl DeletedEvent {
     /// The columns of an event `e`.
     fn columns() -> String {
-        format!("{}, e.media", EventLink::columns())
+        format!("{}, e.media, e.path_tokens", EventLink::columns())
     }
 }
 
@@ -51,6 +53,7 @@ impl FromRow<'_> for DeletedEvent {
         Ok(Self {
             link: row.read()?,
             media: row.find_text(6).map(str::to_owned),
+            path_tokens: row.find_integer(7),
         })
     }
 }
@@ -113,7 +116,7 @@ pub fn delete_seqs(
     if let Some(place) = index::find_place(db, session_id.as_str())? {
         index::remove(db, &place, seqs)?;
     }
-    adopt(db, &here, &taken.moved)?;
+    adopt(db, &here, &taken)?;
     taken.overlays = splice(db, session_id, &parents)?;
     // Only below the survivors do events have different siblings and summaries different
     // ends.
@@ -210,28 +213,72 @@ fn load_orphans(
 
 /// Sets the new parents. Runs after the deletion, because the remaining rows show whether a
 /// child directly follows its new parent.
-fn adopt(db: &dyn Database, here: &SqlValue, orphans: &[ReparentedEvent]) -> Result<()> {
-    for orphan in orphans {
+fn adopt(db: &dyn Database, here: &SqlValue, taken: &DeletionOutcome) -> Result<()> {
+    let parents = load_new_parents(db, here, &taken.moved)?;
+    let gone: HashMap<i64, Option<i64>> = taken
+        .gone
+        .iter()
+        .map(|gone| (gone.link.seq, gone.path_tokens))
+        .collect();
+    for orphan in &taken.moved {
+        let link = &orphan.link;
+        let parent = parents.iter().find(|(_, end)| end.seq == orphan.parent_seq);
+        let end = parent.map_or(PathEnd::NONE, |(_, end)| *end);
+        let starts = end.ends_message(link.is_run_member, link.splits_run);
+        let messages = end.totals.messages.map(|sum| sum + i64::from(starts));
+        let before = gone.get(&link.parent_seq).copied().flatten();
+        let fewer = before
+            .zip(end.totals.tokens)
+            .map(|(before, now)| before - now);
         db.run(
             "UPDATE cf_agents_events
                 SET parent_seq = ?3,
-                    parent_id = (SELECT parent.id
-                                   FROM cf_agents_events AS parent
-                                  WHERE parent.session_id = ?1
-                                    AND parent.seq = ?3),
+                    parent_id = ?4,
                     is_branch = EXISTS (SELECT 1
                                           FROM cf_agents_events AS between_them
                                          WHERE between_them.session_id = ?1
                                            AND between_them.seq > ?3
-                                           AND between_them.seq < ?2)
+                                           AND between_them.seq < ?2),
+                    more_messages = coalesce(?5 - path_messages, 0),
+                    more_tokens = iif(path_tokens IS NULL, 0, coalesce(more_tokens - ?6, 0))
               WHERE session_id = ?1
                 AND seq = ?2",
             &[
                 here.clone(),
-                orphan.link.seq.into(),
+                link.seq.into(),
                 orphan.parent_seq.into(),
+                parent.map(|(id, _)| id.as_str()).into(),
+                messages.into(),
+                fewer.into(),
             ],
         )?;
     }
     Ok(())
+}
+
+/// The events that orphans now follow, each with its id.
+fn load_new_parents(
+    db: &dyn Database,
+    here: &SqlValue,
+    orphans: &[ReparentedEvent],
+) -> Result<Vec<(String, PathEnd)>> {
+    let seqs: BTreeSet<i64> = orphans.iter().map(|orphan| orphan.parent_seq).collect();
+    let seqs: Vec<i64> = seqs.into_iter().filter(|seq| *seq != 0).collect();
+    if seqs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = concat!(
+        "SELECT ",
+        path_end!("e"),
+        ", e.id
+          FROM json_each(?2) AS wanted
+         CROSS JOIN cf_agents_events AS e
+            ON e.session_id = ?1
+           AND e.seq = wanted.value"
+    );
+    let list = SqlValue::Text(json::encode(&seqs)?);
+    let rows = db.rows(sql, &[here.clone(), list])?;
+    rows.iter()
+        .map(|row| Ok((row.text(PathEnd::WIDTH)?.to_owned(), row.read()?)))
+        .collect()
 }

@@ -11,3 +11,4 @@ pub mod leaf;
 pub mod overlay_writes;
 pub mod overlays;
 pub mod path;
+pub mod path_sums;

@@ -119,6 +119,11 @@ impl<'a> Overlays<'a> {
         Ok(())
     }
 
+    /// Passes the next overlay, which doesn't end on the path.
+    pub fn skip(&mut self) -> Result<()> {
+        self.advance(self.next_to_seq() - 1)
+    }
+
     /// The newest event that the next overlay covers; 0: there is no next overlay.
     pub fn next_to_seq(&self) -> i64 {
         self.next.as_ref().map_or(0, |overlay| overlay.range.to_seq)
@@ -160,7 +165,7 @@ pub fn find_covering(
     while overlays.next_to_seq() >= seq {
         let to_seq = overlays.next_to_seq();
         if !is_on_path(&path, to_seq) {
-            overlays.advance(to_seq - 1)?;
+            overlays.skip()?;
             continue;
         }
         let covering = overlays.take_ending_at(to_seq)?;
