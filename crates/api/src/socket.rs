@@ -436,7 +436,16 @@ fn take_answer(
         early::insert(agent.db, session_id, &given)?;
         return Ok(FrameOutcome::default());
     }
-    let Some(work) = replies::take_answer(agent, session_id, given)? else {
+    let taken = match replies::take_answer(agent, session_id, given) {
+        // The page shows the answer as the call's output. It gets the stored message back, in which
+        // the call still waits.
+        Err(error) if matches!(error.code, Code::InvalidRequest | Code::PayloadTooLarge) => {
+            let messages = load_shown(agent.db, session_id)?.into_string();
+            return Ok(FrameOutcome::reply(render_messages(&messages)));
+        }
+        taken => taken?,
+    };
+    let Some(work) = taken else {
         return Ok(FrameOutcome::default());
     };
     let turn_id = work.running().request_id.clone();

@@ -39,6 +39,8 @@ pub mod kind {
     pub const REASONING: &str = "reasoning";
     pub const FILE: &str = "file";
     pub const DYNAMIC_TOOL: &str = "dynamic-tool";
+    /// The questions of a tool, beside the part of its call.
+    pub const INPUT_REQUEST: &str = "data-input-request";
 }
 
 /// Fields of a part that contain the provider's metadata.
@@ -311,6 +313,24 @@ pub enum NewPart<'a> {
     Text(&'a str),
     Reasoning(String),
     Tool(NewToolPart<'a>),
+    InputRequest(InputRequest),
+}
+
+/// The questions of a tool to the user, as clients see them.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InputRequest {
+    /// The call that waits for the answers.
+    pub tool_call_id: String,
+    pub tool: String,
+    /// The server whose tool asks, by the name given to `defineTool`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// The questions by their ids: a form, or a page to open.
+    pub requests: Box<RawValue>,
+    /// Whether no answer is accepted any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_closed: bool,
 }
 
 impl Serialize for NewPart<'_> {
@@ -320,6 +340,14 @@ impl Serialize for NewPart<'_> {
             #[serde(rename = "type")]
             kind: &'static str,
             text: &'a str,
+        }
+        #[derive(Serialize)]
+        struct Data<'a> {
+            #[serde(rename = "type")]
+            kind: &'static str,
+            /// A client replaces the data of a part with the same id.
+            id: &'a str,
+            data: &'a InputRequest,
         }
         match self {
             Self::Text(text) => Worded {
@@ -333,6 +361,12 @@ impl Serialize for NewPart<'_> {
             }
             .serialize(serializer),
             Self::Tool(part) => part.serialize(serializer),
+            Self::InputRequest(data) => Data {
+                kind: kind::INPUT_REQUEST,
+                id: &data.tool_call_id,
+                data,
+            }
+            .serialize(serializer),
         }
     }
 }

@@ -20,6 +20,7 @@ pub mod mcp;
 mod meanwhile;
 mod oauth;
 mod own_class;
+mod questions;
 mod records;
 mod resuming;
 pub mod run_turn;

@@ -19,7 +19,7 @@ use super::outcome::Outcome;
 use super::revision::Revision;
 use super::scope::Scope;
 use base::json::{self, JsonObject, json};
-use chat::tools::exchange::{ToolExchange, asks_for_input};
+use chat::tools::exchange::{ToolExchange, UserQuestions, asks_for_input};
 use chat::tools::mcp::revision::CAPABILITIES;
 use chat::tools::registered::RegisteredTool;
 use chat::turn::CallState;
@@ -114,7 +114,10 @@ impl Exchange<'_> {
                     responses: round.responses(),
                     state: round.state.as_deref(),
                     notify: Some(&notify),
-                    can_elicit: can.can_be_asked(),
+                    asks: match can.can_be_asked() {
+                        true => UserQuestions::Forms,
+                        false => UserQuestions::Nothing,
+                    },
                     round: round.number(),
                 };
                 let key = round.call_key();

@@ -47,12 +47,22 @@ pub fn open_calls(
                 let approval_id = approval_id.clone();
                 (id, AwaitedAnswer::Approval { approval_id })
             });
-        open.extend(outputs.chain(approvals).filter_map(|(id, awaits)| {
-            (!answered.has(row, id)).then(|| OpenCall {
-                tool_call_id: id.clone(),
-                awaits,
-            })
-        }));
+        let questions = note
+            .questions
+            .iter()
+            .filter(|(_, asked)| asked.awaits_answers())
+            .map(|(id, _)| (id, AwaitedAnswer::Input));
+        open.extend(
+            outputs
+                .chain(approvals)
+                .chain(questions)
+                .filter_map(|(id, awaits)| {
+                    (!answered.has(row, id)).then(|| OpenCall {
+                        tool_call_id: id.clone(),
+                        awaits,
+                    })
+                }),
+        );
     }
     Ok(open)
 }

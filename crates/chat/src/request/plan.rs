@@ -20,7 +20,8 @@ pub struct NamedMessage {
     pub id: String,
     pub is_users: bool,
     /// Calls that wait for the client. A tool that the server runs never waits for an
-    /// output here: otherwise a client could forge that output.
+    /// output here: otherwise a client could forge that output. It may wait for answers to its
+    /// questions, which clients also send as an output.
     pub open: Vec<OpenCall>,
 }
 
@@ -36,6 +37,8 @@ pub enum AwaitedAnswer {
     Output,
     /// The user is asked whether the tool may run.
     Approval { approval_id: String },
+    /// The tool asks the user.
+    Input,
 }
 
 /// The turn's position in the tree.
@@ -297,12 +300,12 @@ pub fn find_asking<'s>(
     let fits = |open: &OpenCall| {
         open.tool_call_id == answer.tool_call_id()
             && match (&open.awaits, answer) {
-                (AwaitedAnswer::Output, CallAnswer::Tool(_)) => true,
+                (AwaitedAnswer::Output | AwaitedAnswer::Input, CallAnswer::Tool(_)) => true,
                 (AwaitedAnswer::Approval { approval_id }, CallAnswer::Approval(answer)) => answer
                     .approval_id
                     .as_ref()
                     .is_none_or(|id| id == approval_id),
-                (AwaitedAnswer::Output, CallAnswer::Approval(_))
+                (AwaitedAnswer::Output | AwaitedAnswer::Input, CallAnswer::Approval(_))
                 | (AwaitedAnswer::Approval { .. }, CallAnswer::Tool(_)) => false,
             }
     };

@@ -3,11 +3,12 @@
 
 use std::collections::HashSet;
 
-use crate::request::answers::{ApprovalAnswer, ClientOutcome, DECLINED};
+use crate::request::answers::{ApprovalAnswer, ClientAnswer, ClientOutcome, DECLINED};
 use crate::request::known_messages::{KnownMessage, find_answers_end};
 use crate::request::open_calls::{AnsweredCalls, call_of, find_client_call, own_rows};
-use crate::request::plan::RequestPlan;
-use crate::turn::{CallState, TurnCall, TurnStep, result_event};
+use crate::request::plan::{AwaitedAnswer, RequestPlan};
+use crate::tools::input::answers::read_answers;
+use crate::turn::{CallState, LoggedCall, TurnCall, TurnStep, result_event};
 use access::Authority;
 use base::database::Database;
 use base::error::Result;
@@ -29,8 +30,8 @@ pub struct AnswerLog<'a> {
 }
 
 impl AnswerLog<'_> {
-    /// Writes the answers. Returns a step with the approved calls to make now: an approved
-    /// call is made when all calls of its message are answered.
+    /// Writes the answers. Returns a step with the calls to make now: a call that was approved, or
+    /// whose tool's questions were answered, is made when all calls of its message are answered.
     pub fn take_answers(
         &self,
         planned: &RequestPlan<'_>,
@@ -43,6 +44,11 @@ impl AnswerLog<'_> {
                 continue;
             };
             let call_id = answer.answer.tool_call_id.as_str();
+            if awaits_input(known, call_id) {
+                self.take_input(known, &answer.answer)?;
+                answered.push(known);
+                continue;
+            }
             let call = find_client_call(
                 self.db,
                 self.session_id,
@@ -81,7 +87,7 @@ impl AnswerLog<'_> {
             if !planned.still_open.is_empty() || !seen.insert(&known.stored.id) {
                 continue;
             }
-            ready.extend(self.load_approved(known)?);
+            ready.extend(self.load_ready(known)?);
         }
         if ready.is_empty() {
             return Ok(Vec::new());
@@ -147,30 +153,84 @@ impl AnswerLog<'_> {
         Ok(())
     }
 
-    /// The approved calls of a message that have no result yet.
-    fn load_approved(&self, known: &KnownMessage) -> Result<Vec<TurnCall>> {
+    /// Stores the answers to the questions of a call's tool.
+    fn take_input(&self, known: &KnownMessage, answer: &ClientAnswer) -> Result<()> {
+        let call_id = answer.tool_call_id.as_str();
+        let rows = own_rows(&known.rows, known.copied_seq).rev();
+        for row in rows.filter(|row| row.has_note()) {
+            let mut note = get_note(self.db, self.session_id, row.seq)?;
+            let asked = note.questions.get_mut(call_id);
+            let Some(asked) = asked.filter(|asked| asked.awaits_answers()) else {
+                continue;
+            };
+            let answers = read_answers(asked, &answer.outcome)
+                .map_err(|error| error.with("toolCallId", call_id))?;
+            if let Some(open) = &mut asked.open {
+                open.answers = Some(answers);
+            }
+            let message_id = &known.stored.id;
+            return change_note(
+                self.db,
+                self.host,
+                self.session_id,
+                message_id,
+                row.seq,
+                &note,
+            );
+        }
+        Ok(())
+    }
+
+    /// The calls of a message that were approved or answered, and have no result yet.
+    fn load_ready(&self, known: &KnownMessage) -> Result<Vec<TurnCall>> {
         let mut calls = Vec::new();
         let answered = AnsweredCalls::of(&known.rows, &known.parted, known.copied_seq);
         for row in own_rows(&known.rows, known.copied_seq).filter(|row| row.has_note()) {
-            let note = get_note(self.db, self.session_id, row.seq)?;
-            for (call_id, approval) in note.decided {
-                // The call needed no approval, or already has its result.
-                if !note.approvals.contains_key(&call_id) || answered.has(row, &call_id) {
+            let mut note = get_note(self.db, self.session_id, row.seq)?;
+            let mut questions = std::mem::take(&mut note.questions);
+            let decided = note.decided.keys();
+            let mut ids: Vec<String> = decided.chain(questions.keys()).cloned().collect();
+            ids.sort();
+            ids.dedup();
+            for call_id in ids {
+                let asked = questions.remove(&call_id).map(Box::new);
+                let approval = note.decided.remove(&call_id);
+                let is_ready = match &asked {
+                    // An approved call whose tool asks waits for the answers.
+                    Some(asked) => asked.open.is_some() && !asked.awaits_answers(),
+                    // The call needed approval.
+                    None => note.approvals.contains_key(&call_id),
+                };
+                if !is_ready || answered.has(row, &call_id) {
                     continue;
                 }
                 let call = call_of(self.db, self.session_id, row, &call_id)?;
+                let open = asked.as_ref().and_then(|asked| asked.open.as_ref());
+                let asked_of = note.asked_of.get(&call_id).cloned();
                 calls.push(TurnCall {
                     id: call.id,
                     name: call.name,
                     arguments: call.arguments,
                     bad_arguments: None,
                     state: CallState::Waiting,
-                    approval: Some(approval),
-                    asked_of: note.asked_of.get(&call_id).cloned(),
-                    is_spared: false,
+                    approval,
+                    asked_of: asked_of.or_else(|| open.and_then(|open| open.asked_of.clone())),
+                    is_spared: open.is_some_and(|open| open.is_spared),
+                    logged: Some(LoggedCall {
+                        seq: row.seq,
+                        message_id: known.stored.id.clone(),
+                    }),
+                    answered: asked,
                 });
             }
         }
         Ok(calls)
     }
+}
+
+/// Whether the newest call with this id waits for answers to its tool's questions.
+fn awaits_input(known: &KnownMessage, call_id: &str) -> bool {
+    let mut open = known.stored.open.iter().rev();
+    open.find(|open| open.tool_call_id == call_id)
+        .is_some_and(|open| open.awaits == AwaitedAnswer::Input)
 }

@@ -22,6 +22,7 @@ use crate::run::tracing::{compaction_part, part_of, tool_part};
 use crate::run::whole_outputs::{MAX_WHOLE_OUTPUT_BYTES, store};
 use crate::stream::chunk_writer::ChunkWriter;
 use crate::stream::chunks::Chunk;
+use crate::tools::input::question::{MAX_ASKING_CALLS, MAX_STEP_BYTES, stored_bytes};
 use crate::tools::turn_tools::{MAX_OUTPUT_BYTES, TurnTools};
 use crate::turn::place::find_place;
 use crate::turn::store::save_turn;
@@ -280,6 +281,7 @@ impl<'a> TurnDriver<'a> {
                 break;
             };
             left -= 1;
+            self.fit_question(&mut state, &mut output_bytes);
             let shown = self.shorten(&turn_tools, call, &mut state, &mut output_bytes)?;
             self.note_ended(index, &state);
             let mut turn = self.turn.borrow_mut();
@@ -313,6 +315,33 @@ impl<'a> TurnDriver<'a> {
         let step = self.turn.borrow().record.steps.len().saturating_sub(1);
         let part = part_of(&tool_part(step, *index));
         (*index, call, run_in(part, turn_tools.run(call)).await)
+    }
+
+    /// Replaces questions that don't fit the step's event or the turn's row with a failure.
+    fn fit_question(&self, state: &mut CallState, output_bytes: &mut usize) {
+        let CallState::AwaitsInput(asked) = &*state else {
+            return;
+        };
+        let turn = self.turn.borrow();
+        let step = turn.steps.last();
+        let before = step.into_iter().flat_map(|step| &step.calls);
+        let before = before.filter_map(|call| match &call.state {
+            CallState::AwaitsInput(asked) => Some(stored_bytes(asked)),
+            _ => None,
+        });
+        let (calls, stored) = before.fold((0, 0), |(calls, all), one| (calls + 1, all + one));
+        let bytes = stored_bytes(asked);
+        if calls >= MAX_ASKING_CALLS
+            || stored + bytes > MAX_STEP_BYTES
+            || *output_bytes + bytes > MAX_OUTPUT_BYTES
+        {
+            *state = CallState::failed(
+                "The tool was not carried out: too many tools ask the user at the same time. Call \
+                 it again on its own.",
+            );
+        } else {
+            *output_bytes += bytes;
+        }
     }
 
     /// Stores an output separately if it is too long for the model or for the turn's row.

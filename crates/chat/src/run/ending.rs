@@ -10,9 +10,12 @@ use crate::turn::place::{find_place, gone};
 use crate::turn::report::TurnReport;
 use base::database::{Database, atomically};
 use base::error::{Code, Error, Result};
+use base::host::Host;
 use base::ids::Id;
 use base::json;
 use conversation::log::append::{AppendOutcome, Parent, append};
+use conversation::log::note::find_note;
+use conversation::messages::change::change_note;
 use conversation::session::kept_turns::{self, KeptFor, KeptTurn};
 use conversation::session::last_turns::{LastTurn, end_open_turn, find_open_turn};
 use conversation::session::learn_due::{NEVER_MS, Occasion, due_at, mark_due};
@@ -105,6 +108,7 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
         answer = appended.events.first().map(|first| first.seq);
         ends_by_itself = ends_by_its_answer(&open, &appended);
     }
+    note_questions(db, host, turn)?;
     if !ends_by_itself {
         end_open_turn(db, host, &turn.session_id, &open, spent.clone())?;
     }
@@ -113,6 +117,21 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     let answer = answer.map(|seq| (seq, message_id.as_str()));
     keep_record(memory, turn, report, (ended_at, answer))?;
     callbacks::insert(memory, turn, &message_id, report)
+}
+
+/// Stores what the tools of earlier turns' calls asked in this turn. Questions that were answered
+/// stay without the answers and without the tool's state. Must run in a transaction.
+fn note_questions(db: &dyn Database, host: &dyn Host, turn: &Turn) -> Result<()> {
+    let session_id = &turn.session_id;
+    for (logged, call_id, asked) in turn.logged_questions() {
+        let Some(mut note) = find_note(db, session_id, logged.seq)? else {
+            // The message was deleted.
+            continue;
+        };
+        note.questions.insert(call_id.as_str().to_owned(), asked);
+        change_note(db, host, session_id, &logged.message_id, logged.seq, &note)?;
+    }
+    Ok(())
 }
 
 /// Stores where the path of a provider API's client ends after this answer. Must run in a

@@ -4,7 +4,7 @@ use crate::run::agent::Agent;
 use crate::run::early::{EarlyAnswer, find_oldest, forget};
 use crate::run::request_writer::{RequestWriter, is_for_later};
 use crate::run::running_turns::ClientReply;
-use crate::run::watchers::show_updated;
+use crate::run::watchers::{show_if_watched, show_updated};
 use crate::run::work::TurnWork;
 use base::database::atomically;
 use base::error::Result;
@@ -23,7 +23,11 @@ pub fn take_early_answers(agent: &Agent<'_>, session_id: &Id) -> Result<Option<T
             Ok(None) => {}
             Ok(work) => return Ok(work),
             Err(error) if is_for_later(error.code) => return Err(error),
-            Err(_) => forget(agent.db, session_id, number)?,
+            Err(_) => {
+                forget(agent.db, session_id, number)?;
+                // The page shows the answer as the call's output.
+                show_if_watched(agent, session_id, None);
+            }
         }
     }
     Ok(None)

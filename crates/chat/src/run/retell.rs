@@ -7,6 +7,7 @@ use crate::stream::chunk_writer::ChunkWriter;
 use crate::stream::chunks::Chunk;
 use crate::turn::{CallState, Turn, TurnCall, TurnStep, WholeOutputs};
 use base::json;
+use conversation::log::note::Question;
 use models::AnswerPart;
 
 /// All chunks of the turn so far, including its start, and the writer that continues after
@@ -82,7 +83,7 @@ fn parts(step: &TurnStep) -> Vec<AnswerPart> {
     parts
 }
 
-/// The chunks for a call that has an outcome, or that waits for the user's approval.
+/// The chunks for a call that has an outcome, or that waits for the user.
 pub fn tell_outcome(writer: &mut ChunkWriter, call: &TurnCall) -> Vec<Chunk> {
     tell_state(writer, call, &call.state)
 }
@@ -93,7 +94,12 @@ fn tell_state(writer: &mut ChunkWriter, call: &TurnCall, state: &CallState) -> V
         return Vec::new();
     }
     let call_id = call.id.as_str();
-    match state {
+    let mut chunks = Vec::new();
+    if let (true, Some(asked)) = (state.is_over(), &call.answered) {
+        let closed = Question::clone(asked).closed();
+        chunks = writer.close_input(closed.to_part(call_id, call.name.as_str()));
+    }
+    chunks.extend(match state {
         CallState::Done {
             output, is_json, ..
         } => {
@@ -109,9 +115,16 @@ fn tell_state(writer: &mut ChunkWriter, call: &TurnCall, state: &CallState) -> V
         }
         CallState::Failed { error } => writer.output_error(call_id, error),
         CallState::LeftToUser { approval_id, .. } => writer.ask_approval(approval_id, call_id),
+        CallState::AwaitsInput(asked) => {
+            let name = call.name.as_str();
+            let again = call.logged.as_ref();
+            let again = again.map(|_| (name, call.arguments.clone().into_raw()));
+            writer.ask_input(asked.to_part(call_id, name), again)
+        }
         CallState::Unsettled { .. }
         | CallState::Waiting
         | CallState::Running
         | CallState::LeftToClient => Vec::new(),
-    }
+    });
+    chunks
 }

@@ -6,6 +6,7 @@
 
 use crate::stream::chunks::Chunk;
 use base::json::{self, JsonObject, RawValue};
+use base::part::InputRequest;
 use models::{AnswerPart, FinishReason};
 
 /// The text that the client and the model read if the arguments are not a JSON object.
@@ -115,6 +116,37 @@ impl ChunkWriter {
                 tool_call_id: tool_call_id.to_owned(),
             },
         )
+    }
+
+    /// Asks the user the questions of a call's tool. `again`: the name and the input of a call that
+    /// the client has in another state, because it was approved or answered before.
+    pub fn ask_input(
+        &mut self,
+        request: InputRequest,
+        again: Option<(&str, Box<RawValue>)>,
+    ) -> Vec<Chunk> {
+        let id = request.tool_call_id.clone();
+        let mut out = Vec::new();
+        if let Some((tool_name, input)) = again {
+            out = self.of_call(
+                &id,
+                Chunk::ToolInputAvailable {
+                    tool_call_id: id.clone(),
+                    tool_name: tool_name.to_owned(),
+                    input,
+                },
+            );
+        }
+        out.extend(self.of_call(
+            &request.tool_call_id.clone(),
+            Chunk::DataInputRequest { id, data: request },
+        ));
+        out
+    }
+
+    /// The questions of a call that ends. They accept no answer any more.
+    pub fn close_input(&mut self, request: InputRequest) -> Vec<Chunk> {
+        self.ask_input(request, None)
     }
 
     /// The output of a tool.

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use base::json::{self, RawValue};
+use base::part::InputRequest;
 use models::FinishReason;
 
 /// The headers of a stream, as the stock client and proxies expect them.
@@ -86,6 +87,11 @@ pub enum Chunk {
     },
     ToolOutputDenied {
         tool_call_id: String,
+    },
+    /// A client replaces the part with the same id.
+    DataInputRequest {
+        id: String,
+        data: InputRequest,
     },
     File {
         url: String,

@@ -18,10 +18,25 @@ pub struct ToolExchange<'a> {
     /// The state that the tool sent with its questions.
     pub state: Option<&'a str>,
     pub notify: Option<&'a Notify<'a>>,
-    /// Whether the caller's user can answer questions.
-    pub can_elicit: bool,
+    /// What the caller's user can be asked.
+    pub asks: UserQuestions,
     /// The number of rounds in which the tool has already requested input.
     pub round: u32,
+}
+
+/// What a tool may ask the user of its caller.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum UserQuestions {
+    #[default]
+    Nothing,
+    Forms,
+    FormsAndPages,
+}
+
+impl UserQuestions {
+    pub fn are_allowed(self) -> bool {
+        self != Self::Nothing
+    }
 }
 
 /// Receives the method and the parameters of a tool's notification.

@@ -2,6 +2,7 @@
 //! servers of tools, and how each is shown.
 
 pub mod exchange;
+pub mod input;
 pub mod mcp;
 pub mod registered;
 pub mod rows;

@@ -8,10 +8,11 @@ use sha2::{Digest, Sha256};
 
 use crate::address::tool_address::{LIMITS, ToolAddress, ToolLimits};
 use crate::address::tool_headers::{ResolvedHeaders, ToolHeaders};
-use crate::tools::exchange::{ToolExchange, asks_for_input};
+use crate::tools::exchange::{ToolExchange, UserQuestions, asks_for_input};
+use crate::tools::input::question::{MAX_ROUNDS, read_question};
 use crate::tools::mcp::call::call_server_tool;
 use crate::tools::mcp::server::ServerTool;
-use crate::turn::CallState;
+use crate::turn::{CallState, TurnCall};
 use base::error::Result;
 use base::ids::Id;
 use base::json::{self, JsonObject, RawValue, Tree};
@@ -19,6 +20,7 @@ use base::outbound::{
     CallFailure, CallLimits, CallPurpose, Endpoint, OWN_CLASS, Outbound, OutboundRequest,
     WholeResponse, send_and_read,
 };
+use conversation::log::note::OpenQuestion;
 use memory::Memory;
 use models::{ToolDefinition, sse};
 
@@ -124,29 +126,68 @@ impl RegisteredTool {
         answer.is_ok_and(|answer| answer.status == 200 && answer.body == b"false")
     }
 
-    /// Calls the tool. A failure is text for the model. `key` is unique to this call.
-    pub async fn call(
+    /// Makes a call of a turn. A failure is text for the model. `key` is unique to this call. Without
+    /// `may_ask`, the turn has nobody who could answer the tool's questions.
+    pub async fn call_in_turn(
         &self,
         memory: &Memory<'_>,
         session_id: Option<&Id>,
-        arguments: &JsonObject,
+        call: &TurnCall,
         key: &str,
+        may_ask: bool,
     ) -> CallState {
+        let name = &self.definition.name;
+        let open = call.answered.as_ref().and_then(|asked| asked.open.as_ref());
+        let round = open.map_or(0, |open| open.round);
+        let responses = open.and_then(|open| open.answers.as_ref());
+        let responses = responses.and_then(|answers| json::decode_tree(answers.as_str()).ok());
+        let exchange = ToolExchange {
+            responses: responses.as_ref(),
+            state: open.and_then(|open| open.state.as_deref()),
+            notify: None,
+            asks: match may_ask {
+                true => UserQuestions::FormsAndPages,
+                false => UserQuestions::Nothing,
+            },
+            round,
+        };
         let state = self
-            .call_with(memory, session_id, arguments, key, &ToolExchange::default())
+            .call_with(memory, session_id, &call.arguments, key, &exchange)
             .await;
-        match asks_for_input(&state) {
-            true => CallState::failed(format!(
-                "`{}` asks for input, and a turn has nobody to ask. Call the tool over the Model \
-                 Context Protocol.",
-                self.definition.name
+        let result = match &state {
+            CallState::Done { output, .. } if asks_for_input(&state) => output,
+            _ => return state,
+        };
+        if !may_ask {
+            return CallState::failed(format!(
+                "`{name}` asks for input, and this turn has nobody to ask. Call the tool in a chat \
+                 turn, or over the Model Context Protocol."
+            ));
+        }
+        if round >= MAX_ROUNDS {
+            return CallState::failed(format!(
+                "`{name}` was not carried out: it asked the user more than {MAX_ROUNDS} times."
+            ));
+        }
+        let next = OpenQuestion {
+            state: None,
+            round: round + 1,
+            asked_of: Some(self.fingerprint()),
+            is_spared: call.is_spared,
+            answers: None,
+        };
+        let server = self.of_server.as_ref().map(|tool| tool.server.as_str());
+        match read_question(memory.outbound, result, server, next) {
+            Ok(question) => CallState::AwaitsInput(Box::new(question)),
+            Err(what) => CallState::failed(format!(
+                "`{name}` was not carried out: it asks the user for input in a way that can't be \
+                 shown: {what}."
             )),
-            false => state,
         }
     }
 
-    /// As [`RegisteredTool::call`], for a caller that receives the tool's notifications and answers
-    /// its requests for input.
+    /// Calls the tool, for a caller that receives its notifications and its requests for input. A
+    /// failure is text for the model.
     pub async fn call_with(
         &self,
         memory: &Memory<'_>,

@@ -219,13 +219,11 @@ impl<'a> TurnTools<'a> {
             },
         };
         if let Some(tool) = registered {
+            let key = self.key_of(call);
+            // A client of a provider's API knows no questions.
+            let may_ask = !self.is_of_api;
             return tool
-                .call(
-                    memory,
-                    self.toolbox.session_id,
-                    &call.arguments,
-                    &self.key_of(call),
-                )
+                .call_in_turn(memory, self.toolbox.session_id, call, &key, may_ask)
                 .await;
         }
         match tools::run(&self.toolbox, name, call.arguments.as_str()).await {

@@ -10,7 +10,7 @@ use base::ids::Id;
 use base::json::{self, JsonObject};
 use context::tools::untrusted::origin_of_result;
 use conversation::log::event::NewEvent;
-use conversation::log::note::{Approval, Note};
+use conversation::log::note::{Approval, Note, Question};
 use conversation::log::tool::ToolCall;
 use memory::origin::Origin;
 use models::message::ContextMessage;
@@ -45,6 +45,20 @@ pub struct TurnCall {
     /// Whether the class decided that this call needs no approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_spared: bool,
+    /// The event of a call that an earlier turn made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logged: Option<LoggedCall>,
+    /// The questions that the call repeats with their answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered: Option<Box<Question>>,
+}
+
+/// The event of a call, and its message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoggedCall {
+    pub seq: i64,
+    pub message_id: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,6 +93,8 @@ pub enum CallState {
         #[serde(default)]
         asked_of: Option<String>,
     },
+    /// The tool asks the user. The call is repeated with the answers.
+    AwaitsInput(Box<Question>),
 }
 
 /// An output that is too long for the turn's row: see `chat/run/whole_outputs.rs`.
@@ -132,7 +148,10 @@ impl CallState {
     }
 
     pub fn is_open(&self) -> bool {
-        matches!(self, Self::LeftToClient | Self::LeftToUser { .. })
+        matches!(
+            self,
+            Self::LeftToClient | Self::LeftToUser { .. } | Self::AwaitsInput(_)
+        )
     }
 
     pub fn is_over(&self) -> bool {
@@ -202,6 +221,16 @@ impl TurnCall {
             id: self.id.clone(),
             name: self.name.clone(),
             arguments: self.arguments.clone(),
+        }
+    }
+
+    /// The call's questions as its event stores them at the end of the turn. `None`: its tool did
+    /// not ask.
+    pub fn question(&self) -> Option<Question> {
+        match (&self.state, &self.answered) {
+            (CallState::AwaitsInput(asked), _) => Some(Question::clone(asked)),
+            (_, Some(answered)) => Some(Question::clone(answered).closed()),
+            (_, None) => None,
         }
     }
 
@@ -333,5 +362,7 @@ pub fn decide(
         approval: None,
         asked_of: seen,
         is_spared: false,
+        logged: None,
+        answered: None,
     })
 }

@@ -28,7 +28,8 @@ use crate::record::TurnRecord;
 use crate::request::api_turn::{self, ApiTurn};
 use crate::request::path_digest::{PathDigest, PathMessage};
 pub use crate::turn::call::{
-    AskedCall, CallState, MAX_CALLS, ToolRunner, TurnCall, WholeOutput, WholeOutputs, result_event,
+    AskedCall, CallState, LoggedCall, MAX_CALLS, ToolRunner, TurnCall, WholeOutput, WholeOutputs,
+    result_event,
 };
 use crate::turn::call::{CANCELLED, CUT_OFF, FAILED, decide};
 pub use crate::turn::room::TurnRoom;
@@ -41,7 +42,7 @@ use base::ids::Id;
 use base::json;
 use context::tools::untrusted::less_trusted;
 use conversation::log::event::NewEvent;
-use conversation::log::note::{Kept, MAX_REASONING_BYTES, Note};
+use conversation::log::note::{Kept, MAX_REASONING_BYTES, Note, Question};
 use conversation::log::tool::ToolCall;
 use conversation::session::spending::TurnSpending;
 use memory::origin::Origin;
@@ -163,7 +164,7 @@ impl NextAction {
 #[derive(Debug, PartialEq)]
 pub enum TurnEnding {
     Said(FinishReason),
-    /// The client or the user must answer a call first.
+    /// The client or the user must answer a call, or its tool's questions, first.
     LeftToClient,
     StepLimit,
 }
@@ -314,6 +315,7 @@ impl Turn {
         }
     }
 
+    /// Stores the outcome of a call, or the questions of its tool.
     pub fn finish_call(&mut self, index: usize, state: CallState) {
         if let Some(call) = self.newest_calls().get_mut(index) {
             call.state = state;
@@ -508,6 +510,10 @@ impl TurnStep {
             if call.state == CallState::LeftToClient {
                 note.client_calls.push(call.id.as_str().to_owned());
             }
+            if let Some(asked) = call.question() {
+                let id = call.id.as_str().to_owned();
+                note.questions.insert(id, asked);
+            }
             if let Some(text) = &call.bad_arguments {
                 let id = call.id.as_str().to_owned();
                 note.bad_arguments.insert(id, text.clone());
@@ -524,6 +530,18 @@ impl TurnStep {
             tool_calls: (!calls.is_empty()).then_some(calls),
             note: Some(note),
             ..NewEvent::new(action)
+        })
+    }
+}
+
+impl Turn {
+    /// The questions of calls that earlier turns made, as their events store them at the end of
+    /// this turn.
+    pub fn logged_questions(&self) -> impl Iterator<Item = (&LoggedCall, &Id, Question)> {
+        let logged = self.steps.iter().filter(|step| step.is_logged);
+        logged.flat_map(|step| &step.calls).filter_map(|call| {
+            let logged = call.logged.as_ref()?;
+            Some((logged, &call.id, call.question()?))
         })
     }
 }

@@ -10,7 +10,7 @@ use base::database::{Database, find_row};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject};
-use base::part::PartApproval;
+use base::part::{InputRequest, PartApproval};
 use store::limits::HolderLimits;
 
 /// Bytes of reasoning that are stored per step.
@@ -47,6 +47,10 @@ pub struct Note {
     /// With calls: the user's decisions on calls that have no result yet.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub decided: BTreeMap<String, Approval>,
+    /// With calls: the questions that their tools asked the user. A result ends a call's
+    /// questions; they stay as a record, without the answers.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub questions: BTreeMap<String, Question>,
     /// With a result: the user's decision on its call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
@@ -75,6 +79,64 @@ pub struct Note {
     /// With a model's answer: the data that its provider expects back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
+}
+
+/// The questions that a tool asked the user during a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Question {
+    /// The server whose tool asks, by the name given to `defineTool`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// The questions by their ids, as clients see them.
+    pub requests: JsonObject,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<OpenQuestion>,
+}
+
+/// What is needed to repeat a call with the answers. No client sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenQuestion {
+    /// The tool's own state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// How many times the call has asked.
+    pub round: u32,
+    /// The fingerprint of the tool that asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_of: Option<String>,
+    /// Whether the class decided that the call needs no approval.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_spared: bool,
+    /// The user's answers, until the call is repeated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<JsonObject>,
+}
+
+impl Question {
+    /// The record of a question that no answer can follow here.
+    #[must_use]
+    pub fn closed(self) -> Self {
+        Self { open: None, ..self }
+    }
+
+    /// Whether the user still has to answer.
+    pub fn awaits_answers(&self) -> bool {
+        let open = self.open.as_ref();
+        open.is_some_and(|open| open.answers.is_none())
+    }
+
+    /// The questions of this call, as clients see them.
+    pub fn to_part(&self, call_id: &str, tool: &str) -> InputRequest {
+        InputRequest {
+            tool_call_id: call_id.to_owned(),
+            tool: tool.to_owned(),
+            server: self.server.clone(),
+            requests: self.requests.clone().into_raw(),
+            is_closed: !self.awaits_answers(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -133,6 +195,16 @@ impl Note {
         Self::of(self.authority().joined(last.authority()))
     }
 
+    /// The note in another log, where no answer can continue its calls.
+    #[must_use]
+    pub fn closed(self) -> Self {
+        let questions = self.questions.into_iter();
+        Self {
+            questions: questions.map(|(id, asked)| (id, asked.closed())).collect(),
+            ..self
+        }
+    }
+
     /// `None` if the note is empty: the event then stores no note.
     pub fn json(&self) -> Option<String> {
         if *self == Self::default() {
@@ -144,12 +216,19 @@ impl Note {
 
 /// The current note of an event.
 pub fn get_note(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Note> {
+    find_note(db, session_id, seq)?.ok_or_else(|| Error::storage(format!("event {seq} is missing")))
+}
+
+/// The current note of an event. `None`: the event is gone.
+pub fn find_note(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<Note>> {
     let sql = "SELECT note, id
                  FROM cf_agents_events
                 WHERE session_id = ?1
                   AND seq = ?2";
-    let row = find_row(db, sql, &[session_id.as_str().into(), seq.into()])?
-        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))?;
+    let Some(row) = find_row(db, sql, &[session_id.as_str().into(), seq.into()])? else {
+        return Ok(None);
+    };
     let (note, id): (Option<&str>, &str) = row.read()?;
-    Note::parse(note).ok_or_else(|| Error::corrupt_row(id, "note"))
+    let note = Note::parse(note).ok_or_else(|| Error::corrupt_row(id, "note"))?;
+    Ok(Some(note))
 }

@@ -148,10 +148,14 @@ impl EventRow {
     /// The event's calls that the client or the user must answer.
     pub fn open_calls(&self) -> Result<impl Iterator<Item = String>> {
         let note = self.note()?;
+        let questions = note.questions.into_iter();
+        let awaiting = questions.filter(|(_, asked)| asked.open.is_some());
+        let awaiting = awaiting.map(|(call_id, _)| call_id);
         Ok(note
             .client_calls
             .into_iter()
-            .chain(note.approvals.into_keys()))
+            .chain(note.approvals.into_keys())
+            .chain(awaiting))
     }
 
     pub fn damaged(&self) -> Error {

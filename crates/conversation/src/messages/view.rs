@@ -158,11 +158,14 @@ fn joined(run: &[EventRow]) -> Result<Message> {
         if !row.content.is_empty() {
             parts.push(NewPart::Text(&row.content));
         }
+        let mut asked_input = Vec::new();
         for call in tool
             .into_iter()
             .filter_map(|tool| tool.tool_calls)
             .flatten()
         {
+            let asked = note.questions.get(&call.id);
+            asked_input.extend(asked.map(|asked| asked.to_part(&call.id, &call.name)));
             parts.push(NewPart::Tool(NewToolPart::new(PartCall {
                 approval: approval_of(&mut note, &call.id),
                 raw_input: note.bad_arguments.remove(&call.id),
@@ -171,6 +174,7 @@ fn joined(run: &[EventRow]) -> Result<Message> {
                 input: call.arguments,
             })));
         }
+        parts.extend(asked_input.into_iter().map(NewPart::InputRequest));
     }
     let metadata = run.iter().rev().find_map(|row| row.metadata.as_deref());
     Ok(Message {
@@ -182,6 +186,12 @@ fn joined(run: &[EventRow]) -> Result<Message> {
 }
 
 fn approval_of(note: &mut Note, call_id: &str) -> Option<PartApproval> {
+    // The user has approved the call, and its tool asks. A client repeats its request as soon as
+    // every call of a step is approved.
+    if note.questions.contains_key(call_id) {
+        note.decided.remove(call_id);
+        return None;
+    }
     let asked = note.approvals.remove(call_id).map(|id| PartApproval {
         id: Some(id),
         ..PartApproval::default()

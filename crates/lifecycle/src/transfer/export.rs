@@ -313,6 +313,11 @@ impl Export {
             }
             .json();
         }
+        let note = event.note()?;
+        if !note.questions.is_empty() {
+            // A tool's state and the answers to it stay here: no call continues from a file.
+            event.note = note.closed().json();
+        }
         let message = event.message.take().map(object_of);
         if message.is_some() {
             // The message contains the same text. Keeping a long text once saves memory.

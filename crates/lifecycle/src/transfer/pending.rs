@@ -47,10 +47,9 @@ pub struct PendingEvent {
 }
 
 fn note_of(note: Note, reading: &LineRules<'_>) -> Note {
-    let note = Note {
-        kept: note.kept.filter(|_| reading.takes_kept),
-        ..note
-    };
+    // No call continues from a file: its author would choose the arguments of tools.
+    let mut note = note.closed();
+    note.kept = note.kept.filter(|_| reading.takes_kept);
     let Some(authority) = reading.authority else {
         return note;
     };

@@ -72,7 +72,7 @@ pub async fn call_server_tool(
         link: tool.link.clone(),
         // Each round is a separate request.
         last_id: i64::from(exchange.round) * IDS_PER_ROUND,
-        can_elicit: exchange.can_elicit,
+        asks: exchange.asks,
     };
     let takes_token = may_be_authorized(memory.outbound, at, &client.headers);
     let server = AuthorizedServer {
@@ -89,7 +89,8 @@ pub async fn call_server_tool(
     }
     match outcome {
         Ok(result) => {
-            let asked = exchange.can_elicit && result.get().contains(INPUT_REQUIRED);
+            let may_ask = exchange.asks.are_allowed() && client.link.is_newest();
+            let asked = may_ask && result.get().contains(INPUT_REQUIRED);
             let whole = asked.then(|| {
                 let text = client.headers.strip_json(result.get().to_owned());
                 CallState::done(text, true)

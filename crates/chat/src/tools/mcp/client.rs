@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::address::tool_headers::ResolvedHeaders;
-use crate::tools::exchange::ToolExchange;
+use crate::tools::exchange::{ToolExchange, UserQuestions};
 use crate::tools::mcp::failure::ServerFailure;
 use crate::tools::mcp::oauth::challenge::Challenge;
 use crate::tools::mcp::revision::{
@@ -86,8 +86,8 @@ pub struct ServerClient<'a> {
     pub limits: CallLimits,
     pub link: ServerLink,
     pub last_id: i64,
-    /// Whether the server may ask the caller's user.
-    pub can_elicit: bool,
+    /// What the server may ask the caller's user.
+    pub asks: UserQuestions,
 }
 
 /// The result of a request, and the session that came with it.
@@ -391,9 +391,10 @@ impl ServerClient<'_> {
         if self.link.is_newest() {
             meta.insert(VERSION.to_owned(), NEWEST.into());
             meta.insert(CLIENT_INFO.to_owned(), client_info());
-            let can = match self.can_elicit {
-                true => json!({"elicitation": {}}),
-                false => json!({}),
+            let can = match self.asks {
+                UserQuestions::Nothing => json!({}),
+                UserQuestions::Forms => json!({"elicitation": {}}),
+                UserQuestions::FormsAndPages => json!({"elicitation": {"form": {}, "url": {}}}),
             };
             meta.insert(CAPABILITIES.to_owned(), can);
         }

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use futures_util::future::join_all;
 
 use crate::address::tool_headers::ResolvedHeaders;
+use crate::tools::exchange::UserQuestions;
 use crate::tools::mcp::client::{ServerClient, ServerLink};
 use crate::tools::mcp::failure::ServerFailure;
 use crate::tools::mcp::listing::{ListingRoom, ServerListing};
@@ -260,7 +261,7 @@ async fn list_tools(
         limits: LIST_LIMITS,
         link: server.state.link.clone(),
         last_id: 0,
-        can_elicit: false,
+        asks: UserQuestions::Nothing,
     };
     let place = AuthorizedServer {
         name: &server.name,

@@ -44,8 +44,8 @@ pub fn read_result(name: &str, result: &RawValue, sent: &ResolvedHeaders) -> Cal
     };
     if read.result_type != COMPLETE {
         return CallState::failed(format!(
-            "`{name}` was not carried out: its server asks the user for input, and a chat turn has \
-             nobody to ask. Call the tool over the Model Context Protocol."
+            "`{name}` was not carried out: its server asks the user for input, and this turn has \
+             nobody to ask. Call the tool in a chat turn, or over the Model Context Protocol."
         ));
     }
     let said: Vec<String> = read
@@ -182,8 +182,9 @@ mod tests {
             (
                 json!({"resultType": "input_required", "inputRequests": {}}),
                 CallState::failed(
-                    "`gh_a` was not carried out: its server asks the user for input, and a chat \
-                     turn has nobody to ask. Call the tool over the Model Context Protocol.",
+                    "`gh_a` was not carried out: its server asks the user for input, and this \
+                     turn has nobody to ask. Call the tool in a chat turn, or over the Model \
+                     Context Protocol.",
                 ),
             ),
         ] {

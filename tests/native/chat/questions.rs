@@ -1,0 +1,491 @@
+//! Tools that ask the user during a chat turn: the turn ends, the client answers, and the call is
+//! repeated with the answers.
+
+use serde_json::{Value, json};
+
+use super::turns::{calls, define, said, user};
+use crate::Alice;
+use base::outbound::CallFailure;
+use base::testing::{Said, wait_for};
+use conversation::log::note::Note;
+
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+fn result(id: i64, result: &Value) -> Result<Said, CallFailure> {
+    Said::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
+
+fn form() -> Value {
+    json!({"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "maxLength": 8}}})
+}
+
+fn asks(state: &str) -> Value {
+    json!({"resultType": "input_required", "requestState": state, "inputRequests":
+        {"who": {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": form()}}}})
+}
+
+fn text(text: &str) -> Value {
+    json!({"resultType": "complete", "content": [{"type": "text", "text": text}]})
+}
+
+fn accept(name: &str) -> Value {
+    json!({"responses": {"who": {"action": "accept", "content": {"name": name}}}})
+}
+
+/// The message as a client sends it that called `addToolOutput`.
+fn answered(message: &Value, call_id: &str, output: &Value) -> Value {
+    let mut message = message.clone();
+    for part in message["parts"].as_array_mut().unwrap() {
+        if part["toolCallId"] == call_id {
+            part["state"] = json!("output-available");
+            part["output"] = output.clone();
+        }
+    }
+    message
+}
+
+fn kinds(chunks: &[Value]) -> Vec<&str> {
+    let kinds = chunks.iter().map(|chunk| chunk["type"].as_str().unwrap());
+    kinds.filter(|kind| !kind.starts_with("text-")).collect()
+}
+
+impl Alice {
+    /// An agent whose server `gh`, of the newest revision, has the tool `a`.
+    fn with_asking_server(more: &Value) -> Self {
+        let alice = Self::with_model();
+        alice.outbound.hears_discovery.set(true);
+        let found = json!({"supportedVersions": ["2026-07-28"], "capabilities": {}});
+        alice.outbound.answer(result(1, &found));
+        let tool = json!({"name": "a", "description": "Books.", "inputSchema": {"type": "object"}});
+        alice.outbound.answer(result(2, &json!({"tools": [tool]})));
+        let mut input = json!({"name": "gh", "mcp": "https://tools.example/mcp"});
+        let fields = input.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        alice.ok("defineTool", input);
+        alice
+    }
+
+    /// A turn that ends with a question. Returns its chunks.
+    fn is_asked(&self, state: &str) -> Vec<Value> {
+        self.outbound
+            .answer(calls(&[("c1", "gh_a", json!({"q": 1}))]));
+        self.outbound.answer(result(1, &asks(state)));
+        self.says("book")
+    }
+
+    fn answer_body(&self, call_id: &str, output: &Value) -> Value {
+        let asking = self.shown().pop().unwrap();
+        json!({"id": "s", "messages": [user("book"), answered(&asking, call_id, output)]})
+    }
+
+    fn sent_params(&self, back: usize) -> Value {
+        let sent = self.outbound.calls.borrow();
+        let body = &sent[sent.len() - back].body;
+        serde_json::from_str::<Value>(body).unwrap()["params"].clone()
+    }
+
+    fn last_parts(&self) -> Value {
+        self.shown().pop().unwrap()["parts"].clone()
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        let sql = "SELECT note FROM cf_agents_events WHERE note IS NOT NULL ORDER BY seq";
+        let rows = base::columns::load_values::<String>(&self.db, sql, &[]).unwrap();
+        rows.iter()
+            .map(|note| Note::parse(Some(note)).unwrap())
+            .collect()
+    }
+}
+
+#[test]
+fn a_turn_ends_with_a_tools_question_and_continues_with_the_answer() {
+    let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    let chunks = alice.is_asked("its secret state");
+    assert_eq!(
+        kinds(&chunks),
+        [
+            "start",
+            "start-step",
+            "tool-input-start",
+            "tool-input-available",
+            "data-input-request",
+            "finish-step",
+            "finish"
+        ]
+    );
+    assert_eq!(
+        alice.sent_params(1)["_meta"][CAPABILITIES],
+        json!({"elicitation": {"form": {}, "url": {}}})
+    );
+    let data = json!({"toolCallId": "c1", "tool": "gh_a", "server": "gh",
+        "requests": {"who": {"message": "Who?", "requestedSchema": form()}}});
+    let part = json!({"type": "data-input-request", "id": "c1", "data": data});
+    assert_eq!(
+        *chunks.iter().find(|chunk| chunk["id"] == "c1").unwrap(),
+        part
+    );
+    assert_eq!(chunks.last().unwrap()["finishReason"], "tool-calls");
+    let parts = alice.last_parts();
+    assert_eq!(
+        (&parts[1]["state"], &parts[2]),
+        (&json!("input-available"), &part)
+    );
+    // Nobody outside reads the tool's state.
+    for shown in [
+        alice
+            .ok("getHistory", json!({"sessionId": "s"}))
+            .to_string(),
+        alice
+            .ok("getChanges", json!({"sessionId": "s"}))
+            .to_string(),
+        alice
+            .ok("loadEvents", json!({"sessionId": "s"}))
+            .to_string(),
+        alice.export("s").unwrap(),
+        json!(chunks).to_string(),
+    ] {
+        assert!(!shown.contains("its secret state"), "{shown}");
+    }
+
+    alice.outbound.answer(result(1_001, &text("Booked.")));
+    alice.outbound.answer(said("It is booked."));
+    let chunks = alice.chat(alice.answer_body("c1", &accept("Ann")));
+    let params = alice.sent_params(2);
+    assert_eq!(params["name"], "a");
+    assert_eq!(params["arguments"], json!({"q": 1}));
+    assert_eq!(params["inputResponses"], accept("Ann")["responses"]);
+    assert_eq!(params["requestState"], "its secret state");
+    assert_eq!(
+        kinds(&chunks),
+        [
+            "start",
+            "data-input-request",
+            "tool-output-available",
+            "start-step",
+            "finish-step",
+            "finish"
+        ]
+    );
+    assert_eq!(chunks[1]["data"]["isClosed"], true);
+    let parts = alice.last_parts();
+    assert_eq!(
+        (&parts[1]["state"], &parts[1]["output"]),
+        (&json!("output-available"), &json!("Booked."))
+    );
+    assert_eq!(parts[2]["data"]["isClosed"], true);
+    assert_eq!(parts[3]["text"], "It is booked.");
+    // The model reads the result alone, and the log keeps neither the state nor the answers.
+    let asked = alice.outbound.calls.borrow().last().unwrap().body.clone();
+    assert!(asked.contains("Booked.") && !asked.contains("Ann") && !asked.contains("Who?"));
+    let note = alice
+        .notes()
+        .into_iter()
+        .find(|note| !note.questions.is_empty())
+        .unwrap();
+    assert_eq!(note.questions["c1"].open, None);
+}
+
+#[test]
+fn a_wrong_answer_is_refused_and_the_question_stays() {
+    let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    alice.is_asked("x");
+    let before = (alice.events(), alice.outbound.calls.borrow().len());
+    for (output, field) in [
+        (json!("I am the output."), "responses"),
+        (json!({"responses": {}}), "responses.who"),
+        (accept("much too long"), "responses.who.content.name"),
+    ] {
+        let error = alice
+            .begin(&alice.answer_body("c1", &output))
+            .err()
+            .unwrap();
+        assert_eq!(error.details()["field"], field);
+        assert_eq!(error.details()["toolCallId"], "c1");
+        assert_eq!(alice.last_parts()[1]["state"], "input-available");
+    }
+    assert_eq!(
+        (alice.events(), alice.outbound.calls.borrow().len()),
+        before
+    );
+    assert!(!alice.has_turn_rows());
+    // A client that can't show the form cancels.
+    let mut body = alice.answer_body("c1", &Value::Null);
+    body["messages"][1]["parts"][1]["state"] = json!("output-error");
+    body["messages"][1]["parts"][1]["errorText"] = json!("no form");
+    alice
+        .outbound
+        .answer(result(1_001, &text("Nothing booked.")));
+    alice.outbound.answer(said("As you like."));
+    alice.chat(body);
+    assert_eq!(
+        alice.sent_params(2)["inputResponses"],
+        json!({"who": {"action": "cancel"}})
+    );
+}
+
+#[test]
+fn an_approved_call_may_ask_and_ask_again_a_few_times() {
+    let alice = Alice::with_asking_server(&json!({}));
+    alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
+    alice.says("book");
+    let mut asking = alice.shown().pop().unwrap();
+    asking["parts"][1]["state"] = json!("approval-responded");
+    asking["parts"][1]["approval"]["approved"] = json!(true);
+    alice.outbound.answer(result(1, &asks("0")));
+    let chunks = alice.chat(json!({"id": "s", "messages": [user("book"), asking]}));
+    // The client has the call as approved, and would repeat its request.
+    assert_eq!(
+        kinds(&chunks),
+        [
+            "start",
+            "tool-input-available",
+            "data-input-request",
+            "finish"
+        ]
+    );
+    assert_eq!(alice.last_parts()[1]["state"], "input-available");
+    for round in 1..8 {
+        alice
+            .outbound
+            .answer(result(round * 1_000 + 1, &asks(&round.to_string())));
+        let chunks = alice.chat(alice.answer_body("c1", &accept("Ann")));
+        assert_eq!(
+            kinds(&chunks),
+            [
+                "start",
+                "tool-input-available",
+                "data-input-request",
+                "finish"
+            ]
+        );
+        assert_eq!(
+            alice.sent_params(1)["requestState"],
+            (round - 1).to_string()
+        );
+        let parts = alice.last_parts();
+        assert_eq!(
+            (parts.as_array().unwrap().len(), &parts[1]["state"]),
+            (3, &json!("input-available"))
+        );
+    }
+    alice.outbound.answer(result(8_001, &asks("8")));
+    alice.outbound.answer(said("It asks too much."));
+    alice.chat(alice.answer_body("c1", &accept("Ann")));
+    let parts = alice.last_parts();
+    assert_eq!(parts[1]["state"], "output-error");
+    assert!(
+        parts[1]["errorText"]
+            .as_str()
+            .unwrap()
+            .contains("more than 8 times")
+    );
+    assert_eq!(parts[1]["approval"]["approved"], true);
+}
+
+#[test]
+fn a_question_survives_the_object_before_and_during_the_repeated_call() {
+    let mut alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    alice.is_asked("x");
+    alice.dies();
+    let work = alice
+        .begin(&alice.answer_body("c1", &accept("Ann")))
+        .unwrap()
+        .work
+        .unwrap();
+    drop(work);
+    alice.dies();
+    alice.outbound.answer(result(1_001, &text("Booked.")));
+    alice.outbound.answer(said("Done."));
+    alice.run_all();
+    assert_eq!(alice.last_parts()[1]["output"], "Booked.");
+    assert_eq!(
+        alice.sent_params(2)["inputResponses"],
+        accept("Ann")["responses"]
+    );
+    // The answer is taken once.
+    let calls = alice.outbound.calls.borrow().len();
+    alice.outbound.answer(said("Hm."));
+    alice.chat(alice.answer_body("c1", &accept("Bob")));
+    assert_eq!(alice.outbound.calls.borrow().len(), calls + 1);
+    assert_eq!(alice.last_parts()[1]["output"], "Booked.");
+}
+
+#[test]
+fn all_calls_of_a_message_are_answered_before_one_is_repeated() {
+    let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    let both = [
+        ("c1", "gh_a", json!({"q": 1})),
+        ("c2", "gh_a", json!({"q": 2})),
+    ];
+    alice.outbound.answer(calls(&both));
+    alice.outbound.answer(result(1, &asks("one")));
+    alice.outbound.answer(result(1, &asks("two")));
+    let chunks = alice.says("book");
+    let requests = chunks
+        .iter()
+        .filter(|chunk| chunk["type"] == "data-input-request");
+    assert_eq!(requests.count(), 2);
+    let sent = alice.outbound.calls.borrow().len();
+    alice.chat(alice.answer_body("c1", &accept("Ann")));
+    assert_eq!(
+        alice.outbound.calls.borrow().len(),
+        sent,
+        "nothing was called"
+    );
+    let parts = alice.last_parts();
+    assert_eq!(
+        (&parts[3]["data"]["isClosed"], &parts[4]["data"]["isClosed"]),
+        (&json!(true), &Value::Null)
+    );
+    alice.outbound.answer(result(1_001, &text("A.")));
+    alice.outbound.answer(result(1_001, &text("B.")));
+    alice.outbound.answer(said("Both."));
+    alice.chat(alice.answer_body("c2", &accept("Bob")));
+    let sent = [4, 3].map(|back| {
+        alice.sent_params(back - 1)["inputResponses"]["who"]["content"]["name"].clone()
+    });
+    assert_eq!(sent, [json!("Ann"), json!("Bob")]);
+    let texts: Vec<String> = alice.outcomes().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts, ["A.", "B."]);
+}
+
+#[test]
+fn a_file_or_a_fork_continues_no_call() {
+    let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    alice.is_asked("x");
+    let file = alice.export("s").unwrap();
+    alice.import("copy", &file).unwrap();
+    let forked = alice.ok("forkSession", json!({"sessionId": "s"}));
+    let sent = alice.outbound.calls.borrow().len();
+    for id in ["copy", forked["id"].as_str().unwrap()] {
+        let page = alice.ok("getHistory", json!({"sessionId": id}));
+        let asking = page["messages"][1].clone();
+        assert_eq!(asking["parts"][2]["type"], "data-input-request");
+        let body =
+            json!({"id": id, "messages": [user("book"), answered(&asking, "c1", &accept("Ann"))]});
+        alice.outbound.answer(said("Nothing."));
+        alice.chat(body);
+    }
+    assert_eq!(
+        alice.outbound.calls.borrow().len(),
+        sent + 2,
+        "only the model was asked"
+    );
+}
+
+#[test]
+fn a_socket_answers_a_question_too() {
+    let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    alice.is_asked("x");
+    let frame = |output: &Value| {
+        let seat = api::socket::SocketState::new(
+            base::ids::Id::parse("s".to_owned()).unwrap(),
+            &alice.caller,
+        );
+        let frame = json!({"type": "cf_agent_tool_result", "toolCallId": "c1", "toolName": "gh_a",
+            "output": output, "autoContinue": true});
+        let agent = alice.agent(&alice.db);
+        wait_for(api::socket::handle_frame(&agent, &seat, &frame.to_string()))
+    };
+    // The page took the answer for the output. It gets the message back, and asks again.
+    let refused = frame(&accept("much too long")).unwrap();
+    assert!(refused.work.is_none());
+    assert_eq!(refused.replies.len(), 1);
+    assert!(
+        refused.replies[0].contains("input-available"),
+        "{:?}",
+        refused.replies
+    );
+    alice.outbound.answer(result(1_001, &text("Booked.")));
+    alice.outbound.answer(said("Done."));
+    let work = frame(&accept("Ann")).unwrap().work.unwrap();
+    alice.run_work(work);
+    assert_eq!(alice.last_parts()[1]["output"], "Booked.");
+}
+
+#[test]
+fn a_tool_that_changed_since_it_asked_is_not_called() {
+    let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    alice.is_asked("x");
+    alice.ok("removeTool", json!({"name": "gh"}));
+    alice.outbound.answer(said("Gone."));
+    alice.chat(alice.answer_body("c1", &accept("Ann")));
+    let told = alice.last_parts()[1]["errorText"].clone();
+    assert!(
+        told.as_str().unwrap().contains("changed or removed"),
+        "{told}"
+    );
+}
+
+#[test]
+fn questions_that_a_turn_cant_show_are_told_to_the_model() {
+    let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    let ask = |method: &str, params: &Value| json!({"resultType": "input_required", "inputRequests": {"n": {"method": method, "params": params}}});
+    for (asked, told) in [
+        (
+            ask("sampling/createMessage", &json!({})),
+            "other than a form or a page",
+        ),
+        (
+            ask(
+                "elicitation/create",
+                &json!({"mode": "url", "message": "Pay.", "url": "https://evil.example/"}),
+            ),
+            "https://evil.example are not allowed",
+        ),
+        (
+            json!({"resultType": "input_required"}),
+            "no `inputRequests`",
+        ),
+    ] {
+        alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
+        alice.outbound.answer(result(1, &asked));
+        alice.outbound.answer(said("It can't."));
+        alice.says(told);
+        let (_, text) = alice.outcomes().pop().unwrap();
+        assert!(text.contains(told), "{text}");
+    }
+}
+
+#[test]
+fn many_questions_of_one_step_are_bounded() {
+    let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    let ids: Vec<String> = (0..9).map(|n| format!("c{n}")).collect();
+    let many: Vec<(&str, &str, Value)> = ids
+        .iter()
+        .map(|id| (id.as_str(), "gh_a", json!({})))
+        .collect();
+    alice.outbound.answer(calls(&many));
+    for _ in 0..9 {
+        alice.outbound.answer(result(1, &asks("x")));
+    }
+    let chunks = alice.says("book");
+    let count = |kind: &str| chunks.iter().filter(|chunk| chunk["type"] == kind).count();
+    assert_eq!(
+        (count("data-input-request"), count("tool-output-error")),
+        (8, 1)
+    );
+}
+
+#[test]
+fn a_tool_of_ones_own_may_ask_and_run_turn_returns_the_question() {
+    let alice = Alice::with_model();
+    define(&alice, "book", false);
+    alice.outbound.answer(calls(&[("c1", "book", json!({}))]));
+    alice.outbound.answer(Said::json(&asks("mine")));
+    alice.says("book");
+    let data = &alice.last_parts()[2]["data"];
+    assert_eq!(
+        (&data["tool"], &data["server"]),
+        (&json!("book"), &Value::Null)
+    );
+    alice.outbound.answer(Said::json(&json!({"booked": true})));
+    alice.outbound.answer(said("Done."));
+    alice.chat(alice.answer_body("c1", &accept("Ann")));
+    let body = &alice.tool_calls()[1];
+    assert_eq!(
+        (&body["inputResponses"], &body["requestState"]),
+        (&accept("Ann")["responses"], &json!("mine"))
+    );
+    assert_eq!(alice.last_parts()[1]["output"], json!({"booked": true}));
+}
