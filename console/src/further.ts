@@ -2,6 +2,7 @@
 // which the browser loads when one of these views is opened (`ui/later.tsx`). The first file
 // imports nothing that stands here but by this module.
 
+export { Question } from "./conversation/question.tsx";
 export { Manage } from "./manage/manage.tsx";
 export { MemoryPage } from "./memory/page.tsx";
 export { FurtherTab } from "./sessions/tabs.tsx";

@@ -67,6 +67,11 @@ export function heard(answer: Answer, chunk: ChatChunk, begin: (id: string | und
       return called({ state: "output-error", errorText: chunk.errorText });
     case "tool-output-denied":
       return called({ state: "output-denied" });
+    case "data-input-request": {
+      const { type, id, data } = chunk;
+      const index = parts().findIndex((part) => part.type === type && part.id === id);
+      return index < 0 ? pushed({ type, id, data }) : changed(index, (part) => ({ ...part, data }));
+    }
     case "file":
       return pushed({ type: "file", url: chunk.url, mediaType: chunk.mediaType });
     case "error":

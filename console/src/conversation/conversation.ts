@@ -16,6 +16,7 @@ import { may } from "../rights.ts";
 import type { LiveTurn } from "../turns/live.ts";
 import type { TurnRecord } from "../turns/rows.ts";
 import {
+  type CallDecision,
   type Decision,
   type Effect,
   EMPTY,
@@ -145,8 +146,8 @@ export class Conversation {
     this.#happen({ type: "regenerate", id });
   }
 
-  approve(messageId: string, approvalId: string, approved: boolean): void {
-    this.#happen({ type: "approve", messageId, approvalId, approved });
+  decide(messageId: string, call: CallDecision): void {
+    this.#happen({ type: "decide", messageId, call });
   }
 
   /** Answers the call on a branch of its own, as the reader was asked. */

@@ -8,7 +8,13 @@ import type { Conversation } from "./conversation.ts";
 export function BranchOff({ conversation }: { conversation: Conversation }) {
   const decision = conversation.decision.value;
   if (decision === null || decision.newer === null || decision.call === null) return null;
-  const [verb, doing] = decision.call.approved ? ["Approve", "Approving"] : ["Decline", "Declining"];
+  const { call } = decision;
+  const [verb, doing] =
+    call.output !== undefined
+      ? ["Answer", "Answering"]
+      : call.approved
+        ? ["Approve", "Approving"]
+        : ["Decline", "Declining"];
   return (
     <Dialog
       title={`${counted(decision.newer, "newer message")} after this call`}

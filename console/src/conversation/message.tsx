@@ -13,6 +13,7 @@ import type { Conversation } from "./conversation.ts";
 import { textOf } from "./messages.ts";
 import { Overlay } from "./overlay.tsx";
 import { Part } from "./parts.tsx";
+import type { CallDecision } from "./state.ts";
 
 const ROLES: Record<string, string> = { user: "User", assistant: "Agent", system: "System" };
 
@@ -29,8 +30,7 @@ interface Props {
 export function Message({ conversation, message, fork }: Props) {
   if (isOverlay(message)) return <Overlay conversation={conversation} message={message} />;
   const isEdited = conversation.edited.value === message.id;
-  const approve = (approvalId: string, approved: boolean) =>
-    void conversation.approve(message.id, approvalId, approved);
+  const decide = (call: CallDecision) => conversation.decide(message.id, call);
   // An answer to a call begins the next turn.
   const isBusy = conversation.state.value !== "idle" || conversation.decision.value !== null;
   const role = ROLES[message.role] ?? message.role;
@@ -46,7 +46,14 @@ export function Message({ conversation, message, fork }: Props) {
         <Editor conversation={conversation} message={message} />
       ) : (
         message.parts.map((part, n) => (
-          <Part key={n} part={part} isMarkdown={message.role === "assistant"} approve={approve} isBusy={isBusy} />
+          <Part
+            key={n}
+            part={part}
+            parts={message.parts}
+            isMarkdown={message.role === "assistant"}
+            decide={decide}
+            isBusy={isBusy}
+          />
         ))
       )}
     </article>

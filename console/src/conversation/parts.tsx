@@ -4,17 +4,21 @@
 import { Button, Long } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { CodeBlock, LONGEST, Markdown, webHostOf } from "../markdown/view.tsx";
+import type { CallDecision } from "./state.ts";
+import { later } from "../ui/later.tsx";
 import { cut, shownInput, shownJson, shownName, shownText } from "../text.ts";
 
 interface Props {
   part: any;
+  /** All parts of its message. */
+  parts: readonly any[];
   /** The agent's own words are Markdown. */
   isMarkdown: boolean;
-  approve: (approvalId: string, approved: boolean) => void;
+  decide: (call: CallDecision) => void;
   isBusy: boolean;
 }
 
-export function Part({ part, isMarkdown, approve, isBusy }: Props) {
+export function Part({ part, parts, isMarkdown, decide, isBusy }: Props) {
   if (part === null || typeof part !== "object") return <Raw value={part} />;
   const type = String(part.type);
   if (type === "text" && typeof part.text === "string")
@@ -23,10 +27,16 @@ export function Part({ part, isMarkdown, approve, isBusy }: Props) {
   if (type === "step-start") return null;
   if (type === "file") return <File part={part} />;
   if (type === "source-url") return <Link url={part.url} text={part.title ?? part.url} />;
-  if (type.startsWith("tool-") || type === "dynamic-tool")
-    return <Call part={part} approve={approve} isBusy={isBusy} />;
+  if (type.startsWith("tool-") || type === "dynamic-tool") return <Call part={part} decide={decide} isBusy={isBusy} />;
+  if (type === "data-input-request") {
+    const { toolCallId, isClosed } = part.data ?? {};
+    const isOpen = !isClosed && parts.some((one) => one?.toolCallId === toolCallId && one.state === "input-available");
+    return isOpen ? <Question data={part.data} decide={decide} isBusy={isBusy} /> : null;
+  }
   return <Raw value={part} />;
 }
+
+const Question = later((from) => from.Question);
 
 const FENCE = /^```([^\n`]*)\n([\s\S]*?)(?:^```[ \t]*$|$(?![\s\S]))/gm;
 
@@ -83,10 +93,11 @@ const STATES: Record<string, string> = {
   "output-denied": "declined",
 };
 
-function Call({ part, approve, isBusy }: Omit<Props, "isMarkdown">) {
+function Call({ part, decide, isBusy }: Omit<Props, "isMarkdown" | "parts">) {
   const name = part.type === "dynamic-tool" ? String(part.toolName) : String(part.type).slice("tool-".length);
   const state = String(part.state);
   const isOpen = state === "approval-requested";
+  const approve = (approved: boolean) => decide({ approvalId: part.approval?.id, approved });
   return (
     <details class={`fold call ${state}`} open={isOpen}>
       <summary>
@@ -102,10 +113,10 @@ function Call({ part, approve, isBusy }: Omit<Props, "isMarkdown">) {
       {typeof part.errorText === "string" && <Code text={part.errorText} />}
       {isOpen && (
         <div class="actions approval">
-          <Button kind="main" icon="check" disabled={isBusy} onClick={() => approve(part.approval?.id, true)}>
+          <Button kind="main" icon="check" disabled={isBusy} onClick={() => approve(true)}>
             Approve
           </Button>
-          <Button kind="danger" icon="close" disabled={isBusy} onClick={() => approve(part.approval?.id, false)}>
+          <Button kind="danger" icon="close" disabled={isBusy} onClick={() => approve(false)}>
             Decline
           </Button>
         </div>

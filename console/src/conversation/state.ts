@@ -1,7 +1,7 @@
 // This page's state of a conversation, the happenings that change it, and the effects that it asks
 // for. `step.ts` has the rules.
 
-import type { ChatChunk, ChatInput, UiMessage } from "session-agent";
+import type { ChatChunk, ChatInput, InputAnswers, UiMessage } from "session-agent";
 import type { LiveTurn } from "../turns/live.ts";
 import { type Answer, NOTHING_SAID } from "./answer.ts";
 
@@ -105,6 +105,11 @@ export type Errand =
   | { readonly kind: "remove"; readonly id: string; readonly isLoaded: boolean }
   | { readonly kind: "switch"; readonly leaf: string };
 
+/** A call is approved or declined, or its tool's questions are answered. */
+export type CallDecision =
+  | { readonly approvalId: string; readonly approved: boolean; readonly output?: undefined }
+  | { readonly toolCallId: string; readonly output: InputAnswers };
+
 /**
  * A turn that the reader wants at a message that is there: the turn of a call that was decided
  * about, or a turn anew. It goes on where its message stands, so what was written after the
@@ -114,7 +119,7 @@ export type Errand =
 export interface Decision {
   readonly messageId: string;
   /** `null`: the message has no answer, and is to be answered. */
-  readonly call: { readonly approvalId: string; readonly approved: boolean } | null;
+  readonly call: CallDecision | null;
   /** The reading that tells what is newer has this number or a later one. */
   readonly from: number;
   /** So many messages stand after it, and the reader is asked. `null`: not known yet. */
@@ -204,7 +209,7 @@ export type Happening =
   | { type: "send"; id: string; text: string; more: Partial<ChatInput>; at: number; ticket: number }
   | { type: "resend"; id: string; newId: string; text: string; at: number; ticket: number }
   | { type: "regenerate" | "retry" | "answer" | "remove" | "takeBack"; id: string }
-  | { type: "approve"; messageId: string; approvalId: string; approved: boolean }
+  | { type: "decide"; messageId: string; call: CallDecision }
   | { type: "switch"; leaf: string }
   /** `found`: which of the messages to find the agent has, on whichever branch. */
   | {

@@ -58,8 +58,8 @@ class Step extends Line {
         return this.decide(happening.id, null);
       case "answer":
         return this.answer(happening.id);
-      case "approve":
-        return this.decide(happening.messageId, happening);
+      case "decide":
+        return this.decide(happening.messageId, happening.call);
       case "branch off":
         return this.branchOff();
       case "decide anew":

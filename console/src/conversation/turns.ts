@@ -8,6 +8,7 @@ import { userMessage } from "./messages.ts";
 import { read } from "./reading.ts";
 import {
   askedTurn,
+  type CallDecision,
   type Decision,
   type Deed,
   type Errand,
@@ -130,11 +131,7 @@ export abstract class Turns extends Draft {
     // Named and not sent again: a message that was deleted meanwhile stays deleted.
     if (call === null) return this.begin({ trigger: "regenerate-message", messageId, messages: [] }, {}, {});
     const { createdAt, ...said } = message;
-    const parts = message.parts.map((part) =>
-      part.approval?.id === call.approvalId
-        ? { ...part, state: "approval-responded", approval: { ...part.approval, approved: call.approved } }
-        : part,
-    );
+    const parts = message.parts.map((part) => decidedPart(part, call));
     const deed = { cutAt: shown[index + 1]?.id ?? null, message: { ...said, createdAt, parts }, isNewer: true };
     // When no call is open any more, the turn goes on.
     this.begin({ message: { ...said, parts } }, {}, deed);
@@ -228,4 +225,12 @@ export abstract class Turns extends Draft {
   isLoaded(id: string): boolean {
     return this.state.loaded.some((message) => message.id === id);
   }
+}
+
+function decidedPart(part: any, call: CallDecision): any {
+  if (call.output !== undefined)
+    return part.toolCallId === call.toolCallId ? { ...part, state: "output-available", output: call.output } : part;
+  return part.approval?.id === call.approvalId
+    ? { ...part, state: "approval-responded", approval: { ...part.approval, approved: call.approved } }
+    : part;
 }

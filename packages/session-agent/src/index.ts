@@ -21,6 +21,18 @@ export {
   type StoredEvent,
   type ToldEvent,
 } from "./events.js";
+export {
+  accept as acceptInput,
+  fieldsOf as inputFieldsOf,
+  type InputAnswers,
+  type InputField,
+  type InputForm,
+  type InputOption,
+  type InputPage,
+  type InputRequest,
+  refuse as refuseInput,
+  type ShownField,
+} from "./input_request.js";
 export type * from "./operations.js";
 export * from "./provider_formats.js";
 export type { AgentOptions, CallOptions, RetryOptions, TraceCarrier } from "./options.js";

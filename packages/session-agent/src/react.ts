@@ -2,7 +2,7 @@
 // turns, live. React is found by whoever imports this module, and by nobody else.
 //
 //   const agent = useAgent<typeof Assistant>({ login });
-//   const { messages, send, stop, retry, approve } = useSession(agent, "chat");
+//   const { messages, send, stop, retry, approve, answer } = useSession(agent, "chat");
 
 import { useEffect, useState, useSyncExternalStore } from "react";
 import type {
@@ -14,6 +14,7 @@ import type {
   Session,
   ShownTurn,
 } from "./operations.js";
+import type { InputAnswers } from "./input_request.js";
 import { AgentHandle, keyOf } from "./react/handle.js";
 import {
   type MemoryOptions,
@@ -35,6 +36,7 @@ import type { SetBlock, SetEntry } from "./writes.js";
 export type { AgentHandle } from "./react/handle.js";
 export type { MemoryOptions, ProposalsOptions, SessionsOptions, TurnsOptions } from "./react/lists.js";
 export type { LoginAnswer, UseAgentOptions } from "./react/login.js";
+export { type InputFormProps, InputRequestForm } from "./react/input_form.js";
 export { Markdown, visibleInput } from "./react/markdown.js";
 export type { SendOptions, SessionView } from "./react/session_view.js";
 export type {
@@ -93,6 +95,8 @@ export interface SessionHook<Tools> extends SessionView<Tools> {
   stop: (messageId?: string) => Promise<void>;
   /** Answers a call that waits for a person, by the `approval.id` of its part. */
   approve: (approvalId: string, approved: boolean, reason?: string) => void;
+  /** Answers the questions of a call's tool, by the `data.toolCallId` of a part `data-input-request`. */
+  answer: (toolCallId: string, answers: InputAnswers) => void;
   /** Shows the branch that begins with a message. */
   switchTo: (messageId: string) => Promise<void>;
   loadMore: () => Promise<void>;
@@ -103,9 +107,9 @@ export interface SessionHook<Tools> extends SessionView<Tools> {
 export function useSession<Class>(agent: AgentHandle<Class>, sessionId: string): SessionHook<ToolsOf<Class>> {
   const store = agent.store(`session ${sessionId}`, () => new SessionStore(agent, sessionId));
   const view = useStore(store);
-  const { send, retry, stop, approve, switchTo, loadMore, clearError } = store;
+  const { send, retry, stop, approve, answer, switchTo, loadMore, clearError } = store;
   const isBusy = view.status === "submitted" || view.status === "streaming";
-  const hook = { ...view, isBusy, send, retry, stop, approve, switchTo, loadMore, clearError };
+  const hook = { ...view, isBusy, send, retry, stop, approve, answer, switchTo, loadMore, clearError };
   return hook as unknown as SessionHook<ToolsOf<Class>>;
 }
 

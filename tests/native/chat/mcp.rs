@@ -436,7 +436,7 @@ fn a_server_without_a_handshake_is_spoken_to_in_the_newest_revision() {
     );
     assert_eq!(
         meta["io.modelcontextprotocol/clientCapabilities"],
-        json!({})
+        json!({"elicitation": {"form": {}, "url": {}}})
     );
     assert_eq!(body["params"]["name"], "ä");
     assert_eq!(header(&call, "mcp-protocol-version"), Some("2026-07-28"));

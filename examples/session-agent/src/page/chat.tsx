@@ -1,7 +1,15 @@
 // One session, live: the messages, and the answers that were given to the same question before.
 
 import { type FormEvent, useState } from "react";
-import { type AgentHandle, type ChatPart, Markdown, useSession, visibleInput } from "session-agent/react";
+import type { InputAnswers } from "session-agent";
+import {
+  type AgentHandle,
+  type ChatPart,
+  InputRequestForm,
+  Markdown,
+  useSession,
+  visibleInput,
+} from "session-agent/react";
 
 export function Chat({ agent, sessionId }: { agent: AgentHandle; sessionId: string }) {
   const chat = useSession(agent, sessionId);
@@ -21,7 +29,12 @@ export function Chat({ agent, sessionId }: { agent: AgentHandle; sessionId: stri
         {messages.map(({ id, role, parts, failure }) => (
           <li key={id} className={role}>
             {parts.map((part, n) => (
-              <Part key={"toolCallId" in part ? part.toolCallId : n} part={part} approve={chat.approve} />
+              <Part
+                key={"toolCallId" in part ? part.toolCallId : n}
+                part={part}
+                approve={chat.approve}
+                answer={chat.answer}
+              />
             ))}
             {failure && (
               <p className="approval">
@@ -82,10 +95,14 @@ export function Chat({ agent, sessionId }: { agent: AgentHandle; sessionId: stri
 interface PartProps {
   part: ChatPart;
   approve: (approvalId: string, approved: boolean) => void;
+  answer: (toolCallId: string, answers: InputAnswers) => void;
 }
 
-function Part({ part, approve }: PartProps) {
+function Part({ part, approve, answer }: PartProps) {
   if (part.type === "text") return <Markdown text={part.text} />;
+  if (part.type === "data-input-request") {
+    return <InputRequestForm request={part.data} onAnswer={(answers) => answer(part.data.toolCallId, answers)} />;
+  }
   if (!("state" in part)) return null;
   const outcome = part.state === "output-error" ? part.errorText : part.state === "output-available" && part.output;
   return (

@@ -1,6 +1,7 @@
 // What of a session is shown: pure functions over what was read, what is being said and what
 // waits to be sent.
 
+import type { InputAnswers } from "../input_request.js";
 import type { ShownTurn, UiMessage } from "../operations.js";
 import type { ChatFailure, ChatMessage } from "./types.js";
 
@@ -36,12 +37,12 @@ export function cutAt(messages: readonly UiMessage[], id: string | null): readon
 
 /**
  * A message as it was before the turn that continues it. The log may have the first steps of that turn
- * already, and the turn's chunks repeat them. The turn began when the newest decision was made, or when
- * the newest call had its result, so the texts after that call are the turn's own.
+ * already, and the turn's chunks repeat them. The turn began when the newest decision was made, the
+ * newest question was answered, or the newest call had its result, so the texts after that call are the turn's own.
  */
 export function beforeContinuation(message: UiMessage): UiMessage {
   const { parts } = message;
-  const decided = parts.findLastIndex(({ approval }: any) => approval !== undefined);
+  const decided = parts.findLastIndex((part: any) => part.approval !== undefined || part.type === "data-input-request");
   const from = decided >= 0 ? decided : parts.findLastIndex(({ toolCallId }: any) => toolCallId !== undefined);
   const end = parts.findIndex(({ toolCallId }: any, n) => n > from && toolCallId === undefined);
   return end < 0 ? message : { ...message, parts: parts.slice(0, end) };
@@ -54,11 +55,8 @@ export function withAnswer(messages: readonly UiMessage[], answer: UiMessage | n
   return index < 0 ? [...messages, answer] : messages.with(index, answer);
 }
 
-/** A person's decision that the agent may not have yet. */
-export interface Decided {
-  approved: boolean;
-  reason?: string | undefined;
-}
+/** A person's decision that the agent may not have yet: about a call, or answers to its tool's questions. */
+export type Decided = { approved: boolean; reason?: string | undefined; output?: undefined } | { output: InputAnswers };
 
 /** Shows decisions in the calls that wait for them. */
 export function withDecisions(
@@ -67,23 +65,32 @@ export function withDecisions(
 ): readonly UiMessage[] {
   if (decisions.size === 0) return messages;
   return messages.map((message) => {
-    if (!message.parts.some((part) => waitsFor(part) && decisions.has(part.toolCallId))) return message;
+    if (!message.parts.some((part) => decisions.has(waitingCall(part) ?? ""))) return message;
     const parts = message.parts.map((part) => {
-      const decided = waitsFor(part) ? decisions.get(part.toolCallId) : undefined;
-      return decided === undefined
-        ? part
-        : { ...part, state: "approval-responded", approval: { ...part.approval, ...decided } };
+      const decided = decisions.get(waitingCall(part) ?? "");
+      if (decided === undefined) return part;
+      if (decided.output !== undefined) return { ...part, data: { ...part.data, isClosed: true } };
+      return { ...part, state: "approval-responded", approval: { ...part.approval, ...decided } };
     });
     return { ...message, parts };
   });
 }
 
-const waitsFor = (part: any): boolean => part.state === "approval-requested";
+/** The call that waits for a person at this part. */
+function waitingCall(part: any): string | undefined {
+  if (part.state === "approval-requested") return part.toolCallId;
+  return part.type === "data-input-request" && !part.data?.isClosed ? part.data?.toolCallId : undefined;
+}
 
-/** The calls that wait for a person, by the ids of the approvals. */
+/** The calls that wait for a person, by the ids of the approvals; those whose tools ask, by their own. */
 export function openCalls(messages: readonly UiMessage[]): Map<string, string> {
-  const calls = messages.flatMap(({ parts }) => parts.filter(waitsFor));
-  return new Map(calls.map(({ approval, toolCallId }) => [String(approval?.id), String(toolCallId)]));
+  const parts = messages.flatMap((message) => message.parts);
+  return new Map(
+    parts.flatMap((part) => {
+      const call = waitingCall(part);
+      return call === undefined ? [] : [[String(part.approval?.id ?? call), String(call)] as const];
+    }),
+  );
 }
 
 /**

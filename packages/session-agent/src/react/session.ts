@@ -3,6 +3,7 @@
 // connection was lost, the log tells what the agent has: a message has its id, so it is sent again
 // where the log lacks it, and a turn's chunks come again from its beginning.
 
+import type { InputAnswers } from "../input_request.js";
 import type { SessionClient } from "../session.js";
 import type { ShownTurn, UiMessage } from "../operations.js";
 import { segmentOf } from "../target.js";
@@ -122,6 +123,14 @@ export class SessionStore extends Store<SessionView> {
     this.#show();
   };
 
+  /** Answers the questions of a call's tool, by the `data.toolCallId` of a part `data-input-request`. */
+  readonly answer = (toolCallId: string, answers: InputAnswers): void => {
+    if (!openCalls(this.get().messages as UiMessage[]).has(toolCallId)) return;
+    this.#decisions.set(toolCallId, { output: answers });
+    if (this.#isInStep) this.#sendDecision(toolCallId);
+    this.#show();
+  };
+
   /** Shows the branch that begins with a message, to its newest end. */
   readonly switchTo = async (messageId: string): Promise<void> => {
     await this.#act(async (session) => {
@@ -184,7 +193,8 @@ export class SessionStore extends Store<SessionView> {
 
   #sendDecision(toolCallId: string): void {
     const decided = this.#decisions.get(toolCallId);
-    this.#socket.send({ type: "cf_agent_tool_approval", toolCallId, ...decided, autoContinue: true });
+    const type = decided?.output === undefined ? "cf_agent_tool_approval" : "cf_agent_tool_result";
+    this.#socket.send({ type, toolCallId, ...decided, autoContinue: true });
   }
 
   // What the agent says.
@@ -341,6 +351,9 @@ export class SessionStore extends Store<SessionView> {
     const merged = withNewest(this.#loaded, from > 0 ? list.slice(from) : list);
     if (!this.#isRead || merged === null || (this.#loaded.length === 0 && list.length > PAGE)) return void this.#read();
     this.#take(merged);
+    // The agent sends the list in place of a turn if the answers don't fit the questions.
+    const isAsked = this.#isInStep && (this.#turn === null || this.#turn.isOver);
+    for (const [call, { output }] of this.#decisions) if (isAsked && output) this.#decisions.delete(call);
     this.#show();
   }
 

@@ -1,5 +1,6 @@
 // The types of messages, with the tools of the page's own class.
 
+import type { InputRequest } from "../input_request.js";
 import type { UiMessage } from "../operations.js";
 
 type Provided<Class> = Class extends abstract new (...given: any) => infer Instance ? Instance : Class;
@@ -55,6 +56,8 @@ export type ChatPart<Tools = { [name: string]: unknown }> =
   | { type: "reasoning"; text: string }
   | { type: "file"; url: string; mediaType: string; filename?: string }
   | { type: "step-start" }
+  /** A tool asks the user: see `InputRequestForm`. */
+  | { type: "data-input-request"; id: string; data: InputRequest }
   | CallPartOf<Tools>;
 
 /** Why a turn failed. */

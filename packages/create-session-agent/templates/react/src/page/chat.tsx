@@ -1,7 +1,15 @@
 // One chat, live: `useSession` returns its messages, including those from other tabs.
 
 import { type FormEvent, useEffect, useRef, useState } from "react";
-import { type AgentHandle, type ChatMessage, Markdown, useSession, visibleInput } from "session-agent/react";
+import type { InputAnswers } from "session-agent";
+import {
+  type AgentHandle,
+  type ChatMessage,
+  InputRequestForm,
+  Markdown,
+  useSession,
+  visibleInput,
+} from "session-agent/react";
 
 /** A chat's title is the beginning of its first message. */
 const TITLE_CHARS = 60;
@@ -16,7 +24,7 @@ interface Props {
 
 export function Chat({ agent, sessionId, isUnnamed, rename }: Props) {
   const chat = useSession(agent, sessionId);
-  const { messages, isBusy, connection, error, branches, send, stop, retry, approve } = chat;
+  const { messages, isBusy, connection, error, branches, send, stop, retry, approve, answer } = chat;
   const [text, setText] = useState("");
 
   const title = titleOf(messages[0]);
@@ -55,6 +63,7 @@ export function Chat({ agent, sessionId, isUnnamed, rename }: Props) {
                 part={part}
                 isMarkdown={message.role === "assistant"}
                 approve={approve}
+                answer={answer}
               />
             ))}
             {message.delivery && <small>{message.delivery === "waiting" ? "Queued" : "Sending…"}</small>}
@@ -119,10 +128,14 @@ interface PartProps {
   part: ChatMessage["parts"][number];
   isMarkdown: boolean;
   approve: (approvalId: string, approved: boolean) => void;
+  answer: (toolCallId: string, answers: InputAnswers) => void;
 }
 
-function Part({ part, isMarkdown, approve }: PartProps) {
+function Part({ part, isMarkdown, approve, answer }: PartProps) {
   if (part.type === "text") return isMarkdown ? <Markdown text={part.text} /> : <p>{part.text}</p>;
+  if (part.type === "data-input-request") {
+    return <InputRequestForm request={part.data} onAnswer={(answers) => answer(part.data.toolCallId, answers)} />;
+  }
   if (!("state" in part)) return null;
   const outcome = part.state === "output-error" ? part.errorText : part.state === "output-available" && part.output;
   return (

@@ -1,0 +1,86 @@
+// The form for a tool's questions. All its texts are the server's own: they are shown as text, and a
+// page is named by its whole address.
+
+import { createElement as h, type FormEvent, type ReactElement, type ReactNode, useId } from "react";
+import { accept, fieldsOf, type InputAnswers, type InputRequest, refuse, type ShownField } from "../input_request.js";
+
+export interface InputFormProps {
+  request: InputRequest;
+  /** Sends the answers: `answer` of `useSession`, or `addToolOutput` of the AI SDK. */
+  onAnswer: (answers: InputAnswers) => void;
+  disabled?: boolean;
+}
+
+/** Asks the user what a tool asks: `part.data` of a part `data-input-request`. Nothing, once it is closed. */
+export function InputRequestForm({ request, onAnswer, disabled }: InputFormProps): ReactElement | null {
+  const id = useId();
+  if (request.isClosed) return null;
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    onAnswer(accept(request, new FormData(event.currentTarget)));
+  };
+  const asks = request.server === undefined ? `The tool ${request.tool} asks:` : `The server ${request.server} asks:`;
+  return h(
+    "form",
+    { className: "input-request", onSubmit: submit, "aria-labelledby": id },
+    h("p", { id }, asks),
+    ...Object.entries(request.requests).map(([key, asked]) =>
+      h(
+        "fieldset",
+        { key, disabled },
+        h("legend", null, asked.message),
+        asked.mode === "url"
+          ? h("a", { href: asked.url, target: "_blank", rel: "noopener noreferrer nofollow" }, asked.url)
+          : fieldsOf(asked, key).map((shown) => h(FieldOf, { key: shown.control, shown })),
+      ),
+    ),
+    h("button", { type: "submit", disabled }, "Accept"),
+    h("button", { type: "button", disabled, onClick: () => onAnswer(refuse(request)) }, "Decline"),
+  );
+}
+
+function FieldOf({ shown: { control, name, field, isRequired } }: { shown: ShownField }): ReactElement {
+  const id = useId();
+  const label = h("label", { htmlFor: id }, field.title ?? name, isRequired && " *");
+  const about = field.description && h("small", { id: `${id}-about` }, field.description);
+  const common = {
+    id,
+    name: control,
+    required: isRequired,
+    "aria-describedby": field.description === undefined ? undefined : `${id}-about`,
+  };
+  const initial = field.default as any;
+  if (field.type === "boolean") {
+    // A box that is not checked is an answer, too.
+    const box = h("input", { ...common, required: false, type: "checkbox", defaultChecked: initial === true });
+    return h("p", null, box, label, about);
+  }
+  return h("p", null, label, controlOf(field, common, initial), about);
+}
+
+function controlOf(field: ShownField["field"], common: { required: boolean }, initial: any): ReactNode {
+  const options = field.oneOf ?? field.items?.anyOf;
+  if (options !== undefined) {
+    const isList = field.type === "array";
+    const none = !isList && h("option", { key: "", value: "" });
+    const shown = options.map(({ const: value, title }) => h("option", { key: `=${value}`, value }, title));
+    const required = isList ? (field.minItems ?? 0) > 0 : common.required;
+    return h(
+      "select",
+      { ...common, required, multiple: isList, defaultValue: initial ?? (isList ? [] : "") },
+      none,
+      shown,
+    );
+  }
+  if (field.type !== "string") {
+    const step = field.type === "integer" ? 1 : "any";
+    const { minimum: min, maximum: max } = field;
+    return h("input", { ...common, type: "number", step, min, max, defaultValue: initial });
+  }
+  const types = { email: "email", uri: "url", date: "date", "date-time": "datetime-local" };
+  const type = field.format === undefined ? "text" : types[field.format];
+  const { minLength, maxLength } = field;
+  // A default of a time has a zone, which the control does not take.
+  const value = field.format === "date-time" ? undefined : initial;
+  return h("input", { ...common, type, minLength, maxLength, defaultValue: value });
+}
