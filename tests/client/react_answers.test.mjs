@@ -3,11 +3,18 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { beforeContinuation } from "../../packages/session-agent/dist/react/messages.js";
+import { acceptInput, inputFieldsOf, refuseInput } from "../../packages/session-agent/dist/index.js";
+import { NOTHING, withChunk } from "../../packages/session-agent/dist/react/answer.js";
+import { beforeContinuation, openCalls, withDecisions } from "../../packages/session-agent/dist/react/messages.js";
 import { Turn } from "../../packages/session-agent/dist/react/turn.js";
 
 const text = (text) => ({ type: "text", text });
 const call = (toolCallId, more) => ({ type: "tool-book", toolCallId, state: "output-available", ...more });
+const asked = (id, more) => ({
+  type: "data-input-request",
+  id,
+  data: { toolCallId: id, tool: "book", requests: {}, ...more },
+});
 const answer = (...parts) => ({ id: "a1", role: "assistant", parts });
 
 test("a_message_that_is_continued_is_what_it_was_before_its_turn", () => {
@@ -21,6 +28,9 @@ test("a_message_that_is_continued_is_what_it_was_before_its_turn", () => {
     [[text("a"), decided, text("b"), call("c2"), text("c")], 2],
     [[text("a"), decided, call("c2"), text("b")], 3],
     [[text("a"), decided, text("b"), { ...waiting, toolCallId: "c2" }], 4],
+    // A question that was answered.
+    [[text("a"), call("c1"), asked("c1"), text("b")], 3],
+    [[text("a"), decided, text("b"), call("c2"), asked("c2"), text("c")], 5],
     // A call that the page answered.
     [[text("a"), call("c1"), text("b")], 2],
     [[text("a"), call("c1"), call("c2")], 3],
@@ -43,4 +53,62 @@ test("a_turn_that_was_read_before_its_chunks_came_is_shown_once", () => {
   ];
   for (const [seq, chunk] of chunks.entries()) turn.take({ body: JSON.stringify(chunk), seq });
   assert.deepEqual(turn.answer, stored);
+});
+
+test("a_question_replaces_the_one_before_and_is_closed_while_its_answer_is_on_the_way", () => {
+  const begin = () => answer(text("I book."));
+  const chunks = [
+    { type: "start", messageId: "a1" },
+    { type: "tool-input-available", toolCallId: "c1", toolName: "book", input: {} },
+    asked("c1", { requests: { a: { message: "1" } } }),
+    asked("c1", { requests: { a: { message: "2" } } }),
+  ];
+  const { message } = chunks.reduce((said, chunk) => withChunk(said, chunk, begin), NOTHING);
+  const second = asked("c1", { requests: { a: { message: "2" } } });
+  const waiting = call("c1", { state: "input-available", input: {} });
+  assert.deepEqual(message.parts, [text("I book."), waiting, second]);
+  assert.deepEqual([...openCalls([message])], [["c1", "c1"]]);
+  const [shown] = withDecisions([message], new Map([["c1", { output: { responses: {} } }]]));
+  assert.equal(shown.parts[2].data.isClosed, true);
+  assert.equal(openCalls([shown]).size, 0);
+});
+
+test("a_form_gives_the_values_of_its_fields_and_leaves_out_what_is_empty", () => {
+  const properties = {
+    name: { type: "string" },
+    note: { type: "string" },
+    nights: { type: "integer" },
+    age: { type: "number" },
+    late: { type: "boolean" },
+    bed: { type: "string", oneOf: [{ const: "x", title: "X" }] },
+    extras: { type: "array", items: { anyOf: [{ const: "a", title: "A" }] } },
+    at: { type: "string", format: "date-time" },
+  };
+  const request = {
+    toolCallId: "c1",
+    tool: "book",
+    requests: {
+      guest: { message: "?", requestedSchema: { type: "object", properties, required: ["name"] } },
+      pay: { mode: "url", message: "Pay.", url: "https://pay.example/" },
+    },
+  };
+  const form = new FormData();
+  const names = new Map(inputFieldsOf(request.requests.guest, "guest").map(({ name, control }) => [name, control]));
+  for (const [name, value] of [
+    ["name", ""],
+    ["note", ""],
+    ["nights", "2"],
+    ["age", ""],
+    ["bed", ""],
+    ["extras", "a"],
+    ["at", "2026-01-31T12:00Z"],
+  ])
+    form.append(names.get(name), value);
+  const content = { name: "", nights: 2, late: false, extras: ["a"], at: "2026-01-31T12:00:00.000Z" };
+  assert.deepEqual(acceptInput(request, form), {
+    responses: { guest: { action: "accept", content }, pay: { action: "accept" } },
+  });
+  assert.deepEqual(refuseInput(request), {
+    responses: { guest: { action: "decline" }, pay: { action: "decline" } },
+  });
 });

@@ -8,8 +8,20 @@ import { drawn, hold, skip, startConsole, until } from "./browser.mjs";
 
 const TOOLS = `export default {
   async fetch(request) {
-    const { name, arguments: given } = await request.json();
-    return Response.json({ did: name, given });
+    const { name, arguments: given, inputResponses } = await request.json();
+    if (name === "book" && inputResponses === undefined) {
+      const properties = {
+        name: { type: "string", title: "Who <b>travels</b>?", description: "As in the passport." },
+        nights: { type: "integer", minimum: 1 },
+        breakfast: { type: "boolean" },
+        room: { type: "string", enum: ["small", "large"] },
+      };
+      const requestedSchema = { type: "object", properties, required: ["name", "nights"] };
+      const params = { message: "Whom is the room for?", requestedSchema };
+      const inputRequests = { guest: { method: "elicitation/create", params } };
+      return Response.json({ resultType: "input_required", inputRequests, requestState: "x" });
+    }
+    return Response.json({ did: name, given, ...(inputResponses && { inputResponses }) });
   },
 };`;
 
@@ -363,6 +375,30 @@ describe("chat", { skip }, async () => {
       const call = messages[1].parts.find(({ type }) => type === "tool-pay");
       assert.equal(call.state, isApproved ? "output-available" : "output-denied");
       if (isApproved) assert.deepEqual(call.output, { did: "pay", given: { amount: 5 } });
+    });
+  }
+
+  for (const isAccepted of [true, false]) {
+    test(`a_tools_question_is_${isAccepted ? "answered" : "declined"}`, async (t) => {
+      const agent = isAccepted ? "answering" : "refusing";
+      await ask(agent, "defineTool", { name: "book", description: "Books.", service: "TOOLS", needsApproval: false });
+      model.next(callTool("book", {}, "c1"), say("All done."));
+      const page = await site.open(t, `#/${agent}/sessions/s`);
+      await write(page, "Book a room.");
+      await page.getByText("Whom is the room for?").waitFor();
+      if (isAccepted) {
+        await page.getByLabel("Who <b>travels</b>? (required)").fill("Ann");
+        await page.getByLabel("nights (required)").fill("2");
+        await page.getByLabel("breakfast").check();
+        await page.getByLabel("room").selectOption("large");
+      }
+      await page.getByRole("button", { name: isAccepted ? "Accept" : "Decline" }).click();
+      await page.getByText("All done.").waitFor();
+      await page.getByText("Whom is the room for?").waitFor({ state: "detached" });
+      const { messages } = await ask(agent, "getHistory", { sessionId: "s" });
+      const { output } = messages[1].parts.find(({ type }) => type === "tool-book");
+      const content = { name: "Ann", nights: 2, breakfast: true, room: "large" };
+      assert.deepEqual(output.inputResponses.guest, isAccepted ? { action: "accept", content } : { action: "decline" });
     });
   }
 

@@ -437,11 +437,14 @@ fn take_answer(
         return Ok(FrameOutcome::default());
     }
     let taken = match replies::take_answer(agent, session_id, given) {
-        // The page shows the answer as the call's output. It gets the stored message back, in which
-        // the call still waits.
+        // The page shows the answer as the call's output, and waits for a turn. There is none, and in
+        // the stored messages the call still waits.
         Err(error) if matches!(error.code, Code::InvalidRequest | Code::PayloadTooLarge) => {
             let messages = load_shown(agent.db, session_id)?.into_string();
-            return Ok(FrameOutcome::reply(render_messages(&messages)));
+            return Ok(FrameOutcome {
+                replies: vec![render_resume_none(None), render_messages(&messages)],
+                ..FrameOutcome::default()
+            });
         }
         taken => taken?,
     };

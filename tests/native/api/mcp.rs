@@ -796,9 +796,9 @@ fn a_sessions_token_sees_its_session_and_writes_its_blocks_alone() {
 /// A client, the object's memory of it, and the messages that go before an answer.
 #[derive(Default)]
 pub struct Client {
-    clients: Clients,
-    outbox: RefCell<Rc<Outbox>>,
-    session: Option<String>,
+    pub clients: Clients,
+    pub outbox: RefCell<Rc<Outbox>>,
+    pub session: Option<String>,
 }
 
 impl Client {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::mcp::{Client, ask, ask_newest, furnished, scoped};
 use super::mcp_offered::with_class;
 use crate::Alice;
+use access::Caller;
 use base::testing::{Said, wait_for};
 
 const MEMORY: &str = "memory://block/memory";
@@ -165,6 +166,47 @@ fn a_state_from_elsewhere_is_read_with_the_callers_rights_and_bounded() {
     assert_eq!((open(31), open(30)), (json!("rate_limited"), Value::Null));
     alice.host.advance(90_000);
     assert_eq!(open(31), Value::Null);
+}
+
+#[test]
+fn a_token_leaves_streams_and_subscriptions_to_others() {
+    let alice = furnished();
+    let client = Client::with(&alice, &json!({}));
+    let open = |alice: &Alice, stream: &str| {
+        let params = json!({"stream": stream});
+        send(&client, alice, "session-agent/poll", params)["error"]["data"]["code"].clone()
+    };
+    let alice = scoped(alice, None, &["getBlock"], &[]);
+    for stream in 0..32 {
+        assert_eq!(open(&alice, &stream.to_string()), Value::Null);
+    }
+    assert_eq!(open(&alice, "more"), "rate_limited");
+    let token = alice.caller.clone();
+    let mut alice = alice;
+    alice.caller = Caller::Owner;
+    // A stream of the same name is another caller's.
+    for stream in 0..16 {
+        assert_eq!(open(&alice, &stream.to_string()), Value::Null);
+    }
+    assert_eq!(open(&alice, "more"), "rate_limited");
+    // The subscriptions of the token's many sessions push out only its own.
+    let uri = json!({"uri": MEMORY});
+    send(&client, &alice, "resources/subscribe", uri.clone());
+    alice.caller = token;
+    let mut other = Client {
+        clients: client.clients,
+        ..Client::default()
+    };
+    for session in 0..100 {
+        other.session = Some(format!(".{session}"));
+        let told = send(&other, &alice, "resources/subscribe", uri.clone());
+        assert_eq!(told["result"], json!({}));
+    }
+    other.session = client.session;
+    alice.caller = Caller::Owner;
+    let params = json!({"stream": "0", "resources": {}});
+    let told = send(&other, &alice, "session-agent/poll", params);
+    assert_eq!(told["result"]["resources"].as_object().unwrap().len(), 1);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::level::Level;
 use super::outbox::Outbox;
+use super::shares::{Shared, WhenFull};
 use crate::operation::Agent;
 use base::host::Host;
 use base::ids::Id;
@@ -31,10 +32,10 @@ const ANSWER_MS: i64 = 5 * 60_000;
 /// The most resources of one stream, or of one session.
 pub const MAX_RESOURCES: usize = 32;
 
-/// The most clients whose subscriptions are stored. Each takes up to 64 KiB.
+/// The most clients whose subscriptions are stored, shared among callers. Each takes up to 64 KiB.
 const MAX_SUBSCRIBERS: usize = 64;
 
-/// The most open streams. Each polls the object.
+/// The most open streams, shared among callers. Each polls the object.
 const MAX_STREAMS: usize = 32;
 
 /// A stream that has not polled for this long counts as closed: it polls at least twice a
@@ -46,11 +47,11 @@ const STREAM_MS: i64 = 90_000;
 const KEEP_ALIVE_MS: i64 = 15_000;
 
 /// The state of an object's clients.
-#[derive(Default)]
 pub struct Clients {
     levels: RefCell<VecDeque<(String, Level)>>,
-    subscribers: RefCell<VecDeque<(String, Subscriber)>>,
-    streams: RefCell<BTreeMap<String, i64>>,
+    subscribers: RefCell<Shared<Subscriber>>,
+    /// When each open stream polled last.
+    streams: RefCell<Shared<i64>>,
     questions: RefCell<Vec<Weak<Question>>>,
     /// Signs client-held state if the Worker has no secret.
     key: OnceCell<[u8; 32]>,
@@ -90,6 +91,24 @@ impl Question {
     }
 }
 
+impl Default for Clients {
+    fn default() -> Self {
+        Self {
+            levels: RefCell::default(),
+            subscribers: RefCell::new(Shared::new(MAX_SUBSCRIBERS, WhenFull::Forget)),
+            streams: RefCell::new(Shared::new(MAX_STREAMS, WhenFull::Refuse)),
+            questions: RefCell::default(),
+            key: OnceCell::default(),
+        }
+    }
+}
+
+/// A client with a handshake: the rights of its caller, and its session.
+pub struct ClientKey {
+    pub caller: String,
+    pub session: String,
+}
+
 impl Clients {
     pub fn set_level(&self, session: &str, level: Level) {
         let mut levels = self.levels.borrow_mut();
@@ -109,7 +128,7 @@ impl Clients {
     }
 
     /// Subscribes a client to a resource. `false`: it has too many subscriptions.
-    pub fn subscribe(&self, key: &str, address: &str, mark: String) -> bool {
+    pub fn subscribe(&self, key: &ClientKey, address: &str, mark: String) -> bool {
         self.with_subscriber(key, |subscriber| {
             let is_known = subscriber.follows.contains_key(address);
             if !is_known && subscriber.follows.len() >= MAX_RESOURCES {
@@ -122,7 +141,7 @@ impl Clients {
         })
     }
 
-    pub fn unsubscribe(&self, key: &str, address: &str) {
+    pub fn unsubscribe(&self, key: &ClientKey, address: &str) {
         self.with_subscriber(key, |subscriber| {
             subscriber.follows.remove(address);
             if subscriber.left.len() < MAX_RESOURCES {
@@ -133,7 +152,7 @@ impl Clients {
 
     /// Merges the client's new and cancelled subscriptions into a stream's state, and
     /// stores the result for the next stream.
-    pub fn join(&self, key: &str, known: &mut Subscribed) {
+    pub fn join(&self, key: &ClientKey, known: &mut Subscribed) {
         self.with_subscriber(key, |subscriber| {
             known.retain(|address, _| !subscriber.left.contains(address));
             for (address, mark) in &subscriber.follows {
@@ -145,31 +164,23 @@ impl Clients {
         });
     }
 
-    fn with_subscriber<T>(&self, key: &str, act: impl FnOnce(&mut Subscriber) -> T) -> T {
+    fn with_subscriber<T>(&self, key: &ClientKey, act: impl FnOnce(&mut Subscriber) -> T) -> T {
+        let ClientKey { caller, session } = key;
         let mut subscribers = self.subscribers.borrow_mut();
-        let place = subscribers.iter().position(|(other, _)| other == key);
-        let found = place.and_then(|place| subscribers.remove(place));
-        let (key, mut subscriber) = found.unwrap_or((key.to_owned(), Subscriber::default()));
+        let mut subscriber = subscribers.take(caller, session).unwrap_or_default();
         let outcome = act(&mut subscriber);
-        if subscribers.len() >= MAX_SUBSCRIBERS {
-            subscribers.pop_front();
-        }
         let is_of_use = !subscriber.follows.is_empty() || !subscriber.left.is_empty();
         if is_of_use {
-            subscribers.push_back((key, subscriber));
+            subscribers.insert(caller, session, subscriber);
         }
         outcome
     }
 
-    /// Records that a stream polled. `false`: too many others are open.
-    pub fn note_stream(&self, stream: &str, now_ms: i64) -> bool {
+    /// Records that a caller's stream polled. `false`: too many others are open.
+    pub fn note_stream(&self, caller: &str, stream: &str, now_ms: i64) -> bool {
         let mut streams = self.streams.borrow_mut();
-        streams.retain(|_, asked_ms| now_ms - *asked_ms < STREAM_MS);
-        if !streams.contains_key(stream) && streams.len() >= MAX_STREAMS {
-            return false;
-        }
-        streams.insert(stream.to_owned(), now_ms);
-        true
+        streams.retain(|asked_ms| now_ms - *asked_ms < STREAM_MS);
+        streams.insert(caller, stream, now_ms)
     }
 
     /// The key of this object's current activation.

@@ -28,6 +28,7 @@ mod prompts;
 mod resources;
 mod revision;
 mod scope;
+mod shares;
 mod subscriptions;
 mod tools;
 mod uri;

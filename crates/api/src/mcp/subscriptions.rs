@@ -8,7 +8,7 @@
 
 use serde_json::{Map, Value};
 
-use super::clients::{MAX_RESOURCES, Subscribed, caller_text};
+use super::clients::{ClientKey, MAX_RESOURCES, Subscribed, caller_text};
 use super::exchange::Exchange;
 use super::message::{Request, RpcError};
 use super::offered::MAX_URI_BYTES;
@@ -81,7 +81,8 @@ pub async fn poll(
         return Err(RpcError::params("stream", "`stream` must name the stream."));
     }
     let host = scope.agent.host;
-    if !exchange.clients.note_stream(stream, host.now_ms()) {
+    let caller = caller_text(scope.agent);
+    if !exchange.clients.note_stream(&caller, stream, host.now_ms()) {
         let message = "Too many streams of this agent are open. Close one, or try again later.";
         return Err(Error::new(Code::RateLimited, message).into());
     }
@@ -128,10 +129,12 @@ pub async fn poll(
 }
 
 /// Two callers never share a session.
-fn key_of(scope: &Scope<'_>, session: &str) -> String {
-    let caller = caller_text(scope.agent);
+fn key_of(scope: &Scope<'_>, session: &str) -> ClientKey {
     let of = scope.session_id().map_or("", |id| id.as_str());
-    json::text(&json!([session, caller, of]))
+    ClientKey {
+        caller: caller_text(scope.agent),
+        session: json::text(&json!([session, of])),
+    }
 }
 
 /// The state that a stream sends. Invalid parts are ignored: it may come from a client.

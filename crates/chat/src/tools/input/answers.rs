@@ -73,16 +73,12 @@ fn read_response(path: &str, request: &Request, response: &Value) -> Result<Valu
             return Err(Error::invalid(&field, told));
         }
     }
-    match request {
-        Request::Page { .. } => Ok(json!({"action": "accept"})),
-        Request::Form {
-            requested_schema, ..
-        } => {
-            let path = format!("{path}.content");
-            let content = read_content(&path, requested_schema, &response["content"])?;
-            Ok(json!({"action": "accept", "content": content}))
-        }
-    }
+    let Some(form) = &request.requested_schema else {
+        return Ok(json!({"action": "accept"}));
+    };
+    let path = format!("{path}.content");
+    let content = read_content(&path, form, &response["content"])?;
+    Ok(json!({"action": "accept", "content": content}))
 }
 
 fn read_content(path: &str, form: &Form, content: &Value) -> Result<Value> {

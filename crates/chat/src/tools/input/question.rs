@@ -28,27 +28,22 @@ const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
 const ELICIT: &str = "elicitation/create";
 
-/// One question as clients see it.
+/// One question as clients see it: a form to fill in, or a page to open.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Request {
-    /// A page that the user opens.
-    #[serde(rename_all = "camelCase")]
-    Page {
-        mode: PageMode,
-        message: String,
-        url: String,
-    },
-    #[serde(rename_all = "camelCase")]
-    Form {
-        message: String,
-        requested_schema: Form,
-    },
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mode: Option<PageMode>,
+    message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_schema: Option<Form>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum PageMode {
+enum PageMode {
     Url,
 }
 
@@ -136,10 +131,11 @@ impl Told {
                     let told = error.into_message();
                     format!("a page can't be shown: {}", told.trim_end_matches('.'))
                 })?;
-                Ok(Request::Page {
-                    mode: PageMode::Url,
+                Ok(Request {
+                    mode: Some(PageMode::Url),
                     message,
-                    url,
+                    url: Some(url),
+                    requested_schema: None,
                 })
             }
             (None | Some("form"), _, Some(schema)) => {
@@ -147,9 +143,11 @@ impl Told {
                     return refused("a form has a field that can't be shown");
                 };
                 form.clean()?;
-                Ok(Request::Form {
+                Ok(Request {
+                    mode: None,
                     message,
-                    requested_schema: form,
+                    url: None,
+                    requested_schema: Some(form),
                 })
             }
             _ => refused("a question is neither a form nor a page"),
