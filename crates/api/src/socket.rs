@@ -436,19 +436,7 @@ fn take_answer(
         early::insert(agent.db, session_id, &given)?;
         return Ok(FrameOutcome::default());
     }
-    let taken = match replies::take_answer(agent, session_id, given) {
-        // The page shows the answer as the call's output, and waits for a turn. There is none, and in
-        // the stored messages the call still waits.
-        Err(error) if matches!(error.code, Code::InvalidRequest | Code::PayloadTooLarge) => {
-            let messages = load_shown(agent.db, session_id)?.into_string();
-            return Ok(FrameOutcome {
-                replies: vec![render_resume_none(None), render_messages(&messages)],
-                ..FrameOutcome::default()
-            });
-        }
-        taken => taken?,
-    };
-    let Some(work) = taken else {
+    let Some(work) = replies::take_answer(agent, session_id, given)? else {
         return Ok(FrameOutcome::default());
     };
     let turn_id = work.running().request_id.clone();

@@ -7,7 +7,7 @@ use crate::run::running_turns::ClientReply;
 use crate::run::watchers::{show_if_watched, show_updated};
 use crate::run::work::TurnWork;
 use base::database::atomically;
-use base::error::Result;
+use base::error::{Code, Result};
 use base::ids::Id;
 
 /// Processes out-of-band tool results, which arrived while a turn ran, in their order, until one
@@ -39,7 +39,15 @@ pub fn take_answer(
     session_id: &Id,
     given: ClientReply,
 ) -> Result<Option<TurnWork>> {
-    take_reply(agent, session_id, given, None)
+    match take_reply(agent, session_id, given, None) {
+        // The answer doesn't fit its question. Pages show it as the call's output; in the stored
+        // messages the call still waits.
+        Err(error) if matches!(error.code, Code::InvalidRequest | Code::PayloadTooLarge) => {
+            show_if_watched(agent, session_id, None);
+            Ok(None)
+        }
+        outcome => outcome,
+    }
 }
 
 /// `early`: the number of the out-of-band result that contains this reply.
