@@ -26,7 +26,7 @@ use super::{env, http, stream};
 use access::{FRONT_HEADER, LEASE_HEADER, Policy};
 use base::error::Result;
 use base::host::Host as _;
-use base::lease::{Arrival, FromHolder, LeasedCall, LeasedHead, LeasedPlace, ToHolder};
+use base::leased_calls::{Arrival, FromHolder, LeasedCall, LeasedHead, LeasedPlace, ToHolder};
 use base::outbound::{CallPurpose, Endpoint, Outbound as _, OutboundRequest, in_time};
 use base::settings::Setting;
 use chat::run::listener::EventSource;

@@ -3,8 +3,8 @@
 //! This module binds the class without the worker crate's macro. The macro copies a response into
 //! Rust bytes; here an answer that SQLite created stays in JavaScript until it is sent.
 
-mod alarms;
 mod answering;
+mod background;
 mod calls;
 mod files;
 mod granted;
@@ -14,7 +14,6 @@ mod membership;
 mod name;
 mod opening;
 mod recovery;
-mod starter;
 mod tables;
 mod traced;
 mod tracing;
@@ -38,10 +37,12 @@ use super::storage::{Sqlite, Storage, settle};
 use super::{cors, http, mcp, policy, tasks};
 use access::{Caller, LEASE_HEADER, Policy};
 use api::dispatch::follow_up;
+use api::jobs;
 use api::mcp::Clients;
 use api::operation::Agent;
 use api::socket;
 use api::table::RULES;
+use base::background::{Background as _, CHECK_AFTER_MS, JobKind, SOON_MS};
 use base::budget::Reservation;
 use base::error::Result;
 use base::host::Host as _;
@@ -52,7 +53,7 @@ use chat::frames::incoming::MAX_FRAME_BYTES;
 use chat::run::cycle::run;
 use chat::run::running_turns::{Audience as _, RunningTurns};
 use chat::run::show_pace::{ShowPace, ShownChange};
-use chat::run::take_up::take_up_some;
+use chat::run::under_way::WorkUnderWay;
 use chat::run::work::TurnWork;
 use context::compaction::auto::CompactionTracker;
 use lifecycle::transfer::cpu::CpuAllowance;
@@ -81,18 +82,15 @@ struct Object {
     is_migrated: Cell<bool>,
     compactions: CompactionTracker,
     turns: RunningTurns,
+    work: WorkUnderWay,
     /// The turns whose models the Worker in front waits for.
     leases: Leases,
     clients: Clients,
     pace: ShowPace,
-    /// Whether the object must still look for interrupted turns.
-    is_recovery_due: Cell<bool>,
     /// Whether the agent must still check whether it is in the directory.
     is_joining_due: Cell<bool>,
     /// The pause after the last failure to register it.
     joining_pause_ms: Cell<i64>,
-    /// When slow listeners were last checked.
-    looked_at_ms: Cell<i64>,
     /// The time of the next alarm, as far as this instance knows.
     wakes_at_ms: Cell<i64>,
 }
@@ -117,13 +115,12 @@ impl SessionAgent {
             is_migrated: Cell::new(false),
             compactions: CompactionTracker::default(),
             turns: RunningTurns::default(),
+            work: WorkUnderWay::default(),
             leases: Leases::default(),
             clients: Clients::default(),
             pace: ShowPace::default(),
-            is_recovery_due: Cell::new(false),
             is_joining_due: Cell::new(false),
             joining_pause_ms: Cell::new(0),
-            looked_at_ms: Cell::new(0),
             wakes_at_ms: Cell::new(0),
             state,
         });
@@ -175,7 +172,7 @@ impl SessionAgent {
         })
     }
 
-    /// Looks for interrupted turns.
+    /// Runs the background work that is due.
     pub fn alarm(&self) -> Promise {
         let object = Rc::clone(&self.object);
         tasks::promise(
@@ -264,20 +261,10 @@ impl Object {
             return Ok(());
         }
         self.note_opened();
-        self.is_recovery_due.set(false);
-        self.cut_off_silent();
+        self.turns.checks.set_recovery_due(false);
         self.lose_silent_leases();
-        self.recover_now();
-        // Turns that are running, or whose answers are still being read, need another alarm.
-        if self.turns.is_busy() {
-            self.recover_later().await;
-        }
-        self.begin_calling_back();
-        self.learn_later();
         self.join_later();
-        self.go_on_indexing().await;
-        self.go_on_keeping().await;
-        self.go_on_backing_up().await;
+        jobs::wake(&self.agent(&db, &Caller::Owner, &[])).await;
         Ok(())
     }
 
@@ -322,9 +309,8 @@ impl Object {
         if let Some(grown) = grown {
             self.run_later(async move { object.follow_up(&grown).await });
         }
-        let object = Rc::clone(self);
         if indexing_goes_on {
-            self.run_later(async move { object.index_later().await });
+            self.wake_within(SOON_MS);
         }
     }
 
@@ -394,7 +380,7 @@ impl Object {
     /// Runs a turn to its end, even if its client disconnects.
     fn begin(self: &Rc<Self>, work: TurnWork) {
         // The alarm is set concurrently: the model call does not wait for it.
-        self.begin_recovery_later();
+        self.wake_within(CHECK_AFTER_MS);
         let object = Rc::clone(self);
         self.run_later(async move {
             if matches!(work, TurnWork::TakeUp(_))
@@ -412,39 +398,13 @@ impl Object {
         });
     }
 
-    /// Looks for interrupted turns, if this is due. This happens after the request that woke the
-    /// object, so that the request's own turn is not among them.
-    fn recover_once(self: &Rc<Self>) {
-        if self.is_recovery_due.replace(false) {
-            self.recover_now();
-            self.learn_later();
-            self.keep_if_due();
-            // The object may have died before it set the alarm for a call.
-            self.begin_calling_back();
+    /// Begins the work that an earlier activation left, once. This happens after the request that
+    /// woke the object, so that the request's own turn is not among the interrupted ones.
+    fn recover_once(&self) {
+        if self.turns.checks.take_recovery_due() {
+            let db = Sqlite::new(&self.storage);
+            jobs::begin(&self.agent(&db, &Caller::Owner, &[]));
         }
-    }
-
-    /// Resumes some of the interrupted turns. A later call retries failures.
-    fn recover_now(self: &Rc<Self>) {
-        if !self.is_migrated.get() {
-            // The storage was emptied: there are no turns and no tables.
-            return;
-        }
-        let db = Sqlite::new(&self.storage);
-        let round = take_up_some(&self.agent(&db, &Caller::Owner, &[]));
-        round.failures.iter().for_each(http::log);
-        for work in round.works {
-            self.begin(work);
-        }
-        self.is_recovery_due.set(round.is_more_left);
-        if round.is_more_left {
-            self.begin_recovery_later();
-        }
-    }
-
-    fn begin_recovery_later(self: &Rc<Self>) {
-        let object = Rc::clone(self);
-        self.run_later(async move { object.recover_later().await });
     }
 
     fn agent<'a>(&'a self, db: &'a Sqlite<'_>, caller: &'a Caller, via: &'a [String]) -> Agent<'a> {
@@ -459,8 +419,10 @@ impl Object {
             deployed: self.outbound.deployed(),
             compactions: &self.compactions,
             turns: &self.turns,
+            work: &self.work,
             audience: &self.sockets,
             starter: self,
+            background: self,
             recovery: self,
             via,
             body: None,
@@ -475,7 +437,7 @@ impl Object {
         if let Err(error) = trace::run_in(trace.clone(), follow_up(&agent, grown)).await {
             http::log(&error);
         }
-        self.learn_later();
+        self.start(JobKind::Learning);
         if self.compactions.take_compacted(grown) {
             self.note_compaction(trace.as_deref(), grown, began_at);
             if self.sockets.is_there(grown) {

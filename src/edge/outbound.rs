@@ -30,7 +30,7 @@ use super::env;
 use super::host::{Runtime, pause};
 use api::defaults;
 use base::host::Host as _;
-use base::lease::{run_ai_leased, send_leased};
+use base::leased_calls::{run_ai_leased, send_leased};
 use base::outbound::Archive;
 use base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, CallPurpose, ClassNotice, Clock, Endpoint,

@@ -155,8 +155,8 @@ fn admit_call(
     let call = RpcCall::parse(operation, json.clone(), options)?;
     let token = call.options.token.as_deref();
     let caller = access::identify(&policy(env), &Runtime, Some(&agent), token)?;
-    let limit = admit(&caller, &call.route(&agent))?;
-    rpc::reserve_forward(call.json.as_ref(), limit)
+    let admission = admit(&caller, &call.route(&agent))?;
+    rpc::reserve_forward(call.json.as_ref(), admission.max_body_bytes)
 }
 
 /// Logs a call that reaches no object.

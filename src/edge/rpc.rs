@@ -14,6 +14,7 @@ use super::text::Sent;
 use access::MAX_TOKEN_BYTES;
 use api::limits::check_length;
 use api::route::{Route, check_agent_name};
+use api::table::NamedOperation;
 use base::budget::{FORWARDS, Reservation, SMALL_BYTES};
 use base::error::{Error, Result};
 use base::json::{self, json};
@@ -42,7 +43,7 @@ const MAX_NAME_UNITS: u32 = 512;
 
 /// The arguments of a call, except the agent's name. Their types were checked.
 pub struct RpcCall {
-    pub operation: String,
+    pub operation: NamedOperation,
     pub json: Option<JsString>,
     pub options: RpcOptions,
 }
@@ -61,12 +62,14 @@ pub struct RpcOptions {
 impl RpcCall {
     pub fn parse(operation: &JsValue, json: JsValue, options: &JsValue) -> Result<Self> {
         Ok(Self {
-            operation: find_name(operation).ok_or_else(|| {
-                Error::invalid(
-                    "operation",
-                    "`operation` must be a string: the name of an operation.",
-                )
-            })?,
+            operation: find_name(operation)
+                .map(NamedOperation::find)
+                .ok_or_else(|| {
+                    Error::invalid(
+                        "operation",
+                        "`operation` must be a string: the name of an operation.",
+                    )
+                })?,
             json: parse_json(json)?,
             options: parse_options(options)?,
         })

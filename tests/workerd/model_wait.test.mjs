@@ -218,7 +218,7 @@ test("a_turn_survives_the_runtimes_death", async () => {
   ]);
 });
 
-/** A message to the object about its first call, as base/lease.rs reads it. */
+/** A message to the object about its first call, as base/leased_calls.rs reads it. */
 const arrival = (kind, text = "") => [...Buffer.from(kind), 0, 0, 0, 0, ...Buffer.from(text)];
 const HEAD = arrival("h", JSON.stringify({ status: 200, contentType: "text/event-stream", retryAfter: null }));
 const WORDS = arrival("b", `data: ${JSON.stringify({ choices: [{ delta: { content: "Lost words." } }] })}\n\n`);

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::route::parse_session_id;
+use super::session_address::parse_session_id;
 use access::permit;
 use base::error::Result;
 use base::ids::Id;

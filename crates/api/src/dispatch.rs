@@ -1,7 +1,7 @@
 //! Runs an operation by name, and the work that follows its answer.
 
 use super::limits::check_length;
-use super::operation::{Agent, OperationRun, Reply};
+use super::operation::{Agent, OperationEntry, OperationRun, Reply};
 use super::operations::compaction::after_append;
 use super::table::find_entry;
 use super::tracing::note_memory;
@@ -9,26 +9,42 @@ use access::permit_by_name;
 use base::error::Result;
 use base::ids::Id;
 use base::owner::work_for;
+use lifecycle::page_clearing::ClearedObject;
+use store::erased::LeftPages;
 
-/// Runs an operation. In tests, the answer is checked against openapi.json.
+/// Runs an operation that a text names. In tests, the answer is checked against openapi.json.
 pub async fn dispatch(agent: &Agent<'_>, name: &str, body: impl Into<Vec<u8>>) -> Result<Reply> {
-    let answer = run(agent, name, body.into()).await;
-    super::answers::hold(name, &answer);
-    answer
+    let permitted = find_entry(name).and_then(|entry| {
+        permit_by_name(agent.caller, entry.rule)?;
+        Ok(entry)
+    });
+    match permitted {
+        Ok(entry) => run(agent, entry, body.into()).await,
+        Err(error) => {
+            let answer = Err(error);
+            super::answers::hold(name, &answer);
+            answer
+        }
+    }
 }
 
-/// Runs an operation. The body is freed as soon as it is parsed.
-async fn run(agent: &Agent<'_>, name: &str, body: Vec<u8>) -> Result<Reply> {
-    let entry = find_entry(name)?;
-    permit_by_name(agent.caller, entry.rule)?;
-    check_length(entry.max_body_bytes, body.len())?;
-    note_memory(agent, name, &body);
-    let answer = match entry.run {
-        OperationRun::AtOnce(run) => run(agent, body),
-        OperationRun::Waiting(run) => run(agent, body).await,
+/// Runs an operation that the door has admitted. The operation checks the caller again, with the
+/// session that the body names. The body is freed as soon as it is parsed.
+pub async fn run(agent: &Agent<'_>, entry: &OperationEntry, body: Vec<u8>) -> Result<Reply> {
+    let answer = match check_length(entry.max_body_bytes, body.len()) {
+        Ok(()) => {
+            note_memory(agent, entry.name, &body);
+            let answer = match entry.run {
+                OperationRun::AtOnce(run) => run(agent, body),
+                OperationRun::Waiting(run) => run(agent, body).await,
+            };
+            // An operation that failed late may already have changed memory.
+            agent.call_back();
+            answer
+        }
+        Err(error) => Err(error),
     };
-    // An operation that failed late may already have changed memory.
-    agent.call_back();
+    super::answers::hold(entry.name, &answer);
     answer
 }
 
@@ -38,8 +54,14 @@ pub async fn follow_up(agent: &Agent<'_>, grown: &Id) -> Result<()> {
     work_for(grown.as_str(), after_append(agent, grown)).await
 }
 
-/// Computes vectors for some of the written entries. Returns whether more are pending. A
-/// failure here loses nothing: a search computes what is missing.
-pub async fn follow_writes(agent: &Agent<'_>) -> Result<bool> {
-    recall::entries::follow_writes(&agent.memory()).await
+/// Clears the pages in which purges left text. A receipt is true only once this has succeeded.
+pub async fn clear_pages(agent: &Agent<'_>, left: &LeftPages) -> Result<()> {
+    let object = ClearedObject {
+        pages: &agent.work.pages,
+        db: agent.db,
+        host: agent.host,
+        outbound: agent.outbound,
+        has_tables: &|| agent.background.has_tables(),
+    };
+    object.clear_after(left).await
 }

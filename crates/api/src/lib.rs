@@ -5,9 +5,9 @@
 //! `route` parses a URL, and `door` checks a request before its body is read. Then one of
 //! the entry points follows: `dispatch` for operations, `chat` for turns, `transfer` for
 //! the files of sessions, `whole` for the file of a whole agent, `mcp` for clients of the
-//! Model Context Protocol, `socket` for frames. The object's alarm enters through
-//! `scheduled_backup`. `defaults` reads the deployed defaults, `request_line` and `tracing`
-//! describe a request to the operator.
+//! Model Context Protocol, `socket` for frames. The object's alarm enters through `jobs`, which
+//! decides what of the background work is due. `defaults` reads the deployed defaults.
+//! `request_line`, `request_span` and `tracing` describe a request to the operator.
 //!
 //! This crate uses all crates of the layers below. From HTTP it uses only methods and
 //! paths.
@@ -23,6 +23,7 @@ pub mod defaults;
 pub mod dispatch;
 pub mod door;
 pub mod file_import;
+pub mod jobs;
 pub mod json_schema;
 pub mod limits;
 pub mod mcp;
@@ -30,8 +31,9 @@ pub mod operation;
 pub mod operations;
 pub mod provider;
 pub mod request_line;
+pub mod request_span;
 pub mod route;
-pub mod scheduled_backup;
+pub mod session_address;
 pub mod socket;
 pub mod table;
 pub mod tracing;

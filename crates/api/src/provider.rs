@@ -1,7 +1,7 @@
 //! The providers' APIs over HTTP: see `provider_api`. A token that allows chat allows these turns,
 //! too.
 
-use super::route::parse_session_id;
+use super::session_address::parse_session_id;
 use base::error::Result;
 use chat::run::agent::Agent;
 use provider_api::anthropic::count::count;

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use serde::Serialize;
 
 use super::route::Route;
-use super::table::OPERATIONS;
+use super::table::NamedOperation;
 use base::error::Result;
 use base::host::Host;
 use base::json::{self, json};
@@ -165,10 +165,10 @@ pub fn name_of(route: &Route) -> &'static str {
         Route::OAuthClient => "oauthClient",
         Route::OAuthReturn { .. } => "oauthReturn",
         Route::Agents { .. } => "listAgents",
-        Route::Rpc { operation, .. } => OPERATIONS
-            .iter()
-            .find(|entry| entry.name == *operation)
-            .map_or("unknown", |entry| entry.name),
+        Route::Rpc { operation, .. } => match operation {
+            NamedOperation::Known(entry) => entry.name,
+            NamedOperation::Unknown(_) => "unknown",
+        },
         Route::Messages { .. } => "getMessages",
         Route::Export { .. } => "exportSession",
         Route::Import { .. } => "importSession",
@@ -294,7 +294,7 @@ mod tests {
     fn a_name_that_a_caller_made_up_is_in_no_line() {
         let rpc = |operation: &str| Route::Rpc {
             agent: "a".to_owned(),
-            operation: operation.to_owned(),
+            operation: NamedOperation::find(operation.to_owned()),
         };
         assert_eq!(name_of(&rpc("appendEvents")), "appendEvents");
         assert_eq!(name_of(&rpc("my password")), "unknown");

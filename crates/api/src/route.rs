@@ -1,8 +1,8 @@
 //! Parses a method and a URL into a route. The parser is pure and strict: it rejects any part that
 //! it does not know, and names the part.
 
+use crate::table::NamedOperation;
 use base::error::{Code, Error, ErrorKind, Result};
-use base::ids::Id;
 use chat::tools::mcp::oauth::begin::State;
 use chat::tools::mcp::oauth::finish::Return;
 use chat::tools::mcp::oauth::settings::{CALLBACK_PATH, CLIENT_PATH};
@@ -41,7 +41,7 @@ pub enum Route {
     /// One operation of one agent.
     Rpc {
         agent: String,
-        operation: String,
+        operation: NamedOperation,
     },
     /// A session's history, at the address that the stock clients use.
     Messages {
@@ -243,7 +243,7 @@ fn parse_agent(method: &str, rest: &str, url: &str) -> Result<Route> {
     }
     match rest.split_once('/') {
         Some(("rpc", operation)) if !operation.is_empty() && !operation.contains('/') => {
-            let operation = decode("operation", operation)?;
+            let operation = NamedOperation::find(decode("operation", operation)?);
             allow(method, &["POST"], Route::Rpc { agent, operation })
         }
         Some(("chat", rest)) => match rest.split_once('/') {
@@ -421,12 +421,6 @@ pub fn nothing_here() -> Error {
     )
 }
 
-/// Parses the session id of an address.
-pub fn parse_session_id(text: &str) -> Result<Id> {
-    Id::parse(text.to_owned())
-        .map_err(|reason| Error::invalid("sessionId", format!("`sessionId` {reason}.")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -434,7 +428,7 @@ mod tests {
     fn rpc(agent: &str, operation: &str) -> Route {
         Route::Rpc {
             agent: agent.to_owned(),
-            operation: operation.to_owned(),
+            operation: NamedOperation::find(operation.to_owned()),
         }
     }
 

@@ -7,7 +7,7 @@ use super::dispatch::dispatch;
 use super::operation::{Agent, Operation};
 use super::operations::chat::CancelTurn;
 use super::operations::message_writes::ClearMessages;
-use super::route::parse_session_id;
+use super::session_address::parse_session_id;
 use super::table::{is_operation, unknown_operation};
 use access::{Caller, TokenScope, permit};
 use base::budget::MAX_ANSWER_BYTES;

@@ -1,6 +1,8 @@
 //! The table of operations: the single list from which dispatch, openapi.json and token
 //! scopes are derived.
 
+use std::fmt;
+
 use super::operation::{OperationEntry, at_once, names_one, waiting};
 use super::operations::agent::{Destroy, GetConfig};
 use super::operations::append_messages::AppendMessages;
@@ -173,6 +175,47 @@ pub fn find_entry(operation: &str) -> Result<&'static OperationEntry> {
         .iter()
         .find(|entry| entry.name == operation)
         .ok_or_else(|| unknown_operation(operation))
+}
+
+/// The operation that a request names, found once in the table.
+#[derive(Clone)]
+pub enum NamedOperation {
+    Known(&'static OperationEntry),
+    /// There is no such operation.
+    Unknown(String),
+}
+
+impl NamedOperation {
+    pub fn find(name: String) -> Self {
+        let known = OPERATIONS.iter().find(|entry| entry.name == name);
+        known.map_or(Self::Unknown(name), Self::Known)
+    }
+
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Known(entry) => entry.name,
+            Self::Unknown(name) => name,
+        }
+    }
+
+    pub fn get(&self) -> Result<&'static OperationEntry> {
+        match self {
+            Self::Known(entry) => Ok(entry),
+            Self::Unknown(name) => Err(unknown_operation(name)),
+        }
+    }
+}
+
+impl PartialEq for NamedOperation {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl fmt::Debug for NamedOperation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name().fmt(formatter)
+    }
 }
 
 /// Whether a token's scope may list this operation.

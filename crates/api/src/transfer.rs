@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::operation::{Agent, Operation};
 use super::operations::events::AppendEvents;
 use super::operations::sessions::CreateSession;
-use super::route::parse_session_id;
+use super::session_address::parse_session_id;
 use super::whole::export::AgentExport;
 use super::whole::import::AgentImport;
 use super::whole::{EXPORT_RULE, IMPORT_RULE};

@@ -1,5 +1,5 @@
 //! The base of all other crates: values, errors, JSON, limits in bytes, and the interfaces to the
-//! runtime (`database`, `host`, `outbound`, and `recovery`, which the platform may lack).
+//! runtime (`database`, `host`, `outbound`, `background`, and `recovery`, which the platform may lack).
 //!
 //! Nothing here depends on a table. A session appears only as the owner of a task: `owner` names
 //! it, and `slots`, `budget` and `outbound` share fairly between owners. `action` and `part` have
@@ -7,6 +7,7 @@
 
 pub mod action;
 pub mod allocator;
+pub mod background;
 pub mod budget;
 pub mod columns;
 pub mod data_url;
@@ -21,6 +22,7 @@ pub mod host;
 pub mod ids;
 pub mod json;
 pub mod lease;
+pub mod leased_calls;
 pub mod numbers;
 pub mod outbound;
 pub mod owner;

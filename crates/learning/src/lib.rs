@@ -23,5 +23,4 @@ pub mod room;
 pub mod rounds;
 pub mod target;
 pub mod touched;
-pub mod tracker;
 pub mod trust;

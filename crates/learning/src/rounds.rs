@@ -5,10 +5,10 @@
 use super::consolidate::{OrderWish, step};
 use super::look::{Looked, look};
 use super::target::get_settings;
-use super::tracker::LearningTracker;
 use base::database::atomically;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
+use base::lease::Exclusive;
 use conversation::log::learning_marks::{
     DueSession, find_mark, find_next, find_next_timed, put_off,
 };
@@ -47,7 +47,7 @@ impl Round {
 /// Runs passes over a session, or over all sessions with new messages.
 pub async fn learn_by_hand(
     memory: &Memory<'_>,
-    tracker: &LearningTracker,
+    only: &Exclusive,
     session_id: Option<&Id>,
 ) -> Result<Round> {
     get_settings(memory)?;
@@ -56,7 +56,7 @@ pub async fn learn_by_hand(
     {
         return Err(Error::session_not_found(id.as_str()));
     }
-    let _lease = tracker.take().ok_or_else(is_busy)?;
+    let _lease = only.take().ok_or_else(is_busy)?;
     let mut round = Round::default();
     let mut waiting: Vec<Id> = Vec::new();
     for _ in 0..MAX_LOOKS {
@@ -161,7 +161,7 @@ pub struct TimedRound {
 
 /// Runs the passes and the steps of consolidation that are due. Learning precedes
 /// consolidation.
-pub async fn learn_if_due(memory: &Memory<'_>, tracker: &LearningTracker) -> Result<TimedRound> {
+pub async fn learn_if_due(memory: &Memory<'_>, only: &Exclusive) -> Result<TimedRound> {
     let mut round = TimedRound::default();
     let Some(due_at) = find_due_time(memory)? else {
         return Ok(round);
@@ -171,7 +171,7 @@ pub async fn learn_if_due(memory: &Memory<'_>, tracker: &LearningTracker) -> Res
         round.next_at = Some(due_at);
         return Ok(round);
     }
-    let Some(_lease) = tracker.take() else {
+    let Some(_lease) = only.take() else {
         round.next_at = Some(now_ms + BUSY_MS);
         return Ok(round);
     };

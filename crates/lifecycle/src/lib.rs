@@ -21,7 +21,6 @@ pub mod mentions;
 pub mod page_clearing;
 pub mod purge;
 pub mod receipt;
-pub mod restores;
 pub mod retention;
 pub mod staging;
 mod table_pages;

@@ -1,5 +1,5 @@
 //! Scheduled backups: the setting `backups` of an agent, and their progress. An agent
-//! without a schedule has no row for it. `api/scheduled_backup.rs` makes the backups.
+//! without a schedule has no row for it. `api/jobs/backups.rs` makes the backups.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -23,6 +23,7 @@ pub mod learned_windows;
 pub mod limits;
 pub mod memory_use;
 pub mod model_settings;
+pub mod restores;
 pub mod retention;
 pub mod retention_progress;
 pub mod schema;

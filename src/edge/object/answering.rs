@@ -18,8 +18,8 @@ use api::authorization::{PAGE_HEADERS, answer_return, describe_client};
 use api::chat::BegunTurn;
 use api::chat::begin_chat;
 use api::chat::resume_chat;
-use api::dispatch::dispatch;
-use api::door::{admit, check_room, find_way, may_be_repeated};
+use api::dispatch;
+use api::door::{admit, find_way};
 use api::mcp::Outbox;
 use api::operation::{Agent, Reply};
 use api::operations::message_reads::get_messages;
@@ -273,16 +273,15 @@ impl Object {
         db: &Sqlite<'_>,
         traced: &Traced,
     ) -> Result<ObjectAnswer> {
-        let admitted = admit(caller, &route);
-        let limit = match admitted.and_then(|limit| http::check_encoding(&request).map(|()| limit))
-        {
-            Ok(limit) => limit,
+        let admitted = admit(caller, &route)
+            .and_then(|admission| http::check_encoding(&request).map(|()| admission));
+        let admission = match admitted {
+            Ok(admission) => admission,
             Err(error) => {
                 http::discard(&request).await;
                 return Err(error);
             }
         };
-        let may_be_repeated = may_be_repeated(&route);
         let api_headers = match route {
             Route::Provider { .. } => ApiHeaders::read(|name| http::find_header(&request, name))?,
             _ => ApiHeaders::default(),
@@ -306,10 +305,13 @@ impl Object {
                     None => http::RequestBody::new(&request)?,
                 }),
             ),
-            _ => (http::read_body(&request, short, limit).await?, None),
+            _ => (
+                http::read_body(&request, short, admission.max_body_bytes).await?,
+                None,
+            ),
         };
         let http::ReceivedBody { bytes, reservation } = body;
-        check_room(&route)?;
+        admission.check_room()?;
         match route {
             Route::Chat { .. }
             | Route::Import { .. }
@@ -335,7 +337,7 @@ impl Object {
         // What an operation does not need is a function or a boxed future of its own. Inlined, it would
         // enlarge the future of every request, and the runtime would compile it for the first one.
         let mut reply = match route {
-            Route::Rpc { operation, .. } => dispatch(&agent, &operation, bytes).await?,
+            Route::Rpc { operation, .. } => dispatch::run(&agent, operation.get()?, bytes).await?,
             Route::Messages { session_id, .. } => get_messages(&agent, session_id)?,
             Route::Export { .. } | Route::ExportAgent { .. } => {
                 return self.send_file(&agent, route).map(ObjectAnswer::Stream);
@@ -392,7 +394,9 @@ impl Object {
             }
         };
         drop(reservation);
-        let (body, reservation) = self.conclude(db, &mut reply, may_be_repeated).await?;
+        let (body, reservation) = self
+            .conclude(db, &mut reply, admission.may_be_repeated)
+            .await?;
         Ok(ObjectAnswer::Reply(reply, body, reservation))
     }
 

@@ -14,15 +14,15 @@ use crate::edge::rpc::{self, RpcCall, RpcOptions};
 use crate::edge::storage::{Sqlite, empty};
 use crate::edge::text::Sent;
 use access::{self, Caller};
-use api::dispatch::dispatch;
-use api::door::{admit, check_room, may_be_repeated};
+use api::dispatch::{self, clear_pages};
+use api::door::admit;
 use api::operation::{Agent, Reply};
 use api::route::Route;
+use api::table::NamedOperation;
 use base::budget::Reservation;
 use base::error::Result;
 use base::host::Host as _;
 use base::trace::run_in;
-use lifecycle::page_clearing::ClearedObject;
 use store::erased::LeftPages;
 
 impl Object {
@@ -107,13 +107,13 @@ impl Object {
         self: &Rc<Self>,
         caller: &Caller,
         route: &Route,
-        operation: &str,
+        operation: &NamedOperation,
         json: Option<JsString>,
         db: &Sqlite<'_>,
     ) -> Result<JsValue> {
-        let limit = admit(caller, route)?;
-        let ReceivedBody { bytes, reservation } = rpc::receive(json, limit)?;
-        check_room(route)?;
+        let admission = admit(caller, route)?;
+        let ReceivedBody { bytes, reservation } = rpc::receive(json, admission.max_body_bytes)?;
+        admission.check_room()?;
         self.open_tables(db)?;
         let blank = self.blank(db);
         let agent = Agent {
@@ -121,9 +121,9 @@ impl Object {
             db: if self.is_migrated.get() { db } else { &blank },
             ..self.agent(db, caller, &[])
         };
-        let mut reply = dispatch(&agent, operation, bytes).await?;
+        let mut reply = dispatch::run(&agent, operation.get()?, bytes).await?;
         drop(reservation);
-        let may_be_repeated = may_be_repeated(route);
+        let may_be_repeated = admission.may_be_repeated;
         // The answer's memory stays reserved until the text is returned to the caller.
         let (body, _reservation) = self.conclude(db, &mut reply, may_be_repeated).await?;
         self.follow_answer(reply.grown, reply.changed, reply.indexing_goes_on);
@@ -164,7 +164,7 @@ impl Object {
     /// Clears the remains that the tool `forget` left. If this fails, the next purge does
     /// it.
     pub(super) async fn clear_left(&self, db: &Sqlite<'_>) {
-        let left = self.turns.pages.take_left();
+        let left = self.work.pages.take_left();
         if let Err(error) = self.clear_pages(db, &left).await {
             http::log(&error);
         }
@@ -173,19 +173,12 @@ impl Object {
     /// Clears the remains of purged text in table pages, in free pages and in the
     /// write-ahead log. `db` counts the rows that this writes.
     pub(super) async fn clear_pages(&self, db: &Sqlite<'_>, left: &LeftPages) -> Result<()> {
-        let object = ClearedObject {
-            pages: &self.turns.pages,
-            db,
-            host: &Runtime,
-            outbound: &self.outbound,
-            has_tables: &|| self.is_migrated.get(),
-        };
-        object.clear_after(left).await
+        clear_pages(&self.agent(db, &Caller::Owner, &[]), left).await
     }
 
     pub(super) async fn empty(&self) -> Result<()> {
         self.is_migrated.set(false);
-        self.is_recovery_due.set(false);
+        self.turns.checks.set_recovery_due(false);
         self.is_joining_due.set(false);
         self.turns.cancel_all();
         empty(&self.storage).await?;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use crate::edge::sockets::{self, Socket};
 use crate::edge::tasks::HeldTask;
 use base::ids::Id;
-use base::lease::{Lease, LeaseHolder, LeasedCall, ToHolder};
+use base::leased_calls::{Lease, LeaseHolder, LeasedCall, ToHolder};
 use chat::run::running_turns::RunningTurn;
 
 /// The leases of the turns that run, by their ids.

@@ -20,9 +20,10 @@ use crate::edge::storage::Sqlite;
 use crate::edge::tasks::{self, HeldTask};
 use access::{Caller, FRONT_HEADER, LEASE_HEADER};
 use api::route::nothing_here;
+use base::background::{Background as _, CHECK_AFTER_MS, JobKind};
 use base::host::Host as _;
 use base::ids::Id;
-use base::lease::{FromHolder, Lease, Loss, ToHolder};
+use base::leased_calls::{FromHolder, Lease, Loss, ToHolder};
 use chat::run::cycle::run;
 use chat::run::elsewhere::may_wait_elsewhere;
 use chat::run::listener::TurnListener;
@@ -55,7 +56,7 @@ impl Object {
         db: &Sqlite<'_>,
     ) -> http::ResponseResult {
         // The alarm finds the turn if the Worker never connects.
-        self.begin_recovery_later();
+        self.wake_within(CHECK_AFTER_MS);
         let id = Id::mint_turn(&Runtime).as_str().to_owned();
         let me = Weak::clone(&self.me);
         let stay_awake = move |id: &str| {
@@ -189,7 +190,7 @@ impl Object {
             turn.tasks.iter().for_each(HeldTask::end);
             self.turns.abandon(&turn.running);
             self.sockets.close_all(&turn.session_id);
-            self.recover_now();
+            self.start(JobKind::Turns);
         }
         true
     }

@@ -8,6 +8,7 @@ use crate::edge::host::Runtime;
 use crate::edge::http;
 use crate::edge::storage::{Sqlite, wake_at};
 use crate::edge::tasks;
+use base::background::Background as _;
 use base::host::Host as _;
 use base::outbound::{Outbound as _, in_time};
 use directory::membership::{Member, is_there};

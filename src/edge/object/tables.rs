@@ -28,7 +28,7 @@ impl Object {
     pub(super) fn open_tables(&self, db: &Sqlite<'_>) -> Result<()> {
         if !self.is_migrated.get() && schema::open(db, &Runtime)? {
             self.is_migrated.set(true);
-            self.is_recovery_due.set(true);
+            self.turns.checks.set_recovery_due(true);
             self.note_opened();
         }
         self.keep_name(db)

@@ -2,18 +2,17 @@
 //! operation of the table.
 
 use crate::Alice;
-use access::{Caller, Needs, TokenScope};
+use access::{Caller, Effect, Needs, TokenScope};
 use api::door::admit;
 use api::route::Route;
-use api::table::OPERATIONS;
-use api::table::find_entry;
+use api::table::{NamedOperation, OPERATIONS, find_entry};
 use base::error::Code;
 use base::ids::Id;
 
 fn of(operation: &str) -> Route {
     Route::Rpc {
         agent: "alice".to_owned(),
-        operation: operation.to_owned(),
+        operation: NamedOperation::find(operation.to_owned()),
     }
 }
 
@@ -31,7 +30,8 @@ fn every_operation_takes_a_body_up_to_its_own_limit() {
     for entry in OPERATIONS {
         let name = entry.name;
         let limit = entry.max_body_bytes;
-        assert_eq!(admit(&Caller::Owner, &of(name)).unwrap(), limit);
+        let admission = admit(&Caller::Owner, &of(name)).unwrap();
+        assert_eq!(admission.max_body_bytes, limit);
         let alice = Alice::with_session();
         let send = |length: usize| {
             let mut body = b"{}".to_vec();
@@ -88,4 +88,13 @@ fn a_chat_is_refused_by_name_too() {
     assert!(admit(&token(Some("s"), None), &chat).is_ok());
     let error = admit(&token(None, Some(&["getSession"])), &chat).unwrap_err();
     assert_eq!(error.code, Code::Forbidden);
+}
+
+#[test]
+fn an_answer_is_withheld_only_if_the_operation_changes_nothing() {
+    for entry in OPERATIONS {
+        let admission = admit(&Caller::Owner, &of(entry.name)).unwrap();
+        let changes_nothing = entry.rule.effect == Effect::Nothing;
+        assert_eq!(admission.may_be_repeated, changes_nothing, "{}", entry.name);
+    }
 }

@@ -657,7 +657,7 @@ fn a_page_cannot_time_its_turn_so_that_nobody_is_told() {
         let under_way = chat::run::callbacks::CallbackSender {
             memory: alice.agent(&alice.db).memory(),
             policy: &alice.policy,
-            under_way: &alice.turns.callbacks,
+            under_way: &alice.work.callbacks,
         };
         let mut calling = Box::pin(under_way.call_due());
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());

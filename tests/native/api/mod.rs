@@ -10,6 +10,7 @@ pub mod examples;
 pub mod faults;
 mod fields;
 pub mod flat;
+mod jobs;
 pub mod lists;
 pub mod mcp;
 mod mcp_offered;

@@ -27,7 +27,6 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::testing::Dice;
 use base::testing::{FixedHost, Said, Script, wait_for};
-use chat::run::running_turns::RunningTurns;
 use context::compaction::auto::CompactionTracker;
 
 /// The words that sessions say. Session `s` says the first half.
@@ -478,7 +477,7 @@ fn ask(alice: &mut Alice, ask: &Ask, operations: Option<Vec<String>>) -> (Told, 
         alice.outbound.answer(said("An answer."));
     }
     alice.outbound.answer(Ok(Said::text(500, "")));
-    alice.turns = RunningTurns::default();
+    alice.dies();
     alice.compactions = CompactionTracker::default();
     let (_, _) = (alice.db.take_costs(), alice.db.take_steps());
     let mut body = Err(Error::storage("not asked"));

@@ -127,7 +127,7 @@ fn a_turn_without_the_setting_writes_no_row() {
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
     assert_eq!(alice.callback_rows(), 0);
-    assert!(!alice.turns.callbacks.new.take());
+    assert!(!alice.work.callbacks.new.take());
 }
 
 #[test]

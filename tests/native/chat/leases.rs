@@ -13,7 +13,7 @@ use crate::Alice;
 use crate::chat::turns::{calls, define, hear, said, user};
 use api::chat::{BegunTurn, begin_chat};
 use base::error::Code;
-use base::lease::{Arrival, Lease, LeaseHolder, LeasedCall, LeasedHead, LeasedPlace, Loss};
+use base::leased_calls::{Arrival, Lease, LeaseHolder, LeasedCall, LeasedHead, LeasedPlace, Loss};
 use base::outbound::CallFailure;
 use base::testing::{Dice, Said, wait_for};
 use chat::run::cycle::run;

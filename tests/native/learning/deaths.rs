@@ -91,7 +91,7 @@ fn a_death_while_the_model_thinks_loses_nothing() {
     {
         let agent = alice.agent(&alice.db);
         let memory = agent.memory();
-        let look = learning::rounds::learn_if_due(&memory, &alice.turns.learning);
+        let look = learning::rounds::learn_if_due(&memory, &alice.work.learning);
         base::testing::cut_off(look);
     }
     assert_eq!(dump(&alice), before);

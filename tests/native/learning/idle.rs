@@ -200,7 +200,7 @@ fn a_death_while_the_model_thinks_loses_nothing_and_doubles_nothing() {
     {
         let agent = alice.agent(&alice.db);
         let memory = agent.memory();
-        let round = learning::rounds::learn_if_due(&memory, &alice.turns.learning);
+        let round = learning::rounds::learn_if_due(&memory, &alice.work.learning);
         base::testing::cut_off(round);
     }
     assert_eq!(state(&alice), before());

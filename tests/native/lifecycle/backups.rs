@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 use serde_json::{Value, json};
 
 use crate::Alice;
-use api::scheduled_backup::{back_up_if_due, is_due};
+use api::jobs::{back_up_if_due, is_backup_due as is_due};
 use base::host::Host as _;
 use base::outbound::Endpoint;
 use base::testing::archive::Shelf;

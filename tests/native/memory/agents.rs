@@ -22,6 +22,7 @@ use base::settings::Setting;
 use base::testing::recovery::ToldRecovery;
 use base::testing::{FixedHost, Said, Script, Sqlite, wait_for};
 use chat::run::running_turns::RunningTurns;
+use chat::run::under_way::WorkUnderWay;
 use context::compaction::auto::CompactionTracker;
 use directory::membership::Member;
 use directory::part::DirectoryPart;
@@ -136,8 +137,10 @@ impl Town {
             deployed: crate::deployed(&self.script),
             compactions: &CompactionTracker::default(),
             turns: &RunningTurns::default(),
+            work: &WorkUnderWay::default(),
             audience: &Onlookers::default(),
             starter: &BegunWorks::default(),
+            background: &BegunWorks::default(),
             recovery: &ToldRecovery::default(),
             via,
             body: None,

@@ -96,7 +96,7 @@ impl Stored {
             alice.host.advance(2 * MINUTE_MS);
         }
         let object = ClearedObject {
-            pages: &alice.turns.pages,
+            pages: &alice.work.pages,
             db: &alice.db,
             host: &alice.host,
             outbound: &alice.outbound,

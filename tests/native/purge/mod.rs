@@ -73,13 +73,13 @@ fn what_a_model_forgets_is_cleared_after_the_call_or_after_the_turn() {
     alice.ok("setEntry", entry);
     let left = forgets();
     assert!(left.is_written);
-    assert_eq!(alice.turns.pages.all_purges(), 1);
+    assert_eq!(alice.work.pages.all_purges(), 1);
     // One that found nothing leaves nothing.
     assert!(!forgets().needs_clearing());
     // Over MCP, and in a turn, the pages wait for the end.
-    alice.turns.pages.leave_again(&left);
-    assert!(alice.turns.pages.take_left().needs_clearing());
-    assert!(!alice.turns.pages.take_left().needs_clearing());
+    alice.work.pages.leave_again(&left);
+    assert!(alice.work.pages.take_left().needs_clearing());
+    assert!(!alice.work.pages.take_left().needs_clearing());
 }
 
 /// Virtual tables show what their shadow tables hold, or columns of which they keep none.

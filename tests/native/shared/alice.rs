@@ -1,6 +1,6 @@
 //! An agent for tests: its database, its clock and its scripted outside.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -13,13 +13,16 @@ use api::defaults;
 use api::dispatch::dispatch;
 use api::operation::Agent;
 use api::table::RULES;
+use base::background::{Background, JobKind};
 use base::database::Database;
 use base::error::Error;
+use base::outbound::LocalBoxFuture;
 use base::testing::recovery::ToldRecovery;
 use base::testing::{FixedHost, Script, Sqlite, wait_for};
 use chat::run::cycle::run;
 use chat::run::deployed::Deployed;
 use chat::run::running_turns::RunningTurns;
+use chat::run::under_way::WorkUnderWay;
 use chat::run::work::{TurnStarter, TurnWork};
 use context::compaction::auto::CompactionTracker;
 use lifecycle::testing::migrated;
@@ -37,6 +40,14 @@ pub struct BegunWorks {
     pub works: RefCell<VecDeque<TurnWork>>,
     /// How often the object was to begin its next life.
     pub restarts: RefCell<usize>,
+    /// The jobs that were started in the background.
+    pub started: RefCell<Vec<JobKind>>,
+    /// When the alarm rings.
+    pub alarm_at: Cell<Option<i64>>,
+    /// The alarms that were set without waiting for them.
+    pub wakes_within: RefCell<Vec<i64>>,
+    /// The failures that were logged.
+    pub failures: RefCell<Vec<Error>>,
 }
 
 impl BegunWorks {
@@ -46,26 +57,43 @@ impl BegunWorks {
 }
 
 impl TurnStarter for BegunWorks {
-    fn keep_soon(&self) {}
-
-    fn stay_for(&self, _restore: std::rc::Rc<lifecycle::restores::RunningRestore>) {}
-
-    fn show(&self, _session_id: &base::ids::Id) {}
-
     fn begin(&self, work: TurnWork) {
         self.works.borrow_mut().push_back(work);
     }
 
     fn recover(&self) {}
+}
 
-    fn call_back(&self) {}
+impl Background for BegunWorks {
+    fn has_tables(&self) -> bool {
+        true
+    }
 
-    fn make_vectors(&self) {}
+    fn start(&self, job: JobKind) {
+        self.started.borrow_mut().push(job);
+    }
 
-    fn wake_soon(&self) {}
+    fn wake_by(&self, at_ms: i64) -> LocalBoxFuture<'_, ()> {
+        let known = self.alarm_at.get();
+        let at_ms = known.map_or(at_ms, |known| known.min(at_ms));
+        self.alarm_at.set(Some(at_ms));
+        Box::pin(std::future::ready(()))
+    }
+
+    fn wake_within(&self, ms: i64) {
+        self.wakes_within.borrow_mut().push(ms);
+    }
+
+    fn stay_until(&self, _is_over: Box<dyn Fn() -> bool>) {}
 
     fn restart(&self) {
         *self.restarts.borrow_mut() += 1;
+    }
+
+    fn show(&self, _session_id: &base::ids::Id) {}
+
+    fn log(&self, failure: &Error) {
+        self.failures.borrow_mut().push(failure.clone());
     }
 }
 
@@ -78,6 +106,7 @@ pub struct Alice {
     pub outbound: Script,
     pub compactions: CompactionTracker,
     pub turns: RunningTurns,
+    pub work: WorkUnderWay,
     pub audience: Onlookers,
     pub starter: BegunWorks,
     pub recovery: ToldRecovery,
@@ -98,6 +127,7 @@ impl Default for Alice {
             outbound: Script::default(),
             compactions: CompactionTracker::default(),
             turns: RunningTurns::default(),
+            work: WorkUnderWay::default(),
             audience: Onlookers::default(),
             starter: BegunWorks::default(),
             recovery: ToldRecovery::default(),
@@ -149,8 +179,10 @@ impl Alice {
             deployed: deployed(&self.outbound),
             compactions: &self.compactions,
             turns: &self.turns,
+            work: &self.work,
             audience: &self.audience,
             starter: &self.starter,
+            background: &self.starter,
             recovery: &self.recovery,
             via: &self.via,
             body: None,

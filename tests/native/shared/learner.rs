@@ -65,7 +65,7 @@ impl Alice {
 
     pub fn alarm_in(&self, db: &dyn Database) -> Result<TimedRound, Error> {
         let agent = self.agent(db);
-        wait_for(learn_if_due(&agent.memory(), &self.turns.learning))
+        wait_for(learn_if_due(&agent.memory(), &self.work.learning))
     }
 
     pub fn append(&self, events: Value) {

@@ -12,6 +12,7 @@ use chat::run::cycle::run;
 use chat::run::listener::TurnListener;
 use chat::run::running_turns::RunningTurns;
 use chat::run::take_up::{RecoveryRound, take_up_some};
+use chat::run::under_way::WorkUnderWay;
 use chat::run::work::TurnWork;
 use conversation::session::last_turns::IS_OPEN;
 
@@ -67,6 +68,7 @@ impl Alice {
     /// The object dies: all that it held in memory is gone.
     pub fn dies(&mut self) {
         self.turns = RunningTurns::default();
+        self.work = WorkUnderWay::default();
     }
 
     /// Whether a turn runs or was cut off.

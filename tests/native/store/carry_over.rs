@@ -11,6 +11,7 @@ use base::database::Database;
 use base::testing::recovery::ToldRecovery;
 use base::testing::{Failing, FixedHost, Script, Sqlite};
 use chat::run::running_turns::RunningTurns;
+use chat::run::under_way::WorkUnderWay;
 use context::compaction::auto::CompactionTracker;
 use store::schema;
 
@@ -56,6 +57,7 @@ fn carried_over(rows: &str) -> Alice {
         outbound: Script::default(),
         compactions: CompactionTracker::default(),
         turns: RunningTurns::default(),
+        work: WorkUnderWay::default(),
         audience: Onlookers::default(),
         starter: BegunWorks::default(),
         recovery: ToldRecovery::default(),

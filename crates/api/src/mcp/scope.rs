@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::message::{RpcError, method_not_found};
 use crate::dispatch::dispatch;
 use crate::operation::Agent;
-use crate::route::parse_session_id;
+use crate::session_address::parse_session_id;
 use crate::table::find_entry;
 use access::{AccessRule, permit};
 use base::error::{Code, Error, Result};
@@ -149,7 +149,7 @@ async fn ask<T: DeserializeOwned>(
     }
     let reply = dispatch(agent, operation, json::text(&input)).await?;
     // The object clears the pages after the message's answer.
-    agent.turns.pages.leave_again(&reply.purged);
+    agent.work.pages.leave_again(&reply.purged);
     let told = json::decode(&reply.body.into_string());
     told.map_err(|_| Error::storage(format!("an answer of {operation} has another shape")))
 }

@@ -7,6 +7,7 @@ use crate::limits::body_with_text;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::operations::receipts::issue;
 use access::{Caller, Effect, Needs};
+use base::background::CHECK_AFTER_MS;
 use base::error::{Code, Error, Result};
 use chat::run::callbacks::{MEMORY_CHANGE, TURN_END, check_shapes, check_targets, nobody};
 use directory::membership::{self, Member};
@@ -234,7 +235,7 @@ pub async fn destroy(agent: &Agent<'_>, receipted: Option<&str>) -> Result<Destr
         // If the object is evicted after this line, the alarm registers the agent in the
         // directory again.
         if member.is_known()? {
-            agent.starter.wake_soon();
+            agent.background.wake_within(CHECK_AFTER_MS);
         }
         member.leave().await?;
     }

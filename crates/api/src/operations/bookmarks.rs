@@ -80,7 +80,7 @@ impl RunWaiting for RestoreBookmark {
             ));
         }
         let undo = agent.recovery.restore_next(self.bookmark.as_str()).await?;
-        agent.starter.restart();
+        agent.background.restart();
         Reply::json(&BookmarkRestored {
             restored: true,
             undo,

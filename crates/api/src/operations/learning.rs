@@ -72,7 +72,7 @@ impl RunWaiting for Learn {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let memory = agent.memory();
         let session_id = self.session_id.as_ref();
-        let round = learn_by_hand(&memory, &agent.turns.learning, session_id).await?;
+        let round = learn_by_hand(&memory, &agent.work.learning, session_id).await?;
         Reply::json(&Learnt {
             looks: round.looks,
             events: round.events,

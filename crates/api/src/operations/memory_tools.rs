@@ -111,6 +111,6 @@ impl RunWaiting for CallTool {
         let outcome = run(&toolbox, &self.name, arguments).await?;
         // Pages that `forget` left to be cleared. If the answer fails, a later one includes them.
         let reply = Reply::json(&outcome)?;
-        Ok(reply.purged(agent.turns.pages.take_left()))
+        Ok(reply.purged(agent.work.pages.take_left()))
     }
 }

@@ -5,7 +5,7 @@ use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
-use crate::route::parse_session_id;
+use crate::session_address::parse_session_id;
 use access::{Effect, Needs, permit};
 use base::budget::MAX_ANSWER_BYTES;
 use base::error::{Error, Result};

@@ -19,7 +19,7 @@ use store::erased::{Erased, Erasure};
 /// receipts. Runs before anything is deleted.
 pub fn admit_purge(agent: &Agent<'_>, operation: &str) -> Result<()> {
     permit_purge(agent.caller, operation)?;
-    agent.turns.pages.check_room(agent.host.now_ms())
+    agent.work.pages.check_room(agent.host.now_ms())
 }
 
 /// A receipt of this agent for a committed purge. It becomes true once pages are cleared, which the
@@ -30,7 +30,7 @@ pub fn issue_of(
     erasure: &Erasure,
     home: Option<HomeReceipt>,
 ) -> Result<Receipt> {
-    agent.turns.pages.note(&erasure.left);
+    agent.work.pages.note(&erasure.left);
     issue(agent, operation, erasure.erased.clone(), home)
 }
 

@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::backups::{failed, find_archive, is_backup};
 use crate::file_import::FileImport as _;
+use crate::jobs::is_backup_due;
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
-use crate::scheduled_backup;
 use crate::whole::import::AgentImport;
 use crate::whole::import::ImportedAgent;
 use access::{Effect, Needs};
@@ -14,9 +14,9 @@ use base::budget::Reservation;
 use base::error::{Error, Result};
 use base::json;
 use base::outbound::Archive;
-use lifecycle::restores::RestorePlace;
 use lifecycle::retention::is_due;
 use lifecycle::transfer::cpu::CpuAllowance;
+use store::restores::RestorePlace;
 
 /// The bytes of one read.
 const PIECE_BYTES: i64 = 1 << 20;
@@ -55,10 +55,13 @@ impl RunWaiting for RestoreBackup {
             return Err(no_backup("`key` must be a key from `listBackups`."));
         }
         loop {
-            let restores = &agent.turns.restores;
+            let restores = &agent.work.restores;
             let running = match restores.begin(&self.key, self.allow_sources)? {
                 RestorePlace::Begins(lease) => {
-                    agent.starter.stay_for(lease.running());
+                    let running = lease.running();
+                    agent
+                        .background
+                        .stay_until(Box::new(move || running.is_over()));
                     let answer = self.restore(agent, archive).await;
                     lease.end(&answer);
                     return answer.map(Reply::text);
@@ -112,7 +115,7 @@ impl RestoreBackup {
                 .await;
         }
         let imported = import.end(agent.db, agent.host)?;
-        let has_rules = is_due(&agent.memory())? || scheduled_backup::is_due(agent)?;
+        let has_rules = is_due(&agent.memory())? || is_backup_due(agent)?;
         agent.keep_soon(has_rules);
         json::encode(&imported)
     }

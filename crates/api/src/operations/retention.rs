@@ -85,9 +85,9 @@ impl RunAtOnce for ApplyRetention {
         if place.session_id.is_some() {
             let step = step_in_session(&memory, &place, self.cursor.as_deref())?;
             let left = LeftPages::in_tables(&step.purged);
-            agent.turns.pages.note(&left);
+            agent.work.pages.note(&left);
             for session_id in &step.changed {
-                agent.starter.show(session_id);
+                agent.background.show(session_id);
             }
             let reply = Reply::json(&RetentionApplied {
                 dry_run: false,
@@ -101,9 +101,9 @@ impl RunAtOnce for ApplyRetention {
         }
         let step = step(&memory, Pages::ClearedAfter)?;
         let left = LeftPages::in_tables(&step.purged);
-        agent.turns.pages.note(&left);
+        agent.work.pages.note(&left);
         for session_id in &step.changed {
-            agent.starter.show(session_id);
+            agent.background.show(session_id);
         }
         agent.keep_soon(step.has_more);
         let reply = Reply::json(&RetentionApplied {

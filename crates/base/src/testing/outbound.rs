@@ -10,7 +10,7 @@ use std::task::{Context, Waker};
 use sha2::{Digest, Sha256};
 
 use super::archive::Shelf;
-use crate::lease::{Lease, run_ai_leased, send_leased};
+use crate::leased_calls::{Lease, run_ai_leased, send_leased};
 use crate::outbound::Archive;
 use crate::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, Clock, Endpoint, ListedObject,

@@ -3,9 +3,11 @@
 use crate::run::context::TurnContext;
 use crate::run::deployed::Deployed;
 use crate::run::running_turns::{Audience, RunningTurns};
+use crate::run::under_way::WorkUnderWay;
 use crate::run::work::{TurnStarter, TurnWork};
 use crate::turn::Turn;
 use access::{AccessRule, Caller, Effect, Needs, Policy};
+use base::background::{Background, JobKind, SOON_MS};
 use base::budget::Reservation;
 use base::database::Database;
 use base::host::Host;
@@ -46,8 +48,11 @@ pub struct Agent<'a> {
     pub deployed: &'a Deployed,
     pub compactions: &'a CompactionTracker,
     pub turns: &'a RunningTurns,
+    /// The work beside turns.
+    pub work: &'a WorkUnderWay,
     pub audience: &'a dyn Audience,
     pub starter: &'a dyn TurnStarter,
+    pub background: &'a dyn Background,
     /// The platform's point-in-time recovery of the object.
     pub recovery: &'a dyn Recovery,
     /// The agents that forwarded the request, because this agent stores one of their
@@ -65,9 +70,9 @@ impl<'a> Agent<'a> {
             host: self.host,
             outbound: self.outbound,
             deployed: &self.deployed.memory,
-            new_callbacks: &self.turns.callbacks.new,
-            pending_vectors: &self.turns.vectors,
-            pages: &self.turns.pages,
+            new_callbacks: &self.work.callbacks.new,
+            pending_vectors: &self.work.vectors,
+            pages: &self.work.pages,
             payer: self.caller.limits(),
             asking: None,
             via: self.via,
@@ -100,22 +105,25 @@ impl<'a> Agent<'a> {
     /// them.
     pub fn keep_soon(&self, has_work: bool) {
         if has_work {
-            self.starter.keep_soon();
+            self.background.wake_within(SOON_MS);
         }
     }
 
     /// Sends the callbacks of turns and memory changes, and computes the vectors of written
     /// entries, if there are any.
     pub fn call_back(&self) {
-        if self.turns.callbacks.new.take() {
-            self.starter.call_back();
+        let work = self.work;
+        if work.callbacks.new.take() {
+            self.background.start(JobKind::Callbacks);
+            // After a change of memory, consolidation may be due.
+            self.background.start(JobKind::Learning);
         }
-        if self.turns.vectors.is_empty() {
+        if work.vectors.is_empty() {
             return;
         }
         match EmbeddingModel::find(self.outbound) {
-            Ok(Some(_)) => self.starter.make_vectors(),
-            Ok(None) | Err(_) => self.turns.vectors.forget(),
+            Ok(Some(_)) => self.background.start(JobKind::Vectors),
+            Ok(None) | Err(_) => work.vectors.forget(),
         }
     }
 }

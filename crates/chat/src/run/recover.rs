@@ -109,7 +109,7 @@ pub fn stop_cut_off(
     turn.cancel();
     let report = TurnReport::of_cancelled(&turn);
     if write(&context.memory, &turn, &report, true)? {
-        context.turns.callbacks.new.note();
+        context.memory.new_callbacks.note();
     }
     Ok(true)
 }

@@ -16,7 +16,7 @@ use crate::request::waiting::MAX_WAITING;
 pub use crate::run::audience::{Audience, ClientReply};
 use crate::run::awaited::Awaited;
 pub use crate::run::awaited::Begun;
-use crate::run::callbacks::CallbacksUnderWay;
+use crate::run::checks::TurnChecks;
 use crate::stream::answer_events::AnswerEvent;
 use crate::stream::problem::StreamProblem;
 use crate::turn::Turn;
@@ -24,10 +24,6 @@ use crate::turn::report::TurnReport;
 use base::budget::{Reservation, TURNS};
 use base::error::{Code, Error, Result};
 use base::ids::Id;
-use learning::tracker::LearningTracker;
-use lifecycle::restores::RestoreTracker;
-use memory::pending_vectors::PendingVectors;
-use store::clearing::PageClearing;
 
 /// The most turns of one agent that may run concurrently.
 pub const MAX_TURNS: usize = 256;
@@ -62,20 +58,12 @@ pub struct RunningTurns {
     /// Finished turns that were offered to a socket, which had not acknowledged them when
     /// they ended.
     offered: RefCell<Vec<Rc<RunningTurn>>>,
-    /// The callbacks in progress.
-    pub callbacks: CallbacksUnderWay,
-    /// The learning pass in progress.
-    pub learning: LearningTracker,
-    /// The queue of written entries without vectors.
-    pub vectors: PendingVectors,
-    /// The database pages in which purges left text.
-    pub pages: PageClearing,
-    /// The backup restore in progress.
-    pub restores: RestoreTracker,
     /// Turns that have not started yet and that a caller waits for.
     awaited: RefCell<Vec<Weak<AwaitedTurn>>>,
     /// The sessions of requests that wait for the end of a turn without storing anything.
     in_line: RefCell<Vec<Weak<Id>>>,
+    /// When this activation looks for interrupted turns and slow listeners.
+    pub checks: TurnChecks,
 }
 
 impl RunningTurns {

@@ -5,8 +5,6 @@ use std::rc::Rc;
 use crate::run::recover::RecoveredTurn;
 use crate::run::running_turns::RunningTurn;
 use crate::turn::Turn;
-use base::ids::Id;
-use lifecycle::restores::RunningRestore;
 
 /// A turn to run.
 pub enum TurnWork {
@@ -38,25 +36,4 @@ pub trait TurnStarter {
     /// Resumes interrupted turns, unless the object has already done so: a caller may wait for one
     /// of them.
     fn recover(&self);
-
-    /// Sends the callbacks that report turns' ends.
-    fn call_back(&self);
-
-    /// Computes the vectors of newly written entries, after the answer.
-    fn make_vectors(&self);
-
-    /// Schedules an alarm for the remaining work, so it survives eviction.
-    fn wake_soon(&self);
-
-    /// Restarts the object soon after the answer.
-    fn restart(&self);
-
-    /// Starts or continues retention and backups soon.
-    fn keep_soon(&self);
-
-    /// Keeps the object active until the restore is over, even if its caller disconnects.
-    fn stay_for(&self, restore: Rc<RunningRestore>);
-
-    /// Notifies a session's sockets that its messages changed.
-    fn show(&self, session_id: &Id);
 }

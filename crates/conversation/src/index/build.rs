@@ -116,6 +116,15 @@ pub fn refill(db: &dyn Database) -> Result<()> {
     }
 }
 
+/// Whether [`build_batch`] has work.
+pub fn is_unfinished(db: &dyn Database) -> Result<bool> {
+    Ok(match find_state(db)? {
+        None | Some(StoredProgress::Whole(_)) => false,
+        Some(StoredProgress::Building(_)) => true,
+        Some(StoredProgress::Asked { .. }) => find_begun(db, 0)?.is_some(),
+    })
+}
+
 /// Builds the next batch that searches requested. Returns whether more remains.
 pub fn build_batch(db: &dyn Database) -> Result<bool> {
     match find_state(db)? {

@@ -26,4 +26,4 @@ mod walk;
 mod work;
 
 pub use by_hand::{RetentionPlace, kept_until, preview, step_in_session};
-pub use step::{Pages, RetentionStep, is_due, step, step_if_due};
+pub use step::{Pages, RetentionStep, find_due, is_due, step, step_if_due};

@@ -48,11 +48,17 @@ pub enum Pages {
     Cleared,
 }
 
-/// Whether a step has something to do now. One row, or none where no rule was ever set.
+/// Whether a step has something to do now.
 pub fn is_due(memory: &Memory<'_>) -> Result<bool> {
+    Ok(find_due(memory)?.is_some_and(|at| at <= memory.host.now_ms()))
+}
+
+/// When a step has something to do. One row. `None`: no rule was ever set.
+pub fn find_due(memory: &Memory<'_>) -> Result<Option<i64>> {
     Ok(match find_progress(memory.db)? {
-        Some(progress) => progress.is_due(memory.host.now_ms()),
-        None => is_deployed(memory),
+        Some(progress) if progress.is_due(memory.host.now_ms()) => Some(0),
+        Some(progress) => Some(progress.next_at),
+        None => is_deployed(memory).then_some(0),
     })
 }
 
@@ -69,13 +75,13 @@ pub fn is_deployed(memory: &Memory<'_>) -> bool {
 /// Runs a step if one is due. Otherwise the result only has the time of the next run. `None`: no
 /// rule was ever set.
 pub fn step_if_due(memory: &Memory<'_>, pages: Pages) -> Result<Option<RetentionStep>> {
-    match find_progress(memory.db)? {
-        Some(progress) if !progress.is_due(memory.host.now_ms()) => Ok(Some(RetentionStep {
-            next_at: Some(progress.next_at),
+    match find_due(memory)? {
+        None => Ok(None),
+        Some(due_at) if due_at > memory.host.now_ms() => Ok(Some(RetentionStep {
+            next_at: Some(due_at),
             ..RetentionStep::default()
         })),
-        None if !is_deployed(memory) => Ok(None),
-        Some(_) | None => step(memory, pages).map(Some),
+        Some(_) => step(memory, pages).map(Some),
     }
 }
 

@@ -38,7 +38,7 @@ impl TurnDriver<'_> {
         self.trace(&report, written.as_ref().err());
         let written = written.map(|is_told| {
             if is_told {
-                self.context.turns.callbacks.new.note();
+                self.context.memory.new_callbacks.note();
             }
         });
         let metadata = usage_metadata(self.config(), &report);

@@ -4,27 +4,59 @@
 //! an object that dies in a backup retries after a pause, and a failing bucket is not called again
 //! at once.
 
-use super::operation::Agent;
-use super::operations::backups::{back_up, load_plan};
+use super::job::{Job, JobPlace, RETRY_MS, Step};
+use crate::operation::Agent;
+use crate::operations::backups::{back_up, load_plan};
+use base::background::{JobKind, SOON_MS};
 use base::database::atomically;
 use base::error::Result;
 use store::backup_plan::{
     BackupPlan, BackupProgress, begin_at, find_progress, forget_progress, write_progress,
 };
 
-/// The pause after a backup that failed or was interrupted.
-const RETRY_MS: i64 = 3_600_000;
+pub const JOB: Job = Job {
+    kind: JobKind::Backups,
+    find_due,
+    step: |agent, _| {
+        Box::pin(async move {
+            let next_at = back_up_if_due(agent).await?;
+            Ok(next_at.map_or(Step::Done, Step::At))
+        })
+    },
+    place: JobPlace::Alarm,
+    max_steps: 1,
+    pause_ms: SOON_MS,
+    guard_ms: Some(RETRY_MS),
+    retry_ms: None,
+};
 
-/// Whether a schedule may have work now. One row.
+/// Whether a schedule has work now.
 pub fn is_due(agent: &Agent<'_>) -> Result<bool> {
-    Ok(match find_progress(agent.db)? {
-        Some(progress) => progress.next_at <= agent.host.now_ms(),
-        None => {
-            let defaults = &agent.deployed.memory.config.defaults;
-            let plan = defaults.backups.iter().flatten().next();
-            plan.is_some_and(|plan| plan.every_ms().is_some())
-        }
-    })
+    Ok(find_due(agent)?.is_some_and(|at| at <= agent.host.now_ms()))
+}
+
+/// When a schedule has work. One row where no schedule was ever set.
+fn find_due(agent: &Agent<'_>) -> Result<Option<i64>> {
+    let Some(progress) = find_progress(agent.db)? else {
+        let defaults = &agent.deployed.memory.config.defaults;
+        let plan = defaults.backups.iter().flatten().next();
+        let is_scheduled = plan.is_some_and(|plan| plan.every_ms().is_some());
+        return Ok(is_scheduled.then_some(0));
+    };
+    // A schedule that was removed has work, too: its progress is deleted.
+    let every_ms = load_plan(agent)?.every_ms().unwrap_or(0);
+    Ok(Some(
+        match is_ahead(&progress, agent.host.now_ms(), every_ms) {
+            true => progress.next_at,
+            false => 0,
+        },
+    ))
+}
+
+/// Whether the next backup is in the future. It is never further ahead than the schedule's pause,
+/// unless the clock was set back.
+fn is_ahead(progress: &BackupProgress, now_ms: i64, every_ms: i64) -> bool {
+    (now_ms + 1..=now_ms + every_ms).contains(&progress.next_at)
 }
 
 /// Makes a backup if one is due. Returns when the next one is; `None`: there is no schedule.
@@ -79,8 +111,7 @@ fn begin(agent: &Agent<'_>, now_ms: i64) -> Result<Option<(Option<BackupPlan>, i
             begin_at(agent.db, now_ms + every_ms)?;
             return Ok(Some((None, now_ms + every_ms)));
         };
-        // A backup is never further ahead, unless the clock has gone back.
-        if (now_ms + 1..=now_ms + every_ms).contains(&progress.next_at) {
+        if is_ahead(&progress, now_ms, every_ms) {
             return Ok(Some((None, progress.next_at)));
         }
         let tried = BackupProgress {

@@ -1,0 +1,24 @@
+//! Continues the index build that searches have started. If it fails, the next search tries again
+//! and reports the failure.
+
+use super::job::{Job, JobPlace, Step};
+use base::background::{JobKind, SOON_MS};
+use conversation::index::build::{BATCHES_PER_WAKE, build_batch, is_unfinished};
+
+pub const JOB: Job = Job {
+    kind: JobKind::Index,
+    find_due: |agent| Ok(is_unfinished(agent.db)?.then_some(0)),
+    step: |agent, _| {
+        Box::pin(async move {
+            Ok(match build_batch(agent.db)? {
+                true => Step::More,
+                false => Step::Done,
+            })
+        })
+    },
+    place: JobPlace::Alarm,
+    max_steps: BATCHES_PER_WAKE,
+    pause_ms: SOON_MS,
+    guard_ms: None,
+    retry_ms: None,
+};

@@ -1,0 +1,166 @@
+//! The background jobs of an agent. A [`Job`] is a value: how its due time is found in the storage,
+//! and how one step of it runs. [`plan`] decides which jobs are due and when the object's alarm must
+//! ring next. The object binds the runtime (`base/background.rs`) and decides nothing.
+//!
+//! The rules that this module protects:
+//!
+//! - The alarm is set before a job that may be cut off runs, so an eviction loses no work.
+//! - Each step stores what it did before the next step begins. If the object dies between two steps,
+//!   the next run continues there.
+//! - A job that fails stops no other job.
+
+mod backups;
+mod callbacks;
+mod index;
+mod job;
+mod learning;
+mod retention;
+mod turns;
+mod vectors;
+
+use base::background::{JobKind, SOON_MS};
+
+pub use self::backups::{back_up_if_due, is_due as is_backup_due};
+pub use self::job::{Job, JobPlace};
+use self::job::{Run, Step};
+use super::operation::Agent;
+
+/// The table of jobs, in the order in which an alarm runs them.
+pub static JOBS: &[Job] = &[
+    turns::JOB,
+    callbacks::JOB,
+    learning::JOB,
+    vectors::JOB,
+    index::JOB,
+    retention::JOB,
+    backups::JOB,
+];
+
+/// The jobs that are due now, and when the alarm must ring.
+#[derive(Debug, Default, PartialEq)]
+pub struct Plan {
+    pub due: Vec<JobKind>,
+    pub alarm_at: Option<i64>,
+}
+
+impl Plan {
+    fn ring_at(&mut self, at_ms: i64) {
+        self.alarm_at = Some(self.alarm_at.map_or(at_ms, |known| known.min(at_ms)));
+    }
+}
+
+/// Decides which of the jobs are due, and when the alarm must ring next. A due time that can't be
+/// read is logged, and concerns no other job.
+pub fn plan(agent: &Agent<'_>, is_asked: impl Fn(&Job) -> bool) -> Plan {
+    let now_ms = agent.host.now_ms();
+    let mut plan = Plan::default();
+    for job in JOBS.iter().filter(|job| is_asked(job)) {
+        let again_after = match (job.find_due)(agent) {
+            Ok(None) => None,
+            Ok(Some(at_ms)) if at_ms > now_ms => Some(at_ms - now_ms),
+            Ok(Some(_)) => {
+                plan.due.push(job.kind);
+                job.guard_ms
+            }
+            Err(error) => {
+                agent.background.log(&error);
+                job.retry_ms
+            }
+        };
+        if let Some(ms) = again_after {
+            plan.ring_at(now_ms + ms);
+        }
+    }
+    plan
+}
+
+/// The object's alarm.
+pub async fn wake(agent: &Agent<'_>) {
+    let turns = agent.turns;
+    if turns.checks.take_listeners_due(agent.host.now_ms()) {
+        turns.cut_off_silent();
+    }
+    let plan = plan(agent, |_| true);
+    let due = |place| {
+        let jobs = JOBS.iter().filter(move |job| job.place == place);
+        jobs.filter(|job| plan.due.contains(&job.kind))
+    };
+    for job in due(JobPlace::AtOnce) {
+        run_steps(agent, job).await;
+    }
+    if let Some(at_ms) = plan.alarm_at {
+        agent.background.wake_by(at_ms).await;
+    }
+    for job in due(JobPlace::Beside) {
+        agent.background.start(job.kind);
+    }
+    for job in due(JobPlace::Alarm) {
+        run_steps(agent, job).await;
+    }
+}
+
+/// Begins the work that an earlier activation left: it may have died before it set an alarm, or a
+/// rule may have been deployed since. Runs after the first request of an activation.
+pub fn begin(agent: &Agent<'_>) {
+    if !agent.background.has_tables() {
+        return;
+    }
+    if let Some(at_ms) = turns::recover(agent) {
+        agent.background.wake_within(at_ms - agent.host.now_ms());
+    }
+    agent.background.start(JobKind::Learning);
+    let kept = [JobKind::Retention, JobKind::Backups];
+    if !plan(agent, |job| kept.contains(&job.kind)).due.is_empty() {
+        agent.background.wake_within(SOON_MS);
+    }
+    agent.background.start(JobKind::Callbacks);
+}
+
+/// Runs one job, if it is due.
+pub async fn run(agent: &Agent<'_>, kind: JobKind) {
+    if !agent.background.has_tables() {
+        return;
+    }
+    let plan = plan(agent, |job| job.kind == kind);
+    if let Some(at_ms) = plan.alarm_at {
+        agent.background.wake_by(at_ms).await;
+    }
+    for job in JOBS.iter().filter(|job| plan.due.contains(&job.kind)) {
+        run_steps(agent, job).await;
+    }
+}
+
+async fn run_steps(agent: &Agent<'_>, job: &Job) {
+    let background = agent.background;
+    let mut run = Run::default();
+    for _ in 0..job.max_steps {
+        // The storage may have been emptied while this waited.
+        if !background.has_tables() {
+            return;
+        }
+        match (job.step)(agent, &mut run).await {
+            Ok(Step::More) => agent.outbound.sleep(0).await,
+            Ok(Step::At(at_ms)) => return ring_again(agent, job, at_ms).await,
+            Ok(Step::Done) => return,
+            Err(_) if !background.has_tables() => return,
+            Err(error) => {
+                background.log(&error);
+                if let Some(retry_ms) = job.retry_ms {
+                    let at_ms = agent.host.now_ms() + retry_ms;
+                    background.wake_by(at_ms).await;
+                }
+                return;
+            }
+        }
+    }
+    ring_again(agent, job, 0).await;
+}
+
+async fn ring_again(agent: &Agent<'_>, job: &Job, at_ms: i64) {
+    let now_ms = agent.host.now_ms();
+    let at_ms = match at_ms > now_ms {
+        true => at_ms,
+        false => now_ms + job.pause_ms,
+    };
+    agent.background.wake_by(at_ms).await;
+}

@@ -1,0 +1,50 @@
+//! Deletes what is older than the rules allow (`lifecycle/retention/`).
+
+use super::job::{Job, JobPlace, RETRY_MS, Run, Step};
+use crate::dispatch::clear_pages;
+use crate::operation::Agent;
+use base::background::{JobKind, SOON_MS};
+use base::error::Result;
+use lifecycle::retention::{Pages, find_due, step_if_due};
+use store::erased::LeftPages;
+
+pub const JOB: Job = Job {
+    kind: JobKind::Retention,
+    find_due: |agent| find_due(&agent.memory()),
+    step: |agent, run| Box::pin(step(agent, run)),
+    place: JobPlace::Alarm,
+    // A pause follows, after which the platform grants a new allowance.
+    max_steps: 50,
+    pause_ms: SOON_MS,
+    guard_ms: None,
+    retry_ms: Some(RETRY_MS),
+};
+
+async fn step(agent: &Agent<'_>, run: &mut Run) -> Result<Step> {
+    let pages = match std::mem::take(&mut run.has_cleared_pages) {
+        true => Pages::Cleared,
+        false => Pages::NotCleared,
+    };
+    let Some(step) = step_if_due(&agent.memory(), pages)? else {
+        return Ok(Step::Done);
+    };
+    if let Some(failure) = &step.failure {
+        agent.background.log(failure);
+    }
+    for session_id in &step.changed {
+        agent.background.show(session_id);
+    }
+    if !step.purged.is_empty() {
+        // If this fails, the next run or purge clears these pages.
+        let left = LeftPages::in_tables(&step.purged);
+        agent.work.pages.note(&left);
+        if let Err(error) = clear_pages(agent, &left).await {
+            agent.background.log(&error);
+        }
+        run.has_cleared_pages = true;
+    }
+    Ok(match step.has_more {
+        true => Step::More,
+        false => step.next_at.map_or(Step::Done, Step::At),
+    })
+}

@@ -1,0 +1,29 @@
+//! Computes the vectors of entries that this activation has written. If the object is evicted
+//! meanwhile, or the model fails, searches compute the rest: no alarm is needed.
+
+use super::job::{Job, JobPlace, Step};
+use base::background::{JobKind, SOON_MS};
+use recall::entries::follow_writes;
+
+pub const JOB: Job = Job {
+    kind: JobKind::Vectors,
+    find_due: |agent| Ok((!agent.work.vectors.is_empty()).then_some(0)),
+    step: |agent, _| {
+        Box::pin(async move {
+            // Lets the answer be sent first.
+            agent.outbound.sleep(0).await;
+            let Some(_lease) = agent.work.vectors.begin() else {
+                return Ok(Step::Done);
+            };
+            Ok(match follow_writes(&agent.memory()).await? {
+                true => Step::More,
+                false => Step::Done,
+            })
+        })
+    },
+    place: JobPlace::Beside,
+    max_steps: usize::MAX,
+    pause_ms: SOON_MS,
+    guard_ms: None,
+    retry_ms: None,
+};

@@ -1,0 +1,535 @@
+//! Model calls that another place makes for a turn: the turn's object decides what to ask and reads
+//! the answer, and the holder of the turn's [`Lease`] waits for the model.
+//!
+//! While a call is out, the turn is a future that waits for a message. It needs no timer, no open
+//! request and no connection, so the object may sleep. The holder applies the call's limits.
+//! A holder that is lost makes no difference to the turn: a call whose answer has not begun is made
+//! by the object, and an answer that has begun is asked for again, as after the object's death.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::json;
+use crate::outbound::{
+    ByteChunks, CallFailure, CallLimits, CallPurpose, Clock, Endpoint, LocalBoxFuture,
+    OutboundRequest, OutboundResponse, RequestForm,
+};
+use crate::trace;
+
+/// The longest body of a leased call: a message over a socket has at most 32 MiB, and its text may
+/// take twice as many bytes as the body. The object makes a longer call itself.
+const MAX_BODY_BYTES: usize = 12 << 20;
+
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<Lease>>> = const { RefCell::new(None) };
+}
+
+/// Where a leased call goes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LeasedPlace {
+    Url {
+        url: String,
+        headers: Vec<(String, String)>,
+    },
+    /// Workers AI, with the model's name.
+    Ai { model: String },
+}
+
+/// A call for the holder of the lease.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeasedCall {
+    /// Tells the calls of a lease apart.
+    pub number: u32,
+    pub place: LeasedPlace,
+    pub limits: CallLimits,
+    pub body: String,
+}
+
+/// The head of an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeasedHead {
+    pub status: u16,
+    pub content_type: String,
+    pub retry_after: Option<i64>,
+}
+
+/// A piece of an answer, in the order of its arrival: a head, bytes, and an end or a failure.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrival {
+    Head(LeasedHead),
+    Bytes(Vec<u8>),
+    End,
+    Failed(CallFailure),
+}
+
+/// The one who makes the calls.
+pub trait LeaseHolder {
+    fn ask(&self, call: LeasedCall);
+
+    /// Nobody waits for the answer any more.
+    fn give_up(&self, number: u32);
+
+    /// The turn works again. The object must stay awake until [`Lease::rests`].
+    fn resumed(&self);
+}
+
+/// What a lost holder leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The turn continues by itself.
+    Nothing,
+    /// An answer that has begun and will not be continued: the step has to be asked for again.
+    Answer,
+}
+
+struct OutCall {
+    number: u32,
+    arrived: VecDeque<Arrival>,
+    has_begun: bool,
+    /// The turn has read everything that arrived, and waits.
+    is_parked: bool,
+    waker: Option<Waker>,
+}
+
+/// The calls of one turn that its holder makes. One call is out at a time; the object makes a
+/// second one itself.
+pub struct Lease {
+    holder: Box<dyn LeaseHolder>,
+    out: RefCell<Option<OutCall>>,
+    next_number: Cell<u32>,
+    /// The holder makes no further call.
+    is_over: Cell<bool>,
+    /// The turn's task has ended.
+    is_done: Cell<bool>,
+    resting: RefCell<Vec<Waker>>,
+}
+
+impl Lease {
+    pub fn new(holder: Box<dyn LeaseHolder>) -> Rc<Self> {
+        Rc::new(Self {
+            holder,
+            out: RefCell::default(),
+            next_number: Cell::new(0),
+            is_over: Cell::new(false),
+            is_done: Cell::new(false),
+            resting: RefCell::default(),
+        })
+    }
+
+    /// The lease of the running task.
+    pub fn current() -> Option<Rc<Self>> {
+        CURRENT.with_borrow(Clone::clone)
+    }
+
+    /// Runs a future whose calls to models are leased.
+    pub fn run<F: Future>(self: &Rc<Self>, task: F) -> LeasedTask<F> {
+        LeasedTask {
+            lease: Rc::clone(self),
+            task: Box::pin(task),
+        }
+    }
+
+    /// Adds a piece of an answer. `false`: nobody waits for this answer.
+    pub fn arrive(&self, number: u32, arrival: Arrival) -> bool {
+        let mut out = self.out.borrow_mut();
+        let Some(out) = out.as_mut().filter(|out| out.number == number) else {
+            return false;
+        };
+        out.arrived.push_back(arrival);
+        let was_parked = std::mem::replace(&mut out.is_parked, false);
+        let waker = out.waker.take();
+        if was_parked {
+            self.holder.resumed();
+        }
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        true
+    }
+
+    /// Ends the lease: the holder is lost, or the turn is over. The object makes further calls.
+    pub fn end(&self) -> Loss {
+        self.is_over.set(true);
+        let mut out = self.out.borrow_mut();
+        let Some(out) = out.as_mut() else {
+            return Loss::Nothing;
+        };
+        let is_complete = matches!(out.arrived.back(), Some(Arrival::End | Arrival::Failed(_)));
+        if is_complete {
+            return Loss::Nothing;
+        }
+        if out.has_begun || !out.arrived.is_empty() {
+            return Loss::Answer;
+        }
+        if std::mem::replace(&mut out.is_parked, false) {
+            self.holder.resumed();
+        }
+        if let Some(waker) = out.waker.take() {
+            waker.wake();
+        }
+        Loss::Nothing
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.is_over.get()
+    }
+
+    /// The turn's task has ended.
+    pub fn finish(&self) {
+        self.is_over.set(true);
+        self.is_done.set(true);
+        self.wake_resting();
+    }
+
+    /// Waits until the turn waits for its holder, or has ended.
+    pub async fn rests(&self) {
+        poll_fn(|context| {
+            let is_parked = self.out.borrow().as_ref().is_some_and(|out| out.is_parked);
+            if is_parked || self.is_done.get() {
+                return Poll::Ready(());
+            }
+            self.resting.borrow_mut().push(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn wake_resting(&self) {
+        for waker in self.resting.take() {
+            waker.wake();
+        }
+    }
+
+    /// Makes a call through the holder. `None`: the object makes the call.
+    async fn ask<'h>(
+        self: Rc<Self>,
+        place: LeasedPlace,
+        body: &str,
+        limits: CallLimits,
+        host: &'h dyn Host,
+    ) -> Option<Result<OutboundResponse<'h>, CallFailure>> {
+        if self.is_over.get() || body.len() > MAX_BODY_BYTES || self.out.borrow().is_some() {
+            return None;
+        }
+        let number = self.next_number.get();
+        self.next_number.set(number.wrapping_add(1));
+        self.out.replace(Some(OutCall {
+            number,
+            arrived: VecDeque::new(),
+            has_begun: false,
+            is_parked: false,
+            waker: None,
+        }));
+        let asked = AskedCall {
+            lease: Rc::clone(&self),
+            number,
+            is_complete: Cell::new(false),
+        };
+        let clock = Clock::start(limits, host.now_ms());
+        self.holder.ask(LeasedCall {
+            number,
+            place,
+            limits: CallLimits {
+                // The holder can't know which bytes have content.
+                mute_ms: None,
+                ..limits
+            },
+            body: body.to_owned(),
+        });
+        match asked.next().await {
+            Some(Arrival::Head(head)) => Some(Ok(OutboundResponse {
+                status: head.status,
+                content_type: head.content_type,
+                retry_after: head.retry_after,
+                session: None,
+                challenge: None,
+                body: Box::new(LeasedBody {
+                    asked,
+                    host,
+                    clock,
+                    received: 0,
+                    max_bytes: limits.max_bytes,
+                }),
+            })),
+            Some(Arrival::Failed(failure)) => Some(Err(failure)),
+            Some(Arrival::Bytes(_) | Arrival::End) => Some(Err(broken())),
+            None => None,
+        }
+    }
+}
+
+fn broken() -> CallFailure {
+    CallFailure::Unreachable {
+        cause: "the answer came without its head".to_owned(),
+    }
+}
+
+/// Makes a call to a model through the holder of the running task's lease. `None`: there is none,
+/// or the call is not for it. A service binding may be a class's own, in the object itself.
+pub async fn send_leased<'h>(
+    form: RequestForm,
+    call: &OutboundRequest,
+    host: &'h dyn Host,
+) -> Option<Result<OutboundResponse<'h>, CallFailure>> {
+    let Endpoint::Url(url) = &call.place else {
+        return None;
+    };
+    if call.purpose != CallPurpose::Model || form != RequestForm::Json {
+        return None;
+    }
+    let lease = Lease::current()?;
+    let traced = trace::headers_of(trace::begin_call(host).as_ref());
+    let traced = traced
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value));
+    let place = LeasedPlace::Url {
+        url: url.clone(),
+        headers: traced.chain(call.headers.iter().cloned()).collect(),
+    };
+    lease.ask(place, &call.body, call.limits, host).await
+}
+
+/// As [`send_leased`], for Workers AI.
+pub async fn run_ai_leased<'h>(
+    model: &str,
+    input: &str,
+    limits: CallLimits,
+    host: &'h dyn Host,
+) -> Option<Result<OutboundResponse<'h>, CallFailure>> {
+    let place = LeasedPlace::Ai {
+        model: model.to_owned(),
+    };
+    Lease::current()?.ask(place, input, limits, host).await
+}
+
+/// A call that is out. Dropping it before its end gives it up.
+struct AskedCall {
+    lease: Rc<Lease>,
+    number: u32,
+    is_complete: Cell<bool>,
+}
+
+impl AskedCall {
+    /// The next piece. `None`: the holder is lost.
+    async fn next(&self) -> Option<Arrival> {
+        let arrival = poll_fn(|context| {
+            let mut out = self.lease.out.borrow_mut();
+            let Some(out) = out.as_mut().filter(|out| out.number == self.number) else {
+                return Poll::Ready(None);
+            };
+            if let Some(arrival) = out.arrived.pop_front() {
+                out.has_begun = true;
+                return Poll::Ready(Some(arrival));
+            }
+            if self.lease.is_over.get() {
+                return Poll::Ready(None);
+            }
+            out.waker = Some(context.waker().clone());
+            if !std::mem::replace(&mut out.is_parked, true) {
+                self.lease.wake_resting();
+            }
+            Poll::Pending
+        })
+        .await;
+        if matches!(arrival, None | Some(Arrival::End | Arrival::Failed(_))) {
+            self.is_complete.set(true);
+        }
+        arrival
+    }
+}
+
+impl Drop for AskedCall {
+    fn drop(&mut self) {
+        let left = self.lease.out.take();
+        if left.is_some_and(|out| out.is_parked) {
+            self.lease.holder.resumed();
+        }
+        if !self.is_complete.get() {
+            self.lease.holder.give_up(self.number);
+        }
+    }
+}
+
+struct LeasedBody<'h> {
+    asked: AskedCall,
+    host: &'h dyn Host,
+    clock: Clock,
+    received: usize,
+    max_bytes: usize,
+}
+
+impl ByteChunks for LeasedBody<'_> {
+    fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>> {
+        Box::pin(async move {
+            let max_bytes = self.max_bytes;
+            // A timer would keep the object awake, so time is looked at when something arrives.
+            match self.asked.next().await {
+                Some(Arrival::Bytes(bytes)) => {
+                    self.received += bytes.len();
+                    if self.received > max_bytes {
+                        return Err(CallFailure::TooLarge { max_bytes });
+                    }
+                    match self.clock.patience(self.host.now_ms()) {
+                        (0, failure) => Err(failure),
+                        _ => Ok(Some(bytes)),
+                    }
+                }
+                Some(Arrival::End) => Ok(None),
+                Some(Arrival::Failed(failure)) => Err(failure),
+                Some(Arrival::Head(_)) => Err(broken()),
+                None => Err(CallFailure::Unreachable {
+                    cause: "the Worker that read the answer was lost".to_owned(),
+                }),
+            }
+        })
+    }
+
+    fn said_something(&mut self) {
+        self.clock.note_said(self.host.now_ms());
+    }
+}
+
+/// A task with a lease.
+pub struct LeasedTask<F> {
+    lease: Rc<Lease>,
+    task: Pin<Box<F>>,
+}
+
+impl<F: Future> Future for LeasedTask<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let before = CURRENT.replace(Some(Rc::clone(&self.lease)));
+        let outcome = self.task.as_mut().poll(context);
+        CURRENT.set(before);
+        outcome
+    }
+}
+
+/// A message of the object to the holder.
+#[derive(Debug, PartialEq)]
+pub enum ToHolder {
+    Ask(LeasedCall),
+    GiveUp(u32),
+    /// Events of the turn, for its client.
+    Events(String),
+    /// The turn has ended.
+    Over,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AskHead {
+    number: u32,
+    place: LeasedPlace,
+    limits: CallLimits,
+}
+
+fn unreadable() -> Error {
+    Error::storage("a message between the Worker and its object can't be read")
+}
+
+impl ToHolder {
+    pub fn render(&self) -> Result<String> {
+        Ok(match self {
+            // The body follows as it is, so that it is not escaped.
+            Self::Ask(call) => {
+                let head = json::encode(&AskHead {
+                    number: call.number,
+                    place: call.place.clone(),
+                    limits: call.limits,
+                })?;
+                format!("c{head}\n{}", call.body)
+            }
+            Self::GiveUp(number) => format!("x{number}"),
+            Self::Events(events) => format!("e{events}"),
+            Self::Over => "o".to_owned(),
+        })
+    }
+
+    pub fn parse(message: &str) -> Result<Self> {
+        let mut letters = message.chars();
+        let kind = letters.next();
+        let rest = letters.as_str();
+        match kind {
+            Some('c') => {
+                let (head, body) = rest.split_once('\n').ok_or_else(unreadable)?;
+                let head: AskHead = json::decode(head).map_err(|_| unreadable())?;
+                Ok(Self::Ask(LeasedCall {
+                    number: head.number,
+                    place: head.place,
+                    limits: head.limits,
+                    body: body.to_owned(),
+                }))
+            }
+            Some('x') => rest.parse().map(Self::GiveUp).map_err(|_| unreadable()),
+            Some('e') => Ok(Self::Events(rest.to_owned())),
+            Some('o') => Ok(Self::Over),
+            _ => Err(unreadable()),
+        }
+    }
+}
+
+/// A message of the holder to the object.
+#[derive(Debug, PartialEq)]
+pub enum FromHolder {
+    /// The holder is there, and has nothing to say.
+    Alive,
+    Arrived(u32, Arrival),
+}
+
+impl FromHolder {
+    pub fn render(&self) -> Result<Vec<u8>> {
+        let (number, arrival) = match self {
+            Self::Alive => return Ok(vec![b'a']),
+            Self::Arrived(number, arrival) => (number, arrival),
+        };
+        let encoded;
+        let (kind, rest): (u8, &[u8]) = match arrival {
+            Arrival::Head(head) => {
+                encoded = json::encode(head)?;
+                (b'h', encoded.as_bytes())
+            }
+            Arrival::Bytes(bytes) => (b'b', bytes),
+            Arrival::End => (b'e', &[]),
+            Arrival::Failed(failure) => {
+                encoded = json::encode(failure)?;
+                (b'f', encoded.as_bytes())
+            }
+        };
+        let mut message = Vec::with_capacity(5 + rest.len());
+        message.push(kind);
+        message.extend_from_slice(&number.to_le_bytes());
+        message.extend_from_slice(rest);
+        Ok(message)
+    }
+
+    pub fn parse(message: &[u8]) -> Result<Self> {
+        let (kind, rest) = message.split_first().ok_or_else(unreadable)?;
+        if *kind == b'a' {
+            return Ok(Self::Alive);
+        }
+        let (number, rest) = rest.split_first_chunk::<4>().ok_or_else(unreadable)?;
+        let arrival = match kind {
+            b'h' => Arrival::Head(json::decode_bytes(rest).map_err(|_| unreadable())?),
+            b'b' => Arrival::Bytes(rest.to_vec()),
+            b'e' => Arrival::End,
+            b'f' => Arrival::Failed(json::decode_bytes(rest).map_err(|_| unreadable())?),
+            _ => return Err(unreadable()),
+        };
+        Ok(Self::Arrived(u32::from_le_bytes(*number), arrival))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! Binds the background work to the runtime: tasks that outlast a request, and the object's single
+//! alarm. `api/jobs/` decides what runs, and when.
+
+use std::rc::Rc;
+
+use super::Object;
+use crate::edge::host::Runtime;
+use crate::edge::http;
+use crate::edge::storage::{Sqlite, wake_at};
+use access::Caller;
+use api::jobs;
+use base::background::{Background, JobKind};
+use base::error::Error;
+use base::host::Host as _;
+use base::ids::Id;
+use base::outbound::{LocalBoxFuture, Outbound as _};
+use chat::run::running_turns::Audience as _;
+use chat::run::show_pace::{NextList, ShownChange};
+use chat::run::watchers::show_news;
+use chat::run::work::{TurnStarter, TurnWork};
+
+/// How often work in progress is checked that keeps the object active.
+const CHECK_EVERY_MS: i64 = 500;
+
+impl TurnStarter for Object {
+    fn begin(&self, work: TurnWork) {
+        if let Some(object) = self.me.upgrade() {
+            Object::begin(&object, work);
+        }
+    }
+
+    fn recover(&self) {
+        self.recover_once();
+    }
+}
+
+impl Background for Object {
+    fn has_tables(&self) -> bool {
+        self.is_migrated.get()
+    }
+
+    fn start(&self, job: JobKind) {
+        self.run_shared(async move |object: Rc<Self>| {
+            let db = Sqlite::new(&object.storage);
+            jobs::run(&object.agent(&db, &Caller::Owner, &[]), job).await;
+        });
+    }
+
+    fn wake_by(&self, at_ms: i64) -> LocalBoxFuture<'_, ()> {
+        Box::pin(self.set_alarm(at_ms))
+    }
+
+    fn wake_within(&self, ms: i64) {
+        let at_ms = Runtime.now_ms() + ms;
+        if self.rings_by(at_ms) {
+            return;
+        }
+        self.run_shared(async move |object: Rc<Self>| object.set_alarm(at_ms).await);
+    }
+
+    fn stay_until(&self, is_over: Box<dyn Fn() -> bool>) {
+        self.run_shared(async move |object: Rc<Self>| {
+            while !is_over() {
+                object.outbound.sleep(CHECK_EVERY_MS).await;
+            }
+        });
+    }
+
+    fn restart(&self) {
+        self.run_shared(async move |object: Rc<Self>| object.end_life().await);
+    }
+
+    fn show(&self, session_id: &Id) {
+        if let Some(object) = self.me.upgrade()
+            && object.sockets.is_there(session_id)
+        {
+            Object::show(&object, ShownChange::of_all(session_id.clone()));
+        }
+    }
+
+    fn log(&self, failure: &Error) {
+        http::log(failure);
+    }
+}
+
+impl Object {
+    /// As [`Object::run_later`], for work that needs the object.
+    fn run_shared<F: Future<Output = ()> + 'static>(&self, work: impl FnOnce(Rc<Self>) -> F) {
+        if let Some(object) = self.me.upgrade() {
+            self.run_later(work(object));
+        }
+    }
+
+    /// Broadcasts a change of a session to the session's sockets.
+    pub(super) fn show(self: &Rc<Self>, change: ShownChange) {
+        let planned = self.pace.plan(&change, Runtime.now_ms());
+        if planned == NextList::IsPlanned {
+            return;
+        }
+        let session_id = change.session_id;
+        let object = Rc::clone(self);
+        self.run_later(async move {
+            let news = match planned {
+                NextList::Now(news) => news,
+                NextList::In { ms } => {
+                    object.outbound.sleep(ms).await;
+                    object.pace.begin(&session_id, Runtime.now_ms())
+                }
+                NextList::IsPlanned => return,
+            };
+            if object.is_migrated.get() && object.sockets.is_there(&session_id) {
+                if let Some(running) = object.turns.find(&session_id) {
+                    running.note_news();
+                }
+                let db = Sqlite::new(&object.storage);
+                show_news(&object.agent(&db, &Caller::Owner, &[]), &session_id, &news);
+            }
+        });
+    }
+
+    /// Sets the object's single alarm, unless it fires by this time anyway. A failure is
+    /// only logged: the next request to the object finds the work.
+    async fn set_alarm(&self, at_ms: i64) {
+        if self.rings_by(at_ms) {
+            return;
+        }
+        self.wakes_at_ms.set(at_ms);
+        if let Err(error) = wake_at(&self.storage, at_ms).await {
+            http::log(&error);
+        }
+    }
+
+    /// Whether the alarm is set to this time, or to a sooner one that is not over.
+    fn rings_by(&self, at_ms: i64) -> bool {
+        (Runtime.now_ms() + 1..=at_ms).contains(&self.wakes_at_ms.get())
+    }
+}

@@ -1,0 +1,294 @@
+//! The background jobs, each from the table: when it is due, what the alarm is set to, and what a
+//! death or a failure leaves.
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::shared::callbacks::ok;
+use crate::shared::turns::{said, user};
+use api::jobs::{JOBS, Plan, plan, run, wake};
+use api::operation::Agent;
+use base::background::{CHECK_AFTER_MS, JobKind, SOON_MS};
+use base::database::Database;
+use base::host::Host as _;
+use base::outbound::CallFailure;
+use base::testing::archive::Shelf;
+use base::testing::{Failing, cut_off, wait_for};
+use chat::run::cycle;
+use store::retention_progress::find_progress;
+
+const HOUR: i64 = 3_600_000;
+const DAY: i64 = 24 * HOUR;
+
+/// An agent with the settings of all jobs, and no work.
+fn idle() -> Alice {
+    let alice = Alice::learner(json!({})).embedding_by("@cf/baai/bge-small-en-v1.5");
+    alice.outbound.shelf.get_or_init(Shelf::default);
+    alice.ok(
+        "configureAgent",
+        json!({"onTurnEnd": {"url": "https://tools.example/ended"}}),
+    );
+    alice
+}
+
+fn is_of(kind: JobKind) -> impl Fn(&api::jobs::Job) -> bool {
+    move |job| job.kind == kind
+}
+
+/// Gives the agent work for the job.
+fn give_work(alice: &Alice, kind: JobKind) {
+    match kind {
+        JobKind::Turns => drop(alice.begin(&json!({"id": "t", "message": user("hi")}))),
+        JobKind::Callbacks => {
+            alice.outbound.answer(said("Hello."));
+            alice.chat(json!({"id": "c", "message": user("hi")}));
+            alice.outbound.answer(Err(CallFailure::Unreachable {
+                cause: "away".to_owned(),
+            }));
+            wait_for(run(&alice.agent(&alice.db), kind));
+        }
+        JobKind::Learning => alice.append(json!([{"action": "user_message", "content": "figs"}])),
+        JobKind::Vectors => {
+            let entry = json!({"label": "facts", "key": "k", "content": "figs"});
+            alice.ok("setEntry", entry);
+        }
+        JobKind::Index => {
+            append_many(alice, 9_000);
+            assert_eq!(alice.ok("search", json!({"query": "1"}))["pending"], true);
+        }
+        JobKind::Retention => {
+            alice.ok(
+                "configureAgent",
+                json!({"retention": {"sessionsIdleDays": 1}}),
+            );
+            // The first run finds nothing.
+            wait_for(wake(&alice.agent(&alice.db)));
+            alice.ok("createSession", json!({"id": "old"}));
+        }
+        JobKind::Backups => {
+            alice.ok("configureAgent", json!({"backups": {"everyHours": 6}}));
+            wait_for(wake(&alice.agent(&alice.db)));
+            assert_eq!(backups(alice), 1);
+        }
+    }
+    alice.starter.started.take();
+    alice.starter.alarm_at.take();
+}
+
+fn is_done(alice: &Alice, kind: JobKind) -> bool {
+    let next = plan(&alice.agent(&alice.db), is_of(kind));
+    match kind {
+        JobKind::Turns => !alice.has_turn_rows(),
+        JobKind::Callbacks => alice.callback_rows() == 0,
+        JobKind::Learning | JobKind::Vectors | JobKind::Index => next == Plan::default(),
+        JobKind::Retention => !alice.has_session("old"),
+        JobKind::Backups => backups(alice) == 2,
+    }
+}
+
+fn append_many(alice: &Alice, count: usize) {
+    let texts: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+    for texts in texts.chunks(1_000) {
+        let event = |text: &String| json!({"action": "user_message", "content": text});
+        alice.append(texts.iter().map(event).collect::<Vec<Value>>().into());
+    }
+}
+
+fn backups(alice: &Alice) -> usize {
+    alice.outbound.shelf.get().unwrap().objects.borrow().len()
+}
+
+/// The alarm rings: runs what it starts to the end, and lets others answer.
+fn ring(alice: &Alice, db: &dyn Database) {
+    let agent = alice.agent(db);
+    wait_for(wake(&agent));
+    for kind in alice.starter.started.take() {
+        answer(alice, kind);
+        wait_for(run(&agent, kind));
+    }
+    run_turns(alice, &agent);
+}
+
+fn run_turns(alice: &Alice, agent: &Agent<'_>) {
+    while let Some(work) = alice.starter.take() {
+        alice.outbound.answer(said("Hello."));
+        wait_for(cycle::run(agent, work));
+    }
+}
+
+/// The answer of the one that the job calls.
+fn answer(alice: &Alice, kind: JobKind) {
+    match kind {
+        JobKind::Callbacks => alice.outbound.answer(ok()),
+        JobKind::Learning => alice.model_proposes(json!([])),
+        JobKind::Vectors => alice.embeds(&[[1.0, 0.0, 0.0]]),
+        JobKind::Turns | JobKind::Index | JobKind::Retention | JobKind::Backups => {}
+    }
+}
+
+#[test]
+fn each_job_runs_at_its_due_time_and_not_before() {
+    let mut wait = Vec::new();
+    for job in JOBS {
+        let mut alice = idle();
+        give_work(&alice, job.kind);
+        if job.kind == JobKind::Turns {
+            alice.comes_back();
+        }
+        let first = plan(&alice.agent(&alice.db), is_of(job.kind));
+        if first.due.is_empty() {
+            wait.push(job.kind);
+            let due_at = first.alarm_at.unwrap();
+            alice.host.advance(due_at - alice.host.now_ms() - 1);
+            ring(&alice, &alice.db);
+            assert!(!is_done(&alice, job.kind), "{:?}", job.kind);
+            // Jobs that wait for their time let nobody wake the object before.
+            let alarm_at = alice.starter.alarm_at.take();
+            assert_eq!(alarm_at, Some(due_at), "{:?}", job.kind);
+            alice.host.advance(1);
+        }
+        let now = plan(&alice.agent(&alice.db), is_of(job.kind));
+        assert_eq!(now.due, [job.kind]);
+        ring(&alice, &alice.db);
+        assert!(is_done(&alice, job.kind), "{:?}", job.kind);
+        assert_eq!(alice.starter.failures.take(), []);
+    }
+    use JobKind::{Backups, Callbacks, Learning, Retention};
+    assert_eq!(wait, [Callbacks, Learning, Retention, Backups]);
+}
+
+#[test]
+fn the_alarm_rings_for_the_earliest_job_and_then_for_the_next() {
+    let alice = idle();
+    let timed = [
+        JobKind::Retention,
+        JobKind::Backups,
+        JobKind::Learning,
+        JobKind::Callbacks,
+    ];
+    for kind in timed {
+        give_work(&alice, kind);
+    }
+    let mut left = timed.to_vec();
+    ring(&alice, &alice.db);
+    while !left.is_empty() {
+        let agent = alice.agent(&alice.db);
+        let due_at = |kind: &JobKind| plan(&agent, is_of(*kind)).alarm_at;
+        let earliest = left.iter().filter_map(due_at).min();
+        let alarm_at = alice.starter.alarm_at.take().expect("an alarm is set");
+        assert!(Some(alarm_at) <= earliest, "{left:?}");
+        alice.host.advance(alarm_at - alice.host.now_ms());
+        ring(&alice, &alice.db);
+        left.retain(|kind| !is_done(&alice, *kind));
+        assert!(alice.host.now_ms() < 3 * DAY);
+    }
+    assert_eq!(alice.starter.failures.take(), []);
+}
+
+#[test]
+fn an_alarm_is_set_before_a_job_that_waits_for_others() {
+    let alice = idle();
+    give_work(&alice, JobKind::Learning);
+    alice.host.advance(DAY);
+    let now_ms = alice.host.now_ms();
+    wait_for(wake(&alice.agent(&alice.db)));
+    assert_eq!(*alice.starter.started.borrow(), [JobKind::Learning]);
+    assert_eq!(alice.starter.alarm_at.get(), Some(now_ms + CHECK_AFTER_MS));
+}
+
+#[test]
+fn a_death_between_two_steps_of_retention_loses_and_repeats_nothing() {
+    let mut alice = idle();
+    alice.ok("configureAgent", json!({"retention": {"eventsDays": 1}}));
+    append_many(&alice, 3_000);
+    alice.host.advance(2 * DAY);
+    alice.append(json!([{"action": "user_message", "content": "young"}]));
+    alice.outbound.sleeps_on.set(true);
+    let mut left = vec![count_events(&alice)];
+    for _ in 0..3 {
+        cut_off(wake(&alice.agent(&alice.db)));
+        alice.comes_back();
+        left.push(count_events(&alice));
+    }
+    assert!(
+        left.is_sorted_by(|before, after| before > after),
+        "{left:?}"
+    );
+    alice.outbound.sleeps_on.set(false);
+    ring(&alice, &alice.db);
+    assert_eq!(count_events(&alice), 1);
+    let progress = find_progress(&alice.db).unwrap().unwrap();
+    assert_eq!(progress.last.unwrap().gone.events.count, 3_000);
+}
+
+fn count_events(alice: &Alice) -> i64 {
+    alice.rows_in("cf_agents_events")
+}
+
+#[test]
+fn a_call_that_was_acknowledged_is_not_made_again_after_a_death() {
+    let mut alice = idle();
+    give_work(&alice, JobKind::Callbacks);
+    alice.host.advance(DAY);
+    ring(&alice, &alice.db);
+    let told = alice.told_ends().len();
+    alice.comes_back();
+    alice.host.advance(DAY);
+    ring(&alice, &alice.db);
+    assert_eq!(alice.told_ends().len(), told);
+}
+
+#[test]
+fn a_long_job_pauses_and_the_alarm_continues_it() {
+    let alice = idle();
+    append_many(&alice, 60_000);
+    give_work(&alice, JobKind::Index);
+    let (now_ms, mut rounds) = (alice.host.now_ms(), 0);
+    while !is_done(&alice, JobKind::Index) {
+        rounds += 1;
+        alice.starter.alarm_at.take();
+        wait_for(wake(&alice.agent(&alice.db)));
+        if !is_done(&alice, JobKind::Index) {
+            assert_eq!(alice.starter.alarm_at.get(), Some(now_ms + SOON_MS));
+        }
+    }
+    assert!(rounds > 1);
+}
+
+#[test]
+fn a_job_that_fails_stops_no_other_and_is_tried_again() {
+    // The keys under which the jobs' progress is stored.
+    for (key, failing) in [
+        ("search", JobKind::Index),
+        ("retention", JobKind::Retention),
+        ("backups", JobKind::Backups),
+    ] {
+        let alice = idle();
+        for job in JOBS.iter().filter(|job| job.kind != JobKind::Turns) {
+            give_work(&alice, job.kind);
+        }
+        alice.host.advance(3 * DAY);
+        // This session is in use.
+        alice.say(&["figs"]);
+        let broken = Failing::with(&alice.db, key);
+        ring(&alice, &broken);
+        assert!(broken.has_failed());
+        assert!(!alice.starter.failures.take().is_empty());
+        for job in JOBS {
+            let is_others = job.kind != failing;
+            assert_eq!(
+                is_done(&alice, job.kind),
+                is_others,
+                "{key}: {:?}",
+                job.kind
+            );
+        }
+        let mut rings = 0;
+        while !is_done(&alice, failing) {
+            rings += 1;
+            assert!(rings < 9, "{failing:?}");
+            alice.host.advance(HOUR);
+            ring(&alice, &alice.db);
+        }
+    }
+}
