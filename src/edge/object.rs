@@ -213,8 +213,8 @@ impl Drop for SessionAgent {
 }
 
 /// Whether this is a message of the Model Context Protocol whose answer may be a stream.
-fn is_message(request: &web_sys::Request) -> bool {
-    request.url().contains("/mcp") && mcp::takes_stream(request)
+fn is_message(url: &str, request: &web_sys::Request) -> bool {
+    url.contains("/mcp") && mcp::takes_stream(request)
 }
 
 impl Object {
@@ -228,10 +228,13 @@ impl Object {
         if let Some(answer) = cors::answer_preflight(&shared, &request) {
             return answer;
         }
-        if let Some(id) = http::find_header(&request, LEASE_HEADER) {
+        let url = request.url();
+        if url.contains("/chat")
+            && let Some(id) = http::find_header(&request, LEASE_HEADER)
+        {
             return self.connect_lease(&request, &id);
         }
-        let traced = Rc::new(Traced::new(is_message(&request).then(Rc::default)));
+        let traced = Rc::new(Traced::new(is_message(&url, &request).then(Rc::default)));
         let answer = match &traced.outbox {
             Some(outbox) => {
                 self.answer_message(request, body, granted, &traced, outbox)

@@ -98,7 +98,7 @@ impl Object {
         let db = Sqlite::new(&self.storage);
         let note = RequestNote::begin(&self.log);
         let url = request.url();
-        let is_front = self.is_front(&request);
+        let is_front = url.contains("/chat") && self.is_front(&request);
         let handled = self
             .handle(request, body, granted, &db, &note, traced)
             .await;
