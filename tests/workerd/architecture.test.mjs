@@ -116,7 +116,8 @@ test("no_reader_uses_the_number_of_a_column", () => {
 
 // These files name the tables of other crates: the list of all, how a row is checked, searched, or found
 // in an object that was another's.
-const READERS_OF_TABLES = /^store\/schema\/|^lifecycle\/(tables\.rs$|verify\/|mention_tables\.rs$|foreign\.rs$)/;
+const READERS_OF_TABLES =
+  /^store\/schema\/|^lifecycle\/(tables\.rs$|verify\/(check|chat_checks)\.rs$|mention_tables\.rs$|foreign\.rs$)/;
 
 // The owner of each table and of each index that a statement names: the only crate that may name it,
 // apart from those lists. The others call its functions.
@@ -132,6 +133,7 @@ const OWNERS = {
   cf_agents_early_answers: "chat",
   cf_agents_entries: "memory",
   cf_agents_entries_search: "memory",
+  cf_agents_entries_search_docsize: "memory",
   cf_agents_entry_vectors: "memory",
   cf_agents_event_vectors: "conversation",
   cf_agents_events: "conversation",
@@ -153,6 +155,7 @@ const OWNERS = {
   cf_agents_replacements: "memory",
   cf_agents_search: "conversation",
   cf_agents_search_data: "conversation",
+  cf_agents_search_docsize: "conversation",
   cf_agents_search_parts: "conversation",
   cf_agents_search_progress: "conversation",
   cf_agents_search_words: "conversation",

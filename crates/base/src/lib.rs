@@ -9,6 +9,7 @@ pub mod action;
 pub mod allocator;
 pub mod background;
 pub mod budget;
+pub mod checks;
 pub mod columns;
 pub mod data_url;
 pub mod database;

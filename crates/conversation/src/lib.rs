@@ -6,6 +6,7 @@
 //! messages, with branches and summaries. Each uses those before it, and none after it. `file` is a
 //! file in a message, which they all may use.
 
+pub mod checks;
 pub mod file;
 pub mod index;
 pub mod json_schema;

@@ -10,6 +10,7 @@
 pub mod ages;
 pub mod block;
 pub mod budget;
+pub mod checks;
 pub mod content;
 pub mod copy;
 pub mod counts;

@@ -11,6 +11,7 @@
 pub mod backup_plan;
 pub mod calibration;
 pub mod callbacks;
+pub mod checks;
 pub mod clearing;
 pub mod config;
 pub mod consolidation;

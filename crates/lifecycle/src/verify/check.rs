@@ -1,8 +1,10 @@
-//! How a table is checked: the rules that each row must keep, as SQL.
+//! Checks the rows of a table by its rules.
 
-use super::finding::{Finding, FindingCode, FindingPlace};
+use super::deeper::{check_media, check_paths};
+use super::finding::{Finding, FindingPlace};
 use crate::table_pages::{OwnRows, PageRange, PageRoom, TableRows};
 use base::action::Action;
+use base::checks::{Check, DeeperCheck, FindingCode, PAGE_ROWS, RowRule, RowsOwner};
 use base::columns::load;
 use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
@@ -11,61 +13,6 @@ use base::json;
 use base::numbers::{BEYOND_PLACES, CURSORS_A_SEQ, MAX_SEQ, place_sql};
 use base::row;
 use memory::number_range::{OWN_NUMBERS, RANGE};
-
-/// The most rows that one statement checks.
-pub const PAGE_ROWS: i64 = 500;
-
-/// The owner of a table's rows.
-#[derive(Clone, Copy)]
-pub enum RowsOwner {
-    /// This column has the session, or is empty in rows of the agent.
-    Column(&'static str),
-    /// The session's rows are a range of keys: SQL on a row `t`. `?s` is the session's id.
-    Range(&'static str),
-    /// The agent's, or not distinguishable: a check of one session omits the table.
-    Agent,
-}
-
-/// A rule, as SQL on a row `t` that is true if the row breaks it. Names with a colon are
-/// placeholders for constants: see [`fill_numbers`].
-pub struct RowRule(pub FindingCode, pub &'static str);
-
-/// A check of the rows of a page that SQL can't make.
-pub type DeeperCheck = fn(&dyn Database, &PageRange) -> Result<Vec<Finding>>;
-
-/// How a table is checked.
-pub struct Check {
-    pub table: &'static str,
-    /// The columns of the primary key, in its order.
-    pub key: &'static [&'static str],
-    pub owner: RowsOwner,
-    /// SQL: the position of a row `t`, as the JSON of a [`FindingPlace`].
-    pub place: &'static str,
-    /// SQL: how many bytes the rules read of a row `t`.
-    pub length: &'static str,
-    pub page_rows: i64,
-    pub rules: &'static [RowRule],
-    pub deeper: Option<DeeperCheck>,
-}
-
-/// The defaults for the check of one of the agent's tables.
-pub const OF_AGENT: Check = Check {
-    table: "",
-    key: &[],
-    owner: RowsOwner::Agent,
-    place: "'{}'",
-    length: "0",
-    page_rows: PAGE_ROWS,
-    rules: &[],
-    deeper: None,
-};
-
-/// The defaults for the check of a table whose rows belong to sessions.
-pub const OF_SESSION: Check = Check {
-    owner: RowsOwner::Column("session_id"),
-    place: "json_object('sessionId', t.session_id)",
-    ..OF_AGENT
-};
 
 /// A page of checked rows.
 pub struct CheckedPage {
@@ -95,14 +42,10 @@ row! {
     }
 }
 
-impl Check {
-    /// Whether this is a check of the table, or of the table in which the virtual table stores its
-    /// rows.
-    #[cfg(test)]
-    pub fn is_of(&self, table: &str) -> bool {
-        self.table == table || self.table.strip_suffix("_docsize") == Some(table)
-    }
+/// The checks of one table, as this request runs them.
+pub struct TableCheck(pub &'static Check);
 
+impl TableCheck {
     /// Checks the next rows of the table. `None`: the table is at its end. `indexed_from`: SQL,
     /// see [`indexed_from_sql`](conversation::index::indexed::indexed_from_sql).
     pub fn page(
@@ -117,7 +60,7 @@ impl Check {
             return Ok(None);
         };
         let mut page_room = PageRoom {
-            rows: room.rows.min(self.page_rows),
+            rows: room.rows.min(self.0.page_rows),
             bytes: room.bytes,
         };
         let Some((end, range)) = rows.next_page(db, after, &mut page_room)? else {
@@ -126,17 +69,21 @@ impl Check {
         room.rows -= end.rows;
         room.bytes -= end.bytes;
         let mut findings = self.find_broken(db, indexed_from, &range)?;
-        if let Some(deeper) = self.deeper {
-            findings.append(&mut deeper(db, &range)?);
+        if let Some(deeper) = self.0.deeper {
+            let check = match deeper {
+                DeeperCheck::MediaHashes => check_media,
+                DeeperCheck::SummaryPaths => check_paths,
+            };
+            findings.append(&mut check(db, &range)?);
         }
         let last = end.key;
         Ok(Some(CheckedPage { findings, last }))
     }
 
     fn rows<'a>(&'a self, only: Option<&'a Id>) -> Option<TableRows<'a>> {
-        let own = match (only, self.owner) {
+        let own = match (only, self.0.owner) {
             (None, _) => None,
-            (Some(_), RowsOwner::Agent) => return None,
+            (Some(_), RowsOwner::Agent | RowsOwner::Unindexed(_)) => return None,
             (Some(session_id), RowsOwner::Column(column)) => Some(OwnRows {
                 session_id,
                 condition: format!("t.{column} = ?s"),
@@ -149,9 +96,9 @@ impl Check {
             }),
         };
         Some(TableRows {
-            name: self.table,
-            key: self.key,
-            length: self.length.to_owned(),
+            name: self.0.table,
+            key: self.0.key,
+            length: self.0.length.to_owned(),
             only: own,
         })
     }
@@ -170,8 +117,8 @@ impl Check {
                 AND {broken} <> ','
               ORDER BY {order}
               LIMIT {PAGE_ROWS}",
-            columns = BrokenRow::columns(self.place, &broken),
-            table = self.table,
+            columns = BrokenRow::columns(self.0.place, &broken),
+            table = self.0.table,
             range = range.condition,
             order = range.order,
         );
@@ -179,27 +126,36 @@ impl Check {
         for BrokenRow { place, broken } in load(db, &sql, &range.params)? {
             let codes = self.codes().enumerate();
             let broken = codes.filter(|(rule, _)| broken.contains(&format!(",{rule},")));
-            findings.extend(broken.map(|(_, code)| Finding::new(code, self.table, place.clone())));
+            findings
+                .extend(broken.map(|(_, code)| Finding::new(code, self.0.table, place.clone())));
         }
         Ok(findings)
     }
 
     fn codes(&self) -> impl Iterator<Item = FindingCode> {
-        let own =
-            matches!(self.owner, RowsOwner::Column(_)).then_some(FindingCode::RowsWithoutSession);
-        let rules = self.rules.iter().map(|RowRule(code, _)| *code);
+        let own = match self.0.owner {
+            RowsOwner::Column(_) | RowsOwner::Unindexed(_) => Some(FindingCode::RowsWithoutSession),
+            RowsOwner::Range(_) | RowsOwner::Agent => None,
+        };
+        let rules = self.0.rules.iter().map(|RowRule(code, _)| *code);
         rules.chain(own)
     }
 
     /// SQL: the numbers of the rules that a row `t` breaks.
     fn broken(&self, indexed_from: &str) -> String {
         let mut rules: Vec<String> = self
+            .0
             .rules
             .iter()
             .map(|RowRule(_, sql)| fill_numbers(sql).replace(":from", indexed_from))
             .collect();
-        if let RowsOwner::Column(column) = self.owner {
-            rules.push(self.without_session(column));
+        match self.0.owner {
+            RowsOwner::Column(column) => rules.push(self.without_session(column)),
+            RowsOwner::Unindexed(column) => rules.push(format!(
+                "t.{column} <> ''
+                 AND NOT EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.id = t.{column})"
+            )),
+            RowsOwner::Range(_) | RowsOwner::Agent => {}
         }
         let numbers = rules
             .iter()
@@ -211,8 +167,8 @@ impl Check {
     /// SQL: whether the row `t` is the first of a session that does not exist. The rows of an
     /// import precede their session.
     fn without_session(&self, column: &str) -> String {
-        let key = self.key.join(", t.");
-        let before = self.key.join(", before.");
+        let key = self.0.key.join(", t.");
+        let before = self.0.key.join(", before.");
         format!(
             "CASE
                WHEN t.{column} = '' THEN 0
@@ -223,7 +179,7 @@ impl Check {
                                  WHERE before.{column} = t.{column}
                                    AND (before.{before}) < (t.{key}))
              END",
-            table = self.table,
+            table = self.0.table,
         )
     }
 }

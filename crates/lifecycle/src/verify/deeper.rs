@@ -4,17 +4,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
-use super::finding::{Finding, FindingCode, FindingPlace};
+use super::finding::{Finding, FindingPlace};
 use crate::table_pages::PageRange;
+use base::checks::FindingCode;
 use base::columns::{find_value, load};
 use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::row;
 use conversation::messages::tree::path::lies_on_path;
+use conversation::tables;
 
-const MEDIA: &str = "cf_agents_media";
-const OVERLAYS: &str = "cf_agents_compactions";
+const MEDIA: &str = tables::MEDIA.name;
+const OVERLAYS: &str = tables::COMPACTIONS.name;
 
 /// The most parts of a media payload: an event has at most 4 MiB, and a part has a million
 /// bytes. Media of earlier builds may be longer.

@@ -1,9 +1,10 @@
-//! The rules for each row of the log and of its tree, its media and its turns.
+//! The rules for each row of the log and of its tree, its media, its turns, and its index.
 
-use super::check::{Check, OF_AGENT, OF_SESSION, RowRule, RowsOwner};
-use super::deeper::{check_media, check_paths};
-use super::finding::FindingCode as Code;
-use conversation::log::boundary;
+use crate::log::boundary::{IS_WRONG, TOTAL_IS_WRONG};
+use base::checks::{
+    Check, DeeperCheck, FindingCode as Code, OF_AGENT, OF_SESSION, RowRule, RowsOwner,
+};
+use base::is_no_json;
 
 /// Finding a summary's path needs all branches of its session, so a page has few summaries.
 const FEW_ROWS: i64 = 20;
@@ -12,16 +13,9 @@ const EVENT: &str = "json_object('sessionId', t.session_id, 'id', t.id, 'seq', t
 const PART_OF_EVENT: &str = "json_object('sessionId', t.session_id, 'seq', t.seq)";
 const MEDIA: &str = "json_object('sessionId', t.session_id, 'id', t.hash)";
 
-/// SQL: whether the column of a row `t` contains something else than JSON. A missing value does not
-/// count.
-macro_rules! is_no_json {
-    ($column:literal) => {
-        concat!("NOT json_valid(coalesce(", $column, ", 'null'))")
-    };
-}
-pub(super) use is_no_json;
+const NUMBERED: &str = "json_object('seq', t.id)";
 
-pub const LOG_CHECKS: &[Check] = &[
+pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_events",
         key: &["session_id", "seq"],
@@ -92,8 +86,8 @@ pub const LOG_CHECKS: &[Check] = &[
                                                  WHERE before.session_id = t.session_id
                                                    AND before.seq < t.seq), 0))",
             ),
-            RowRule(Code::BoundaryWrong, boundary::IS_WRONG),
-            RowRule(Code::TotalsWrong, boundary::TOTAL_IS_WRONG),
+            RowRule(Code::BoundaryWrong, IS_WRONG),
+            RowRule(Code::TotalsWrong, TOTAL_IS_WRONG),
             RowRule(Code::SlicesIncomplete, SLICES_INCOMPLETE),
             RowRule(Code::MediaMissing, MEDIA_MISSING),
             RowRule(Code::MediaUseMissing, MEDIA_USE_MISSING),
@@ -150,7 +144,7 @@ pub const LOG_CHECKS: &[Check] = &[
                                      AND before.part = t.part - 1))",
             ),
         ],
-        deeper: Some(check_media),
+        deeper: Some(DeeperCheck::MediaHashes),
         ..OF_SESSION
     },
     Check {
@@ -200,7 +194,7 @@ pub const LOG_CHECKS: &[Check] = &[
                             AND e.parent_seq <> t.above_seq)",
             ),
         ],
-        deeper: Some(check_paths),
+        deeper: Some(DeeperCheck::SummaryPaths),
         ..OF_SESSION
     },
     Check {
@@ -258,20 +252,6 @@ pub const LOG_CHECKS: &[Check] = &[
         ..OF_SESSION
     },
     Check {
-        table: "cf_agents_early_answers",
-        key: &["session_id", "number", "part"],
-        rules: &[RowRule(
-            Code::WaitingIncomplete,
-            "(t.part > 1
-              AND NOT EXISTS (SELECT 1
-                                FROM cf_agents_early_answers AS before
-                               WHERE before.session_id = t.session_id
-                                 AND before.number = t.number
-                                 AND before.part = t.part - 1))",
-        )],
-        ..OF_SESSION
-    },
-    Check {
         table: "cf_agents_waiting",
         key: &["session_id", "number", "part"],
         place: "json_object('sessionId', t.session_id, 'id', t.turn_id)",
@@ -292,6 +272,116 @@ pub const LOG_CHECKS: &[Check] = &[
         place: "json_object('sessionId', t.session_id, 'id', t.turn_id)",
         length: "coalesce(octet_length(t.state), 0)",
         rules: &[RowRule(Code::TurnDamaged, is_no_json!("t.state"))],
+        ..OF_SESSION
+    },
+    Check {
+        table: "cf_agents_search_docsize",
+        key: &["id"],
+        owner: RowsOwner::Range(
+            "t.id BETWEEN (SELECT s.number << 32 FROM cf_agents_sessions AS s WHERE s.id = ?s)
+                      AND (SELECT (s.number << 32) + :max_seq FROM cf_agents_sessions AS s WHERE s.id = ?s)",
+        ),
+        place: NUMBERED,
+        rules: &[RowRule(
+            Code::IndexStray,
+            "CASE
+               WHEN t.id < :beyond
+               THEN NOT EXISTS (SELECT 1
+                                  FROM cf_agents_sessions AS s
+                                 CROSS JOIN cf_agents_events AS e
+                                 WHERE s.number = t.id >> 32
+                                   AND e.session_id = s.id
+                                   AND e.seq = t.id & :max_seq)
+               ELSE NOT EXISTS (SELECT 1 FROM cf_agents_search_parts AS p WHERE p.rowid_ = t.id)
+             END",
+        )],
+        ..OF_AGENT
+    },
+    Check {
+        table: "cf_agents_search_parts",
+        key: &["rowid_"],
+        owner: RowsOwner::Range("t.number = (SELECT s.number FROM cf_agents_sessions AS s WHERE s.id = ?s)"),
+        place: "json_object('seq', t.seq)",
+        rules: &[
+            RowRule(
+                Code::IndexStray,
+                "NOT EXISTS (SELECT 1
+                               FROM cf_agents_sessions AS s
+                              CROSS JOIN cf_agents_events AS e
+                              WHERE s.number = t.number
+                                AND e.session_id = s.id
+                                AND e.seq = t.seq)",
+            ),
+            RowRule(
+                Code::IndexMissing,
+                "NOT EXISTS (SELECT 1 FROM cf_agents_search_docsize AS d WHERE d.id = t.rowid_)",
+            ),
+        ],
+        ..OF_AGENT
+    },
+    Check {
+        table: "cf_agents_search_progress",
+        key: &["number"],
+        owner: RowsOwner::Range("t.number = (SELECT s.number FROM cf_agents_sessions AS s WHERE s.id = ?s)"),
+        place: "json_object('seq', t.number)",
+        rules: &[RowRule(
+            Code::IndexStray,
+            "NOT EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.number = t.number)",
+        )],
+        ..OF_AGENT
+    },
+    Check {
+        table: "cf_agents_event_vectors",
+        key: &["place"],
+        owner: RowsOwner::Range(
+            "t.place BETWEEN (SELECT s.number << 32 FROM cf_agents_sessions AS s WHERE s.id = ?s)
+                         AND (SELECT (s.number << 32) + :max_seq FROM cf_agents_sessions AS s WHERE s.id = ?s)",
+        ),
+        place: "json_object('seq', t.place)",
+        rules: &[RowRule(
+            Code::VectorStray,
+            "NOT EXISTS (SELECT 1
+                           FROM cf_agents_sessions AS s
+                          CROSS JOIN cf_agents_events AS e
+                          WHERE s.number = t.place >> 32
+                            AND e.session_id = s.id
+                            AND e.seq = t.place & :max_seq)",
+        )],
+        ..OF_AGENT
+    },
+    Check {
+        table: "cf_agents_usage_calls",
+        key: &["session_id", "id"],
+        ..OF_SESSION
+    },
+    Check {
+        table: "cf_agents_failed_turns",
+        key: &["session_id", "slot"],
+        place: "json_object('sessionId', t.session_id, 'seq', t.seq)",
+        length: "octet_length(t.record)",
+        rules: &[RowRule(Code::TurnDamaged, is_no_json!("t.record"))],
+        ..OF_SESSION
+    },
+    Check {
+        table: "cf_agents_path_digests",
+        key: &["digest", "session_id"],
+        place: "json_object('sessionId', t.session_id, 'seq', t.seq)",
+        // The event may have been deleted. Its `seq` is never reused.
+        rules: &[RowRule(
+            Code::PathEndWrong,
+            "(t.is_answer NOT IN (0, 1)
+              OR t.seq NOT BETWEEN 1 AND (SELECT max(s.seq_floor, coalesce((SELECT max(e.seq)
+                                                                               FROM cf_agents_events AS e
+                                                                              WHERE e.session_id = s.id), 0))
+                                            FROM cf_agents_sessions AS s
+                                           WHERE s.id = t.session_id)
+              OR EXISTS (SELECT 1
+                           FROM cf_agents_events AS e
+                          WHERE e.session_id = t.session_id
+                            AND e.seq = t.seq
+                            AND (e.action = :user_message AND t.is_answer = 1
+                                 OR e.action IN (:agent_message, :tool_call_request) AND t.is_answer = 0)))",
+        )],
         ..OF_SESSION
     },
 ];

@@ -1,8 +1,7 @@
-//! The rules for each row of memory: blocks, entries, documents, versions, counts.
+//! The rules for each row of memory: blocks, entries, documents, versions, counts, proposals.
 
-use super::check::{Check, OF_AGENT, OF_SESSION, RowRule, RowsOwner};
-use super::finding::FindingCode as Code;
-use super::log_checks::is_no_json;
+use base::checks::{Check, FindingCode as Code, OF_AGENT, OF_SESSION, RowRule, RowsOwner};
+use base::is_no_json;
 
 /// A block's entries are counted by reading them, so a page has few blocks.
 const FEW_ROWS: i64 = 20;
@@ -33,7 +32,7 @@ macro_rules! is_not_newest {
     };
 }
 
-pub const MEMORY_CHECKS: &[Check] = &[
+pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_blocks",
         key: &["number"],
@@ -204,6 +203,24 @@ pub const MEMORY_CHECKS: &[Check] = &[
         place: "json_object('sessionId', nullif(t.scope, ''))",
         length: "octet_length(t.sections)",
         rules: &[RowRule(Code::PromptDamaged, is_no_json!("t.sections"))],
+        ..OF_AGENT
+    },
+    // There is no index of proposals by session.
+    Check {
+        table: "cf_agents_proposals",
+        key: &["number"],
+        place: "json_object('id', CAST(t.number AS TEXT))",
+        length: "octet_length(t.note) + octet_length(t.changes)",
+        rules: &[RowRule(
+            Code::ProposalDamaged,
+            concat!(
+                "(",
+                is_no_json!("t.note"),
+                " OR ",
+                is_no_json!("t.changes"),
+                ")"
+            ),
+        )],
         ..OF_AGENT
     },
 ];

@@ -1,0 +1,40 @@
+//! The rules for each row of the tables of `chat`, which this crate can't see.
+
+use base::checks::{Check, FindingCode as Code, OF_AGENT, OF_SESSION, RowRule};
+use base::is_no_json;
+
+pub const CHAT_CHECKS: &[Check] = &[
+    Check {
+        table: "cf_agents_early_answers",
+        key: &["session_id", "number", "part"],
+        rules: &[RowRule(
+            Code::WaitingIncomplete,
+            "(t.part > 1
+              AND NOT EXISTS (SELECT 1
+                                FROM cf_agents_early_answers AS before
+                               WHERE before.session_id = t.session_id
+                                 AND before.number = t.number
+                                 AND before.part = t.part - 1))",
+        )],
+        ..OF_SESSION
+    },
+    Check {
+        table: "cf_agents_tools",
+        key: &["name"],
+        place: "json_object('id', t.name)",
+        length: "octet_length(t.parameters) + coalesce(octet_length(t.server), 0)",
+        rules: &[RowRule(
+            Code::ToolDamaged,
+            concat!(
+                "(",
+                is_no_json!("t.parameters"),
+                " OR ",
+                is_no_json!("t.headers"),
+                " OR ",
+                is_no_json!("t.server"),
+                ")"
+            ),
+        )],
+        ..OF_AGENT
+    },
+];
