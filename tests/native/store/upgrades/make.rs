@@ -329,8 +329,9 @@ fn play(alice: &Alice) {
     };
     rules.play(alice, Naive::default(), &mut Dice(0x9E37_79B9_7F4A_7C15));
     // One row of each kind, after any random moves.
-    let said = alice.say(&["first", "second", "third", "fourth"]);
-    let doomed = json!({"sessionId": "s", "messageIds": [said[3]]});
+    let said = alice.say(&["first", "second", "third", "fourth", "fifth"]);
+    // One in the middle, and the last one.
+    let doomed = json!({"sessionId": "s", "messageIds": [said[2], said[4]]});
     alice.ok("deleteMessages", doomed);
     let compaction =
         json!({"sessionId": "s", "summary": "Counted.", "fromId": said[0], "toId": said[1]});
