@@ -26,7 +26,7 @@ pub fn identify(
             ..TokenScope::default()
         }));
     }
-    if policy.asks_whence() {
+    if policy.depends_on_origin() {
         let (host, origin, fetch_site) =
             (header("host"), header("origin"), header("sec-fetch-site"));
         policy.admit(&RequestOrigin {
@@ -73,20 +73,20 @@ mod tests {
 
     /// A request with these headers, which records what is read from it.
     #[derive(Default)]
-    struct Asked {
+    struct RecordedHeaders {
         headers: Vec<(String, String)>,
         read: RefCell<Vec<String>>,
     }
 
-    fn of(headers: &[(&str, &str)]) -> Asked {
+    fn of(headers: &[(&str, &str)]) -> RecordedHeaders {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        Asked {
+        RecordedHeaders {
             headers: headers.iter().map(owned).collect(),
-            ..Asked::default()
+            ..RecordedHeaders::default()
         }
     }
 
-    impl Asked {
+    impl RecordedHeaders {
         fn find(&self, name: &str) -> Option<String> {
             self.read.borrow_mut().push(name.to_owned());
             let found = self.headers.iter().find(|(other, _)| *other == name);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_comes_in_the_usual_header_and_a_providers_key_only_at_its_own_routes() {
+    fn the_secret_comes_in_the_standard_header_and_a_providers_key_only_at_its_own_routes() {
         let bearer = format!("Bearer {SECRET}");
         let usual = of(&[("authorization", &bearer)]);
         let path = "/rpc/getSession";

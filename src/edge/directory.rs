@@ -62,7 +62,7 @@ impl AgentDirectory {
                 Ok(part) => part.wake().await,
                 Err(_) => Ok(false),
             };
-            if let Err(error) = object.look_again(is_left).await {
+            if let Err(error) = object.schedule_retry(is_left).await {
                 http::log(&error);
             }
             Ok(JsValue::UNDEFINED)
@@ -94,7 +94,7 @@ impl PartObject {
         let db = Sqlite::new(&self.storage);
         let part = self.part(&db)?;
         let answer = part.answer(&body.bytes).await?;
-        self.look_again(part.has_news()).await?;
+        self.schedule_retry(part.has_unreported_change()).await?;
         Ok(answer)
     }
 
@@ -108,7 +108,7 @@ impl PartObject {
         })
     }
 
-    async fn look_again(&self, is_left: Result<bool>) -> Result<()> {
+    async fn schedule_retry(&self, is_left: Result<bool>) -> Result<()> {
         match is_left? {
             true => wake_at(&self.storage, Runtime.now_ms() + RETRY_MS).await,
             false => Ok(()),

@@ -259,7 +259,7 @@ async fn serve(connection: Connection, bindings: Rc<Bindings>, events: &Events) 
             Some(Ok(ToHolder::Ask(call))) => {
                 let (bindings, socket) = (Rc::clone(&bindings), connection.socket.clone());
                 let number = call.number;
-                let making = tasks::hold(async move { make(call, &bindings, &socket).await });
+                let making = tasks::renew(async move { make(call, &bindings, &socket).await });
                 calling = Some((number, making));
             }
             Some(Ok(ToHolder::GiveUp(number))) => {

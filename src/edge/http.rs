@@ -13,7 +13,7 @@ use super::storage::Statements;
 use super::stream;
 use super::text::Sent;
 use api::limits::check_length;
-use api::route::spoken_at;
+use api::route::find_family;
 use base::budget::{REQUESTS, Reservation};
 use base::error::{Code, Error, ErrorKind, Result};
 use base::json::{self, json};
@@ -134,7 +134,7 @@ pub fn refuse(error: &Error, cost: Option<&Statements>) -> ResponseResult {
 /// Refuses a request to this URL. Below a base URL, the error has the shape of the
 /// provider's API.
 pub fn refuse_at(url: &str, error: &Error, cost: Option<&Statements>) -> ResponseResult {
-    match spoken_at(url) {
+    match find_family(url) {
         Some(family) => {
             let refusal = render(family, error);
             refuse_as(error, (refusal.status, refusal.body), cost)
@@ -406,7 +406,7 @@ impl ReceivedBody {
     }
 
     /// A body that has not arrived yet. `reservation` covers the memory of its `bytes`.
-    pub fn with_room(bytes: usize, reservation: Reservation) -> Self {
+    pub fn with_reservation(bytes: usize, reservation: Reservation) -> Self {
         let mut body = Vec::new();
         body.reserve_exact(bytes);
         Self {
@@ -495,7 +495,7 @@ async fn gather(
     limit: usize,
     reservation: Reservation,
 ) -> Result<ReceivedBody> {
-    let mut received = ReceivedBody::with_room(announced, reservation);
+    let mut received = ReceivedBody::with_reservation(announced, reservation);
     while let Some(piece) = body.next().await? {
         received.push(&piece, limit)?;
     }
@@ -535,7 +535,7 @@ mod tests {
     #[test]
     fn a_body_of_the_announced_length_is_never_moved() {
         let reservation = Reservation::for_request(8).unwrap();
-        let mut body = ReceivedBody::with_room(8, reservation);
+        let mut body = ReceivedBody::with_reservation(8, reservation);
         let at = body.bytes.as_ptr();
         for _ in 0..8 {
             body.push(b"x", 1 << 20).unwrap();

@@ -50,9 +50,9 @@ use base::ids::Id;
 use base::tokens::TokenCounter;
 use base::trace::{self, TRACEPARENT};
 use chat::frames::incoming::MAX_FRAME_BYTES;
+use chat::run::broadcast_throttle::{BroadcastThrottle, MessageChange};
 use chat::run::cycle::run;
 use chat::run::running_turns::{Audience as _, RunningTurns};
-use chat::run::show_pace::{ShowPace, ShownChange};
 use chat::run::under_way::WorkUnderWay;
 use chat::run::work::TurnWork;
 use context::compaction::auto::CompactionTracker;
@@ -86,7 +86,7 @@ struct Object {
     /// The turns whose models the Worker in front waits for.
     leases: Leases,
     clients: Clients,
-    pace: ShowPace,
+    throttle: BroadcastThrottle,
     /// Whether the agent must still check whether it is in the directory.
     is_joining_due: Cell<bool>,
     /// The pause after the last failure to register it.
@@ -118,7 +118,7 @@ impl SessionAgent {
             work: WorkUnderWay::default(),
             leases: Leases::default(),
             clients: Clients::default(),
-            pace: ShowPace::default(),
+            throttle: BroadcastThrottle::default(),
             is_joining_due: Cell::new(false),
             joining_pause_ms: Cell::new(0),
             wakes_at_ms: Cell::new(0),
@@ -302,8 +302,8 @@ impl Object {
     fn follow_answer(
         self: &Rc<Self>,
         grown: Option<Id>,
-        changed: Option<ShownChange>,
-        indexing_goes_on: bool,
+        changed: Option<MessageChange>,
+        indexing_continues: bool,
     ) {
         if let Some(changed) = changed {
             self.show(changed);
@@ -312,7 +312,7 @@ impl Object {
         if let Some(grown) = grown {
             self.run_later(async move { object.follow_up(&grown).await });
         }
-        if indexing_goes_on {
+        if indexing_continues {
             self.wake_within(SOON_MS);
         }
     }
@@ -328,46 +328,50 @@ impl Object {
             sockets::close_expired(socket);
             return Ok(());
         }
-        let state = sockets::heard(socket, state);
+        let state = sockets::received(socket, state);
         let db = Sqlite::new(&self.storage);
         self.open_tables(&db)?;
         let caller = state.caller();
         let note = RequestNote::begin(&self.log);
-        note.is_called("socketFrame");
+        note.set_operation("socketFrame");
         let blank = self.blank(&db);
         let agent = Agent {
             db: if self.is_migrated.get() { &db } else { &blank },
             ..self.agent(&db, &caller, &[])
         };
         let trace = self.trace_of_frame(&state);
-        note.is_in(trace.as_deref());
+        note.set_trace(trace.as_deref());
         let handling = socket::handle_frame(&agent, &state, text);
-        let heard = trace::run_in(trace, handling).await;
+        let received = trace::run_in(trace, handling).await;
         let (name, cost) = (self.name.get(), Some(&db.statements));
-        match &heard {
+        match &received {
             Ok(_) => note.answered(name, 200, cost),
             Err(error) => note.refused(name, error, cost),
         }
-        self.keep_name(&db)?;
+        self.store_name(&db)?;
         self.recover_once();
         self.join_later();
         self.export_later();
-        let heard = heard?;
+        let received = received?;
         // The turn begins first, so that it runs even if the socket is closed. It sends nothing
         // before this function awaits.
-        if let Some(work) = heard.work {
+        if let Some(work) = received.work {
             self.begin(work);
         }
-        if let Some(state) = &heard.state {
+        if let Some(state) = &received.state {
             sockets::store_state(socket, state).map_err(sockets::failed)?;
         }
         // Another frame may have changed the state meanwhile.
         let state = sockets::find_state(socket).unwrap_or(state);
-        for reply in heard.replies {
+        for reply in received.replies {
             sockets::send(socket, &state, &reply).map_err(sockets::failed)?;
         }
-        self.follow_answer(heard.grown, heard.changed, heard.indexing_goes_on);
-        self.clear_after(&db, heard.empties_storage, &heard.purged)
+        self.follow_answer(
+            received.grown,
+            received.changed,
+            received.indexing_continues,
+        );
+        self.clear_after(&db, received.empties_storage, &received.purged)
             .await
     }
 }
@@ -386,7 +390,7 @@ impl Object {
         self.wake_within(CHECK_AFTER_MS);
         let object = Rc::clone(self);
         self.run_later(async move {
-            if matches!(work, TurnWork::TakeUp(_))
+            if matches!(work, TurnWork::Resume(_))
                 && let Err(error) = settle(&object.storage).await
             {
                 // The turn's listeners still receive its end.
@@ -444,7 +448,7 @@ impl Object {
         if self.compactions.take_compacted(grown) {
             self.note_compaction(trace.as_deref(), grown, began_at);
             if self.sockets.is_there(grown) {
-                self.show(ShownChange::of_all(grown.clone()));
+                self.show(MessageChange::of_all(grown.clone()));
             }
         }
         self.export_later();

@@ -23,7 +23,7 @@ use wasm_bindgen_futures::JsFuture;
 use worker::{Env, console_warn, web_sys};
 
 use self::bodies::{BufferedBody, InFlightCall, StreamedBody, within};
-use self::promise::{let_go, settle};
+use self::promise::{cancel_stream, settle};
 pub use self::reflect::describe;
 use self::reflect::{description, failed, get, method, object, raw_method, set};
 use super::env;
@@ -34,8 +34,8 @@ use base::leased_calls::{run_ai_leased, send_leased};
 use base::outbound::Archive;
 use base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, CallPurpose, ClassNotice, Clock, Endpoint,
-    LINE, LeavingCall, ListedObject, LocalBoxFuture, OWN_CLASS, ObjectListing, Outbound,
-    OutboundRequest, OutboundResponse, PutCondition, RequestForm, WriteLocks, in_time, may_leave,
+    LINE, ListedObject, LocalBoxFuture, OWN_CLASS, ObjectListing, Outbound, OutboundRequest,
+    OutboundResponse, PendingCall, PutCondition, RequestForm, WriteLocks, in_time, may_start,
 };
 use base::owner::Owner;
 use base::settings::Setting;
@@ -73,7 +73,7 @@ pub struct Bindings {
     env: JsValue,
     /// Slots for this object's calls: those that wait for their response head, and those
     /// that wait to be sent.
-    line: Slots<LeavingCall>,
+    line: Slots<PendingCall>,
     writers: WriteLocks,
     /// The deployed settings. If a class that extends this one adds tools and blocks, each
     /// object has its own; otherwise they are parsed once per isolate.
@@ -86,7 +86,7 @@ impl Bindings {
     pub fn new(env: &Env) -> Self {
         Self {
             env: env.clone().into(),
-            line: Slots::new(may_leave, LINE),
+            line: Slots::new(may_start, LINE),
             writers: WriteLocks::default(),
             deployed: OnceCell::new(),
             spans: OnceCell::new(),
@@ -144,8 +144,8 @@ impl Bindings {
         purpose: CallPurpose,
         bytes: usize,
         limits: CallLimits,
-    ) -> Result<(Slot<'_, LeavingCall>, Clock), CallFailure> {
-        let call = LeavingCall {
+    ) -> Result<(Slot<'_, PendingCall>, Clock), CallFailure> {
+        let call = PendingCall {
             purpose,
             owner: Owner::current(),
         };
@@ -252,7 +252,7 @@ impl Outbound for Bindings {
         self.is_bound(Setting::BackupBucket.name()).then_some(self)
     }
 
-    fn tell_class(&self, kind: ClassNotice, told: &dyn Fn() -> String) {
+    fn notify_class(&self, kind: ClassNotice, told: &dyn Fn() -> String) {
         if let Ok(class) = self.binding(OWN_CLASS) {
             // The class only queues the notice, and acts on it after this code has ended.
             let _ = method(&class, "notice", &[kind.name().into(), told().into()]);
@@ -399,7 +399,7 @@ impl Outbound for Bindings {
             }
             let bytes = get(&stored, "size").as_f64().unwrap_or_default();
             if bytes > limits.max_bytes as f64 {
-                let_go(&stored);
+                cancel_stream(&stored);
                 return Err(CallFailure::TooLarge {
                     max_bytes: limits.max_bytes,
                 });

@@ -107,15 +107,15 @@ impl RequestNote {
         }
     }
 
-    pub fn is_for(&self, route: &Route) {
+    pub fn set_route(&self, route: &Route) {
         self.operation.set(name_of(route));
     }
 
-    pub fn is_called(&self, operation: &'static str) {
+    pub fn set_operation(&self, operation: &'static str) {
         self.operation.set(operation);
     }
 
-    pub fn is_in(&self, trace: Option<&Trace>) {
+    pub fn set_trace(&self, trace: Option<&Trace>) {
         if let Some(trace) = trace
             && !self.log.is_off()
         {

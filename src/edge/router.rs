@@ -21,8 +21,8 @@ use super::rpc::{self, RpcCall};
 use super::stub::{Answer, find_object};
 use super::{cors, env, health, http, identify, policy, tasks};
 use access::{self, Caller, CorsPolicy, Policy, TokenScope};
+use api::admission::admit;
 use api::authorization::{check_return, describe_client};
-use api::door::admit;
 use api::route::{self, Route};
 use base::budget::Reservation;
 use base::error::{self, Code, Error};
@@ -170,11 +170,11 @@ fn note_refused_call(
     let note = RequestNote::here(&RequestLog::of(env));
     let agent = rpc::parse_agent(agent).unwrap_or_default();
     if let Ok(call) = RpcCall::parse(operation, JsValue::UNDEFINED, options) {
-        note.is_for(&call.route(&agent));
+        note.set_route(&call.route(&agent));
         let token = call.options.token.as_deref();
         let caller = access::identify(&policy(env), &Runtime, Some(&agent), token).ok();
         let traceparent = call.options.traceparent.as_deref();
-        note.is_in(trace_of_refused(caller.as_ref(), traceparent).as_ref());
+        note.set_trace(trace_of_refused(caller.as_ref(), traceparent).as_ref());
     }
     note.refused(&agent, error, None);
 }
@@ -238,7 +238,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: boo
     let refused =
         |note: &RequestNote, caller: Option<&Caller>, agent: Option<&str>, error: &Error| {
             let trace = begin_trace(caller);
-            note.is_in(trace.as_ref());
+            note.set_trace(trace.as_ref());
             note.refused(agent.unwrap_or_default(), error, None);
             RoutedAnswer::Here(name_trace(
                 http::refuse_at(&request.url(), error, None),
@@ -249,7 +249,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: boo
         Ok(route) => route,
         Err(error) => return refused(&note, None, None, &error),
     };
-    note.is_for(&route);
+    note.set_route(&route);
     if route == Route::Health {
         note.answered("", 200, None);
         return RoutedAnswer::Here(health::answer());
@@ -260,7 +260,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: boo
                 note.answered("", 200, None);
                 RoutedAnswer::Here(http::answer_client(&description))
             }
-            None => refused(&note, None, None, &route::nothing_here()),
+            None => refused(&note, None, None, &route::no_such_route()),
         };
     }
     if let Route::OAuthReturn { agent, returned } = &route
@@ -286,7 +286,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: boo
             return match access::permit_directory(&caller) {
                 Ok(()) => {
                     let trace = begin_trace(Some(&caller)).map(Rc::new);
-                    note.is_in(trace.as_deref());
+                    note.set_trace(trace.as_deref());
                     RoutedAnswer::Listed(AgentList {
                         prefix,
                         limit,
@@ -302,7 +302,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: boo
     };
     if let Err(error) = admit(&caller, &route) {
         let trace = begin_trace(Some(&caller));
-        note.is_in(trace.as_ref());
+        note.set_trace(trace.as_ref());
         note.refused(agent, &error, None);
         return RoutedAnswer::Refused(request, error, trace);
     }

@@ -167,7 +167,7 @@ pub fn receive(json: Option<JsString>, limit: usize) -> Result<ReceivedBody> {
         let bytes = String::from(text).into_bytes();
         return Ok(ReceivedBody { bytes, reservation });
     }
-    let mut received = ReceivedBody::with_room(units as usize, reservation);
+    let mut received = ReceivedBody::with_reservation(units as usize, reservation);
     let encoder = TextEncoder::new();
     let mut at = 0;
     while at < units {

@@ -126,7 +126,7 @@ impl Sockets {
 }
 
 impl Audience for Sockets {
-    fn tell(&self, session_id: &Id, frame: &str, except: Option<&str>) {
+    fn send(&self, session_id: &Id, frame: &str, except: Option<&str>) {
         for socket in self.of_session(session_id).iter() {
             let socket: Socket = socket.unchecked_into();
             let Some(state) = find_state(&socket) else {
@@ -161,7 +161,7 @@ impl Audience for Sockets {
 
 /// The property of a socket that counts its unacknowledged bytes while the object is in
 /// memory.
-const UNHEARD: &str = "unheardBytes";
+const UNACKNOWLEDGED: &str = "unheardBytes";
 
 /// Sends a frame. Closes the socket instead if its page was silent for too many bytes.
 pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsValue> {
@@ -172,7 +172,7 @@ pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsV
             None => return Ok(()),
         },
     };
-    let counted = Reflect::get(socket, &UNHEARD.into())?.as_f64();
+    let counted = Reflect::get(socket, &UNACKNOWLEDGED.into())?.as_f64();
     let unheard = counted.map_or(state.unheard_bytes, |bytes| bytes as usize);
     let Credit::Left {
         unheard_bytes,
@@ -186,7 +186,11 @@ pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsV
         );
         return Ok(());
     };
-    Reflect::set(socket, &UNHEARD.into(), &(unheard_bytes as f64).into())?;
+    Reflect::set(
+        socket,
+        &UNACKNOWLEDGED.into(),
+        &(unheard_bytes as f64).into(),
+    )?;
     if is_kept {
         let state = SocketState {
             unheard_bytes,
@@ -198,9 +202,9 @@ pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsV
 }
 
 /// Records that a socket's page sent something. Returns the socket's new state.
-pub fn heard(socket: &Socket, state: SocketState) -> SocketState {
+pub fn received(socket: &Socket, state: SocketState) -> SocketState {
     // If this fails, too many bytes are counted, and the page reconnects.
-    let _ = Reflect::set(socket, &UNHEARD.into(), &0.into());
+    let _ = Reflect::set(socket, &UNACKNOWLEDGED.into(), &0.into());
     if state.unheard_bytes == 0 {
         return state;
     }
@@ -268,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_the_id_cut_between_characters_to_what_the_runtime_takes() {
+    fn a_tag_is_the_id_cut_between_characters_to_what_the_runtime_accepts() {
         assert_eq!(tag_of("s"), "s");
         assert_eq!(tag_of(&"é".repeat(125)), "é".repeat(125));
         assert_eq!(tag_of(&"é".repeat(126)), "é".repeat(125));

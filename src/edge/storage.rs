@@ -96,7 +96,7 @@ extern "C" {
 }
 
 /// The most statements whose texts are cached as strings of JavaScript.
-const MAX_KEPT_STATEMENTS: usize = 400;
+const MAX_CACHED_STATEMENTS: usize = 400;
 
 /// Parameters with more bytes of text are passed one by one, so that they are not in memory once
 /// more.
@@ -138,7 +138,7 @@ fn statement(sql: &str) -> JsString {
         if let Some(text) = kept.get(sql) {
             return text.clone();
         }
-        if kept.len() >= MAX_KEPT_STATEMENTS {
+        if kept.len() >= MAX_CACHED_STATEMENTS {
             kept.clear();
         }
         let text = JsString::from(sql);

@@ -111,12 +111,12 @@ fn of_pieces(
 
 /// The interval between checks of a reader. A reader that took no chunk between three
 /// checks has stalled: its buffered chunks are dropped within 24 s.
-const LOOK_MS: i64 = 8_000;
-const MAX_SILENT_LOOKS: u32 = 2;
+const CHECK_MS: i64 = 8_000;
+const MAX_SILENT_CHECKS: u32 = 2;
 
 /// The minimum bytes per second of a reader, after its first half-minute. A page of 4 MiB
 /// may take five minutes.
-const MIN_PACE_BYTES: usize = 16 << 10;
+const MIN_BYTES_PER_SECOND: usize = 16 << 10;
 const GRACE_S: usize = 30;
 
 /// The error of an aborted stream, for a reader that still reads.
@@ -164,14 +164,14 @@ impl<S> WatchedSource<S> {
         let mut looks = 0;
         let mut silent = 0;
         let mut pulls = 0;
-        while in_time(pause(LOOK_MS), self.ends()).await.is_none() {
+        while in_time(pause(CHECK_MS), self.ends()).await.is_none() {
             looks += 1;
             let is_silent = !self.is_making.get() && self.pulls.get() == pulls;
             silent = if is_silent { silent + 1 } else { 0 };
             pulls = self.pulls.get();
-            let lived_s = looks * LOOK_MS as usize / 1000;
+            let lived_s = looks * CHECK_MS as usize / 1000;
             let due = lived_s.saturating_sub(GRACE_S) * self.pace_bytes;
-            if silent >= MAX_SILENT_LOOKS || self.sent.get() < due && !self.is_making.get() {
+            if silent >= MAX_SILENT_CHECKS || self.sent.get() < due && !self.is_making.get() {
                 if let Some(controller) = self.controller.take() {
                     // A stream that was cancelled in the meantime accepts no error.
                     let _ = controller.error(NOT_READ);
@@ -189,7 +189,7 @@ pub fn watched<S: 'static, F>(source: S, next: impl Fn(S) -> F + 'static) -> Res
 where
     F: Future<Output = Option<(Uint8Array, S)>> + 'static,
 {
-    watched_at(MIN_PACE_BYTES, source, next)
+    watched_at(MIN_BYTES_PER_SECOND, source, next)
 }
 
 /// Like [`watched`], with another minimum of bytes per second. 0: none, because the source

@@ -29,7 +29,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// The memory that must be free before a page is rendered. A page of one long line is in memory
 /// three times: as its row, as its line and as the bytes that are sent. So no two such pages are
 /// rendered or sent at once.
-const PAGE_ROOM_BYTES: usize = PAGE_BYTES + 3 * MAX_EVENT_BYTES;
+const PAGE_MEMORY_BYTES: usize = PAGE_BYTES + 3 * MAX_EVENT_BYTES;
 
 /// How long a page waits for free memory, and the pause between two checks.
 const MAX_WAITING_MS: i64 = 30_000;
@@ -93,7 +93,7 @@ impl ExportStream {
         self.sent = 0;
         self.reservation = None;
         let export = self.export.as_mut()?;
-        let page = match wait_for_room().await {
+        let page = match wait_for_memory().await {
             Ok(()) => read_page(&self.storage, &mut self.is_blank, export.as_mut()),
             Err(error) => Err(error),
         };
@@ -136,21 +136,21 @@ impl MadeListener for NoListener {
 }
 
 /// Waits for free memory: once the file has begun, a page can't be refused any more.
-async fn wait_for_room() -> Result<()> {
+async fn wait_for_memory() -> Result<()> {
     for _ in 0..MAX_WAITING_MS / WAIT_MS {
-        if Reservation::for_request(PAGE_ROOM_BYTES).is_ok() {
+        if Reservation::for_request(PAGE_MEMORY_BYTES).is_ok() {
             return Ok(());
         }
         pause(WAIT_MS).await;
     }
-    Reservation::for_request(PAGE_ROOM_BYTES).map(drop)
+    Reservation::for_request(PAGE_MEMORY_BYTES).map(drop)
 }
 
 /// How long a file may pause. After that the import is aborted, and its pending rows are deleted.
 const MAX_SILENCE_MS: i64 = 25_000;
 
 /// The fewest bytes per second of a file, after the first minute.
-const MIN_PACE_BYTES: i64 = 1 << 10;
+const MIN_BYTES_PER_SECOND: i64 = 1 << 10;
 const GRACE_MS: i64 = 60_000;
 
 /// The next piece of a file, if it comes in time.
@@ -159,7 +159,7 @@ async fn next_piece(
     began_ms: i64,
     received: usize,
 ) -> Result<Option<Vec<u8>>> {
-    let due = (Runtime.now_ms() - began_ms - GRACE_MS) / 1000 * MIN_PACE_BYTES;
+    let due = (Runtime.now_ms() - began_ms - GRACE_MS) / 1000 * MIN_BYTES_PER_SECOND;
     let is_slow = due > received as i64;
     let piece = match is_slow {
         true => None,
@@ -195,7 +195,8 @@ pub async fn receive(
                 received += bytes.len();
                 // The import buffers the unfinished line and the rows to be written.
                 drop(reservation);
-                reservation = match Reservation::for_request(import.kept_bytes() + bytes.len()) {
+                reservation = match Reservation::for_request(import.buffered_bytes() + bytes.len())
+                {
                     Ok(reservation) => reservation,
                     Err(error) => {
                         import.give_up(db)?;

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::api::examples::examples;
 use access::{Effect, Needs};
 use api::OPENAPI_JSON;
-use api::door::MAX_MCP_BODY_BYTES;
+use api::admission::MAX_MCP_BODY_BYTES;
 use api::operation::OperationEntry;
 use api::operations::message_reads::UiMessage;
 use api::operations::tokens::Preset;

@@ -18,9 +18,9 @@ use api::transfer::begin_import;
 use base::database::Database;
 use base::error::Error;
 use base::outbound::CallFailure;
-use base::testing::{Failing, Said};
+use base::testing::{Failing, ScriptedAnswer};
 use chat::run::cycle::run;
-use chat::run::take_up::take_up_some;
+use chat::run::resume::resume_some_turns;
 use conversation::index::build::build_batch;
 use store::schema;
 
@@ -46,7 +46,7 @@ impl Wire {
     }
 
     /// The next line; `None`: the player is gone.
-    fn hear(&mut self) -> Option<Value> {
+    fn receive(&mut self) -> Option<Value> {
         let mut line = String::new();
         let length = self.input.read_line(&mut line).unwrap();
         (length > 0).then(|| serde_json::from_str(&line).unwrap())
@@ -62,11 +62,11 @@ fn agent(number: usize, wire: &Rc<RefCell<Wire>>) -> Alice {
         let body: Value = serde_json::from_str(&call.body).unwrap();
         let mut wire = wire.borrow_mut();
         wire.tell(&json!({"ask": body}));
-        let said = wire.hear()?;
+        let said = wire.receive()?;
         Some(match said["stream"].as_str() {
-            Some(text) => Ok(Said::stream(text)),
+            Some(text) => Ok(ScriptedAnswer::stream(text)),
             None => match said["json"].is_null() {
-                false => Said::json(&said["json"]),
+                false => ScriptedAnswer::json(&said["json"]),
                 true if said["silent"] == true => return None,
                 true => Err(CallFailure::Unreachable {
                     cause: "the player said so".to_owned(),
@@ -83,7 +83,7 @@ fn serve(input: Box<dyn BufRead>, output: Box<dyn Write>) {
     let mut agents = deal();
     wire.borrow_mut().tell(&json!({"ready": true}));
     loop {
-        let Some(asked) = wire.borrow_mut().hear() else {
+        let Some(asked) = wire.borrow_mut().receive() else {
             return;
         };
         let answer = if asked["reset"] == true {
@@ -183,14 +183,14 @@ impl Alice {
         let Reply {
             body,
             grown,
-            indexing_goes_on,
+            indexing_continues,
             ..
         } = reply;
         // The work after an answer doesn't change it, and may fail.
         if let Some(grown) = grown {
             let _ = self.poll_to_end(db, Box::pin(follow_up(&agent, &grown)))?;
         }
-        while indexing_goes_on && build_batch(db).unwrap_or(false) {}
+        while indexing_continues && build_batch(db).unwrap_or(false) {}
         Some(Ok(serde_json::from_str(&body.into_string()).unwrap()))
     }
 
@@ -233,7 +233,7 @@ impl Alice {
     /// The act of an alarm in the object's next life.
     fn wake(&self) {
         for _ in 0..MAX_ROUNDS {
-            let works = take_up_some(&self.agent(&self.db)).works;
+            let works = resume_some_turns(&self.agent(&self.db)).works;
             if works.is_empty() {
                 break;
             }
@@ -264,10 +264,10 @@ fn the_player_is_served() {
         r#"{"agent":2,"operation":"getSession","body":{"sessionId":"s"}}"#,
         "\n",
     );
-    let heard = Heard::default();
-    serve(Box::new(lines.as_bytes()), Box::new(heard.clone()));
-    let heard = String::from_utf8(heard.0.take()).unwrap();
-    let answers: Vec<Value> = heard
+    let received = Heard::default();
+    serve(Box::new(lines.as_bytes()), Box::new(received.clone()));
+    let received = String::from_utf8(received.0.take()).unwrap();
+    let answers: Vec<Value> = received
         .lines()
         .map(|line| serde_json::from_str(line.strip_prefix(MARK).unwrap()).unwrap())
         .collect();

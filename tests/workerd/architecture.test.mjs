@@ -88,11 +88,11 @@ test("each_setting_is_read", () => {
 // A `match` that names each variant has the compiler name every place that a new
 // home of blocks, or a new provider of models, concerns.
 test("homes_and_providers_are_told_apart_by_whole_matches", () => {
-  assert.ok(holders(/\bBlockHome::Agent\b/).length > 4);
+  assert.ok(holders(/\bBlockBackend::Agent\b/).length > 4);
   assert.ok(holders(/\bProvider::Anthropic\b/).length > 3);
   assert.deepEqual(
     holders(
-      /\blet\s+(Some\()?(BlockHome|Provider)::|[=!]= (BlockHome|Provider)::|\bmatches!\([^;]*\b(BlockHome|Provider)::/,
+      /\blet\s+(Some\()?(BlockBackend|Provider)::|[=!]= (BlockBackend|Provider)::|\bmatches!\([^;]*\b(BlockBackend|Provider)::/,
     ),
     [],
   );

@@ -1,5 +1,5 @@
 // A token for one session is told the same headers whatever other sessions hold. What the
-// bodies say is compared natively (tests/native/api/neighbours.rs), and the engine's own
+// bodies say is compared natively (tests/native/api/neighbors.rs), and the engine's own
 // counts can only be compared here.
 
 import assert from "node:assert/strict";

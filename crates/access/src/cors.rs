@@ -68,7 +68,7 @@ impl CorsPolicy {
 
 impl Policy {
     /// Whether this policy checks where a request comes from.
-    pub fn asks_whence(&self) -> bool {
+    pub fn depends_on_origin(&self) -> bool {
         self.auth == Auth::Local
     }
 
@@ -89,7 +89,7 @@ impl Policy {
     /// requests under another host name, because DNS rebinding can point any name at this
     /// machine.
     pub fn admit(&self, request_origin: &RequestOrigin<'_>) -> Result<()> {
-        if !self.asks_whence() {
+        if !self.depends_on_origin() {
             return Ok(());
         }
         if request_origin.host.is_some_and(|host| !is_loopback(host)) {

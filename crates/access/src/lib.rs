@@ -5,25 +5,25 @@
 //! its origin, and the CORS headers of an answer (`cors.rs`). No error message repeats a
 //! credential.
 
+mod authority;
 mod cors;
 mod front;
 mod identify;
 pub mod json_schema;
 mod policy;
-mod reach;
 mod rules;
 mod scope;
 mod seal;
 mod token;
 
+pub use authority::{AskerKind, Authority, MemoryScope, Principal};
 pub use cors::{CorsPolicy, RequestOrigin};
 pub use front::{FRONT_HEADER, LEASE_HEADER};
 pub use identify::{find_bearer, find_subprotocol, identify, identify_page};
 pub use policy::Policy;
-pub use reach::{Asker, AskerKind, Authority, ModelReach};
 pub use rules::{
     AccessRule, Effect, Needs, needs_allowance, needs_secret, permit, permit_by_name,
-    permit_directory, permit_purge, permit_voice,
+    permit_directory, permit_purge, permit_role,
 };
 pub use scope::{Allow, Caller, TokenScope};
 pub use seal::SealingKey;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_holds_also_where_auth_is_open() {
+    fn a_secret_applies_also_where_auth_is_open() {
         let host = FixedHost::default();
         let both = Policy::new(Some(SECRET.to_owned()), Some("open"));
         assert_eq!(
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn while_a_secret_is_replaced_the_older_one_and_its_tokens_hold() {
+    fn while_a_secret_is_replaced_the_older_one_and_its_tokens_stay_valid() {
         let host = FixedHost::default();
         let older = Secret::new(PREVIOUS.to_owned()).unwrap();
         let claims = claims_of(&host);
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subprotocol_that_is_a_token_is_told_from_one_that_is_a_name() {
+    fn a_subprotocol_that_is_a_token_is_distinguished_from_one_that_is_a_name() {
         for (offered, token, answered) in [
             (None, None, None),
             (Some(""), None, None),

@@ -121,7 +121,7 @@ pub fn permit_directory(caller: &Caller) -> Result<()> {
 
 /// Checks that `caller` may write a message with this role: a user's, or one of the agent,
 /// its tools or the system. `field` is the request field that names the role.
-pub fn permit_voice(caller: &Caller, is_users: bool, field: &str) -> Result<()> {
+pub fn permit_role(caller: &Caller, is_users: bool, field: &str) -> Result<()> {
     if is_users || caller.may_write_agent_messages() {
         return Ok(());
     }

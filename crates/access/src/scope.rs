@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use base::ids::Id;
 use base::json::{self, list};
-use store::limits::HolderLimits;
+use store::limits::PrincipalLimits;
 use store::memory_use::MemoryUse;
 
 /// The most names in one list of an [`Allow`].
@@ -35,7 +35,7 @@ pub struct TokenScope {
     pub allow: Allow,
     /// The limits for turns with this token, in addition to the agent's own limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limits: Option<HolderLimits>,
+    pub limits: Option<PrincipalLimits>,
     /// The most that requests over the base URL with this token let the model do with the agent's
     /// memory. `None`: the agent's configuration decides, and the request's header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,7 +176,7 @@ impl Caller {
     }
 
     /// The limits of the caller's token.
-    pub fn limits(&self) -> Option<&HolderLimits> {
+    pub fn limits(&self) -> Option<&PrincipalLimits> {
         self.scope().and_then(|scope| scope.limits.as_ref())
     }
 

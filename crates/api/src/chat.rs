@@ -10,8 +10,8 @@ use base::ids::Id;
 use chat::request::parse_chat_request;
 use chat::run::agent::{Agent, CHAT_RULE};
 use chat::run::listener::{TurnListener, left_to_client};
+use chat::run::resume::resume_turn;
 use chat::run::start::{Started, start};
-use chat::run::take_up::take_up;
 use chat::run::work::TurnWork;
 use chat::stream::recount::recount;
 use conversation::messages::read::find_message;
@@ -28,7 +28,7 @@ pub fn begin_chat(
     body: impl Into<Vec<u8>>,
 ) -> Result<BegunTurn> {
     let begun = parse_and_begin(agent, session_id, body.into());
-    super::answers::hold_refusal(CHAT_RULE.operation, &begun);
+    super::answers::assert_refusal_matches_schema(CHAT_RULE.operation, &begun);
     begun
 }
 
@@ -61,7 +61,7 @@ fn parse_and_begin(agent: &Agent<'_>, session_id: &str, body: Vec<u8>) -> Result
 pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<BegunTurn>> {
     let session_id = parse_session_id(session_id)?;
     permit(agent.caller, CHAT_RULE, Some(&session_id))?;
-    let work = take_up(agent, &session_id)?;
+    let work = resume_turn(agent, &session_id)?;
     let Some(running) = agent.turns.find(&session_id) else {
         return Ok(None);
     };

@@ -22,7 +22,7 @@ pub async fn dispatch(agent: &Agent<'_>, name: &str, body: impl Into<Vec<u8>>) -
         Ok(entry) => run(agent, entry, body.into()).await,
         Err(error) => {
             let answer = Err(error);
-            super::answers::hold(name, &answer);
+            super::answers::assert_matches_schema(name, &answer);
             answer
         }
     }
@@ -44,7 +44,7 @@ pub async fn run(agent: &Agent<'_>, entry: &OperationEntry, body: Vec<u8>) -> Re
         }
         Err(error) => Err(error),
     };
-    super::answers::hold(entry.name, &answer);
+    super::answers::assert_matches_schema(entry.name, &answer);
     answer
 }
 

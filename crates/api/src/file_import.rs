@@ -12,7 +12,7 @@ pub trait FileImport {
     fn push(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()>;
 
     /// The memory that the import uses between two chunks of the file.
-    fn kept_bytes(&self) -> usize;
+    fn buffered_bytes(&self) -> usize;
 
     /// Deletes the incomplete part of the import, because the sender disconnected.
     fn give_up(&mut self, db: &dyn Database) -> Result<()>;
@@ -26,8 +26,8 @@ impl FileImport for Import {
         Import::push(self, db, host, bytes)
     }
 
-    fn kept_bytes(&self) -> usize {
-        Import::kept_bytes(self)
+    fn buffered_bytes(&self) -> usize {
+        Import::buffered_bytes(self)
     }
 
     fn give_up(&mut self, db: &dyn Database) -> Result<()> {

@@ -2,9 +2,9 @@
 //! The edge has already found the object and identified the caller. The result is JSON, a
 //! stream or an error.
 //!
-//! `route` parses a URL, and `door` checks a request before its body is read. Then one of
+//! `route` parses a URL, and `admission` checks a request before its body is read. Then one of
 //! the entry points follows: `dispatch` for operations, `chat` for turns, `transfer` for
-//! the files of sessions, `whole` for the file of a whole agent, `mcp` for clients of the
+//! the files of sessions, `agent_file` for the file of a whole agent, `mcp` for clients of the
 //! Model Context Protocol, `socket` for frames. The object's alarm enters through `jobs`, which
 //! decides what of the background work is due. `defaults` reads the deployed defaults.
 //! `request_line`, `request_span` and `tracing` describe a request to the operator.
@@ -12,6 +12,8 @@
 //! This crate uses all crates of the layers below. From HTTP it uses only methods and
 //! paths.
 
+pub mod admission;
+pub mod agent_file;
 #[cfg(feature = "testing")]
 pub mod answers;
 #[cfg(not(feature = "testing"))]
@@ -21,7 +23,6 @@ pub mod authorization;
 pub mod chat;
 pub mod defaults;
 pub mod dispatch;
-pub mod door;
 pub mod file_import;
 pub mod jobs;
 pub mod json_schema;
@@ -38,7 +39,6 @@ pub mod socket;
 pub mod table;
 pub mod tracing;
 pub mod transfer;
-pub mod whole;
 
 /// The API document, generated from the table of operations. A test compares the two.
 #[cfg(feature = "testing")]

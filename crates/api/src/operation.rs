@@ -14,7 +14,7 @@ use base::outbound::LocalBoxFuture;
 use base::owner::work_for;
 pub use chat::run::agent::Agent;
 use chat::run::agent::CHAT;
-use chat::run::show_pace::ShownChange;
+use chat::run::broadcast_throttle::MessageChange;
 use store::erased::LeftPages;
 
 /// The answer of an operation.
@@ -29,12 +29,12 @@ pub struct Reply {
     /// The session whose conversation grew; see `dispatch::follow_up`.
     pub grown: Option<Id>,
     /// The change that the operation made, which is broadcast to the session's sockets.
-    pub changed: Option<ShownChange>,
+    pub changed: Option<MessageChange>,
     /// The message that the operation changed, if it changed only one.
     pub changed_message: Option<Id>,
     /// A search needs an index that is not complete yet; see
     /// [`conversation::index::build::build_batch`].
-    pub indexing_goes_on: bool,
+    pub indexing_continues: bool,
 }
 
 impl Reply {
@@ -46,7 +46,7 @@ impl Reply {
             grown: None,
             changed: None,
             changed_message: None,
-            indexing_goes_on: false,
+            indexing_continues: false,
         }
     }
 
@@ -58,7 +58,7 @@ impl Reply {
     /// `watched`: the session, if sockets are connected to it.
     fn shown_in(mut self, watched: Option<Id>) -> Self {
         let message_id = self.changed_message.take();
-        self.changed = watched.map(|session_id| ShownChange {
+        self.changed = watched.map(|session_id| MessageChange {
             session_id,
             message_id,
         });

@@ -9,7 +9,7 @@ use provider_api::begin::BegunAnswer;
 use provider_api::calls::{ApiCall, ApiHeaders};
 use provider_api::models_list;
 use provider_api::openai::responses_stored;
-use provider_api::waiting::begin_in_line;
+use provider_api::queue::begin_queued;
 
 /// The answer to a request of a provider's API.
 pub enum ProviderAnswer {
@@ -29,7 +29,7 @@ pub async fn answer(
     match call {
         ApiCall::Turn(api) => {
             let address = address.map(parse_session_id).transpose()?;
-            let begun = begin_in_line(agent, *api, address.as_ref(), headers, &body).await;
+            let begun = begin_queued(agent, *api, address.as_ref(), headers, &body).await;
             begun.map(|begun| ProviderAnswer::Turn(Box::new(begun)))
         }
         ApiCall::CountTokens => {

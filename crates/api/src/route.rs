@@ -147,7 +147,7 @@ pub fn parse(method: &str, url: &str) -> Result<Route> {
         "/agents/session-agent" => allow(method, &["GET", "HEAD"], parse_list(url)?),
         _ => match path.strip_prefix(AGENTS) {
             Some(rest) => parse_agent(method, rest, url),
-            None => Err(nothing_here()),
+            None => Err(no_such_route()),
         },
     }
 }
@@ -251,13 +251,13 @@ fn parse_agent(method: &str, rest: &str, url: &str) -> Result<Route> {
                 let session_id = decode("sessionId", session_id)?;
                 allow(method, &["GET"], Route::Resume { agent, session_id })
             }
-            _ => Err(nothing_here()),
+            _ => Err(no_such_route()),
         },
         Some((family @ ("openai" | "anthropic"), rest)) => {
             parse_provider(method, agent, None, (family, rest))
         }
         Some(("sessions", rest)) => {
-            let (session_id, what) = rest.split_once('/').ok_or_else(nothing_here)?;
+            let (session_id, what) = rest.split_once('/').ok_or_else(no_such_route)?;
             let session_id = decode("sessionId", session_id)?;
             if let Some((family @ ("openai" | "anthropic"), rest)) = what.split_once('/') {
                 return parse_provider(method, agent, Some(session_id), (family, rest));
@@ -272,10 +272,10 @@ fn parse_agent(method: &str, rest: &str, url: &str) -> Result<Route> {
                     };
                     allow(method, &["POST"], route)
                 }
-                _ => Err(nothing_here()),
+                _ => Err(no_such_route()),
             }
         }
-        _ => Err(nothing_here()),
+        _ => Err(no_such_route()),
     }
 }
 
@@ -286,12 +286,12 @@ fn parse_provider(
     session_id: Option<String>,
     (family, rest): (&str, &str),
 ) -> Result<Route> {
-    let rest = rest.strip_prefix("v1/").ok_or_else(nothing_here)?;
+    let rest = rest.strip_prefix("v1/").ok_or_else(no_such_route)?;
     let rest = decode("model", rest)?;
     if let Some(missing) = ApiCall::find_missing(family, &rest) {
         return Err(missing);
     }
-    let (call, takes) = ApiCall::find(method, family, &rest).ok_or_else(nothing_here)?;
+    let (call, takes) = ApiCall::find(method, family, &rest).ok_or_else(no_such_route)?;
     let route = Route::Provider {
         agent,
         session_id,
@@ -301,7 +301,7 @@ fn parse_provider(
 }
 
 /// The API that the client of this URL uses, even if nothing is there.
-pub fn spoken_at(url: &str) -> Option<ApiFamily> {
+pub fn find_family(url: &str) -> Option<ApiFamily> {
     let rest = path(url).strip_prefix(AGENTS)?;
     let (_, rest) = rest.split_once('/')?;
     let below = match rest.strip_prefix("sessions/") {
@@ -414,7 +414,7 @@ fn allow(method: &str, allowed: &[&str], route: Route) -> Result<Route> {
     .of_kind(ErrorKind::Allows(allowed)))
 }
 
-pub fn nothing_here() -> Error {
+pub fn no_such_route() -> Error {
     Error::new(
         Code::UnknownOperation,
         "There is nothing at this address. Operations are at `POST /agents/session-agent/{agent}/rpc/{operation}`.",
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn the_protocols_address_takes_messages_and_opens_no_stream() {
+    fn the_protocols_address_accepts_messages_and_opens_no_stream() {
         let url = "/agents/session-agent/a/mcp";
         let mcp = |session_id: Option<&str>| Route::Mcp {
             agent: "a".to_owned(),

@@ -23,13 +23,13 @@ use chat::frames::sdk::{Resumed, SdkSeat, render_no_active, render_start};
 use chat::request::ChatRequest;
 use chat::request::answers::CallAnswer;
 use chat::run::agent::{CHAT, CHAT_RULE};
-use chat::run::early;
-use chat::run::line::take_back;
+use chat::run::broadcast_throttle::MessageChange;
+use chat::run::out_of_band;
+use chat::run::queue::withdraw;
 use chat::run::replies;
+use chat::run::resume::resume_turn;
 use chat::run::running_turns::{ClientReply, RunningTurn};
-use chat::run::show_pace::ShownChange;
 use chat::run::start::{Started, check_client_tools, start};
-use chat::run::take_up::take_up;
 use chat::run::watchers::load_shown;
 use chat::run::work::TurnWork;
 use chat::turn::store::has_turn;
@@ -126,7 +126,7 @@ const MAX_ASKED_BEFORE: usize = 8;
 /// The most bytes that are sent to a socket while its page sends nothing: one of the
 /// longest lists. The object can't see how much a page has read, and the runtime buffers
 /// the rest. A page that only receives must reconnect, which shows that it reads.
-pub const MAX_UNHEARD_BYTES: usize = MAX_ANSWER_BYTES + (64 << 10);
+pub const MAX_UNACKNOWLEDGED_BYTES: usize = MAX_ANSWER_BYTES + (64 << 10);
 
 /// Whether a frame may be sent to a socket, given the bytes sent since its page last sent
 /// anything.
@@ -143,19 +143,19 @@ pub enum Credit {
 }
 
 /// Unacknowledged bytes are stored each time they have grown by this much.
-const KEPT_STEP_BYTES: usize = 64 << 10;
+const STORED_STEP_BYTES: usize = 64 << 10;
 
 impl Credit {
     /// The first list is always sent, because a single message may be longer than the
     /// limit.
     pub fn after(unheard_bytes: usize, frame_bytes: usize) -> Self {
         let sum = unheard_bytes.saturating_add(frame_bytes);
-        if unheard_bytes > 0 && sum > MAX_UNHEARD_BYTES {
+        if unheard_bytes > 0 && sum > MAX_UNACKNOWLEDGED_BYTES {
             return Self::UsedUp;
         }
         Self::Left {
             unheard_bytes: sum,
-            is_kept: sum / KEPT_STEP_BYTES > unheard_bytes / KEPT_STEP_BYTES,
+            is_kept: sum / STORED_STEP_BYTES > unheard_bytes / STORED_STEP_BYTES,
         }
     }
 }
@@ -202,8 +202,8 @@ pub struct FrameOutcome {
     pub work: Option<TurnWork>,
     /// This field and the next four have the meaning of those in an operation's `Reply`.
     pub grown: Option<Id>,
-    pub changed: Option<ShownChange>,
-    pub indexing_goes_on: bool,
+    pub changed: Option<MessageChange>,
+    pub indexing_continues: bool,
     pub empties_storage: bool,
     pub purged: LeftPages,
 }
@@ -330,7 +330,7 @@ fn answer_sdk(agent: &Agent<'_>, state: &SocketState, request: SdkRequest) -> Re
 
 /// Sends the transport all chunks of the running turn. Later chunks follow live.
 fn resume_for_sdk(agent: &Agent<'_>, state: &SocketState, id: String) -> Result<FrameOutcome> {
-    let work = take_up(agent, &state.session_id)?;
+    let work = resume_turn(agent, &state.session_id)?;
     let Some(running) = agent.turns.find(&state.session_id) else {
         return Ok(FrameOutcome {
             replies: vec![render_no_active(&id)],
@@ -371,7 +371,7 @@ fn may_cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> bool 
 /// Stops a running or queued turn, if the socket may.
 fn stop(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> Result<()> {
     if may_cancel(agent, state, request_id)
-        && !take_back(agent, &state.session_id, |place| {
+        && !withdraw(agent, &state.session_id, |place| {
             place.turn_id == request_id
         })?
     {
@@ -406,7 +406,7 @@ fn clear(agent: &Agent<'_>, state: &SocketState) -> Result<FrameOutcome> {
     }
     agent
         .audience
-        .tell(id, &render_clear(), state.asked.as_deref());
+        .send(id, &render_clear(), state.asked.as_deref());
     Ok(FrameOutcome::default())
 }
 
@@ -420,7 +420,7 @@ fn take_answer(
     let session_id = &state.session_id;
     permit(agent.caller, CHAT_RULE, Some(session_id))?;
     check_client_tools(agent.caller, &client_tools, "clientTools")?;
-    let asker = agent.caller.asker();
+    let asker = agent.caller.principal();
     let given = ClientReply {
         answer,
         continues,
@@ -433,7 +433,7 @@ fn take_answer(
     if has_turn(agent.db, session_id)? {
         // The answer is stored before anything else is sent. The client sees it in the
         // updated message, once the turn is over.
-        early::insert(agent.db, session_id, &given)?;
+        out_of_band::insert(agent.db, session_id, &given)?;
         return Ok(FrameOutcome::default());
     }
     let Some(work) = replies::take_answer(agent, session_id, given)? else {
@@ -453,9 +453,9 @@ fn take_answer(
 }
 
 fn resume(agent: &Agent<'_>, state: &SocketState, probe_id: Option<&str>) -> Result<FrameOutcome> {
-    let work = take_up(agent, &state.session_id)?;
+    let work = resume_turn(agent, &state.session_id)?;
     let Some(running) = agent.turns.find(&state.session_id) else {
-        return gone_since(agent, state, probe_id);
+        return find_change_since(agent, state, probe_id);
     };
     Ok(FrameOutcome {
         replies: vec![render_resuming(&running.request_id, probe_id)],
@@ -471,21 +471,21 @@ fn resume(agent: &Agent<'_>, state: &SocketState, probe_id: Option<&str>) -> Res
 
 /// Replies that no turn is running. If a turn has ended since the socket was opened, no
 /// frame contained its answer, so the messages are sent, too.
-fn gone_since(
+fn find_change_since(
     agent: &Agent<'_>,
     state: &SocketState,
     probe_id: Option<&str>,
 ) -> Result<FrameOutcome> {
-    let mut heard = FrameOutcome::reply(render_resume_none(probe_id));
+    let mut received = FrameOutcome::reply(render_resume_none(probe_id));
     if state.opened_in_turn {
         let messages = load_shown(agent.db, &state.session_id)?.into_string();
-        heard.replies.push(render_first_messages(&messages));
-        heard.state = Some(SocketState {
+        received.replies.push(render_first_messages(&messages));
+        received.state = Some(SocketState {
             opened_in_turn: false,
             ..state.clone()
         });
     }
-    Ok(heard)
+    Ok(received)
 }
 
 /// Sends all chunks of the turn so far. Later chunks follow live.
@@ -554,7 +554,7 @@ async fn call(agent: &Agent<'_>, id: &str, operation: &str, input: String) -> Fr
             replies: vec![render_rpc_result(id, &reply.body.into_string())],
             grown: reply.grown,
             changed: reply.changed,
-            indexing_goes_on: reply.indexing_goes_on,
+            indexing_continues: reply.indexing_continues,
             empties_storage: reply.empties_storage,
             purged: reply.purged,
             ..FrameOutcome::default()
@@ -577,7 +577,7 @@ mod tests {
         assert_eq!(Credit::after(0, 10 << 20), left(10 << 20, true));
         assert_eq!(Credit::after(65_000, 1_000), left(66_000, true));
         assert_eq!(Credit::after(66_000, 1_000), left(67_000, false));
-        let most = MAX_UNHEARD_BYTES;
+        let most = MAX_UNACKNOWLEDGED_BYTES;
         assert_eq!(Credit::after(most - 1, 1), left(most, true));
         assert_eq!(Credit::after(most, 1), Credit::UsedUp);
         assert_eq!(Credit::after(1, usize::MAX), Credit::UsedUp);

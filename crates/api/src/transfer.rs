@@ -4,13 +4,13 @@
 
 use std::rc::Rc;
 
+use super::agent_file::export::AgentExport;
+use super::agent_file::import::AgentImport;
+use super::agent_file::{EXPORT_RULE, IMPORT_RULE};
 use super::operation::{Agent, Operation};
 use super::operations::events::AppendEvents;
 use super::operations::sessions::CreateSession;
 use super::session_address::parse_session_id;
-use super::whole::export::AgentExport;
-use super::whole::import::AgentImport;
-use super::whole::{EXPORT_RULE, IMPORT_RULE};
 use access::permit;
 use base::error::Result;
 use conversation::log::sessions::session_exists;
@@ -21,7 +21,7 @@ use lifecycle::transfer::target::ImportTarget;
 
 pub fn begin_export(agent: &Agent<'_>, session_id: String) -> Result<Export> {
     let export = permit_and_export(agent, &session_id);
-    super::answers::hold_refusal("exportSession", &export);
+    super::answers::assert_refusal_matches_schema("exportSession", &export);
     export
 }
 
@@ -36,7 +36,7 @@ fn permit_and_export(agent: &Agent<'_>, session_id: &str) -> Result<Export> {
 /// are checked at the lines that need them.
 pub fn begin_import(agent: &Agent<'_>, session_id: String, allows_sources: bool) -> Result<Import> {
     let import = permit_and_import(agent, &session_id, allows_sources);
-    super::answers::hold_refusal("importSession", &import);
+    super::answers::assert_refusal_matches_schema("importSession", &import);
     import
 }
 
@@ -64,7 +64,7 @@ fn permit_and_import(agent: &Agent<'_>, session_id: &str, allows_sources: bool) 
 pub fn begin_agent_export(agent: &Agent<'_>, after: Option<&str>) -> Result<AgentExport> {
     let export =
         permit(agent.caller, EXPORT_RULE, None).and_then(|()| AgentExport::begin(agent.db, after));
-    super::answers::hold_refusal("exportAgent", &export);
+    super::answers::assert_refusal_matches_schema("exportAgent", &export);
     export
 }
 
@@ -75,6 +75,6 @@ pub fn begin_agent_import<'a>(
 ) -> Result<AgentImport<'a>> {
     let import =
         permit(agent.caller, IMPORT_RULE, None).map(|()| AgentImport::new(agent, allows_sources));
-    super::answers::hold_refusal("importAgent", &import);
+    super::answers::assert_refusal_matches_schema("importAgent", &import);
     import
 }

@@ -82,7 +82,7 @@ macro_rules! result_action {
 pub use result_action;
 
 /// SQL: the list of the actions that record words of a person or of the agent.
-pub const SAID_ACTIONS: &str = "('user_message', 'agent_message')";
+pub const MESSAGE_ACTIONS: &str = "('user_message', 'agent_message')";
 
 /// The action in an event's row. An object that once had the documents' layout may have
 /// rows with an action that this code doesn't know. Such rows are shown unchanged.
@@ -184,7 +184,7 @@ mod tests {
         };
         assert_eq!(agents_actions!(), list(&Action::is_agents));
         let said = [Action::UserMessage, Action::AgentMessage];
-        assert_eq!(SAID_ACTIONS, list(&|action| said.contains(&action)));
+        assert_eq!(MESSAGE_ACTIONS, list(&|action| said.contains(&action)));
     }
 
     #[test]

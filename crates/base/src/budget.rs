@@ -65,12 +65,12 @@ thread_local! {
 
 /// The remaining capacity of an answer. The first item always fits, so that an item that is longer
 /// than an answer can still be read.
-pub struct AnswerRoom {
+pub struct AnswerCapacity {
     left: usize,
     is_empty: bool,
 }
 
-impl AnswerRoom {
+impl AnswerCapacity {
     pub fn of(bytes: usize) -> Self {
         Self {
             left: bytes,
@@ -92,7 +92,7 @@ impl AnswerRoom {
 }
 
 pub struct ByteBudget {
-    held: Cell<usize>,
+    reserved: Cell<usize>,
     max_bytes: usize,
     /// The most bytes of one agent.
     max_each: usize,
@@ -107,7 +107,7 @@ impl ByteBudget {
 
     pub const fn shared(max_bytes: usize, max_each: usize) -> Self {
         Self {
-            held: Cell::new(0),
+            reserved: Cell::new(0),
             max_bytes,
             max_each,
             shares: RefCell::new(Vec::new()),
@@ -118,8 +118,8 @@ impl ByteBudget {
         self.max_bytes
     }
 
-    pub fn held_bytes(&self) -> usize {
-        self.held.get()
+    pub fn reserved_bytes(&self) -> usize {
+        self.reserved.get()
     }
 
     fn share_of(&self, agent: u64) -> usize {
@@ -131,8 +131,12 @@ impl ByteBudget {
     /// Sets the bytes that an agent uses, and the sum.
     fn set_share(&self, agent: u64, bytes: usize) {
         let before = self.share_of(agent);
-        let held = self.held.get().saturating_sub(before).saturating_add(bytes);
-        self.held.set(held);
+        let reserved = self
+            .reserved
+            .get()
+            .saturating_sub(before)
+            .saturating_add(bytes);
+        self.reserved.set(reserved);
         let mut shares = self.shares.borrow_mut();
         shares.retain(|(other, _)| *other != agent);
         if bytes > 0 {
@@ -145,9 +149,13 @@ impl ByteBudget {
     fn replace(&self, agent: u64, before: usize, after: usize) -> bool {
         let others = self.share_of(agent).saturating_sub(before);
         let share = others.saturating_add(after);
-        let held = self.held.get().saturating_sub(before).saturating_add(after);
+        let reserved = self
+            .reserved
+            .get()
+            .saturating_sub(before)
+            .saturating_add(after);
         let is_within_share = share <= self.max_each || others == 0;
-        let fits = after <= before || held <= self.max_bytes && is_within_share;
+        let fits = after <= before || reserved <= self.max_bytes && is_within_share;
         if fits {
             self.set_share(agent, share);
         }
@@ -191,17 +199,17 @@ impl Reservation {
     pub fn for_request(bytes: usize) -> Result<Self> {
         let counted = if bytes <= SMALL_BYTES { 0 } else { bytes };
         // A stored text may be longer than the whole budget: it passes if it is alone.
-        if REQUESTS.with(|budget| budget.held_bytes() == 0) {
+        if REQUESTS.with(|budget| budget.reserved_bytes() == 0) {
             return Ok(Self::anyway(&REQUESTS, counted));
         }
         Self::take(&REQUESTS, counted, "Running requests")
     }
 
     /// Whether there is memory for an answer of this length, beside the reserved memory.
-    pub fn check_room(bytes: usize) -> Result<()> {
+    pub fn check_capacity(bytes: usize) -> Result<()> {
         let is_free = REQUESTS.with(|budget| {
-            let held = budget.held_bytes();
-            held == 0 || held.saturating_add(bytes) <= budget.max_bytes()
+            let reserved = budget.reserved_bytes();
+            reserved == 0 || reserved.saturating_add(bytes) <= budget.max_bytes()
         });
         match is_free {
             true => Ok(()),
@@ -272,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn small_requests_pass_whatever_is_held_and_a_large_one_passes_alone() {
+    fn small_requests_pass_whatever_is_reserved_and_a_large_one_passes_alone() {
         let large = Reservation::for_request(MAX_REQUESTS_BYTES + 1).unwrap();
         assert!(Reservation::for_request(SMALL_BYTES).is_ok());
         let error = Reservation::for_request(SMALL_BYTES + 1)
@@ -281,7 +289,7 @@ mod tests {
         assert_eq!(error.code, Code::RateLimited);
         drop(large);
         assert!(Reservation::for_request(SMALL_BYTES + 1).is_ok());
-        assert_eq!(REQUESTS.with(ByteBudget::held_bytes), 0);
+        assert_eq!(REQUESTS.with(ByteBudget::reserved_bytes), 0);
     }
 
     #[test]
@@ -295,53 +303,55 @@ mod tests {
         assert!(of("a", 17_000).is_err());
         assert!(of("a", SMALL_BYTES).is_ok());
         // Another agent's longest answer fits, and passes the check before it.
-        assert!(Reservation::check_room(share).is_ok());
+        assert!(Reservation::check_capacity(share).is_ok());
         let other = of("b", share).unwrap();
         assert!(of("c", 17_000).is_err());
-        assert!(Reservation::check_room(17_000).is_err());
+        assert!(Reservation::check_capacity(17_000).is_err());
         drop((second, first));
         // An agent that uses nothing may take more than the share, if there is capacity.
         let large = of("a", MAX_REQUESTS_BYTES - share).unwrap();
         drop(other);
         assert!(!large.resize(MAX_REQUESTS_BYTES + 1) && large.resize(MAX_REQUESTS_BYTES));
         drop(large);
-        assert_eq!(REQUESTS.with(ByteBudget::held_bytes), 0);
+        assert_eq!(REQUESTS.with(ByteBudget::reserved_bytes), 0);
         assert!(REQUESTS.with(|budget| budget.shares.borrow().is_empty()));
     }
 
     /// After any reservations and releases, the sums are right, no agent that uses anything has
     /// more than its share, and a new agent has capacity for a page.
     #[test]
-    fn another_agent_always_finds_room() {
+    fn another_agent_always_finds_capacity() {
         for seed in 1..=100_u64 {
             let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-            let mut held: Vec<(usize, usize, Reservation)> = Vec::new();
+            let mut reserved: Vec<(usize, usize, Reservation)> = Vec::new();
             for step in 0..200 {
                 let said = format!("seed {seed}, step {step}");
                 let bytes = [17_000, 500_000, 3 << 20, 8 << 20][dice.roll(4)];
                 let agent = dice.roll(4);
                 match dice.roll(3) {
-                    0 if !held.is_empty() => drop(held.swap_remove(dice.roll(held.len()))),
+                    0 if !reserved.is_empty() => {
+                        drop(reserved.swap_remove(dice.roll(reserved.len())))
+                    }
                     _ => {
                         let name = agent.to_string();
                         let taking = async { Reservation::for_request(bytes) };
                         if let Ok(taken) = wait_for(Owner::agent(&name).run(taking)) {
-                            held.push((agent, bytes, taken));
+                            reserved.push((agent, bytes, taken));
                         }
                     }
                 }
-                let sum: usize = held.iter().map(|(_, bytes, _)| bytes).sum();
-                assert_eq!(REQUESTS.with(ByteBudget::held_bytes), sum, "{said}");
+                let sum: usize = reserved.iter().map(|(_, bytes, _)| bytes).sum();
+                assert_eq!(REQUESTS.with(ByteBudget::reserved_bytes), sum, "{said}");
                 assert!(sum <= MAX_REQUESTS_BYTES, "{said}");
                 for agent in 0..4 {
-                    let own = held.iter().filter(|(other, _, _)| *other == agent);
+                    let own = reserved.iter().filter(|(other, _, _)| *other == agent);
                     let own: Vec<usize> = own.map(|(_, bytes, _)| *bytes).collect();
                     let share: usize = own.iter().sum();
                     assert!(share <= MAX_AGENTS_REQUESTS_BYTES, "{said}: {own:?}");
                 }
-                let agents = held.iter().map(|(agent, _, _)| *agent);
+                let agents = reserved.iter().map(|(agent, _, _)| *agent);
                 if agents.collect::<std::collections::BTreeSet<_>>().len() <= 1 {
-                    assert!(Reservation::check_room(8 << 20).is_ok(), "{said}");
+                    assert!(Reservation::check_capacity(8 << 20).is_ok(), "{said}");
                 }
             }
         }
@@ -362,18 +372,18 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_can_not_be_refused_is_held_and_given_back() {
+    fn memory_that_can_not_be_refused_is_reserved_and_released() {
         let first = Reservation::anyway(&TEN, 15);
         assert!(Reservation::take(&TEN, 1, "Those").is_err());
         drop(first);
-        assert_eq!(TEN.with(ByteBudget::held_bytes), 0);
+        assert_eq!(TEN.with(ByteBudget::reserved_bytes), 0);
     }
 
     #[test]
-    fn a_hold_that_can_not_grow_holds_what_it_held() {
+    fn a_reservation_that_can_not_grow_keeps_what_it_reserved() {
         let first = Reservation::take(&TEN, 6, "These").unwrap();
         assert!(!first.resize(11));
-        assert_eq!(TEN.with(ByteBudget::held_bytes), 6);
+        assert_eq!(TEN.with(ByteBudget::reserved_bytes), 6);
         assert!(first.resize(10) && first.resize(2));
         assert!(Reservation::take(&TEN, 8, "Those").is_ok());
     }

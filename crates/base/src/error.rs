@@ -204,7 +204,7 @@ pub enum ErrorKind {
     Allows(String),
     /// A block's backend gave no usable answer, or none is configured. The text is the
     /// reason.
-    HomeAway(String),
+    BackendUnavailable(String),
 }
 
 impl Deref for Error {
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn details_that_were_told_are_told_again() {
+    fn details_that_were_reported_are_reported_again() {
         let error = Error::invalid("limit", "It is wrong.")
             .with_line(7)
             .with_retry_after(5)

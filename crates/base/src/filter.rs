@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_of_a_filter_stands_in_its_statement() {
+    fn no_text_of_a_filter_is_in_its_statement() {
         let filter = read(r#"{"metadata": {"needle": {"in": ["needle"]}}, "tags": {"all": ["needle"], "any": ["needle"], "none": ["needle"]}}"#).unwrap();
         let columns = FilteredColumns::of_note("e.note");
         assert!(!filter.condition(&columns, "?1").contains("needle"));

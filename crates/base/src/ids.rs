@@ -57,7 +57,7 @@ impl Id {
     }
 
     /// Mints the id by which the directory identifies one life of an agent's name.
-    pub fn mint_life(host: &dyn Host) -> Self {
+    pub fn mint_lifetime(host: &dyn Host) -> Self {
         Self(format!("l-{}", random_text(host)))
     }
 

@@ -394,8 +394,8 @@ impl ByteChunks for LeasedBody<'_> {
         })
     }
 
-    fn said_something(&mut self) {
-        self.clock.note_said(self.host.now_ms());
+    fn note_content(&mut self) {
+        self.clock.note_content(self.host.now_ms());
     }
 }
 

@@ -3,7 +3,7 @@
 //! to do with the answer.
 //!
 //! Each call has a limit on its time and on the bytes of its answer. No transaction stays open
-//! during a call. A call is queued until it may start (see [`may_leave`]), and its clock starts
+//! during a call. A call is queued until it may start (see [`may_start`]), and its clock starts
 //! then. Dropping a call, or the body of its answer, ends the call: a queued call is never sent, a
 //! sent call is aborted. A call to the bucket can't be aborted; its answer is ignored.
 
@@ -77,12 +77,12 @@ pub enum CallPurpose {
 
 /// A call that waits for its answer's head, or that is queued.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LeavingCall {
+pub struct PendingCall {
     pub purpose: CallPurpose,
     pub owner: Owner,
 }
 
-impl HolderKind for LeavingCall {
+impl HolderKind for PendingCall {
     fn owner(self) -> Owner {
         self.owner
     }
@@ -93,7 +93,7 @@ impl HolderKind for LeavingCall {
 /// for itself. A call to another agent uses no connection and does not count. So two agents that
 /// call each other do not wait for each other's queues. Spans are sent while nothing else is out,
 /// and delay no other call.
-pub fn may_leave(out: &[LeavingCall], call: LeavingCall) -> bool {
+pub fn may_start(out: &[PendingCall], call: PendingCall) -> bool {
     if call.purpose == CallPurpose::Trace {
         return out.is_empty();
     }
@@ -104,7 +104,7 @@ pub fn may_leave(out: &[LeavingCall], call: LeavingCall) -> bool {
     }
     // One call about memory has the sixth connection.
     let beside_models = count(CallPurpose::Tool) + memory.saturating_sub(1);
-    let is_model = |call: &LeavingCall| call.purpose == CallPurpose::Model;
+    let is_model = |call: &PendingCall| call.purpose == CallPurpose::Model;
     let own = out
         .iter()
         .filter(|other| other.purpose != CallPurpose::Trace)
@@ -119,7 +119,7 @@ pub use futures_util::future::LocalBoxFuture;
 
 /// A URL as a caller without the secret sees it: its scheme and host. All else may contain a
 /// credential: many services put one into the path.
-pub fn conceal_url(url: &str) -> String {
+pub fn redact_url(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), url),
@@ -133,7 +133,7 @@ pub fn conceal_url(url: &str) -> String {
 
 /// The host and the port of a URL. The port is the scheme's, unless the URL names one.
 pub fn host_and_port(url: &str) -> (String, i64) {
-    let origin = conceal_url(url);
+    let origin = redact_url(url);
     let (scheme, authority) = origin.split_once("://").unwrap_or(("https", &origin));
     let usual = match scheme.eq_ignore_ascii_case("http") {
         true => 80,
@@ -203,7 +203,7 @@ pub struct Clock {
     limits: CallLimits,
     left_at_ms: i64,
     /// When the answer last had content for its reader.
-    said_at_ms: i64,
+    content_at_ms: i64,
 }
 
 impl Clock {
@@ -211,13 +211,13 @@ impl Clock {
         Self {
             limits,
             left_at_ms: now_ms,
-            said_at_ms: now_ms,
+            content_at_ms: now_ms,
         }
     }
 
     /// Records that the answer had content for its reader.
-    pub fn note_said(&mut self, now_ms: i64) {
-        self.said_at_ms = now_ms;
+    pub fn note_content(&mut self, now_ms: i64) {
+        self.content_at_ms = now_ms;
     }
 
     /// How long to wait for the next chunk, and the failure to report if the wait is
@@ -232,7 +232,7 @@ impl Clock {
         let rest = |since_ms: i64, limit_ms: i64| (since_ms + limit_ms - now_ms).max(0);
         let mut patience = (silence_ms, CallFailure::TimedOut { silence_ms });
         if let Some(mute_ms) = mute_ms {
-            let rest_ms = rest(self.said_at_ms, mute_ms);
+            let rest_ms = rest(self.content_at_ms, mute_ms);
             if rest_ms < patience.0 {
                 let silence_ms = mute_ms;
                 patience = (rest_ms, CallFailure::TimedOut { silence_ms });
@@ -266,7 +266,7 @@ pub trait ByteChunks {
 
     /// The reader found content in the last bytes. A reader that never calls this has
     /// [`CallLimits::mute_ms`] in all.
-    fn said_something(&mut self) {}
+    fn note_content(&mut self) {}
 }
 
 /// Why a call has no answer, or only a part of one.
@@ -434,7 +434,7 @@ pub trait Outbound {
 
     /// Notifies a class that extends this one, if there is such a class. Nothing waits for it.
     /// `told` renders the JSON.
-    fn tell_class(&self, _kind: ClassNotice, _told: &dyn Fn() -> String) {}
+    fn notify_class(&self, _kind: ClassNotice, _told: &dyn Fn() -> String) {}
 
     /// The queued spans of this object, if the operator configured a receiver.
     fn spans(&self) -> Option<&SpanQueue> {
@@ -630,14 +630,14 @@ mod tests {
             (&[(9, Memory); 3], true, false, false),
             (&[(9, Model); 3], false, true, true),
         ] {
-            let call = |(session, purpose): (i32, CallPurpose)| LeavingCall {
+            let call = |(session, purpose): (i32, CallPurpose)| PendingCall {
                 purpose,
                 owner: Owner::named(&session.to_string()),
             };
-            let all: Vec<LeavingCall> = out.iter().copied().map(call).collect();
+            let all: Vec<PendingCall> = out.iter().copied().map(call).collect();
             for (purpose, may) in [(Model, model), (Tool, tool), (Memory, memory)] {
                 assert_eq!(
-                    may_leave(&all, call((9, purpose))),
+                    may_start(&all, call((9, purpose))),
                     may,
                     "{out:?} {purpose:?}"
                 );
@@ -652,14 +652,14 @@ mod tests {
         use CallPurpose::{Memory, Model, Tool};
         for seed in 1..=200_u64 {
             let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-            let mut out: Vec<LeavingCall> = Vec::new();
+            let mut out: Vec<PendingCall> = Vec::new();
             for step in 0..200 {
                 let said = format!("seed {seed}, step {step}: {out:?}");
-                let call = LeavingCall {
+                let call = PendingCall {
                     purpose: [Model, Tool, Tool, Memory][dice.roll(4)],
                     owner: Owner::named(["a", "b", "c"][dice.roll(3)]),
                 };
-                if may_leave(&out, call) {
+                if may_start(&out, call) {
                     out.push(call);
                 } else if !out.is_empty() {
                     out.swap_remove(dice.roll(out.len()));
@@ -667,16 +667,16 @@ mod tests {
                 let count = |purpose| out.iter().filter(|one| one.purpose == purpose).count();
                 let (models, tools, memory) = (count(Model), count(Tool), count(Memory));
                 assert!(out.len() <= 6 && models + tools <= 5, "{said}");
-                let stranger = |purpose| LeavingCall {
+                let stranger = |purpose| PendingCall {
                     purpose,
                     owner: Owner::named("stranger"),
                 };
                 if models < 1 {
-                    assert!(may_leave(&out, stranger(Model)), "{said}");
+                    assert!(may_start(&out, stranger(Model)), "{said}");
                 }
                 let is_one_sessions = out.iter().all(|one| one.owner == out[0].owner);
                 if models < 2 && is_one_sessions && memory < 2 {
-                    assert!(may_leave(&out, stranger(Tool)), "{said}");
+                    assert!(may_start(&out, stranger(Tool)), "{said}");
                 }
             }
         }
@@ -709,9 +709,9 @@ mod tests {
         assert_eq!(clock.patience(60_000), silence);
         assert_eq!(clock.patience(60_001), mute(29_999));
         assert_eq!(clock.patience(100_000), mute(0));
-        clock.note_said(60_001);
+        clock.note_content(60_001);
         assert_eq!(clock.patience(60_001), silence);
-        clock.note_said(290_000);
+        clock.note_content(290_000);
         assert_eq!(clock.patience(290_000), total(10_000));
     }
 

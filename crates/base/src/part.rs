@@ -438,7 +438,7 @@ impl<'a> NewToolPart<'a> {
     }
 
     /// Adds the result to its call. An output that should be JSON but is not is an error.
-    pub fn settle(&mut self, result: PartResult<'a>) -> crate::error::Result<()> {
+    pub fn set_result(&mut self, result: PartResult<'a>) -> crate::error::Result<()> {
         self.state = ToolState::of_result(result.approval.as_ref(), result.is_error);
         self.approval = result.approval;
         match self.state {
@@ -497,7 +497,7 @@ mod tests {
             is_error,
             approval,
         };
-        part.settle(result).unwrap();
+        part.set_result(result).unwrap();
         part
     }
 
@@ -554,10 +554,10 @@ mod tests {
             approval: None,
         };
         let mut part = call(None);
-        part.settle(result(r#"{"n": 1.0}"#)).unwrap();
+        part.set_result(result(r#"{"n": 1.0}"#)).unwrap();
         let written = json::encode(&part).unwrap();
         assert!(written.contains(r#""output":{"n": 1.0}"#), "{written}");
-        assert!(call(None).settle(result("{")).is_err());
+        assert!(call(None).set_result(result("{")).is_err());
     }
 
     #[test]

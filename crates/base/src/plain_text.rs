@@ -218,7 +218,7 @@ enum Class {
     Hidden,
 }
 
-fn stands_in(c: char, list: &[RangeInclusive<char>]) -> bool {
+fn is_in_ranges(c: char, list: &[RangeInclusive<char>]) -> bool {
     list.iter().any(|range| range.contains(&c))
 }
 
@@ -229,11 +229,11 @@ impl Class {
             ' '..='~' | '\n' | '\r' | '\t' => Self::Sign,
             '\u{A0}' | '\u{2009}' | '\u{202F}' | '\u{3000}' => Self::Sign,
             JOINER | NON_JOINER | COLOUR => Self::Joining,
-            c if stands_in(c, DISGUISED) => Self::Hidden,
-            c if stands_in(c, MARKS) => Self::Mark,
-            c if stands_in(c, SYMBOLS) && !c.is_alphanumeric() => Self::Symbol,
+            c if is_in_ranges(c, DISGUISED) => Self::Hidden,
+            c if is_in_ranges(c, MARKS) => Self::Mark,
+            c if is_in_ranges(c, SYMBOLS) && !c.is_alphanumeric() => Self::Symbol,
             c if c.is_alphanumeric() => Self::Letter,
-            c if stands_in(c, SIGNS) => Self::Sign,
+            c if is_in_ranges(c, SIGNS) => Self::Sign,
             _ => Self::Hidden,
         }
     }
@@ -252,7 +252,7 @@ pub fn find_hidden(text: &str) -> Option<char> {
     let mut marks = 0;
     while let Some(c) = chars.next() {
         let class = Class::of(c);
-        let joins = |c: char| stands_in(c, JOINING);
+        let joins = |c: char| is_in_ranges(c, JOINING);
         let is_plain = match class {
             Class::Letter | Class::Sign | Class::Symbol => true,
             Class::Mark => {
@@ -406,18 +406,18 @@ mod tests {
         let mut allowed = 0;
         for c in '\u{0}'..=char::MAX {
             let text = format!("a{c}");
-            let is_read = c.is_alphanumeric() && !stands_in(c, DISGUISED);
+            let is_read = c.is_alphanumeric() && !is_in_ranges(c, DISGUISED);
             let is_named = [SIGNS, SYMBOLS, MARKS]
                 .into_iter()
-                .any(|list| stands_in(c, list));
+                .any(|list| is_in_ranges(c, list));
             let is_ascii = matches!(c, ' '..='~' | '\n' | '\r' | '\t');
             let is_space = matches!(c, '\u{A0}' | '\u{2009}' | '\u{202F}' | '\u{3000}');
             let expected =
-                is_ascii || is_space || is_read || (is_named && !stands_in(c, DISGUISED));
+                is_ascii || is_space || is_read || (is_named && !is_in_ranges(c, DISGUISED));
             assert_eq!(is_plain(&text), expected, "U+{:04X}", u32::from(c));
             allowed += u32::from(expected);
             // What is allowed and is no letter is a sign or a symbol, and a symbol is a word.
-            if expected && !c.is_alphanumeric() && stands_in(c, SYMBOLS) {
+            if expected && !c.is_alphanumeric() && is_in_ranges(c, SYMBOLS) {
                 assert!(is_symbol(c), "U+{:04X}", u32::from(c));
             }
         }

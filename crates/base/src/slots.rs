@@ -38,7 +38,7 @@ pub trait HolderKind: Copy + PartialEq {
 /// Slots for holders of the kinds `K`.
 pub struct Slots<K> {
     /// Whether a holder of this kind may start while these holders are active.
-    may_go: fn(&[K], K) -> bool,
+    may_start: fn(&[K], K) -> bool,
     bounds: QueueBounds,
     /// The kinds of the active holders.
     out: RefCell<Vec<K>>,
@@ -72,11 +72,11 @@ struct QueueEntry<'a, K: HolderKind> {
 }
 
 impl<K: HolderKind> Slots<K> {
-    /// `may_go` must accept every kind while there is no holder, and no kind that it
+    /// `may_start` must accept every kind while there is no holder, and no kind that it
     /// refused while there were fewer holders.
-    pub fn new(may_go: fn(&[K], K) -> bool, bounds: QueueBounds) -> Self {
+    pub fn new(may_start: fn(&[K], K) -> bool, bounds: QueueBounds) -> Self {
         Self {
-            may_go,
+            may_start,
             bounds,
             out: RefCell::default(),
             line: RefCell::default(),
@@ -88,11 +88,11 @@ impl<K: HolderKind> Slots<K> {
     /// Waits for a slot. `bytes` is the memory that the waiter uses in the meantime.
     pub async fn take(&self, kind: K, bytes: usize) -> Result<Slot<'_, K>, QueueFull> {
         // If this kind may start, no waiter of this kind is queued, so nobody is overtaken.
-        if (self.may_go)(&self.out.borrow(), kind) {
+        if (self.may_start)(&self.out.borrow(), kind) {
             self.out.borrow_mut().push(kind);
             return Ok(Slot { slots: self, kind });
         }
-        let place = self.stand_in_line(kind, bytes)?;
+        let place = self.enqueue(kind, bytes)?;
         poll_fn(|context| {
             if place.waiter.is_called.get() {
                 return Poll::Ready(());
@@ -106,7 +106,7 @@ impl<K: HolderKind> Slots<K> {
         Ok(Slot { slots: self, kind })
     }
 
-    fn stand_in_line(&self, kind: K, bytes: usize) -> Result<QueueEntry<'_, K>, QueueFull> {
+    fn enqueue(&self, kind: K, bytes: usize) -> Result<QueueEntry<'_, K>, QueueFull> {
         let mut line = self.line.borrow_mut();
         let sum = |waiters: &[&Rc<Waiter<K>>]| -> usize {
             waiters.iter().map(|waiter| waiter.bytes).sum()
@@ -167,7 +167,7 @@ impl<K: HolderKind> Slots<K> {
         let (place, _) = line
             .iter()
             .enumerate()
-            .filter(|(_, waiter)| (self.may_go)(&out, waiter.kind))
+            .filter(|(_, waiter)| (self.may_start)(&out, waiter.kind))
             .min_by_key(|(_, waiter)| (self.waits_since(waiter), waiter.arrived))?;
         Some(line.remove(place))
     }
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_that_gives_up_leaves_the_line() {
+    fn a_waiter_that_gives_up_leaves_the_queue() {
         let slots = two();
         let (first, second) = (take(&slots), take(&slots));
         let (third, mut fourth) = (wait(&slots, 0, 0), wait(&slots, 0, 0));
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_bounded_in_number_and_in_bytes() {
+    fn a_queue_is_bounded_in_number_and_in_bytes() {
         let slots = two();
         let _out = (take(&slots), take(&slots));
         let heavy = wait(&slots, 0, 1_000);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn one_owner_fills_no_line() {
+    fn one_owner_fills_no_queue() {
         let bounds = QueueBounds {
             waiting_each: 2,
             bytes_each: 50,

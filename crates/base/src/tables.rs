@@ -11,11 +11,11 @@ pub struct Table {
     /// The column that names a memory block, if the rows are a block's content:
     /// `removeBlock` with `purge` deletes them.
     pub block: Option<&'static str>,
-    pub fork: InFork,
-    pub file: InFile,
+    pub fork: ForkRule,
+    pub file: ExportRule,
     /// The text in the rows, for deletions that purge.
-    pub purge: InPurge,
-    pub agent_file: InAgentFile,
+    pub purge: PurgeRule,
+    pub agent_file: AgentFileRule,
     pub mentions: InMentions,
 }
 
@@ -64,7 +64,7 @@ pub enum Deletion {
 
 /// The rows that a fork receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InFork {
+pub enum ForkRule {
     /// A copy of every row: these columns and the owner's. The omitted columns contain row numbers,
     /// which the table assigns.
     Copy { columns: &'static str },
@@ -78,7 +78,7 @@ pub enum InFork {
 /// The rows that the file of an exported session contains, and those that an import
 /// writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InFile {
+pub enum ExportRule {
     /// The content of the rows. Every file has some of it, and every caller who may
     /// export may read it.
     Always,
@@ -94,8 +94,8 @@ pub enum InFile {
 
 /// The rows that the file of the whole agent contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InAgentFile {
-    /// The rows that the files of the sessions contain, see [`InFile`]; rows of the agent alike.
+pub enum AgentFileRule {
+    /// The rows that the files of the sessions contain, see [`ExportRule`]; rows of the agent alike.
     AsInSessions,
     /// The content of the rows, in lines of this type.
     Lines(&'static str),
@@ -144,16 +144,16 @@ pub const MENTIONS_OF_SESSION: MentionRows = MentionRows {
 pub const fn of_the_agent(
     name: &'static str,
     holds: &'static str,
-    agent_file: InAgentFile,
+    agent_file: AgentFileRule,
 ) -> Table {
     Table {
         name,
-        purge: InPurge::Nothing(holds),
+        purge: PurgeRule::Nothing(holds),
         owner: RowOwner::Agent,
         deletion: Deletion::Never("the rows are the agent's"),
         block: None,
-        fork: InFork::Nothing("the rows are the agent's"),
-        file: InFile::Nothing("the rows are the agent's"),
+        fork: ForkRule::Nothing("the rows are the agent's"),
+        file: ExportRule::Nothing("the rows are the agent's"),
         agent_file,
         mentions: InMentions::Nothing(holds),
     }
@@ -164,19 +164,19 @@ pub const fn view(name: &'static str) -> Table {
     Table {
         owner: RowOwner::View,
         deletion: Deletion::Never("a view has no rows"),
-        fork: InFork::Nothing("a view has no rows"),
-        file: InFile::Nothing("a view has no rows"),
+        fork: ForkRule::Nothing("a view has no rows"),
+        file: ExportRule::Nothing("a view has no rows"),
         ..of_the_agent(
             name,
             "a view has no rows",
-            InAgentFile::Nothing("a view has no rows"),
+            AgentFileRule::Nothing("a view has no rows"),
         )
     }
 }
 
 /// What text the rows contain, for deletions of a purge (`store/erasing.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InPurge {
+pub enum PurgeRule {
     /// These columns contain text. They are overwritten before their rows are deleted. A
     /// receipt counts the rows as `counted`; `None`: the rows belong to other rows that are
     /// counted.
@@ -199,24 +199,24 @@ pub enum InPurge {
 }
 
 /// Rows with text in these columns, counted under this name.
-pub const fn overwritten(counted: &'static str, texts: &'static [&'static str]) -> InPurge {
-    InPurge::Overwritten {
+pub const fn overwritten(counted: &'static str, texts: &'static [&'static str]) -> PurgeRule {
+    PurgeRule::Overwritten {
         counted: Some(counted),
         texts,
     }
 }
 
 /// Rows with text in these columns, which belong to rows that are counted.
-pub const fn uncounted(texts: &'static [&'static str]) -> InPurge {
-    InPurge::Overwritten {
+pub const fn uncounted(texts: &'static [&'static str]) -> PurgeRule {
+    PurgeRule::Overwritten {
         counted: None,
         texts,
     }
 }
 
 /// Parts of texts, of which the one with this number is counted.
-pub const fn parts(counted: &'static str, first: i64, texts: &'static [&'static str]) -> InPurge {
-    InPurge::Parts {
+pub const fn parts(counted: &'static str, first: i64, texts: &'static [&'static str]) -> PurgeRule {
+    PurgeRule::Parts {
         counted,
         first,
         texts,

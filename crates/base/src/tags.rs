@@ -147,8 +147,8 @@ impl<'de> Deserialize<'de> for Metadata {
                 "must have at most {MAX_METADATA_BYTES} bytes"
             )));
         }
-        match json::decode::<KeysOnce>(object.as_str()) {
-            Ok(KeysOnce) => Ok(Self(object)),
+        match json::decode::<UniqueKeys>(object.as_str()) {
+            Ok(UniqueKeys) => Ok(Self(object)),
             Err(_) => Err(de::Error::custom("must contain each key once")),
         }
     }
@@ -156,20 +156,20 @@ impl<'de> Deserialize<'de> for Metadata {
 
 /// An object without duplicate keys. Otherwise a filter could test one value of a key while a
 /// reader sees the other.
-struct KeysOnce;
+struct UniqueKeys;
 
-impl<'de> Deserialize<'de> for KeysOnce {
+impl<'de> Deserialize<'de> for UniqueKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Keys;
 
         impl<'de> Visitor<'de> for Keys {
-            type Value = KeysOnce;
+            type Value = UniqueKeys;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<KeysOnce, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<UniqueKeys, A::Error> {
                 let mut keys = HashSet::new();
                 while let Some(key) = fields.next_key::<String>()? {
                     if !keys.insert(key) {
@@ -177,7 +177,7 @@ impl<'de> Deserialize<'de> for KeysOnce {
                     }
                     fields.next_value::<IgnoredAny>()?;
                 }
-                Ok(KeysOnce)
+                Ok(UniqueKeys)
             }
         }
 

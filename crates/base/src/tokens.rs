@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_counted_wherever_they_stand() {
+    fn words_are_counted_wherever_they_are() {
         for length in 0..40 {
             for bits in 0..1 << 9_u32 {
                 // Words and spaces in every order, at every place within eight bytes.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::working_context::documents::find_replacement;
 use super::working_context::media::{name_file, name_urls};
-use super::working_context::truncate::{KEPT_MESSAGES, find_short_text, line_of};
+use super::working_context::truncate::{UNTRUNCATED_MESSAGES, cutoff_of, find_short_text};
 use base::action::Role;
 use base::database::Database;
 use base::error::Result;
@@ -23,7 +23,7 @@ use models::file::files_of_parts;
 
 /// The events up to which messages are truncated, and up to which files are replaced by
 /// names.
-struct ModelLines {
+struct ModelCutoffs {
     short_seq: i64,
     media_seq: i64,
 }
@@ -39,12 +39,12 @@ pub fn load_page_for_model(
 ) -> Result<ReadPage> {
     let documents = load_context_documents(db, session_id)?;
     let needed = PageAsk {
-        limit: keep_media.max(KEPT_MESSAGES) + 1,
+        limit: keep_media.max(UNTRUNCATED_MESSAGES) + 1,
         max_bytes: usize::MAX,
         ..ask
     };
     let newest = walk_page(db, session_id, WalkStart::At(leaf_seq), needed)?;
-    let lines = ModelLines::new(&newest, keep_media);
+    let lines = ModelCutoffs::new(&newest, keep_media);
     drop(newest);
     let mut page = walk_page(db, session_id, start, ask)?;
     page.rewrite(&mut |json, first_seq| {
@@ -55,7 +55,7 @@ pub fn load_page_for_model(
     Ok(page)
 }
 
-impl ModelLines {
+impl ModelCutoffs {
     /// `newest` are the branch's newest messages.
     fn new(newest: &ReadPage, keep_media: usize) -> Self {
         let seqs = newest.first_seqs();
@@ -66,7 +66,7 @@ impl ModelLines {
         };
         let at = |place: usize| seqs.get(place).copied().unwrap_or(above);
         Self {
-            short_seq: line_of(at(KEPT_MESSAGES)),
+            short_seq: cutoff_of(at(UNTRUNCATED_MESSAGES)),
             media_seq: at(keep_media),
         }
     }
@@ -83,7 +83,7 @@ struct RoleAndParts<'a> {
 fn rewrite(
     json: &str,
     first_seq: i64,
-    lines: &ModelLines,
+    lines: &ModelCutoffs,
     documents: &[LoadedSkill],
 ) -> Option<String> {
     let message: RoleAndParts<'_> = json::decode(json).ok()?;

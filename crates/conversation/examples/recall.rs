@@ -24,7 +24,7 @@ use base::error::Result;
 use base::numbers::{place, split_place};
 use base::testing::Sqlite;
 use search::counter::Candidate;
-use search::fuse::{NEIGHBOUR_SHARE, Nearest, WORDS_SHARE, fuse_with, with_neighbours};
+use search::fuse::{NEIGHBOUR_SHARE, Nearest, WORDS_SHARE, fuse_with, with_neighbors};
 use search::merge::merge;
 use search::query::WordQuery;
 use search::weights::{WEIGHTS, Weights};
@@ -296,7 +296,7 @@ impl std::fmt::Display for Sums {
 
 /// The texts nearest to a question.
 fn by_meaning(question: &Question, shares: Shares) -> Nearest<(i64, i64)> {
-    let items = with_neighbours(question.nearness.clone(), shares.neighbours)
+    let items = with_neighbors(question.nearness.clone(), shares.neighbours)
         .into_iter()
         .map(|(number, near)| (split_place(number), near))
         .collect();

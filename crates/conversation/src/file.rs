@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_that_a_model_could_be_shown_are_taken() {
+    fn only_files_that_a_model_could_be_shown_are_accepted() {
         let long = "x".repeat(201);
         let parts = [
             json!({"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA==", "filename": "a.png"}),

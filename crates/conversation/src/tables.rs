@@ -2,8 +2,8 @@
 //! description says what becomes of its rows (`base/tables.rs`).
 
 use base::tables::{
-    Deletion, InAgentFile, InFile, InFork, InMentions, InPurge, MENTIONS_OF_SESSION, MentionRows,
-    RowOwner, Table, of_the_agent, overwritten, parts, uncounted, view,
+    AgentFileRule, Deletion, ExportRule, ForkRule, InMentions, MENTIONS_OF_SESSION, MentionRows,
+    PurgeRule, RowOwner, Table, of_the_agent, overwritten, parts, uncounted, view,
 };
 
 /// All of them, a session's row last.
@@ -32,28 +32,28 @@ pub const TABLES: &[&Table] = &[
 pub const USAGE_DAYS: &Table = &of_the_agent(
     "cf_agents_usage_days",
     "numbers",
-    InAgentFile::Lines("usage"),
+    AgentFileRule::Lines("usage"),
 );
 
 pub const METERED: &Table = &of_the_agent(
     "cf_agents_metered",
     "numbers",
-    InAgentFile::Nothing("limits count what was spent where it was spent"),
+    AgentFileRule::Nothing("limits count what was spent where it was spent"),
 );
 
 /// The full-text index of the events.
-pub const EVENTS_SEARCH: &Table = &of_the_index("cf_agents_search", InPurge::Merged);
+pub const EVENTS_SEARCH: &Table = &of_the_index("cf_agents_search", PurgeRule::Merged);
 
 pub const SEARCH_WORDS: &Table = &view("cf_agents_search_words");
 
 pub const SEARCH_PARTS: &Table =
-    &of_the_index("cf_agents_search_parts", InPurge::Nothing("numbers"));
+    &of_the_index("cf_agents_search_parts", PurgeRule::Nothing("numbers"));
 
 pub const SEARCH_PROGRESS: &Table =
-    &of_the_index("cf_agents_search_progress", InPurge::Nothing("numbers"));
+    &of_the_index("cf_agents_search_progress", PurgeRule::Nothing("numbers"));
 
 pub const EVENT_VECTORS: &Table = &Table {
-    fork: InFork::Nothing("searches make them"),
+    fork: ForkRule::Nothing("searches make them"),
     ..of_the_index(
         "cf_agents_event_vectors",
         overwritten("vectors", &["vector"]),
@@ -77,9 +77,9 @@ pub const EVENTS: &Table = &Table {
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::WithLog,
     block: None,
-    fork: InFork::Made("lifecycle/fork.rs"),
-    file: InFile::Always,
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Made("lifecycle/fork.rs"),
+    file: ExportRule::Always,
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Searched(MentionRows {
         key: &["session_id", "seq"],
         texts: &["t.content", "t.message", "t.tool", "t.metadata", "t.note"],
@@ -104,9 +104,9 @@ pub const SLICES: &Table = &Table {
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::WithLog,
     block: None,
-    fork: InFork::Made("lifecycle/fork.rs"),
-    file: InFile::MadeAnew("long events"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Made("lifecycle/fork.rs"),
+    file: ExportRule::MadeAnew("long events"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Searched(MentionRows {
         key: &["session_id", "seq", "field", "part"],
         texts: &[SLICE],
@@ -125,9 +125,9 @@ pub const COMPACTIONS: &Table = &Table {
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::WithLog,
     block: None,
-    fork: InFork::Made("conversation/messages/tree/overlay_writes.rs"),
-    file: InFile::ShownBy("getCompactions"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Made("conversation/messages/tree/overlay_writes.rs"),
+    file: ExportRule::ShownBy("getCompactions"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Searched(MentionRows {
         key: &["session_id", "to_seq", "from_seq", "number"],
         texts: &["t.summary"],
@@ -158,21 +158,21 @@ pub const MEDIA: &Table = &Table {
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::WithLog,
     block: None,
-    fork: InFork::Made("conversation/log/media.rs"),
-    file: InFile::Always,
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Made("conversation/log/media.rs"),
+    file: ExportRule::Always,
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("payloads, and no words"),
 };
 
 pub const MEDIA_USES: &Table = &Table {
     name: "cf_agents_media_uses",
-    purge: InPurge::Nothing("hashes of media"),
+    purge: PurgeRule::Nothing("hashes of media"),
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::WithLog,
     block: None,
-    fork: InFork::Made("conversation/log/media.rs"),
-    file: InFile::Always,
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Made("conversation/log/media.rs"),
+    file: ExportRule::Always,
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("hashes of media"),
 };
 
@@ -182,33 +182,33 @@ pub const WAITING: &Table = &Table {
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::WithContext,
     block: None,
-    fork: InFork::Nothing("a queued message is answered by the original"),
-    file: InFile::Nothing("a queued message is answered by the original"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Nothing("a queued message is answered by the original"),
+    file: ExportRule::Nothing("a queued message is answered by the original"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("a queued message becomes an event"),
 };
 
 pub const CHANGES: &Table = &Table {
     name: "cf_agents_changes",
-    purge: InPurge::Nothing("ids of events and summaries"),
+    purge: PurgeRule::Nothing("ids of events and summaries"),
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::WithSession,
     block: None,
-    fork: InFork::Nothing("a fork's feed begins with the fork"),
-    file: InFile::ShownBy("getChanges"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Nothing("a fork's feed begins with the fork"),
+    file: ExportRule::ShownBy("getChanges"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("ids of events and summaries"),
 };
 
 pub const USAGE_CALLS: &Table = &Table {
     name: "cf_agents_usage_calls",
-    purge: InPurge::Nothing("ids of calls"),
+    purge: PurgeRule::Nothing("ids of calls"),
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::WithSession,
     block: None,
-    fork: InFork::Nothing("a fork's usage starts at zero"),
-    file: InFile::Nothing("the rows are for retries, not for copies"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Nothing("a fork's usage starts at zero"),
+    file: ExportRule::Nothing("the rows are for retries, not for copies"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("ids of calls"),
 };
 
@@ -218,9 +218,9 @@ pub const LAST_TURNS: &Table = &Table {
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::WithSession,
     block: None,
-    fork: InFork::Nothing("a turn continues in the original, and a fork's usage starts at zero"),
-    file: InFile::Nothing("a turn continues in the original; the session's line has the usage"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Nothing("a turn continues in the original, and a fork's usage starts at zero"),
+    file: ExportRule::Nothing("a turn continues in the original; the session's line has the usage"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("the events are searched"),
 };
 
@@ -230,21 +230,21 @@ pub const FAILED_TURNS: &Table = &Table {
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::WithLog,
     block: None,
-    fork: InFork::Nothing("the record of a turn belongs to the original"),
-    file: InFile::Nothing("records are only for turns that ran here"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Nothing("the record of a turn belongs to the original"),
+    file: ExportRule::Nothing("records are only for turns that ran here"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("records are without content"),
 };
 
 pub const PATH_DIGESTS: &Table = &Table {
     name: "cf_agents_path_digests",
-    purge: InPurge::Nothing("digests of paths"),
+    purge: PurgeRule::Nothing("digests of paths"),
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::WithLog,
     block: None,
-    fork: InFork::Nothing("a history continues in its original session"),
-    file: InFile::Nothing("a history continues in its original session"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Nothing("a history continues in its original session"),
+    file: ExportRule::Nothing("a history continues in its original session"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("digests of paths"),
 };
 
@@ -257,9 +257,9 @@ pub const SESSIONS: &Table = &Table {
     owner: RowOwner::Session("id"),
     deletion: Deletion::WithSession,
     block: None,
-    fork: InFork::Made("lifecycle/fork.rs"),
-    file: InFile::Always,
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Made("lifecycle/fork.rs"),
+    file: ExportRule::Always,
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Searched(MentionRows {
         key: &["number"],
         texts: &["t.name", "t.metadata", "t.tags"],
@@ -270,16 +270,16 @@ pub const SESSIONS: &Table = &Table {
 };
 
 /// A table of the word index, whose rows belong to events.
-const fn of_the_index(name: &'static str, purge: InPurge) -> Table {
+const fn of_the_index(name: &'static str, purge: PurgeRule) -> Table {
     Table {
         name,
         purge,
         owner: RowOwner::Event,
         deletion: Deletion::WithLog,
         block: None,
-        fork: InFork::Made("conversation/index/build.rs"),
-        file: InFile::Nothing("a session is indexed when its row is written"),
-        agent_file: InAgentFile::Nothing("the first search builds the index"),
+        fork: ForkRule::Made("conversation/index/build.rs"),
+        file: ExportRule::Nothing("a session is indexed when its row is written"),
+        agent_file: AgentFileRule::Nothing("the first search builds the index"),
         mentions: InMentions::Nothing("events are searched, not their index"),
     }
 }

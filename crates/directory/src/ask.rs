@@ -9,7 +9,7 @@ use base::outbound::{
     CallFailure, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, send_and_read,
 };
 use base::settings::Setting;
-use memory::homes::agent::secret_header;
+use memory::backends::agent::secret_header;
 
 /// How long a call waits before it is sent, and how long its answer may then take.
 pub const PATIENCE_MS: i64 = 10_000;

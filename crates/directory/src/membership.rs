@@ -75,7 +75,7 @@ impl Member<'_> {
                 return Ok(Some(stored.at + LEAVING_MS - now_ms));
             }
             Some(stored) => stored.life,
-            None => Id::mint_life(self.host).as_str().to_owned(),
+            None => Id::mint_lifetime(self.host).as_str().to_owned(),
         };
         self.write(&life, MemberState::Joining)?;
         self.say(DirectoryCall::Join(self.entry(&life))).await?;
@@ -99,13 +99,13 @@ impl Member<'_> {
             return Ok(());
         }
         let Some(_lock) = self.lock().await else {
-            return Err(still_there("the agent is registering at this moment"));
+            return Err(still_listed("the agent is registering at this moment"));
         };
         let Some(stored) = self.find()? else {
             // The directory may still list an earlier agent of this name that was not
             // deregistered.
             let said = self.say(DirectoryCall::Leave(self.entry(""))).await;
-            return said.map_err(|error| still_there(&error.message));
+            return said.map_err(|error| still_listed(&error.message));
         };
         self.write(&stored.life, MemberState::Leaving)?;
         let said = self
@@ -115,7 +115,7 @@ impl Member<'_> {
             // The directory may or may not have processed the call, so the agent registers
             // again.
             self.write(&stored.life, MemberState::Joining)?;
-            return Err(still_there(&error.message));
+            return Err(still_listed(&error.message));
         }
         Ok(())
     }
@@ -155,7 +155,7 @@ impl Member<'_> {
     }
 }
 
-fn still_there(reason: &str) -> Error {
+fn still_listed(reason: &str) -> Error {
     Error::storage(reason).with_message(format!(
         "The directory of agents could not be updated, so nothing was destroyed: {reason} Try \
          again."

@@ -77,7 +77,7 @@ impl DirectoryPart<'_> {
 
     /// Whether the root has yet to be notified that this part is empty. A part that nobody has used
     /// has nothing to report.
-    pub fn has_news(&self) -> Result<bool> {
+    pub fn has_unreported_change(&self) -> Result<bool> {
         if !self.is_made()? {
             return Ok(false);
         }
@@ -105,7 +105,7 @@ impl DirectoryPart<'_> {
         if known.is_some() {
             return Ok(());
         }
-        let life = Id::mint_life(self.host).as_str().to_owned();
+        let life = Id::mint_lifetime(self.host).as_str().to_owned();
         let told = DirectoryEntry {
             name,
             life: life.clone(),

@@ -102,7 +102,7 @@ pub fn read(answer: &str, label: &str, shown: &[MaterialEvent]) -> Result<ReadAn
 }
 
 /// Reads the answer of a consolidation, whose changes are based on entries and on no event.
-pub fn read_order(answer: &str, label: &str) -> Result<ReadAnswer> {
+pub fn read_consolidation(answer: &str, label: &str) -> Result<ReadAnswer> {
     let written = parse(answer)?;
     let mut read = ReadAnswer {
         profile: written.profile,
@@ -238,7 +238,7 @@ mod tests {
             .map(|(id, seq)| MaterialEvent {
                 seq,
                 id: (*id).to_owned(),
-                voice: Origin::User,
+                speaker: Origin::User,
                 tool: None,
                 text: "I like tea.".to_owned(),
             })

@@ -1,7 +1,7 @@
 //! Calls the learning model: within the budgets of the agent and of learning, and counted
 //! like any other call.
 
-use super::room::{LookRoom, named_model};
+use super::capacity::{RequestCapacity, named_model};
 use base::action::Role;
 use base::database::atomically;
 use base::error::{Code, Error, ErrorKind, Result};
@@ -18,11 +18,11 @@ use models::metered::{CallOutcome, EndedCall, settle};
 use store::config::Config;
 use store::learn_settings::LearnSettings;
 use store::learned_windows::store_named_window;
-use store::limits::{AtMost, HolderLimits, Limits};
+use store::limits::{AtMost, Limits, PrincipalLimits};
 
 /// The principal under which the tokens of learning are counted. Minted tokens have other
 /// names.
-const HOLDER: &str = "learning";
+const PRINCIPAL: &str = "learning";
 
 /// A received answer.
 pub struct LearnedAnswer {
@@ -37,7 +37,7 @@ pub async fn ask(
     config: &Config,
     settings: &LearnSettings,
     prompt: String,
-    room: &LookRoom,
+    capacity: &RequestCapacity,
 ) -> Result<LearnedAnswer> {
     let outbound = memory.outbound;
     let choice = choose_model(outbound, named_model(config, settings).map(Id::as_str))?;
@@ -46,11 +46,11 @@ pub async fn ask(
     let messages = [ContextMessage::of_text(Role::User, prompt)];
     let request = ModelRequest {
         messages: &messages,
-        max_output_tokens: Some(room.answer_tokens),
+        max_output_tokens: Some(capacity.answer_tokens),
         ..ModelRequest::default()
     };
-    let budget = HolderLimits {
-        holder: HOLDER.to_owned(),
+    let budget = PrincipalLimits {
+        holder: PRINCIPAL.to_owned(),
         most: Limits {
             tokens_per_day: Some(AtMost(settings.max_tokens_per_day.0)),
             ..Limits::default()

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use super::answer::{ReadAnswer, WantedAction, WantedChange, read_order};
+use super::answer::{ReadAnswer, WantedAction, WantedChange, read_consolidation};
 use super::ask::{LearnedAnswer, ask};
-use super::look::{LookError, ask_shorter};
-use super::order_trust::{OrderTrust, find_title};
-use super::prompt::{render_order, shown_text};
-use super::room::{LINE_BYTES, LookRoom};
+use super::capacity::{LINE_BYTES, RequestCapacity};
+use super::consolidation_trust::{ConsolidationTrust, find_title};
+use super::pass::{PassError, ask_shorter};
+use super::prompt::{render_consolidation_prompt, shown_text};
 use super::target::{get_settings, into_block};
 use super::trust::Judgement;
 use base::database::atomically;
@@ -22,7 +22,7 @@ use memory::entry_text::MAX_SUPERSEDED;
 use memory::kind::BlockKind;
 use memory::numbered_entries::{NumberedEntry, find_with_version, load_below};
 use memory::proposals::apply::{apply, block_of, entries_of};
-use memory::proposals::rows::{StoredProposal, check_room, insert};
+use memory::proposals::rows::{StoredProposal, check_capacity, insert};
 use memory::proposals::{
     ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalKind, ProposalNote, ProposalPlace,
 };
@@ -41,20 +41,20 @@ const MAY_NOT_WRITE: &str = "The caller may not write to this block.";
 
 /// The result of a step.
 #[derive(Debug)]
-pub struct Ordered {
+pub struct StepResult {
     pub proposal: Option<StoredProposal>,
     /// Whether the steps have covered the whole block.
     pub is_complete: bool,
 }
 
 /// The input of a step.
-struct OrderTask<'a> {
+struct ConsolidationStep<'a> {
     memory: &'a Memory<'a>,
     settings: &'a LearnSettings,
     block: &'a Definition,
     /// Whether it is the block of learned facts.
     is_into: bool,
-    wish: OrderWish<'a>,
+    request: ConsolidationRequest<'a>,
     /// Newest first.
     shown: &'a [NumberedEntry],
     profile: Option<&'a Profile>,
@@ -76,7 +76,7 @@ struct Profile {
 
 /// Which block to consolidate, and how.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OrderWish<'a> {
+pub struct ConsolidationRequest<'a> {
     /// The block of facts, if it is not the one that the agent learns into.
     pub label: Option<&'a str>,
     /// The block that the first step rewrites; `None`: `learn.profile`, if the block is the
@@ -92,24 +92,30 @@ pub struct OrderWish<'a> {
 }
 
 /// Runs one step that a caller requested.
-pub async fn consolidate(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ordered> {
-    step(memory, wish).await.map_err(|failed| failed.error)
+pub async fn consolidate(
+    memory: &Memory<'_>,
+    request: ConsolidationRequest<'_>,
+) -> Result<StepResult> {
+    step(memory, request).await.map_err(|failed| failed.error)
 }
 
 /// Runs one step.
-pub async fn step(memory: &Memory<'_>, wish: OrderWish<'_>) -> Result<Ordered, LookError> {
-    ask_shorter(async |refusals| step_once(memory, wish, refusals).await).await
+pub async fn step(
+    memory: &Memory<'_>,
+    request: ConsolidationRequest<'_>,
+) -> Result<StepResult, PassError> {
+    ask_shorter(async |refusals| step_once(memory, request, refusals).await).await
 }
 
 /// Runs a step whose request was refused `refusals` times because of its length.
 async fn step_once(
     memory: &Memory<'_>,
-    wish: OrderWish<'_>,
+    request: ConsolidationRequest<'_>,
     refusals: u32,
-) -> Result<Ordered, LookError> {
+) -> Result<StepResult, PassError> {
     let (config, settings) = get_settings(memory)?;
     let into = into_block(memory, &settings);
-    let block = match wish.label {
+    let block = match request.label {
         Some(label) => entries_of(memory, BlockScope::Agent, label)?,
         None => into.as_ref().map_err(Error::clone)?.clone(),
     };
@@ -119,29 +125,29 @@ async fn step_once(
         .as_ref()
         .filter(|_| is_into)
         .map(Id::as_str);
-    let profile = wish
+    let profile = request
         .profile
         .or(set)
         .map(|label| find_profile(memory, label))
         .transpose()?;
-    check_room(memory.db, &ProposalPlace::default())?;
+    check_capacity(memory.db, &ProposalPlace::default())?;
     let state = find_consolidation(memory.db)?;
     let below = (state.block == Some(block.label.key())).then_some(state.below);
     let purges = memory.pages.purges();
     // The profile is built from the newest entries, which the first step shows.
     let profile = profile.filter(|_| below.is_none());
-    let room = LookRoom::load(memory, &config, &settings, refusals)?;
+    let capacity = RequestCapacity::load(memory, &config, &settings, refusals)?;
     let beside = profile.as_ref().map_or(0, |profile| profile.content.len());
-    let bytes = (room.events + room.entries).saturating_sub(beside);
+    let bytes = (capacity.events + capacity.entries).saturating_sub(beside);
     let (shown, next) = load_page(memory, &block, below, bytes)?;
     let is_worth_it = shown.len() > 1 || (profile.is_some() && !shown.is_empty());
-    let passes_over = wish.is_timed && is_enough(state.failure.as_ref());
-    let task = OrderTask {
+    let passes_over = request.is_timed && is_enough(state.failure.as_ref());
+    let task = ConsolidationStep {
         memory,
         settings: &settings,
         block: &block,
         is_into,
-        wish,
+        request,
         shown: &shown,
         profile: profile.as_ref(),
         purges,
@@ -151,15 +157,15 @@ async fn step_once(
     if !is_worth_it {
         return Ok(task.store(&ReadAnswer::default(), None)?);
     }
-    let LearnedAnswer { text, model } = task.ask(&config, &room).await?;
-    let answer = match read_order(&text, block.label.as_str()) {
+    let LearnedAnswer { text, model } = task.ask(&config, &capacity).await?;
+    let answer = match read_consolidation(&text, block.label.as_str()) {
         Ok(answer) => answer,
         Err(_) if passes_over => ReadAnswer {
             refused: 1,
             ..ReadAnswer::default()
         },
         Err(error) => {
-            return Err(LookError {
+            return Err(PassError {
                 error,
                 is_nonsense: true,
                 is_callers: false,
@@ -199,7 +205,7 @@ fn load_page(
     memory: &Memory<'_>,
     block: &Definition,
     below: Option<i64>,
-    room: usize,
+    capacity: usize,
 ) -> Result<(Vec<NumberedEntry>, Option<i64>)> {
     let loaded = load_below(memory.db, block, below, MAX_ENTRIES + 1)?;
     let now_ms = memory.host.now_ms();
@@ -211,7 +217,7 @@ fn load_page(
         bytes += entry.entry.content.len();
         // A line also contains the source and the time.
         lines += shown_text(&entry.entry).len() + entry.entry.key.len() + 2 * LINE_BYTES;
-        let is_full = shown.len() as i64 >= MAX_ENTRIES || bytes > MAX_BYTES || lines > room;
+        let is_full = shown.len() as i64 >= MAX_ENTRIES || bytes > MAX_BYTES || lines > capacity;
         if is_full && last.is_some() {
             is_cut = true;
             break;
@@ -224,15 +230,15 @@ fn load_page(
     Ok((shown, last.filter(|_| is_cut)))
 }
 
-impl OrderTask<'_> {
-    async fn ask(&self, config: &Config, room: &LookRoom) -> Result<LearnedAnswer> {
+impl ConsolidationStep<'_> {
+    async fn ask(&self, config: &Config, capacity: &RequestCapacity) -> Result<LearnedAnswer> {
         let entries: Vec<_> = self.shown.iter().map(|shown| shown.entry.clone()).collect();
         let profile = self
             .profile
             .map(|profile| (profile.content.as_str(), profile.block.max_tokens));
         let instructions = self.settings.instructions.as_deref();
-        let prompt = render_order(&entries, profile, instructions);
-        ask(self.memory, config, self.settings, prompt, room).await
+        let prompt = render_consolidation_prompt(&entries, profile, instructions);
+        ask(self.memory, config, self.settings, prompt, capacity).await
     }
 
     /// The progress after this step. `now` is the currently stored progress.
@@ -257,14 +263,14 @@ impl OrderTask<'_> {
     }
 
     /// Stores the proposal and the progress, and applies the changes that need no review.
-    fn store(self, read: &ReadAnswer, model: Option<String>) -> Result<Ordered> {
+    fn store(self, read: &ReadAnswer, model: Option<String>) -> Result<StepResult> {
         let (db, host) = (self.memory.db, self.memory.host);
         atomically(db, || {
             let now = find_consolidation(db)?;
             if now.steps != self.state.steps || self.memory.pages.purges() != self.purges {
                 // A concurrent step was faster, or a text was erased that the answer may
                 // repeat.
-                return Ok(Ordered {
+                return Ok(StepResult {
                     proposal: None,
                     is_complete: false,
                 });
@@ -296,7 +302,7 @@ impl OrderTask<'_> {
             }
             let is_complete = self.next.is_none();
             if changes.is_empty() {
-                return Ok(Ordered {
+                return Ok(StepResult {
                     proposal: None,
                     is_complete,
                 });
@@ -321,7 +327,7 @@ impl OrderTask<'_> {
                     changes,
                 },
             )?;
-            Ok(Ordered {
+            Ok(StepResult {
                 proposal: Some(proposal),
                 is_complete,
             })
@@ -406,8 +412,8 @@ impl OrderTask<'_> {
         )))
     }
 
-    fn trust(&self) -> OrderTrust<'_> {
-        OrderTrust {
+    fn trust(&self) -> ConsolidationTrust<'_> {
+        ConsolidationTrust {
             settings: self.settings,
         }
     }
@@ -445,8 +451,8 @@ impl OrderTask<'_> {
 
     fn change(&self, index: i64, action: ChangeAction, parts: ChangeParts) -> MemoryChange {
         let may_not_write = match action {
-            ChangeAction::Write => self.wish.profile_waits,
-            _ => self.wish.entries_wait,
+            ChangeAction::Write => self.request.profile_waits,
+            _ => self.request.entries_wait,
         };
         let judged = parts.judgement.waits;
         let waits = judged.or(may_not_write.then_some(MAY_NOT_WRITE));

@@ -59,7 +59,7 @@ const DENYING_ELSEWHERE: &str = "nicht nichts kein keine keinen keinem keiner ke
      pas jamais rien aucun aucune sans nunca jamas nada ningun ninguna nao nenhum nenhuma sem non niente nessun nessuno nessuna senza \
      nigdy bez не нет никогда без degil yok 不 没 沒 無 无 ない ませ";
 
-fn denies(word: &str) -> bool {
+fn is_negation(word: &str) -> bool {
     DENYING.contains(&word) || DENYING_ELSEWHERE.split(' ').any(|other| other == word)
 }
 
@@ -95,44 +95,46 @@ const LONGER: &str = "longer";
 
 /// The key terms of a text: the stems of its meaningful words, and whether it has a negation.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Gist {
+pub struct KeyTerms {
     pub stems: BTreeSet<String>,
     pub denies: bool,
     /// Whether the text has characters that no rule reads.
     pub hides: bool,
 }
 
-impl Gist {
+impl KeyTerms {
     pub fn of(text: &str) -> Self {
-        let mut gist = Self {
+        let mut key_terms = Self {
             hides: !is_plain(text),
             ..Self::default()
         };
         let text = without_possessives(&unfolded(text));
         for word in words(&text) {
             let says_nothing = |word: &str| is_stop_word(word) || REPORTING.contains(&word);
-            if denies(&word) {
-                gist.denies = true;
+            if is_negation(&word) {
+                key_terms.denies = true;
                 if !is_stop_word(&word) {
-                    gist.stems.insert(stem(&word));
+                    key_terms.stems.insert(stem(&word));
                 }
             } else if !says_nothing(&word) {
-                gist.stems.insert(stem(&word));
+                key_terms.stems.insert(stem(&word));
             }
         }
         let symbols = text.chars().filter(|c| is_symbol(*c));
-        gist.stems.extend(symbols.map(String::from));
-        gist.stems.extend(long_words(&text).map(str::to_lowercase));
-        gist
+        key_terms.stems.extend(symbols.map(String::from));
+        key_terms
+            .stems
+            .extend(long_words(&text).map(str::to_lowercase));
+        key_terms
     }
 
     /// Whether this sentence supports the text.
-    fn bears_out(&self, text: &Self) -> bool {
+    fn supports(&self, text: &Self) -> bool {
         !text.hides && text.stems.is_subset(&self.stems) && text.denies == self.denies
     }
 
     /// Whether all key terms of this text occur in the other one. Ignores negations.
-    pub fn stands_in(&self, other: &Self) -> bool {
+    pub fn occurs_in(&self, other: &Self) -> bool {
         !self.stems.is_empty() && self.stems.is_subset(&other.stems)
     }
 
@@ -165,36 +167,40 @@ fn long_words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether a sentence of one of these texts supports `text`.
-pub fn is_borne_out<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) -> bool {
+pub fn is_supported_by<'a>(text: &KeyTerms, said: impl IntoIterator<Item = &'a str>) -> bool {
     if text.stems.is_empty() {
         return false;
     }
     said.into_iter().any(|said| {
         claims(said)
             .into_iter()
-            .any(|claim| Gist::of(claim).bears_out(text))
+            .any(|claim| KeyTerms::of(claim).supports(text))
     })
 }
 
 /// Whether a sentence of one of these texts is about `text`: they share a word.
-pub fn is_spoken_of<'a>(text: &Gist, said: impl IntoIterator<Item = &'a str>) -> bool {
+pub fn is_mentioned_in<'a>(text: &KeyTerms, said: impl IntoIterator<Item = &'a str>) -> bool {
     said.into_iter().any(|said| {
         claims(said)
             .into_iter()
-            .any(|claim| Gist::of(claim).shares_a_word(text))
+            .any(|claim| KeyTerms::of(claim).shares_a_word(text))
     })
 }
 
 /// Whether the sentences of these texts support each sentence of `text`, or each of its parts
 /// between commas and the word `and`. A part without meaningful words needs no evidence, but a
 /// whole text without any is not supported.
-pub fn is_borne_out_whole<'a>(text: &str, said: impl IntoIterator<Item = &'a str>) -> bool {
-    let known: Vec<Gist> = said.into_iter().flat_map(claims).map(Gist::of).collect();
+pub fn is_fully_supported<'a>(text: &str, said: impl IntoIterator<Item = &'a str>) -> bool {
+    let known: Vec<KeyTerms> = said
+        .into_iter()
+        .flat_map(claims)
+        .map(KeyTerms::of)
+        .collect();
     let stands = |part: &str| {
-        let gist = Gist::of(part);
-        match gist.stems.is_empty() {
-            true => !gist.denies,
-            false => known.iter().any(|claim| claim.bears_out(&gist)),
+        let key_terms = KeyTerms::of(part);
+        match key_terms.stems.is_empty() {
+            true => !key_terms.denies,
+            false => known.iter().any(|claim| claim.supports(&key_terms)),
         }
     };
     if !is_plain(text) {
@@ -204,7 +210,7 @@ pub fn is_borne_out_whole<'a>(text: &str, said: impl IntoIterator<Item = &'a str
         let mut parts = sentence.split(',').flat_map(|part| part.split(" and "));
         parts.all(stands)
     };
-    let says_something = !Gist::of(text).stems.is_empty();
+    let says_something = !KeyTerms::of(text).stems.is_empty();
     says_something
         && sentences(text)
             .into_iter()
@@ -227,7 +233,7 @@ impl Ending {
         let mut is_denied = false;
         for word in words(claim) {
             let word = word.as_str();
-            if denies(word) {
+            if is_negation(word) {
                 is_denied = true;
             } else if ENDING.contains(&word) {
                 if is_denied {
@@ -245,18 +251,18 @@ impl Ending {
 /// The sentences of these texts that share a word with `text` and say that it is over. `or_denies`:
 /// a sentence with a negation is enough.
 pub fn find_endings<'a>(
-    text: &Gist,
+    text: &KeyTerms,
     said: impl IntoIterator<Item = &'a str>,
     or_denies: bool,
-) -> Vec<Gist> {
+) -> Vec<KeyTerms> {
     let ends = |claim: &str| {
-        let gist = Gist::of(claim);
+        let key_terms = KeyTerms::of(claim);
         let is_end = match Ending::of(claim) {
             Ending::Said => true,
             Ending::Denied => false,
-            Ending::None => or_denies && gist.denies,
+            Ending::None => or_denies && key_terms.denies,
         };
-        (is_end && gist.shares_a_word(text)).then_some(gist)
+        (is_end && key_terms.shares_a_word(text)).then_some(key_terms)
     };
     let claims = said.into_iter().flat_map(claims);
     claims.filter_map(ends).collect()
@@ -356,7 +362,7 @@ mod tests {
             ("", "I like window seats.", false),
         ] {
             assert_eq!(
-                is_borne_out(&Gist::of(text), [said]),
+                is_supported_by(&KeyTerms::of(text), [said]),
                 expected,
                 "{text} | {said}"
             );
@@ -365,10 +371,10 @@ mod tests {
 
     #[test]
     fn a_sentence_is_about_what_it_shares_a_word_with() {
-        let fact = Gist::of("The user has a dog called Rex");
-        assert!(is_spoken_of(&fact, ["I have no dog any more."]));
-        assert!(!is_spoken_of(&fact, ["I have a cat."]));
-        assert!(!is_spoken_of(&fact, ["Do I have a dog?"]));
+        let fact = KeyTerms::of("The user has a dog called Rex");
+        assert!(is_mentioned_in(&fact, ["I have no dog any more."]));
+        assert!(!is_mentioned_in(&fact, ["I have a cat."]));
+        assert!(!is_mentioned_in(&fact, ["Do I have a dog?"]));
         for (said, ends, ends_or_denies) in [
             ("I have no dog any more.", false, true),
             ("My dog has died.", true, true),

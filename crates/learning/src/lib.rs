@@ -11,16 +11,16 @@
 
 pub mod answer;
 pub mod ask;
+pub mod capacity;
 pub mod consolidate;
+pub mod consolidation_trust;
 pub mod evidence;
-pub mod look;
 pub mod material;
 pub mod naming;
-pub mod order_trust;
+pub mod pass;
 pub mod prompt;
+pub mod related_entries;
 pub mod retraction;
-pub mod room;
 pub mod rounds;
 pub mod target;
-pub mod touched;
 pub mod trust;

@@ -1,7 +1,7 @@
 //! The input of a learning pass: the conversation's events after the learning position, a
 //! bounded part of their texts, and the speaker of each.
 
-use crate::room::{LINE_BYTES, LookRoom};
+use crate::capacity::{LINE_BYTES, RequestCapacity};
 use access::Authority;
 use base::action::{Action, Role, StoredAction};
 use base::database::Database;
@@ -9,7 +9,7 @@ use base::error::Result;
 use base::ids::Id;
 use base::json;
 use conversation::log::event_facts::{EventTime, load_times_after};
-use conversation::log::learning_marks::Mark;
+use conversation::log::learning_watermarks::LearningWatermark;
 use conversation::log::row::find_event_text;
 use conversation::log::tool::RenderedTool;
 use conversation::session::learn_due::load_unknown_until;
@@ -19,7 +19,7 @@ use search::document::{EventText, text_of, written_text_of};
 /// The most events of one pass, and the most bytes of their texts: about 6,000 tokens. A
 /// longer history takes several passes.
 const MAX_EVENTS: i64 = 200;
-pub const MAX_LOOK_BYTES: usize = 24 << 10;
+pub const MAX_PASS_BYTES: usize = 24 << 10;
 
 /// How many characters of a text are shown: three quarters from its start, the rest from
 /// its end.
@@ -39,7 +39,7 @@ pub struct MaterialEvent {
     pub seq: i64,
     pub id: String,
     /// The speaker.
-    pub voice: Origin,
+    pub speaker: Origin,
     /// The tool's name.
     pub tool: Option<String>,
     pub text: String,
@@ -65,21 +65,21 @@ pub struct Material {
 pub fn load_material(
     db: &dyn Database,
     session_id: &Id,
-    mark: &Mark,
-    room: &LookRoom,
+    watermark: &LearningWatermark,
+    capacity: &RequestCapacity,
 ) -> Result<Option<Material>> {
-    let places = load_times_after(db, session_id, mark.learned_seq, MAX_EVENTS)?;
+    let places = load_times_after(db, session_id, watermark.learned_seq, MAX_EVENTS)?;
     let unknown_until = load_unknown_until(db)?;
     let mut material = Material {
-        after_seq: mark.learned_seq,
-        to_seq: mark.learned_seq,
+        after_seq: watermark.learned_seq,
+        to_seq: watermark.learned_seq,
         shown: Vec::new(),
         authority: Authority::default(),
     };
     let mut bytes = 0;
-    let most_chars = room.events / MAX_CHAR_SHARE;
+    let most_chars = capacity.events / MAX_CHAR_SHARE;
     for EventTime { seq, written_at } in places {
-        let is_foreign = seq <= mark.copied_seq || written_at <= unknown_until;
+        let is_foreign = seq <= watermark.copied_seq || written_at <= unknown_until;
         if let Some((mut event, authority)) = load_event(db, session_id, seq, is_foreign)? {
             if material.shown.is_empty() {
                 material.authority = authority;
@@ -89,7 +89,7 @@ pub fn load_material(
             event.text = shortened(&event.text, most_chars);
             bytes += event.text.len();
             let lines = bytes + (material.shown.len() + 1) * LINE_BYTES;
-            let is_full = bytes > MAX_LOOK_BYTES || lines > room.events;
+            let is_full = bytes > MAX_PASS_BYTES || lines > capacity.events;
             if is_full && !material.shown.is_empty() {
                 break;
             }
@@ -117,7 +117,7 @@ fn load_event(
         return Ok(None);
     };
     let mut text = row.content.trim().to_owned();
-    let (voice, chars) = match action {
+    let (speaker, chars) = match action {
         Action::UserMessage => {
             let message = row.message.as_deref().filter(|_| text.is_empty());
             if let Some(message) = message {
@@ -175,9 +175,9 @@ fn load_event(
     let event = MaterialEvent {
         seq,
         id: row.id,
-        voice: match (is_foreign, voice) {
+        speaker: match (is_foreign, speaker) {
             (true, Origin::User | Origin::Agent) => Origin::Import,
-            (_, voice) => voice,
+            (_, speaker) => speaker,
         },
         tool: tool.and_then(|tool| tool.tool_name),
         text: shortened(&text, chars),

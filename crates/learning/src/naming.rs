@@ -1,6 +1,6 @@
 //! Decides whether somebody's words support a name: a key, a title, a tag. Pure.
 
-use crate::evidence::{Gist, is_borne_out};
+use crate::evidence::{KeyTerms, is_supported_by};
 use search::stem::stem;
 
 /// Words that name the topic of a fact, and instruct nothing.
@@ -79,14 +79,14 @@ pub fn is_supported<'a>(
     content: &str,
     said: impl IntoIterator<Item = &'a str>,
 ) -> bool {
-    let mut name = Gist::of(name);
+    let mut name = KeyTerms::of(name);
     for topic in TOPICS {
         name.stems.remove(&stem(topic));
     }
     name.stems.remove(POSSESSIVE);
-    let text = Gist::of(content);
+    let text = KeyTerms::of(content);
     let says_no_more = name.stems.is_subset(&text.stems) && (text.denies || !name.denies);
-    !name.hides && (says_no_more || is_borne_out(&name, said))
+    !name.hides && (says_no_more || is_supported_by(&name, said))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use models::{CONSOLIDATE_REQUEST, LEARN_REQUEST};
 const ENTRY_CHARS: usize = 600;
 
 /// The request to learn from these events.
-pub fn render_look(
+pub fn render_pass_prompt(
     entries: &[Entry],
     shown: &[MaterialEvent],
     instructions: Option<&str>,
@@ -22,7 +22,7 @@ pub fn render_look(
     let events = (0..).zip(shown).map(|(place, event)| {
         let mut line = json!({
             "event": short_name(place),
-            "from": event.voice.name(),
+            "from": event.speaker.name(),
             "text": event.text,
         });
         if let (Some(tool), Some(line)) = (&event.tool, line.as_object_mut()) {
@@ -67,7 +67,7 @@ pub fn render_look(
 
 /// The request to consolidate entries. `profile` is the profile's current text, and its
 /// token limit.
-pub fn render_order(
+pub fn render_consolidation_prompt(
     entries: &[Entry],
     profile: Option<(&str, Option<i64>)>,
     instructions: Option<&str>,

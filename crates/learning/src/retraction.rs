@@ -3,7 +3,7 @@
 //! Where a tool or a file is involved, only such a sentence retires or forgets a fact. So its form
 //! counts, not only its words: a user who insists on a fact uses the same words.
 
-use crate::evidence::{Gist, without_possessives};
+use crate::evidence::{KeyTerms, without_possessives};
 use search::sentences::claims;
 use search::words::words;
 
@@ -62,14 +62,14 @@ const MAX_RETRACTIONS: usize = 8;
 pub struct Retraction {
     /// The words for what is taken back.
     pub subject: String,
-    gist: Gist,
+    key_terms: KeyTerms,
 }
 
 impl Retraction {
     /// Whether this text contains all words for what is taken back. "Forget what I said about the
     /// recipe with nuts" takes back no allergy to nuts.
-    pub fn is_of(&self, text: &Gist) -> bool {
-        self.gist.stems.is_subset(&text.stems)
+    pub fn is_of(&self, text: &KeyTerms) -> bool {
+        self.key_terms.stems.is_subset(&text.stems)
     }
 
     /// Parses a sentence of one of two forms: "Forget what I said about X", and "What I said about
@@ -110,8 +110,8 @@ impl Retraction {
             return None;
         }
         let subject = subject.join(" ");
-        let gist = Gist::of(&subject);
-        (!gist.denies && !gist.stems.is_empty()).then_some(Self { subject, gist })
+        let key_terms = KeyTerms::of(&subject);
+        (!key_terms.denies && !key_terms.stems.is_empty()).then_some(Self { subject, key_terms })
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_possessive_is_its_noun() {
-        let fact = Gist::of("For your information, my boss's name is Ada.");
+        let fact = KeyTerms::of("For your information, my boss's name is Ada.");
         for said in [
             "What I told you about my boss's name is not true.",
             "Forget what I said about my boss’s name.",
@@ -139,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_is_named_in_one_of_two_forms() {
-        let fact = Gist::of("The user has a dog called Rex");
+    fn what_is_retracted_is_named_in_one_of_two_forms() {
+        let fact = KeyTerms::of("The user has a dog called Rex");
         for (said, expected) in [
             ("What I told you about my dog is not true.", true),
             (

@@ -2,15 +2,15 @@
 //! is due, or for a caller. The alarm also runs the steps of consolidation, if the agent's
 //! settings require it.
 
-use super::consolidate::{OrderWish, step};
-use super::look::{Looked, look};
+use super::consolidate::{ConsolidationRequest, step};
+use super::pass::{PassResult, run_pass};
 use super::target::get_settings;
 use base::database::atomically;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::lease::Exclusive;
-use conversation::log::learning_marks::{
-    DueSession, find_mark, find_next, find_next_timed, put_off,
+use conversation::log::learning_watermarks::{
+    DueSession, find_next, find_next_timed, find_watermark, postpone,
 };
 use conversation::log::sessions::session_exists;
 use memory::Memory;
@@ -21,7 +21,7 @@ use store::learn_settings::IDLE_MS;
 use store::learn_settings::{LearnAfter, LearnOrder};
 
 /// The most passes of one call, or of one alarm.
-const MAX_LOOKS: usize = 8;
+const MAX_PASSES: usize = 8;
 
 /// How soon the alarm retries while another pass is running.
 const BUSY_MS: i64 = 10_000;
@@ -37,15 +37,15 @@ pub struct Round {
 }
 
 impl Round {
-    fn add(&mut self, looked: Looked) {
-        self.looks += i64::from(looked.events > 0);
-        self.events += looked.events;
-        self.proposals.extend(looked.proposal);
+    fn add(&mut self, result: PassResult) {
+        self.looks += i64::from(result.events > 0);
+        self.events += result.events;
+        self.proposals.extend(result.proposal);
     }
 }
 
 /// Runs passes over a session, or over all sessions with new messages.
-pub async fn learn_by_hand(
+pub async fn learn_manually(
     memory: &Memory<'_>,
     only: &Exclusive,
     session_id: Option<&Id>,
@@ -59,7 +59,7 @@ pub async fn learn_by_hand(
     let _lease = only.take().ok_or_else(is_busy)?;
     let mut round = Round::default();
     let mut waiting: Vec<Id> = Vec::new();
-    for _ in 0..MAX_LOOKS {
+    for _ in 0..MAX_PASSES {
         let next = match session_id {
             Some(id) => id.clone(),
             None => match find_next(memory.db, &waiting)? {
@@ -67,8 +67,8 @@ pub async fn learn_by_hand(
                 None => break,
             },
         };
-        let mut looked = look(memory, &next).await?;
-        match (looked.waits.take(), session_id) {
+        let mut result = run_pass(memory, &next).await?;
+        match (result.waits.take(), session_id) {
             (Some(reason), Some(_)) => return Err(reason),
             (Some(_), None) => {
                 waiting.push(next);
@@ -76,8 +76,8 @@ pub async fn learn_by_hand(
             }
             (None, _) => {}
         }
-        let has_more = looked.has_more;
-        round.add(looked);
+        let has_more = result.has_more;
+        round.add(result);
         if session_id.is_some() && !has_more {
             round.is_complete = true;
             return Ok(round);
@@ -175,15 +175,15 @@ pub async fn learn_if_due(memory: &Memory<'_>, only: &Exclusive) -> Result<Timed
         round.next_at = Some(now_ms + BUSY_MS);
         return Ok(round);
     };
-    for _ in 0..MAX_LOOKS {
+    for _ in 0..MAX_PASSES {
         let now_ms = memory.host.now_ms();
         let due = DueWork::load(memory)?;
         let learnt = match due.look.filter(|look| look.due_at <= now_ms) {
             Some(look) if !is_quiet(memory, &look.id)? => continue,
-            Some(session) => look(memory, &session.id)
+            Some(session) => run_pass(memory, &session.id)
                 .await
-                .map(|looked| looked.proposal.is_some()),
-            None if due.order_at.is_some_and(|at| at <= now_ms) => put_in_order(memory).await,
+                .map(|result| result.proposal.is_some()),
+            None if due.order_at.is_some_and(|at| at <= now_ms) => consolidate_if_due(memory).await,
             None => break,
         };
         match learnt {
@@ -196,12 +196,12 @@ pub async fn learn_if_due(memory: &Memory<'_>, only: &Exclusive) -> Result<Timed
 }
 
 /// Runs a due step of consolidation, and records its failure.
-async fn put_in_order(memory: &Memory<'_>) -> Result<bool> {
-    let wish = OrderWish {
+async fn consolidate_if_due(memory: &Memory<'_>) -> Result<bool> {
+    let request = ConsolidationRequest {
         is_timed: true,
-        ..OrderWish::default()
+        ..ConsolidationRequest::default()
     };
-    let failed = match step(memory, wish).await {
+    let failed = match step(memory, request).await {
         Ok(ordered) => return Ok(ordered.proposal.is_some()),
         Err(failed) => failed,
     };
@@ -227,17 +227,17 @@ fn is_quiet(memory: &Memory<'_>, session_id: &Id) -> Result<bool> {
     if settings.after != LearnAfter::Idle {
         return Ok(true);
     }
-    let Some(mark) = find_mark(memory.db, session_id)? else {
+    let Some(watermark) = find_watermark(memory.db, session_id)? else {
         return Ok(true);
     };
     // After a failure, the failure's own delay applies.
     let now_ms = memory.host.now_ms();
-    let quiet_at = mark.newest_at + IDLE_MS;
+    let quiet_at = watermark.newest_at + IDLE_MS;
     // An event in the future means that the clock was set back, so the idle time is
     // unknown.
-    if quiet_at <= now_ms || mark.newest_at > now_ms || mark.failure.is_some() {
+    if quiet_at <= now_ms || watermark.newest_at > now_ms || watermark.failure.is_some() {
         return Ok(true);
     }
-    put_off(memory.db, session_id, quiet_at)?;
+    postpone(memory.db, session_id, quiet_at)?;
     Ok(false)
 }

@@ -14,7 +14,7 @@ use memory::BlockScope;
 use memory::Memory;
 use memory::definition::Definition;
 use memory::definitions::find_definition;
-use memory::entries::lives_here;
+use memory::entries::is_stored_here;
 use memory::entry::Entry;
 use memory::kind::BlockKind;
 use memory::label::Label;
@@ -49,12 +49,12 @@ fn learns_nothing() -> Error {
 
 /// The block that the facts of a pass go to.
 #[derive(Clone, Debug)]
-pub struct LookTarget {
+pub struct PassTarget {
     pub block: Definition,
     pub place: ProposalPlace,
 }
 
-impl LookTarget {
+impl PassTarget {
     pub fn find(
         memory: &Memory<'_>,
         settings: &LearnSettings,
@@ -108,5 +108,5 @@ fn find_own(
         return Ok(None);
     };
     let own = find_definition(memory, BlockScope::Session(session_id), &label)?;
-    Ok(own.filter(|block| block.kind == BlockKind::Searchable && lives_here(block)))
+    Ok(own.filter(|block| block.kind == BlockKind::Searchable && is_stored_here(block)))
 }

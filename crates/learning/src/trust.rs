@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use crate::answer::{WantedAction, WantedChange};
-use crate::evidence::{Gist, find_endings, is_borne_out, is_spoken_of};
+use crate::evidence::{KeyTerms, find_endings, is_mentioned_in, is_supported_by};
 use crate::material::MaterialEvent;
 use crate::naming;
 use crate::retraction::{Retraction, find_retractions};
@@ -68,21 +68,22 @@ fn trusts(settings: &LearnSettings, source: TrustedSource) -> bool {
 }
 
 /// The key terms of an entry, including its key and its title.
-pub fn gist_of(entry: &Entry) -> Gist {
+pub fn key_terms_of(entry: &Entry) -> KeyTerms {
     let title = entry.title.as_deref().unwrap_or_default();
-    Gist::of(&format!("{} {title} {}", entry.key, entry.content))
+    KeyTerms::of(&format!("{} {title} {}", entry.key, entry.content))
 }
 
 /// Whether a text names an entry: it contains all key terms of the entry's key or of its content.
-fn names(said: &Gist, entry: &Entry) -> bool {
-    let gists = [Gist::of(&entry.key), Gist::of(&entry.content)];
-    gists.iter().any(|gist| gist.stands_in(said))
+fn names(said: &KeyTerms, entry: &Entry) -> bool {
+    let gists = [KeyTerms::of(&entry.key), KeyTerms::of(&entry.content)];
+    gists.iter().any(|key_terms| key_terms.occurs_in(said))
 }
 
 /// Whether the sentence takes this entry back and can't mean another one.
 fn pins(retraction: &Retraction, entry: &Entry, alike: &[Entry]) -> bool {
     let mut others = alike.iter().filter(|other| other.key != entry.key);
-    retraction.is_of(&gist_of(entry)) && !others.any(|other| retraction.is_of(&gist_of(other)))
+    retraction.is_of(&key_terms_of(entry))
+        && !others.any(|other| retraction.is_of(&key_terms_of(other)))
 }
 
 /// The source of a change, and the reason against applying it.
@@ -98,35 +99,39 @@ fn find_source(
         .filter_map(|place| shown.get(*place))
         .collect();
     // The least trusted source among the events that the model names.
-    for voice in [Origin::Tool, Origin::Import] {
-        if named.iter().any(|event| event.voice == voice) {
-            return (voice, Some(NOT_USERS));
+    for speaker in [Origin::Tool, Origin::Import] {
+        if named.iter().any(|event| event.speaker == speaker) {
+            return (speaker, Some(NOT_USERS));
         }
     }
-    let is_users_alone = named.iter().all(|event| event.voice == Origin::User);
+    let is_users_alone = named.iter().all(|event| event.speaker == Origin::User);
     let said = || named.iter().map(|event| event.text.as_str());
     let others: Vec<&MaterialEvent> = shown
         .iter()
-        .filter(|event| matches!(event.voice, Origin::Tool | Origin::Import))
+        .filter(|event| matches!(event.speaker, Origin::Tool | Origin::Import))
         .collect();
     // The agent may repeat a text that an earlier learning pass read.
     let is_named_by_agent = changed.is_some_and(|entry| {
-        let mut agents = shown.iter().filter(|event| event.voice == Origin::Agent);
-        agents.any(|event| names(&Gist::of(&event.text), entry))
+        let mut agents = shown.iter().filter(|event| event.speaker == Origin::Agent);
+        agents.any(|event| names(&KeyTerms::of(&event.text), entry))
     });
     match change.action {
         WantedAction::Add | WantedAction::Replace => {
-            let gist = Gist::of(&change.content);
-            if is_users_alone && is_borne_out(&gist, said()) {
+            let key_terms = KeyTerms::of(&change.content);
+            if is_users_alone && is_supported_by(&key_terms, said()) {
                 // The words are the user's. But only the model says which entry they overwrite.
-                let is_apart = changed.is_some_and(|entry| !is_spoken_of(&gist_of(entry), said()));
+                let is_apart =
+                    changed.is_some_and(|entry| !is_mentioned_in(&key_terms_of(entry), said()));
                 return match (is_apart, others.first()) {
-                    (true, Some(other)) => (other.voice, Some(TAINTED)),
+                    (true, Some(other)) => (other.speaker, Some(TAINTED)),
                     (true, None) if is_named_by_agent => (Origin::Agent, Some(NAMED_BY_AGENT)),
                     (true, None) | (false, _) => (Origin::User, None),
                 };
             }
-            (find_foreign(&gist, shown, &others), Some(NOT_BORNE_OUT))
+            (
+                find_foreign(&key_terms, shown, &others),
+                Some(NOT_BORNE_OUT),
+            )
         }
         // These actions write no words to compare with the user's. So if a tool or a file is
         // involved, only a sentence that takes the entry back and says nothing else counts.
@@ -143,16 +148,16 @@ fn find_source(
                 return (Origin::User, None);
             }
             if let Some(other) = others.first() {
-                return (other.voice, Some(TAINTED));
+                return (other.speaker, Some(TAINTED));
             }
-            let about = gist_of(entry);
+            let about = key_terms_of(entry);
             // A retired fact can be looked up, so a sentence that denies it is enough.
             let or_denies = change.action == WantedAction::Retire;
             let endings = find_endings(&about, said(), or_denies);
             let is_named_by_user = endings.iter().any(|ending| names(ending, entry));
-            let is_meant =
+            let is_eligible =
                 !endings.is_empty() || retractions.iter().any(|taken| taken.is_of(&about));
-            if !is_users_alone || !is_meant {
+            if !is_users_alone || !is_eligible {
                 return nobodys;
             }
             match is_named_by_agent && !is_named_by_user {
@@ -165,18 +170,22 @@ fn find_source(
 
 /// The stems of everything that the user said here.
 fn users_stems(shown: &[MaterialEvent]) -> BTreeSet<String> {
-    let users = shown.iter().filter(|event| event.voice == Origin::User);
+    let users = shown.iter().filter(|event| event.speaker == Origin::User);
     users
-        .flat_map(|event| Gist::of(&event.text).stems)
+        .flat_map(|event| KeyTerms::of(&event.text).stems)
         .collect()
 }
 
 /// The source of the words that the user did not say.
-fn find_foreign(gist: &Gist, shown: &[MaterialEvent], others: &[&MaterialEvent]) -> Origin {
+fn find_foreign(
+    key_terms: &KeyTerms,
+    shown: &[MaterialEvent],
+    others: &[&MaterialEvent],
+) -> Origin {
     let users = users_stems(shown);
-    let foreign: BTreeSet<&String> = gist.stems.difference(&users).collect();
+    let foreign: BTreeSet<&String> = key_terms.stems.difference(&users).collect();
     let speaks = |event: &&MaterialEvent| {
-        let stems = Gist::of(&event.text).stems;
+        let stems = KeyTerms::of(&event.text).stems;
         // If all words are the user's, but from different sentences, another may have combined
         // them.
         foreign.is_empty() || foreign.iter().any(|word| stems.contains(*word))
@@ -185,11 +194,11 @@ fn find_foreign(gist: &Gist, shown: &[MaterialEvent], others: &[&MaterialEvent])
         .iter()
         .copied()
         .filter(speaks)
-        .map(|event| event.voice)
+        .map(|event| event.speaker)
         .collect();
-    for voice in [Origin::Tool, Origin::Import] {
-        if voices.contains(&voice) {
-            return voice;
+    for speaker in [Origin::Tool, Origin::Import] {
+        if voices.contains(&speaker) {
+            return speaker;
         }
     }
     Origin::Agent
@@ -197,6 +206,6 @@ fn find_foreign(gist: &Gist, shown: &[MaterialEvent], others: &[&MaterialEvent])
 
 /// Whether a fact's key or title adds nothing to the fact, or to a sentence of the user's.
 pub fn is_supported_name(name: &str, content: &str, shown: &[MaterialEvent]) -> bool {
-    let users = shown.iter().filter(|event| event.voice == Origin::User);
+    let users = shown.iter().filter(|event| event.speaker == Origin::User);
     naming::is_supported(name, content, users.map(|event| event.text.as_str()))
 }

@@ -4,7 +4,7 @@
 use super::tables::tables;
 use base::database::{Database, Delete};
 use base::error::Result;
-use base::tables::{InAgentFile, RowOwner, Table};
+use base::tables::{AgentFileRule, RowOwner, Table};
 use store::stored::IN_AGENT_FILE;
 use store::tables::CONFIG;
 
@@ -13,17 +13,17 @@ use store::tables::CONFIG;
 fn of_the_agents_file() -> impl Iterator<Item = (&'static Table, String)> {
     tables().filter_map(|table| {
         let condition = match (table.agent_file, table.owner) {
-            (InAgentFile::Nothing(_), _) => None,
+            (AgentFileRule::Nothing(_), _) => None,
             // Only values with certain keys are exported.
-            (InAgentFile::Lines(_), _) if table == CONFIG => {
+            (AgentFileRule::Lines(_), _) if table == CONFIG => {
                 let keys = IN_AGENT_FILE.join("', '");
                 Some(format!("key IN ('{keys}')"))
             }
-            (InAgentFile::Lines(_), _) => Some("true".to_owned()),
-            (InAgentFile::AsInSessions, RowOwner::Session("scope") | RowOwner::Through(..)) => {
+            (AgentFileRule::Lines(_), _) => Some("true".to_owned()),
+            (AgentFileRule::AsInSessions, RowOwner::Session("scope") | RowOwner::Through(..)) => {
                 table.condition("''")
             }
-            (InAgentFile::AsInSessions, _) => None,
+            (AgentFileRule::AsInSessions, _) => None,
         }?;
         Some((table, condition))
     })

@@ -36,7 +36,7 @@ pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Re
             &[None],
         )?;
         changes::forget_before_newest(db, session_id)?;
-        last_turns::settle(db, session_id)?;
+        last_turns::fold_ended(db, session_id)?;
         index::remove_session(db, session_id.as_str())?;
         tables::delete_log(db, session_id)?;
         begin_again(db, session_id, tip.last_seq(), written_at)?;

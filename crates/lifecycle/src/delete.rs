@@ -18,8 +18,8 @@ pub fn delete_session(db: &dyn Database, id: &Id) -> Result<bool> {
         }
         // Must run first: it reads from the log where the cursors of the next session with
         // this id start.
-        changes::end_life(db, id)?;
-        last_turns::outlive(db, id)?;
+        changes::end_lifetime(db, id)?;
+        last_turns::add_to_agent(db, id)?;
         index::remove_session(db, id.as_str())?;
         tables::delete_session(db, id)?;
         Ok(true)

@@ -13,11 +13,11 @@ use conversation::log::find::find_seqs;
 use conversation::log::sessions::{self, session_exists};
 use conversation::messages::change::touch;
 use conversation::messages::delete::delete_events;
-use conversation::messages::taken_back::delete_overlay;
+use conversation::messages::derived::delete_overlay;
 use conversation::tables::EVENTS_SEARCH;
 use memory::erase_text::erase_text;
 use memory::label::Label;
-use memory::log_answers::SoughtDocument;
+use memory::log_answers::TargetDocument;
 use memory::log_copies::{CopiedDocument, erase_copies, erase_in_session};
 use memory::proposals::erase::erase_of_block;
 use memory::purge::{
@@ -160,7 +160,7 @@ impl<'a> Target<'a> {
             // The row records that the log may contain the document: without the row, no purge
             // would look there.
             Target::LoadedDocument(session_id, label, key) => {
-                let sought = SoughtDocument {
+                let sought = TargetDocument {
                     label,
                     key: Some(key),
                     until_ms: None,

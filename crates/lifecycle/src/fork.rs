@@ -1,7 +1,7 @@
 //! Forks a session: creates a session with the path up to an event, with the same ids and times. A
 //! client can continue from there without changing the original.
 
-use crate::staging;
+use crate::pending_import;
 use base::database::{Database, SqlText, atomically};
 use base::error::Result;
 use base::host::Host;
@@ -50,7 +50,7 @@ pub fn fork_session(
                 parent_session_id: Some(fork.session_id.clone()),
                 ..NewSession::default()
             },
-            staging::forget,
+            pending_import::forget,
         )?;
         let mut copied = 0;
         let has_slices = has_slices(db, fork.session_id)?;

@@ -52,7 +52,7 @@ impl MentionTable {
     }
 
     /// SQL: whether a text of the row contains one of the forms `?p`.
-    pub fn holds_text(&self) -> String {
+    pub fn contains_text(&self) -> String {
         let holds = self
             .rows
             .texts

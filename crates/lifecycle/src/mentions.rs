@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::mention_tables::{MentionTable, mention_tables};
-use super::table_pages::{OwnRows, PageCursor, PageRoom, TableRows};
+use super::table_pages::{OwnRows, PageBudget, PageCursor, TableRows};
 use base::columns::load;
 use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
@@ -133,12 +133,12 @@ pub fn find_mentions(
         places: Vec::new(),
         cursor: None,
     };
-    let mut room = PageRoom {
+    let mut capacity = PageBudget {
         rows: MAX_ROWS,
         bytes: MAX_BYTES,
     };
     while let Some(table) = mention_tables().nth(at.table) {
-        if room.is_full() || found.places.len() >= limit {
+        if capacity.is_full() || found.places.len() >= limit {
             found.cursor = Some(at.encode());
             break;
         }
@@ -150,7 +150,7 @@ pub fn find_mentions(
             wanted,
         };
         let left = limit - found.places.len();
-        match search.step(&at.after, left, &mut room, &mut found.places)? {
+        match search.step(&at.after, left, &mut capacity, &mut found.places)? {
             Some(after) => at.after = after,
             None => at.leave_table(),
         }
@@ -260,14 +260,14 @@ impl TableSearch<'_> {
         &self,
         after: &[SqlValue],
         limit: usize,
-        room: &mut PageRoom,
+        capacity: &mut PageBudget,
         places: &mut Vec<MentionPlace>,
     ) -> Result<Option<Vec<SqlValue>>> {
         let Some(condition) = self.condition() else {
             return Ok(None);
         };
         let rows = self.rows();
-        let Some((end, range)) = rows.next_page(self.db, after, room)? else {
+        let Some((end, range)) = rows.next_page(self.db, after, capacity)? else {
             return Ok(None);
         };
         let mut params = range.params;
@@ -372,7 +372,7 @@ impl TableSearch<'_> {
             return None;
         }
         let condition = match self.wanted {
-            Wanted::Text(_) => self.searched.holds_text(),
+            Wanted::Text(_) => self.searched.contains_text(),
             Wanted::Events(_) => self.searched.rows.comes_from?.to_owned(),
         };
         Some(format!("{condition} AND {}", self.searched.is_there()))
@@ -384,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_looked_for_as_rows_may_hold_it() {
+    fn a_text_is_searched_for_as_rows_may_hold_it() {
         assert_eq!(forms("Bob"), ["bob"]);
         let forms = forms("Ä\"b");
         for form in [

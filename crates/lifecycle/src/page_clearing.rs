@@ -9,7 +9,7 @@ use base::error::Result;
 use base::host::Host;
 use base::outbound::Outbound;
 use memory::purge::renew_tables;
-use store::clearing::{Clearing, GATHER_MS, NextStep, PageClearing, WrittenAnew};
+use store::clearing::{Clearing, GATHER_MS, NextStep, PageClearing, RewrittenPages};
 use store::erased::LeftPages;
 use store::schema::free_space::{fill_beginning, fill_free_pages, fill_log, pages_of_earlier_log};
 use store::schema::zeros::{PAGE_BYTES, empty_free_pages};
@@ -103,7 +103,7 @@ impl ClearedObject<'_> {
         empty_free_pages(db)?;
         db.take_writes()?;
         self.commit().await;
-        let written = WrittenAnew {
+        let written = RewrittenPages {
             rows: renewed.rows,
             pages: 2 * (filled.pages + renewed.pages + log_pages + begun_pages),
             file_pages: renewed.file_pages.max(grown_pages),

@@ -5,14 +5,14 @@
 use std::collections::BTreeSet;
 
 use crate::delete::delete_session;
-use crate::staging;
+use crate::pending_import;
 use base::database::{Database, atomically};
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
 use conversation::log::find::find_seqs;
 use conversation::messages::delete::{FoundMessages, delete_events};
-use conversation::messages::taken_back::{CoveringSummary, take_back};
+use conversation::messages::derived::{CoveringSummary, delete_derived};
 use conversation::session::last_turns;
 use conversation::tables::EVENTS_SEARCH;
 use memory::proposals::erase::erase_of_events;
@@ -61,7 +61,7 @@ pub fn purge_session(db: &dyn Database, id: &Id) -> Result<(bool, Erasure)> {
         db.merge_index(ENTRIES_SEARCH.name);
         let is_there = delete_session(db, id)?;
         if !is_there {
-            staging::forget(db, id)?;
+            pending_import::forget(db, id)?;
         }
         Ok(is_there)
     })
@@ -90,7 +90,7 @@ pub fn erase_around(
     if seqs.is_empty() {
         return Ok(Vec::new());
     }
-    let summaries = take_back(db, host, session_id, seqs)?;
+    let summaries = delete_derived(db, host, session_id, seqs)?;
     erase_of_events(db, session_id, seqs)?;
     let turns = last_turns::overwrite_over(db, session_id)?;
     db.count(|erased| erased.turns += turns);

@@ -42,7 +42,7 @@ pub struct Receipt {
 }
 
 /// The most shared agents that a receipt lists: 1,000 names of 200 characters.
-const MAX_NAMED_HOMES: usize = 1_000;
+const MAX_NAMED_BACKENDS: usize = 1_000;
 
 /// The agents that a receipt is for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,9 +54,9 @@ pub struct ErasedNames {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "list::<_, _, 0, MAX_NAMED_HOMES>"
+        deserialize_with = "list::<_, _, 0, MAX_NAMED_BACKENDS>"
     )]
-    #[schemars(length(max = MAX_NAMED_HOMES))]
+    #[schemars(length(max = MAX_NAMED_BACKENDS))]
     pub homes: Vec<String>,
 }
 

@@ -77,12 +77,12 @@ impl PageCursor {
 
 /// The remaining rows and bytes that a request may read.
 #[derive(Debug)]
-pub struct PageRoom {
+pub struct PageBudget {
     pub rows: i64,
     pub bytes: i64,
 }
 
-impl PageRoom {
+impl PageBudget {
     pub fn is_full(&self) -> bool {
         self.rows <= 0 || self.bytes <= 0
     }
@@ -127,19 +127,19 @@ pub struct PageRange {
 }
 
 impl TableRows<'_> {
-    /// Finds the end of the next page, and subtracts the page from `room`. `None`: the
+    /// Finds the end of the next page, and subtracts the page from `capacity`. `None`: the
     /// table has no more rows.
     pub fn next_page(
         &self,
         db: &dyn Database,
         after: &[SqlValue],
-        room: &mut PageRoom,
+        capacity: &mut PageBudget,
     ) -> Result<Option<(PageEnd, PageRange)>> {
-        let Some(end) = self.find_end(db, after, room)? else {
+        let Some(end) = self.find_end(db, after, capacity)? else {
             return Ok(None);
         };
-        room.rows -= end.rows;
-        room.bytes -= end.bytes;
+        capacity.rows -= end.rows;
+        capacity.bytes -= end.bytes;
         let order = self.order();
         let (range, mut params) = self.rows_after(after);
         let bounds: Vec<String> = (0..end.key.len())
@@ -159,12 +159,12 @@ impl TableRows<'_> {
         &self,
         db: &dyn Database,
         after: &[SqlValue],
-        room: &PageRoom,
+        capacity: &PageBudget,
     ) -> Result<Option<PageEnd>> {
         let (key, order) = (self.key.join(", "), self.order());
         let (range, mut params) = self.rows_after(after);
         let [rows, bytes] = [params.len() + 1, params.len() + 2];
-        params.extend([room.rows.into(), room.bytes.into()]);
+        params.extend([capacity.rows.into(), capacity.bytes.into()]);
         let sql = format!(
             "SELECT {columns}
                FROM (SELECT {key}, row_number() OVER (ORDER BY {key}) AS place,

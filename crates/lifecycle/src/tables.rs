@@ -12,8 +12,8 @@ use base::database::{Database, Delete};
 use base::error::Result;
 use base::ids::Id;
 use base::tables::{
-    Deletion, InAgentFile, InFile, InFork, InMentions, InPurge, RowOwner, Table, of_the_agent,
-    parts,
+    AgentFileRule, Deletion, ExportRule, ForkRule, InMentions, PurgeRule, RowOwner, Table,
+    of_the_agent, parts,
 };
 use conversation::tables::{CHANGES, SESSIONS};
 use memory::tables::ITEM_COUNTS;
@@ -39,26 +39,26 @@ const OTHERS: &[&Table] = &[IMPORTS, TOOLS, TOOL_AUTHORIZATIONS, EARLY_ANSWERS];
 
 pub const IMPORTS: &Table = &Table {
     name: "cf_agents_imports",
-    purge: InPurge::Nothing("tokens of imports"),
+    purge: PurgeRule::Nothing("tokens of imports"),
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::Never("only a session that doesn't exist yet has such a row"),
     block: None,
-    fork: InFork::Nothing("only a session that doesn't exist yet has such a row"),
-    file: InFile::Nothing("only a session that doesn't exist yet has such a row"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Nothing("only a session that doesn't exist yet has such a row"),
+    file: ExportRule::Nothing("only a session that doesn't exist yet has such a row"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("tokens of imports"),
 };
 
 pub const TOOLS: &Table = &of_the_agent(
     "cf_agents_tools",
     "definitions of tools",
-    InAgentFile::Lines("tool"),
+    AgentFileRule::Lines("tool"),
 );
 
 pub const TOOL_AUTHORIZATIONS: &Table = &of_the_agent(
     "cf_agents_tool_authorizations",
     "encrypted tokens",
-    InAgentFile::Nothing("tokens are for this deployment, and are never shown"),
+    AgentFileRule::Nothing("tokens are for this deployment, and are never shown"),
 );
 
 pub const EARLY_ANSWERS: &Table = &Table {
@@ -67,16 +67,16 @@ pub const EARLY_ANSWERS: &Table = &Table {
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::WithLog,
     block: None,
-    fork: InFork::Nothing("an answer belongs to its turn"),
-    file: InFile::Nothing("an answer belongs to its turn"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Nothing("an answer belongs to its turn"),
+    file: ExportRule::Nothing("an answer belongs to its turn"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("an answer becomes an event"),
 };
 
 /// Whether an import writes rows of this table before the session's own row.
-fn is_staged(table: &Table) -> bool {
+fn is_pending_import(table: &Table) -> bool {
     // The session's own row ends the pending import.
-    table != SESSIONS && !matches!(table.file, InFile::Nothing(_))
+    table != SESSIONS && !matches!(table.file, ExportRule::Nothing(_))
 }
 
 /// Deletes the session's log. Must run in a transaction, after `conversation/index/mod.rs`
@@ -111,8 +111,8 @@ pub fn delete_session(db: &dyn Database, session_id: &Id) -> Result<()> {
 
 /// Deletes the rows of an import that never wrote the session's own row. Must run in a
 /// transaction.
-pub fn delete_staged(db: &dyn Database, session_id: &str) -> Result<()> {
-    delete(db, session_id, is_staged)
+pub fn delete_pending_import(db: &dyn Database, session_id: &str) -> Result<()> {
+    delete(db, session_id, is_pending_import)
 }
 
 fn delete(db: &dyn Database, session_id: &str, is_deleted: impl Fn(&Table) -> bool) -> Result<()> {
@@ -130,7 +130,8 @@ fn delete(db: &dyn Database, session_id: &str, is_deleted: impl Fn(&Table) -> bo
 pub fn find_readers(db: &dyn Database, session_id: &Id) -> Result<Vec<&'static str>> {
     let mut readers = Vec::new();
     for table in tables() {
-        if let (InFile::ShownBy(reader), Some(condition)) = (table.file, table.condition("?1")) {
+        if let (ExportRule::ShownBy(reader), Some(condition)) = (table.file, table.condition("?1"))
+        {
             let sql = format!("SELECT 1 FROM {} WHERE {condition} LIMIT 1", table.name);
             if !db.rows(&sql, &[session_id.as_str().into()])?.is_empty() {
                 readers.push(reader);
@@ -148,12 +149,14 @@ pub fn count_all(db: &dyn Database) -> Result<Erased> {
     let mut erased = Erased::default();
     for table in tables() {
         let (counted, only) = match table.purge {
-            InPurge::Overwritten {
+            PurgeRule::Overwritten {
                 counted: Some(counted),
                 ..
             } => (counted, String::new()),
-            InPurge::Parts { counted, first, .. } => (counted, format!(" WHERE part = {first}")),
-            InPurge::Overwritten { counted: None, .. } | InPurge::Merged | InPurge::Nothing(_) => {
+            PurgeRule::Parts { counted, first, .. } => (counted, format!(" WHERE part = {first}")),
+            PurgeRule::Overwritten { counted: None, .. }
+            | PurgeRule::Merged
+            | PurgeRule::Nothing(_) => {
                 continue;
             }
         };
@@ -175,7 +178,7 @@ pub fn count_all(db: &dyn Database) -> Result<Erased> {
 /// The tables in whose pages a purge may leave text: those with text columns, and those
 /// that a purge itself writes to.
 pub fn all_tables() -> impl Iterator<Item = &'static str> {
-    let holds_texts = |table: &&'static Table| !matches!(table.purge, InPurge::Nothing(_));
+    let holds_texts = |table: &&'static Table| !matches!(table.purge, PurgeRule::Nothing(_));
     let texts = tables().filter(holds_texts).map(|table| table.name);
     texts.chain([CHANGES.name, ITEM_COUNTS.name])
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use base::tables::InPurge;
+use base::tables::PurgeRule;
 use base::testing::{GuardedTable, Sqlite};
 
 use crate::tables::tables;
@@ -30,9 +30,9 @@ pub fn guarded_tables() -> &'static [GuardedTable] {
     GUARDED.get_or_init(|| {
         let guarded = tables().filter_map(|table| {
             let texts = match table.purge {
-                InPurge::Overwritten { texts, .. } | InPurge::Parts { texts, .. } => texts,
-                InPurge::Merged => &[],
-                InPurge::Nothing(_) => return None,
+                PurgeRule::Overwritten { texts, .. } | PurgeRule::Parts { texts, .. } => texts,
+                PurgeRule::Merged => &[],
+                PurgeRule::Nothing(_) => return None,
             };
             Some(GuardedTable {
                 name: table.name,

@@ -5,13 +5,13 @@ use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Memory;
+use super::backends::agent::{self, RemoteBlock};
+use super::backends::{bucket, find_unavailable, nowhere, service, unavailable_reason};
 use super::content::find_newest;
 use super::counts::count_entries;
 use super::definition::{Definition, WhenChanged};
-use super::homes::agent::{self, RemoteBlock};
-use super::homes::{bucket, find_unavailable, nowhere, service, why_away};
 use super::skills;
-use super::source::{BlockHome, BlockSource};
+use super::source::{BlockBackend, BlockSource};
 use crate::kind::BlockKind;
 use crate::origin::{Origin, quoted_text};
 use base::error::{Error, Result};
@@ -87,7 +87,7 @@ impl BlockContent {
         }
     }
 
-    pub fn away(reason: String) -> Self {
+    pub fn unavailable(reason: String) -> Self {
         Self {
             unavailable: Some(reason),
             ..Self::text(String::new())
@@ -96,15 +96,15 @@ impl BlockContent {
 }
 
 impl Block {
-    pub fn new(definition: &Definition, held: BlockContent) -> Self {
+    pub fn new(definition: &Definition, loaded: BlockContent) -> Self {
         Self {
             label: definition.label.as_str().to_owned(),
             kind: definition.kind,
             description: definition.description.clone(),
             max_tokens: definition.max_tokens,
-            tokens: tokens::estimate(&held.content),
-            content: held.content,
-            version: held.version,
+            tokens: tokens::estimate(&loaded.content),
+            content: loaded.content,
+            version: loaded.version,
             scope: if definition.is_sessions() {
                 "session"
             } else {
@@ -117,10 +117,10 @@ impl Block {
             retention: definition.retention.clone(),
             metadata: definition.metadata.clone(),
             tags: definition.tags.clone(),
-            updated_at: held.updated_at.max(definition.defined_at),
-            text_source: held.source.filter(|_| definition.kind.has_content()),
+            updated_at: loaded.updated_at.max(definition.defined_at),
+            text_source: loaded.source.filter(|_| definition.kind.has_content()),
             imported: definition.is_imported(),
-            unavailable: held.unavailable,
+            unavailable: loaded.unavailable,
         }
     }
 }
@@ -128,41 +128,41 @@ impl Block {
 /// Reads a block. If its backend is unavailable, the block has the reason. A backend that isn't
 /// configured is an error.
 pub async fn read(memory: &Memory<'_>, block: &Definition) -> Result<Block> {
-    let held = match hold(memory, block).await {
+    let loaded = match load_content(memory, block).await {
         Err(error) => match find_unavailable(&error) {
-            Some(reason) => BlockContent::away(reason.to_owned()),
+            Some(reason) => BlockContent::unavailable(reason.to_owned()),
             None => return Err(error),
         },
-        held => held?,
+        loaded => loaded?,
     };
-    Ok(Block::new(block, held))
+    Ok(Block::new(block, loaded))
 }
 
 /// Like [`read`], but no backend can cause an error: only this object's storage can.
 pub async fn read_or_omit(memory: &Memory<'_>, block: &Definition) -> Result<Block> {
-    let held = match hold(memory, block).await {
-        Err(error) => BlockContent::away(why_omitted(error)?),
-        held => held?,
+    let loaded = match load_content(memory, block).await {
+        Err(error) => BlockContent::unavailable(why_omitted(error)?),
+        loaded => loaded?,
     };
-    Ok(Block::new(block, held))
+    Ok(Block::new(block, loaded))
 }
 
 fn why_omitted(error: Error) -> Result<String> {
-    match why_away(&error) {
+    match unavailable_reason(&error) {
         Some(reason) => Ok(reason),
         None if error.code.status() < 500 => Ok(error.into_message()),
         None => Err(error),
     }
 }
 
-async fn hold(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
-    match block.home() {
-        BlockHome::Object => hold_here(memory, block),
-        BlockHome::Agent { name, label } => {
-            let home = RemoteBlock { name, label };
-            hold_elsewhere(memory, block, home).await
+async fn load_content(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
+    match block.backend() {
+        BlockBackend::Object => load_content_here(memory, block),
+        BlockBackend::Agent { name, label } => {
+            let backend = RemoteBlock { name, label };
+            load_content_elsewhere(memory, block, backend).await
         }
-        BlockHome::Bucket { key } => {
+        BlockBackend::Bucket { key } => {
             let content = match bucket::get_text(memory, key).await? {
                 Some(stored) => stored.content,
                 None => block.default_content().to_owned(),
@@ -172,7 +172,7 @@ async fn hold(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
                 ..newest_of(memory, block)?
             })
         }
-        BlockHome::Service { binding } if block.kind != BlockKind::Loadable => {
+        BlockBackend::Service { binding } if block.kind != BlockKind::Loadable => {
             let told = service::get(memory, block, binding).await?;
             let content = told
                 .content
@@ -182,8 +182,8 @@ async fn hold(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
                 ..newest_of(memory, block)?
             })
         }
-        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
-        BlockHome::Service { .. } | BlockHome::BucketPrefix { .. } => {
+        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Service { .. } | BlockBackend::BucketPrefix { .. } => {
             let listing = skills::list(memory, block).await?;
             Ok(BlockContent::text(introduced(block, &listing.render())))
         }
@@ -191,7 +191,7 @@ async fn hold(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
 }
 
 /// The content of a block that is stored in this object.
-pub fn hold_here(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
+pub fn load_content_here(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
     match block.kind {
         BlockKind::Readonly | BlockKind::Writable => newest_of(memory, block),
         BlockKind::Searchable => {
@@ -238,12 +238,12 @@ pub fn newest_of(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent
     })
 }
 
-async fn hold_elsewhere(
+async fn load_content_elsewhere(
     memory: &Memory<'_>,
     block: &Definition,
-    home: RemoteBlock<'_>,
+    backend: RemoteBlock<'_>,
 ) -> Result<BlockContent> {
-    let found: Option<Block> = agent::call(memory, block, home, "getBlock", json!({})).await?;
+    let found: Option<Block> = agent::call(memory, block, backend, "getBlock", json!({})).await?;
     let Some(found) = found else {
         // The first write creates the block in the other agent.
         return Ok(match block.kind {
@@ -262,7 +262,7 @@ async fn hold_elsewhere(
         updated_at: found.updated_at,
         unavailable: found
             .unavailable
-            .map(|reason| format!("Agent `{}`: {reason}", home.name)),
+            .map(|reason| format!("Agent `{}`: {reason}", backend.name)),
         source: found.text_source,
     })
 }

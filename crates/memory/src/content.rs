@@ -5,10 +5,10 @@ use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Memory;
+use super::change_events::ChangeEvent;
 use super::definition::Definition;
 use super::label::Label;
 use super::origin::Origin;
-use super::told::ToldChange;
 use super::validity::Validity;
 use super::writer::MemoryWriter;
 use crate::tables::BLOCK_VERSIONS;
@@ -97,7 +97,7 @@ impl WrittenBy {
     }
 
     /// The default source of a text, if only the kind of its writer is known.
-    pub fn usual_origin(self) -> Origin {
+    pub fn default_origin(self) -> Origin {
         match self {
             Self::Tool => Origin::Agent,
             Self::Operation => Origin::Operator,
@@ -143,7 +143,7 @@ pub fn check_version(label: &Label, expected: Option<i64>, version: i64) -> Resu
 impl Version {
     /// The source of a block's text.
     pub fn origin(&self) -> Origin {
-        let usual = WrittenBy::parse(&self.written_by).usual_origin();
+        let usual = WrittenBy::parse(&self.written_by).default_origin();
         self.source.unwrap_or(usual)
     }
 }
@@ -291,7 +291,7 @@ pub fn write_version(
         content: new.content.to_owned(),
         tokens: tokens::estimate(new.content),
         written_by: written_by.name().to_owned(),
-        source: Some(new.source).filter(|source| *source != written_by.usual_origin()),
+        source: Some(new.source).filter(|source| *source != written_by.default_origin()),
         session_id: new.writer.session_id.map(|id| id.as_str().to_owned()),
         turn_id: new.writer.turn_id.map(str::to_owned),
         event_id: new.writer.event_id.map(str::to_owned),
@@ -323,7 +323,7 @@ pub fn write_version(
         ],
     )
     .run(db)?;
-    ToldChange::of_text(block, version.version).tell(memory, new.writer)?;
+    ChangeEvent::of_text(block, version.version).notify(memory, new.writer)?;
     Ok(version)
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::label::Label;
 use super::origin::Origin;
-use super::source::{BlockHome, BlockPlace, BlockSource};
+use super::source::{BlockBackend, BlockLocation, BlockSource};
 use crate::budget::{check_budget, check_content};
 use base::error::{Error, Result};
 use base::ids::Id;
@@ -95,7 +95,7 @@ pub struct Definition {
     pub default_content: Option<String>,
     pub source: Option<BlockSource>,
     /// The resolved source of this agent's block: see [`Definition::placed`].
-    pub place: BlockPlace,
+    pub place: BlockLocation,
     pub when_changed: WhenChanged,
     /// As the definition sets it. `None`: depends on the backend.
     pub model_writes: Option<bool>,
@@ -153,16 +153,16 @@ impl Definition {
     pub fn placed(self, agent_name: &str) -> Self {
         let place = match &self.source {
             Some(source) => source.place(agent_name, self.is_sessions()),
-            None => BlockPlace::Here(None),
+            None => BlockLocation::Here(None),
         };
         Self { place, ..self }
     }
 
-    pub fn home(&self) -> BlockHome<'_> {
+    pub fn backend(&self) -> BlockBackend<'_> {
         match &self.place {
-            BlockPlace::Here(_) => BlockHome::Object,
-            BlockPlace::There(source) => source.home(),
-            BlockPlace::Nowhere(reason) => BlockHome::Nowhere { reason },
+            BlockLocation::Here(_) => BlockBackend::Object,
+            BlockLocation::There(source) => source.backend(),
+            BlockLocation::Nowhere(reason) => BlockBackend::Nowhere { reason },
         }
     }
 
@@ -170,8 +170,8 @@ impl Definition {
     /// itself, or another one that the source names.
     pub fn content_key(&self) -> String {
         match &self.place {
-            BlockPlace::Here(Some(label)) => label.key(),
-            BlockPlace::Here(None) | BlockPlace::There(_) | BlockPlace::Nowhere(_) => {
+            BlockLocation::Here(Some(label)) => label.key(),
+            BlockLocation::Here(None) | BlockLocation::There(_) | BlockLocation::Nowhere(_) => {
                 self.label.key()
             }
         }
@@ -190,7 +190,7 @@ impl Definition {
         self.kind != BlockKind::Readonly
             && self
                 .model_writes
-                .unwrap_or_else(|| self.home().is_this_object() || names_template())
+                .unwrap_or_else(|| self.backend().is_this_object() || names_template())
     }
 
     pub fn has_template(&self) -> bool {
@@ -213,8 +213,8 @@ impl Definition {
 
 /// The source of a definition that [`Definition::placed`] has not resolved: no content is
 /// read or written there.
-pub fn unplaced() -> BlockPlace {
-    BlockPlace::Nowhere("its agent is unknown".to_owned())
+pub fn unplaced() -> BlockLocation {
+    BlockLocation::Nowhere("its agent is unknown".to_owned())
 }
 
 /// Refuses control characters: a description is part of one line in the prompt.

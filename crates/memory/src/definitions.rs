@@ -2,13 +2,13 @@
 //! operations defined. An operation's definition takes precedence. Defining a block again
 //! never deletes its content.
 
-use super::block::{Block, BlockContent, hold_here, read_or_omit};
+use super::backends::nowhere;
+use super::block::{Block, BlockContent, load_content_here, read_or_omit};
 use super::content::find_newest;
 use super::definition::{Definition, WhenChanged, unplaced};
-use super::homes::nowhere;
 use super::label::Label;
 use super::origin::Origin;
-use super::source::{BlockHome, BlockPlace, BlockSource};
+use super::source::{BlockBackend, BlockLocation, BlockSource};
 use super::{BlockScope, Memory};
 use crate::kind::BlockKind;
 use crate::tables::{BLOCKS, delete_content};
@@ -221,12 +221,16 @@ fn find_default(memory: &Memory<'_>, scope: &str, label: &Label) -> Option<Defin
     Some(found.placed(memory.agent))
 }
 
-/// Defines a block, or changes its definition. `may_reach_out`: the caller may choose the block's
+/// Defines a block, or changes its definition. `may_call_outside`: the caller may choose the block's
 /// backend.
-pub async fn define(memory: &Memory<'_>, block: Definition, may_reach_out: bool) -> Result<Block> {
-    let (block, held) = write_definition(memory, block, may_reach_out)?;
-    match held {
-        Some(held) => Ok(Block::new(&block, held)),
+pub async fn define(
+    memory: &Memory<'_>,
+    block: Definition,
+    may_call_outside: bool,
+) -> Result<Block> {
+    let (block, loaded) = write_definition(memory, block, may_call_outside)?;
+    match loaded {
+        Some(loaded) => Ok(Block::new(&block, loaded)),
         None => read_or_omit(memory, &block).await,
     }
 }
@@ -235,11 +239,11 @@ pub async fn define(memory: &Memory<'_>, block: Definition, may_reach_out: bool)
 fn write_definition(
     memory: &Memory<'_>,
     block: Definition,
-    may_reach_out: bool,
+    may_call_outside: bool,
 ) -> Result<(Definition, Option<BlockContent>)> {
     let mut block = block.placed(memory.agent);
     check_place(&block)?;
-    if let Some(binding) = block.home().binding()
+    if let Some(binding) = block.backend().binding()
         && !memory.outbound.is_bound(binding)
     {
         return Err(base::outbound::CallFailure::not_configured(binding));
@@ -249,11 +253,11 @@ fn write_definition(
         let had_source = before
             .as_ref()
             .is_some_and(|before| before.source.is_some());
-        if (block.source.is_some() || had_source) && !may_reach_out {
-            return Err(reaches_out(&block.label));
+        if (block.source.is_some() || had_source) && !may_call_outside {
+            return Err(calls_outside(&block.label));
         }
         let ruled = before.as_ref().and_then(|before| before.retention.clone());
-        if !may_reach_out {
+        if !may_call_outside {
             if block.retention.is_some() && block.retention != ruled {
                 return Err(needs_secret("retention"));
             }
@@ -265,7 +269,7 @@ fn write_definition(
         // Agents may define their blocks at every start: an equal definition writes no row.
         if defined_at.is_none() || before.as_ref() != Some(&block) {
             if find_row_of(memory.db, &block.scope, &block.label)?.is_none() {
-                check_room(memory.db, &block.scope)?;
+                check_capacity(memory.db, &block.scope)?;
             }
             check_kind(memory.db, &block)?;
             // What a session loaded since then comes from its own block (`log_copies.rs`), so a new
@@ -276,15 +280,15 @@ fn write_definition(
             }
             write(memory.db, &block)?;
         }
-        let held = match block.home() {
-            BlockHome::Object => Some(hold_here(memory, &block)?),
-            BlockHome::Bucket { .. }
-            | BlockHome::BucketPrefix { .. }
-            | BlockHome::Agent { .. }
-            | BlockHome::Service { .. }
-            | BlockHome::Nowhere { .. } => None,
+        let loaded = match block.backend() {
+            BlockBackend::Object => Some(load_content_here(memory, &block)?),
+            BlockBackend::Bucket { .. }
+            | BlockBackend::BucketPrefix { .. }
+            | BlockBackend::Agent { .. }
+            | BlockBackend::Service { .. }
+            | BlockBackend::Nowhere { .. } => None,
         };
-        Ok((block, held))
+        Ok((block, loaded))
     })
 }
 
@@ -292,14 +296,14 @@ fn write_definition(
 /// unresolvable for one agent: the same definition is sent to many.
 pub fn check_place(block: &Definition) -> Result<()> {
     match &block.place {
-        BlockPlace::Nowhere(reason) if !block.has_template() => Err(nowhere(reason)),
-        BlockPlace::Here(_) | BlockPlace::There(_) | BlockPlace::Nowhere(_) => Ok(()),
+        BlockLocation::Nowhere(reason) if !block.has_template() => Err(nowhere(reason)),
+        BlockLocation::Here(_) | BlockLocation::There(_) | BlockLocation::Nowhere(_) => Ok(()),
     }
 }
 
 /// Rejects rules for content that is not in this object.
 pub fn check_retention(block: &Definition) -> Result<()> {
-    if block.retention.is_none() || block.home().is_this_object() || block.has_template() {
+    if block.retention.is_none() || block.backend().is_this_object() || block.has_template() {
         return Ok(());
     }
     Err(Error::invalid(
@@ -309,7 +313,7 @@ pub fn check_retention(block: &Definition) -> Result<()> {
     ))
 }
 
-fn reaches_out(label: &Label) -> Error {
+fn calls_outside(label: &Label) -> Error {
     Error::new(
         Code::Forbidden,
         "Only the Worker's secret may define a block with a `source`; a minted token may not. A \
@@ -319,7 +323,7 @@ fn reaches_out(label: &Label) -> Error {
     .with("label", label.as_str())
 }
 
-fn check_room(db: &dyn Database, scope: &str) -> Result<()> {
+fn check_capacity(db: &dyn Database, scope: &str) -> Result<()> {
     let sql = "SELECT count(*) FROM cf_agents_blocks WHERE scope = ?1";
     let count: i64 = find_value(db, sql, &[scope.into()])?.unwrap_or(0);
     if count >= MAX_BLOCKS {
@@ -457,7 +461,7 @@ pub fn hide(db: &dyn Database, scope: &str, label: &Label) -> Result<()> {
 }
 
 /// Removes a block's definition; `false` if there is none. Content in this object stays for a later
-/// block of the same label, unless `purge` is set. Content elsewhere always stays. `may_reach_out`:
+/// block of the same label, unless `purge` is set. Content elsewhere always stays. `may_call_outside`:
 /// as in [`define`]. Without this check, a caller who may not choose a backend could remove the
 /// block and define another one.
 pub fn remove(
@@ -465,16 +469,16 @@ pub fn remove(
     scope: BlockScope<'_>,
     label: &Label,
     purge: bool,
-    may_reach_out: bool,
+    may_call_outside: bool,
 ) -> Result<bool> {
     atomically(memory.db, || {
         let was_there = find_definition(memory, scope, label)?;
         let has_source = |block: &Definition| block.source.is_some();
-        if was_there.as_ref().is_some_and(has_source) && !may_reach_out {
-            return Err(reaches_out(label));
+        if was_there.as_ref().is_some_and(has_source) && !may_call_outside {
+            return Err(calls_outside(label));
         }
         let has_rules = |block: &Definition| block.retention.is_some();
-        if was_there.as_ref().is_some_and(has_rules) && !may_reach_out {
+        if was_there.as_ref().is_some_and(has_rules) && !may_call_outside {
             return Err(needs_secret("retention"));
         }
         match find_default(memory, scope.column(), label) {

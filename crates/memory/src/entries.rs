@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
 use super::Memory;
+use super::backends::agent::{self, RemoteBlock};
+use super::backends::{nowhere, service};
+use super::change_events::ChangeEvent;
 use super::counts::CountChange;
 use super::definition::Definition;
 use super::entry::{Entry, find_written_at};
 use super::entry_index::{index_entry, unindex_entry};
 use super::entry_rows::{EntryRow, find_row, insert, update_row};
 use super::entry_text::EntryText;
-use super::homes::agent::{self, RemoteBlock};
-use super::homes::{nowhere, service};
 use super::item_note::ItemNote;
 use super::kind::BlockKind;
 use super::origin::texts_of;
@@ -21,9 +22,8 @@ use super::past::{
     self, ItemDeleted, ItemDeletion, MAX_ENTRY_VERSIONS, insert_deletion, insert_past,
     next_version, place,
 };
-use super::replacing::{forget_replacement, give_back, note_replacement, replace};
-use super::source::BlockHome;
-use super::told::ToldChange;
+use super::replacing::{forget_replacement, note_replacement, replace, restore_replaced};
+use super::source::BlockBackend;
 use super::validity::Validity;
 use super::writer::MemoryWriter;
 use crate::tables::ENTRIES;
@@ -46,10 +46,14 @@ pub fn check_searchable(block: &Definition) -> Result<()> {
 }
 
 /// Whether this object stores the block's entries.
-pub fn lives_here(block: &Definition) -> bool {
-    match block.home() {
-        BlockHome::Agent { .. } | BlockHome::Service { .. } | BlockHome::Nowhere { .. } => false,
-        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => true,
+pub fn is_stored_here(block: &Definition) -> bool {
+    match block.backend() {
+        BlockBackend::Agent { .. }
+        | BlockBackend::Service { .. }
+        | BlockBackend::Nowhere { .. } => false,
+        BlockBackend::Object | BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
+            true
+        }
     }
 }
 
@@ -62,19 +66,19 @@ pub async fn set(
 ) -> Result<Entry> {
     check_searchable(block)?;
     text.check()?;
-    match block.home() {
-        BlockHome::Agent { name, label } => {
-            let home = RemoteBlock { name, label };
+    match block.backend() {
+        BlockBackend::Agent { name, label } => {
+            let backend = RemoteBlock { name, label };
             let mut input = Map::new();
             for (name, value) in text.fields().into_iter().chain(writer.fields()) {
                 input.insert(name.to_owned(), value);
             }
-            agent::call(memory, block, home, "setEntry", input.into()).await
+            agent::call(memory, block, backend, "setEntry", input.into()).await
         }
-        BlockHome::Service { binding } => {
+        BlockBackend::Service { binding } => {
             let fields = [text.fields(), writer.fields()].concat();
             service::set(memory, block, binding, &fields).await?;
-            ToldChange::of_item(block, text.key, None).tell(memory, writer)?;
+            ChangeEvent::of_item(block, text.key, None).notify(memory, writer)?;
             let now_ms = memory.host.now_ms();
             let marks = text.marks.apply(None);
             Ok(Entry {
@@ -95,8 +99,8 @@ pub async fn set(
                 },
             })
         }
-        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
-        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
+        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Object | BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
             write_here(memory, block, text, writer)
         }
     }
@@ -191,13 +195,13 @@ pub fn write_here(
             .filter(|key| !entry.validity.supersedes.contains(key))
         {
             forget_replacement(db, &item, key)?;
-            give_back(db, &item, key)?;
+            restore_replaced(db, &item, key)?;
         }
         for key in text.supersedes.unwrap_or_default() {
             replace(db, block, key, text.key, at_ms)?;
             note_replacement(db, &item, key)?;
         }
-        ToldChange::of_item(block, text.key, Some(version)).tell(memory, writer)?;
+        ChangeEvent::of_item(block, text.key, Some(version)).notify(memory, writer)?;
         Ok(entry)
     })
 }
@@ -222,14 +226,14 @@ pub async fn delete(
     writer: MemoryWriter<'_>,
 ) -> Result<ItemDeleted> {
     check_searchable(block)?;
-    match block.home() {
-        BlockHome::Agent { name, label } => {
-            let home = RemoteBlock { name, label };
-            agent::delete(memory, block, home, "deleteEntry", key).await
+    match block.backend() {
+        BlockBackend::Agent { name, label } => {
+            let backend = RemoteBlock { name, label };
+            agent::delete(memory, block, backend, "deleteEntry", key).await
         }
-        BlockHome::Service { binding } => Err(kept_by(block, binding)),
-        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
-        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
+        BlockBackend::Service { binding } => Err(stored_elsewhere(block, binding)),
+        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Object | BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
             delete_here(memory, block, key, writer)
         }
     }
@@ -261,18 +265,18 @@ pub fn delete_here(
             counts: CountChange::without(db, &block.scope, &content_key, number)?,
         };
         insert_deletion(db, &item, MAX_ENTRY_VERSIONS, deletion)?;
-        ToldChange::of_deletion(block, key, Some(note.version + 1)).tell(memory, writer)?;
+        ChangeEvent::of_deletion(block, key, Some(note.version + 1)).notify(memory, writer)?;
         unindex_entry(db, number)?;
         Delete::from(ENTRIES, "number = ?1", &[number.into()]).run(db)?;
         for replaced in &note.validity.supersedes {
             forget_replacement(db, &item, replaced)?;
-            give_back(db, &item, replaced)?;
+            restore_replaced(db, &item, replaced)?;
         }
         ItemDeleted::with_versions(db, &item)
     })
 }
 
-pub(super) fn kept_by(block: &Definition, binding: &str) -> Error {
+pub(super) fn stored_elsewhere(block: &Definition, binding: &str) -> Error {
     Error::invalid(
         "label",
         format!(
@@ -302,14 +306,14 @@ pub async fn get(
     key: &str,
 ) -> Result<Option<EntryDetails>> {
     check_searchable(block)?;
-    match block.home() {
-        BlockHome::Agent { name, label } => {
-            let home = RemoteBlock { name, label };
-            agent::call(memory, block, home, "getEntry", json!({"key": key})).await
+    match block.backend() {
+        BlockBackend::Agent { name, label } => {
+            let backend = RemoteBlock { name, label };
+            agent::call(memory, block, backend, "getEntry", json!({"key": key})).await
         }
-        BlockHome::Service { binding } => Err(kept_by(block, binding)),
-        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
-        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
+        BlockBackend::Service { binding } => Err(stored_elsewhere(block, binding)),
+        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Object | BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
             let Some(EntryRow { entry, note, .. }) = find_row(memory.db, block, key)? else {
                 return Ok(None);
             };
@@ -318,7 +322,7 @@ pub async fn get(
             Ok(Some(EntryDetails {
                 entry,
                 version: note.version,
-                versions_kept: past::count_kept(memory.db, &item)?,
+                versions_kept: past::count_stored(memory.db, &item)?,
             }))
         }
     }

@@ -7,14 +7,14 @@
 use super::counts::{BlockCounts, count_block};
 use super::definition::Definition;
 use super::entry_number::find_ranges;
-use super::entry_prefixes::BegunEntries;
+use super::entry_prefixes::PrefixEntries;
 use super::number_range::{EARLIER, NumberRange};
 use base::columns::{find, load};
 use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::filter::{Filter, FilteredColumns};
 use base::json::{self, json};
-use conversation::index::candidates::{looked_for, most_candidates};
+use conversation::index::candidates::{engine_words, most_candidates};
 use search::query::{WordQuery, find_word};
 use search::stem::stem;
 use search::terms::QueryTerm;
@@ -35,10 +35,10 @@ const MAX_VISITED: i64 = 2_000;
 const MAX_VISITED_FILTERED: i64 = 10_000;
 
 /// The entries that the index returns for a query.
-pub struct LikelyEntries {
+pub struct CandidateEntries {
     /// The numbers of the likeliest entries, best first, each with its score and with the index of
     /// its block.
-    pub entries: Vec<LikelyEntry>,
+    pub entries: Vec<CandidateEntry>,
     /// The query's words, and how rare each is among the blocks' entries.
     pub terms: Vec<QueryTerm>,
     /// Some entries that match were not scanned.
@@ -47,7 +47,7 @@ pub struct LikelyEntries {
 
 /// An entry that the index returns.
 #[derive(Clone, Copy)]
-pub struct LikelyEntry {
+pub struct CandidateEntry {
     pub number: i64,
     pub score: f64,
     /// The index of the entry's block among those that are searched.
@@ -61,10 +61,10 @@ pub fn load_matches(
     db: &dyn Database,
     blocks: &[Definition],
     query: &WordQuery,
-    begun: &[BegunEntries],
+    begun: &[PrefixEntries],
     filter: Option<&Filter>,
     queries: usize,
-) -> Result<LikelyEntries> {
+) -> Result<CandidateEntries> {
     let most = most_candidates(queries);
     let stems = query.terms();
     let most_filtered = filter.map(|_| MAX_VISITED_FILTERED / queries.max(1) as i64);
@@ -85,7 +85,7 @@ pub fn load_matches(
             }
         })
         .collect();
-    let mut wanted = looked_for(&terms, most_filtered.unwrap_or(MAX_VISITED));
+    let mut wanted = engine_words(&terms, most_filtered.unwrap_or(MAX_VISITED));
     // At least one word is searched, in the newest entries that have it.
     if wanted.is_empty() {
         let held = terms.iter().filter(|term| term.found > 0);
@@ -105,7 +105,7 @@ pub fn load_matches(
             .collect();
         is_cut |= begun.is_some_and(|begun| begun.is_cut && !lists.is_empty());
         let asked = match query.phrases.is_empty() {
-            true => block.asked(
+            true => block.query_words(
                 &terms,
                 |term| wanted.contains(term.stem.as_str()),
                 &mut is_cut,
@@ -114,7 +114,7 @@ pub fn load_matches(
         };
         let found = block.load_offered(db, &asked, &lists, filter, most)?;
         let found = found.into_iter();
-        entries.extend(found.map(|(number, score)| LikelyEntry {
+        entries.extend(found.map(|(number, score)| CandidateEntry {
             number,
             score,
             block: place,
@@ -122,7 +122,7 @@ pub fn load_matches(
     }
     entries.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.number.cmp(&a.number)));
     entries.truncate(most);
-    Ok(LikelyEntries {
+    Ok(CandidateEntries {
         entries,
         terms,
         is_cut,
@@ -258,7 +258,7 @@ impl<'a> BlockSearch<'a> {
     }
 
     /// The words that are searched in each range, each with its weight and the lowest number.
-    fn asked(
+    fn query_words(
         &self,
         terms: &[QueryTerm],
         is_wanted: impl Fn(&QueryTerm) -> bool,

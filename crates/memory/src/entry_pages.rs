@@ -4,14 +4,14 @@ use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Memory;
+use super::backends::agent::{self, RemoteBlock};
+use super::backends::nowhere;
 use super::definition::Definition;
-use super::entries::{check_searchable, kept_by};
+use super::entries::{check_searchable, stored_elsewhere};
 use super::entry::Entry;
 use super::entry_rows::{EntryRow, find_row};
-use super::homes::agent::{self, RemoteBlock};
-use super::homes::nowhere;
-use super::source::BlockHome;
-use base::budget::AnswerRoom;
+use super::source::BlockBackend;
+use base::budget::AnswerCapacity;
 use base::columns::load;
 use base::database::{Database, SqlValue};
 use base::error::Result;
@@ -38,18 +38,18 @@ pub async fn list(
     filter: Option<&Filter>,
 ) -> Result<EntryPage> {
     check_searchable(block)?;
-    match block.home() {
-        BlockHome::Agent { name, label } => {
-            let home = RemoteBlock { name, label };
+    match block.backend() {
+        BlockBackend::Agent { name, label } => {
+            let backend = RemoteBlock { name, label };
             let mut input = json!({"limit": limit, "cursor": cursor});
             if let (Some(input), Some(filter)) = (input.as_object_mut(), filter) {
                 input.insert("where".to_owned(), filter.to_json());
             }
-            agent::call(memory, block, home, "listEntries", input).await
+            agent::call(memory, block, backend, "listEntries", input).await
         }
-        BlockHome::Service { binding } => Err(kept_by(block, binding)),
-        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
-        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
+        BlockBackend::Service { binding } => Err(stored_elsewhere(block, binding)),
+        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Object | BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
             match filter {
                 Some(filter) => load_filtered(memory.db, block, limit, cursor, filter),
                 None => load_page(memory.db, block, limit, cursor),
@@ -82,10 +82,10 @@ fn load_page(
     ];
     let rows = db.rows(&sql, &params)?;
     let mut entries = Vec::new();
-    let mut room = AnswerRoom::of(MAX_PAGE_BYTES);
+    let mut capacity = AnswerCapacity::of(MAX_PAGE_BYTES);
     for row in rows.iter().take(usize::try_from(limit).unwrap_or(0)) {
         let entry = row.read::<EntryRow>()?.entry;
-        if !room.takes(entry.written_bytes()) {
+        if !capacity.takes(entry.written_bytes()) {
             break;
         }
         entries.push(entry);
@@ -105,7 +105,7 @@ const MAX_FILTERED_BYTES: i64 = 8 << 20;
 
 row! {
     /// An entry `e` that a filter looked at. `passes`: SQL.
-    struct LookedAt(passes: &str) {
+    struct ScannedEntry(passes: &str) {
         key: String = "e.key",
         passes: bool = passes,
     }
@@ -134,7 +134,7 @@ fn load_filtered(
              ON e.number = near.number
           WHERE near.before < {MAX_FILTERED_BYTES}
           ORDER BY near.key",
-        LookedAt::columns(&filter.condition(&FilteredColumns::of_note("e.note"), "?5"))
+        ScannedEntry::columns(&filter.condition(&FilteredColumns::of_note("e.note"), "?5"))
     );
     let params: [SqlValue; 5] = [
         block.scope.as_str().into(),
@@ -143,7 +143,7 @@ fn load_filtered(
         MAX_FILTERED.into(),
         filter.param().into(),
     ];
-    let mut looked_at: Vec<LookedAt> = load(db, &sql, &params)?;
+    let mut looked_at: Vec<ScannedEntry> = load(db, &sql, &params)?;
     let is_last = is_last_page(db, block, looked_at.last())?;
     let most = usize::try_from(limit).unwrap_or(0);
     let full = looked_at
@@ -156,13 +156,13 @@ fn load_filtered(
     looked_at.truncate(full.unwrap_or(looked_at.len()));
     let mut end = looked_at.last().map(|last| last.key.clone());
     let mut entries = Vec::new();
-    let mut room = AnswerRoom::of(MAX_PAGE_BYTES);
+    let mut capacity = AnswerCapacity::of(MAX_PAGE_BYTES);
     let mut is_cut = false;
     for one in looked_at.iter().filter(|one| one.passes) {
         let Some(EntryRow { entry, .. }) = find_row(db, block, &one.key)? else {
             continue;
         };
-        if !room.takes(entry.written_bytes()) {
+        if !capacity.takes(entry.written_bytes()) {
             end = entries.last().map(|last: &Entry| last.key.clone());
             is_cut = true;
             break;
@@ -174,7 +174,11 @@ fn load_filtered(
 }
 
 /// Whether no entry of the block comes after this one.
-fn is_last_page(db: &dyn Database, block: &Definition, last: Option<&LookedAt>) -> Result<bool> {
+fn is_last_page(
+    db: &dyn Database,
+    block: &Definition,
+    last: Option<&ScannedEntry>,
+) -> Result<bool> {
     let Some(last) = last else {
         return Ok(true);
     };

@@ -21,18 +21,18 @@ const MAX_SCANNED_BYTES: usize = 8 << 20;
 const PAGE: usize = 32;
 
 /// The most entries per prefix.
-const MAX_TAKEN: usize = 2_000;
+const MAX_PREFIX_ENTRIES: usize = 2_000;
 
 /// The entries of a block that contain the prefixes.
 #[derive(Default)]
-pub struct BegunEntries {
+pub struct PrefixEntries {
     /// For each prefix, the entries' numbers, newest first.
     entries: HashMap<String, Vec<i64>>,
     /// Not all entries were scanned.
     pub is_cut: bool,
 }
 
-impl BegunEntries {
+impl PrefixEntries {
     pub fn entries_of(&self, prefix: &str) -> &[i64] {
         self.entries.get(prefix).map_or(&[], Vec::as_slice)
     }
@@ -43,7 +43,7 @@ pub fn scan_blocks(
     db: &dyn Database,
     blocks: &[Definition],
     prefixes: &[String],
-) -> Result<Vec<BegunEntries>> {
+) -> Result<Vec<PrefixEntries>> {
     if prefixes.is_empty() {
         return Ok(Vec::new());
     }
@@ -61,7 +61,7 @@ fn scan_block(
     block: &Definition,
     scan: &PrefixScan<'_>,
     bytes_left: &mut usize,
-) -> Result<BegunEntries> {
+) -> Result<PrefixEntries> {
     let (scope, content_key) = (block.scope.as_str(), block.content_key());
     let counts = count_block(db, scope, &content_key)?;
     let sql = format!(
@@ -73,7 +73,7 @@ fn scan_block(
           ORDER BY number DESC
           LIMIT {PAGE}"
     );
-    let mut begun = BegunEntries::default();
+    let mut begun = PrefixEntries::default();
     for NumberRange { first, mut last } in find_ranges(db, &counts)? {
         loop {
             let page: Vec<(i64, Option<String>, String)> = load(
@@ -96,7 +96,7 @@ fn scan_block(
                 *bytes_left = bytes_left.saturating_sub(text.len());
                 for prefix in scan.find_in(&text) {
                     let entries = begun.entries.entry(prefix.to_owned()).or_default();
-                    match entries.len() < MAX_TAKEN {
+                    match entries.len() < MAX_PREFIX_ENTRIES {
                         true => entries.push(number),
                         false => begun.is_cut = true,
                     }

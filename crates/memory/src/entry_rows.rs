@@ -8,7 +8,7 @@ use super::entry::{Entry, find_by_key};
 use super::entry_index::index_entry;
 use super::entry_number::take_number;
 use super::item_note::ItemNote;
-use super::past::{self, ItemPlace, PastVersion, place};
+use super::past::{self, ItemRef, PastVersion, place};
 use super::replacing::note_replacement;
 use base::columns::{find, load, load_values};
 use base::database::Database;
@@ -174,7 +174,7 @@ pub fn restore(
     note: &ItemNote,
 ) -> Result<()> {
     let number = insert_next(db, [scope, block], entry, note)?;
-    let item = ItemPlace {
+    let item = ItemRef {
         scope,
         block,
         key: &entry.key,

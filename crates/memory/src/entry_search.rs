@@ -6,15 +6,15 @@ use std::collections::HashMap;
 use super::definition::Definition;
 use super::entry::find_written_at;
 use super::entry_index::{about, text_of};
-use super::entry_matches::{LikelyEntries, LikelyEntry, load_matches};
+use super::entry_matches::{CandidateEntries, CandidateEntry, load_matches};
 use super::entry_prefixes::scan_blocks;
 use super::entry_query::{EntryQuery, Moment};
 use super::found_entry::{FoundEntry, PastEntry};
 use super::item_note::ItemNote;
 use super::past::{PastVersion, place};
-use super::past_search::{MAX_THEN_BYTES, SaidThen, find_at, load_said_then};
+use super::past_search::{MAX_PAST_BYTES, PastText, find_at, load_past_texts};
 use super::validity::FactState;
-use base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
+use base::budget::{AnswerCapacity, MAX_ANSWER_BYTES};
 use base::columns::load;
 use base::database::Database;
 use base::error::Result;
@@ -22,11 +22,11 @@ use base::filter::Filter;
 use base::json::{self, written_bytes};
 use base::row;
 use base::tags::Metadata;
-use search::asked::AskedWords;
-use search::counter::{Candidate, TermCounter, asked};
+use search::counter::{Candidate, TermCounter, query_words};
 use search::fuse::{Nearest, fuse_found};
 use search::merge::merge;
 use search::query::WordQuery;
+use search::query_words::QueryWords;
 use search::rank::Ranking;
 use search::snippet::snippet;
 use search::stem::{may_have_stem, stem};
@@ -47,7 +47,7 @@ pub fn find(
     let queries = WordQuery::parse_all(asked.queries);
     let prefixes: Vec<String> = queries.iter().flat_map(WordQuery::prefixes_alone).collect();
     let begun = scan_blocks(db, blocks, &prefixes)?;
-    let said_then = match moment.as_of {
+    let past_text = match moment.as_of {
         Some(at_ms) => load_then(db, blocks, filter, at_ms)?,
         None => Vec::new(),
     };
@@ -59,7 +59,7 @@ pub fn find(
         if query.is_empty() {
             continue;
         }
-        let LikelyEntries {
+        let CandidateEntries {
             entries,
             terms,
             is_cut: is_part,
@@ -69,8 +69,8 @@ pub fn find(
         if let Some(at_ms) = moment.as_of {
             // An entry that was written later did not exist then.
             matching.retain(|row| row.begins() <= at_ms);
-            let said_then = said_then.iter().filter(|said| said.matches(query));
-            matching.extend(said_then.map(|said| said.row.clone()));
+            let past_text = past_text.iter().filter(|said| said.matches(query));
+            matching.extend(past_text.map(|said| said.row.clone()));
         }
         let ranked = rank(&matching, query, &terms);
         rankings.push(fuse_found(ranked, nearest.get(place)));
@@ -93,12 +93,12 @@ pub fn find(
         .flat_map(|query| query.prefixes)
         .collect();
     let has_many = blocks.len() > 1;
-    let mut asked = AskedWords::new(stems.iter().map(String::as_str), &prefixes);
+    let mut asked = QueryWords::new(stems.iter().map(String::as_str), &prefixes);
     let mut found = FoundHere {
         is_cut,
         ..FoundHere::default()
     };
-    let mut room = AnswerRoom::of(MAX_ANSWER_BYTES);
+    let mut capacity = AnswerCapacity::of(MAX_ANSWER_BYTES);
     for (number, score) in ranked {
         if found.results.len() >= most {
             break;
@@ -116,7 +116,7 @@ pub fn find(
             content,
             note,
             written_at,
-        }) = row.said_at(db, block, moment, filter)?
+        }) = row.text_at(db, block, moment, filter)?
         else {
             if found.past.len() < most && row.is_over(db, block, moment)? {
                 found.past.push(row.to_past(label));
@@ -124,7 +124,7 @@ pub fn find(
             continue;
         };
         let marks = note.tags.written_bytes() + Metadata::bytes_of(note.metadata.as_ref());
-        if !room.takes(written_bytes(&content) + marks) {
+        if !capacity.takes(written_bytes(&content) + marks) {
             break;
         }
         let snippet = snippet(&content, &mut asked);
@@ -149,7 +149,7 @@ pub fn find(
 
 /// The numbers of the entries, best first, as a query's words rank them.
 fn rank(rows: &[FoundRow], query: &WordQuery, terms: &[QueryTerm]) -> Vec<(i64, f64)> {
-    let mut asked = asked(terms, &query.prefixes, &[]);
+    let mut asked = query_words(terms, &query.prefixes, &[]);
     let candidates: Vec<Candidate> = rows
         .iter()
         .map(|row| to_candidate(row, &mut asked))
@@ -170,7 +170,7 @@ fn rank(rows: &[FoundRow], query: &WordQuery, terms: &[QueryTerm]) -> Vec<(i64, 
 fn load_ranked(
     db: &dyn Database,
     blocks: &[Definition],
-    ranked: &[LikelyEntry],
+    ranked: &[CandidateEntry],
 ) -> Result<Vec<FoundRow>> {
     let mut rows: HashMap<i64, FoundRow> = HashMap::new();
     for place in 0..blocks.len() {
@@ -252,7 +252,7 @@ row! {
 impl FoundRow {
     /// The text of the entry at this moment; `None`: the entry was not valid then, or did not pass
     /// the filter then.
-    fn said_at(
+    fn text_at(
         &self,
         db: &dyn Database,
         block: &Definition,
@@ -372,12 +372,12 @@ fn load_then(
 ) -> Result<Vec<EntryTextRow>> {
     let mut rows = Vec::new();
     for (block, searched) in blocks.iter().enumerate() {
-        let most_bytes = MAX_THEN_BYTES / blocks.len() as i64;
-        let said = load_said_then(db, searched, at_ms, filter, most_bytes)?;
+        let most_bytes = MAX_PAST_BYTES / blocks.len() as i64;
+        let said = load_past_texts(db, searched, at_ms, filter, most_bytes)?;
         // Each block has a range of numbers of its own, larger than the number of scanned texts.
         let first = 1 + ((block as i64) << 32);
         let said = (first..).zip(said);
-        rows.extend(said.map(|(place, SaidThen { key, past, number })| {
+        rows.extend(said.map(|(place, PastText { key, past, number })| {
             EntryTextRow::new(FoundRow {
                 // A deleted entry has no number.
                 number: number.unwrap_or(-place),
@@ -424,7 +424,7 @@ fn load_entries(
     Ok(rows.collect())
 }
 
-fn to_candidate(row: &FoundRow, asked: &mut AskedWords<'_>) -> Candidate {
+fn to_candidate(row: &FoundRow, asked: &mut QueryWords<'_>) -> Candidate {
     let title = row.title.as_deref();
     let mut counter = TermCounter::new(asked);
     counter.read(&text_of(title, &row.content));

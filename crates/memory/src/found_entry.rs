@@ -57,7 +57,7 @@ pub struct PastEntry {
 
 /// The entries that a search in another backend found.
 #[derive(Debug, Deserialize)]
-pub struct FoundElsewhere {
+pub struct RemoteEntries {
     /// Best first.
     pub results: Vec<FoundEntry>,
     #[serde(default)]

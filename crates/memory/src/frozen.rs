@@ -58,12 +58,12 @@ pub fn find_frozen(db: &dyn Database, scope: BlockScope<'_>) -> Result<Option<Fr
 pub async fn refresh(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<FrozenPrompt> {
     let blocks = read_for_prompt(memory, scope).await?;
     atomically(memory.db, || {
-        freeze_again(memory.db, memory.host, scope, &blocks)
+        refreeze(memory.db, memory.host, scope, &blocks)
     })
 }
 
 /// Renders the prompt of these blocks and stores it, unless it is unchanged. Part of a transaction.
-pub fn freeze_again(
+pub fn refreeze(
     db: &dyn Database,
     host: &dyn Host,
     scope: BlockScope<'_>,

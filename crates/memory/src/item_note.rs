@@ -73,7 +73,7 @@ impl ItemNote {
             turn_id: writer.turn_id.map(str::to_owned),
             event_id: writer.event_id.map(str::to_owned),
             narrowed: writer.is_narrowed,
-            source: Some(writer.origin()).filter(|origin| *origin != written_by.usual_origin()),
+            source: Some(writer.origin()).filter(|origin| *origin != written_by.default_origin()),
             events: texts_of(writer.events),
             metadata: marks.metadata,
             tags: marks.tags,
@@ -85,7 +85,7 @@ impl ItemNote {
     /// tool wrote it, and else from the operator.
     pub fn origin(&self) -> Origin {
         self.source
-            .unwrap_or_else(|| self.written_by.usual_origin())
+            .unwrap_or_else(|| self.written_by.default_origin())
     }
 
     /// The events that the text comes from: those that its writer specified, or the answer
@@ -100,7 +100,7 @@ impl ItemNote {
     /// This note with another origin.
     pub fn with_origin(self, origin: Origin) -> Self {
         Self {
-            source: Some(origin).filter(|origin| *origin != self.written_by.usual_origin()),
+            source: Some(origin).filter(|origin| *origin != self.written_by.default_origin()),
             ..self
         }
     }

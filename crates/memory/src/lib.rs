@@ -8,8 +8,10 @@
 //! block's section of the prompt.
 
 pub mod ages;
+pub mod backends;
 pub mod block;
 pub mod budget;
+pub mod change_events;
 pub mod checks;
 pub mod content;
 pub mod copy;
@@ -27,13 +29,11 @@ mod entry_prefixes;
 pub mod entry_query;
 pub mod entry_rows;
 pub mod entry_search;
-pub mod entry_search_elsewhere;
 pub mod entry_text;
 pub mod entry_vectors;
 pub mod erase_text;
 pub mod found_entry;
 pub mod frozen;
-pub mod homes;
 pub mod item_note;
 pub mod json_schema;
 pub mod kind;
@@ -49,12 +49,12 @@ pub mod pending_vectors;
 pub mod prompt;
 pub mod proposals;
 pub mod purge;
+pub mod remote_entry_search;
 pub mod replacing;
 pub mod skills;
 pub mod source;
 pub mod tables;
 pub mod template;
-pub mod told;
 pub mod validity;
 pub mod view;
 pub mod whole_rows;
@@ -71,7 +71,7 @@ use base::outbound::Outbound;
 use conversation::log::sessions::session_exists;
 use store::callbacks::NewCallbacks;
 use store::clearing::PageClearing;
-use store::limits::HolderLimits;
+use store::limits::PrincipalLimits;
 
 /// An agent's memory, and what is needed to reach every backend.
 #[derive(Clone, Copy)]
@@ -89,7 +89,7 @@ pub struct Memory<'a> {
     /// The purges during this activation of the object.
     pub pages: &'a PageClearing,
     /// The limits of the principal that pays for the current model requests.
-    pub payer: Option<&'a HolderLimits>,
+    pub payer: Option<&'a PrincipalLimits>,
     /// The session whose model calls a tool. It is passed only to a class's own functions.
     pub asking: Option<&'a Id>,
     /// The agents that this request came through, in order. Each has a block that is stored

@@ -27,7 +27,7 @@ pub const ERASED: &str = "[This document was erased.]";
 const TOOL: &str = "load_context";
 
 /// The document whose copies are searched for in a log.
-pub struct SoughtDocument<'a> {
+pub struct TargetDocument<'a> {
     pub label: &'a Label,
     /// `None`: all documents of the block.
     pub key: Option<&'a str>,
@@ -92,7 +92,7 @@ enum LoggedState {
 pub fn find_answers(
     db: &dyn Database,
     session_id: &Id,
-    sought: &SoughtDocument<'_>,
+    sought: &TargetDocument<'_>,
 ) -> Result<FoundAnswers> {
     let log = AnswerSearch {
         db,
@@ -128,7 +128,7 @@ pub fn find_answers(
 struct AnswerSearch<'a> {
     db: &'a dyn Database,
     session_id: &'a Id,
-    sought: &'a SoughtDocument<'a>,
+    sought: &'a TargetDocument<'a>,
 }
 
 impl AnswerSearch<'_> {
@@ -191,7 +191,7 @@ impl AnswerSearch<'_> {
                     is_erased,
                 },
                 named => {
-                    let loads = named.is_some_and(|named| self.is_meant(&named, asked_at));
+                    let loads = named.is_some_and(|named| self.is_eligible(&named, asked_at));
                     match is_answered {
                         true => LoggedState::Answered { loads, is_erased },
                         false => LoggedState::Open { loads },
@@ -207,13 +207,13 @@ impl AnswerSearch<'_> {
         let tool: RenderedTool = json::decode(tool).unwrap_or_default();
         let read = |call: ShownCall| {
             let named = read_named(Some(&call.name), call.arguments.get());
-            let loads = named.is_some_and(|named| self.is_meant(&named, asked_at));
+            let loads = named.is_some_and(|named| self.is_eligible(&named, asked_at));
             (call.id, None, LoggedState::Open { loads })
         };
         tool.tool_calls.into_iter().flatten().map(read).collect()
     }
 
-    fn is_meant(&self, named: &NamedDocument, asked_at: i64) -> bool {
+    fn is_eligible(&self, named: &NamedDocument, asked_at: i64) -> bool {
         let is_key = |wanted: &str| named.key.as_deref() == Some(wanted);
         named.label.as_deref() == Some(&self.sought.label.key())
             && self.sought.key.is_none_or(is_key)

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::label::Label;
-use super::log_answers::{ERASED, FoundAnswers, SoughtDocument, find_answers};
+use super::log_answers::{ERASED, FoundAnswers, TargetDocument, find_answers};
 use super::proposals::erase::erase_of_events;
 use crate::tables::LOADED_SKILLS;
 use base::columns::{load, load_values};
@@ -17,10 +17,10 @@ use base::ids::Id;
 use base::json;
 use conversation::log::rewrite::erase_texts;
 use conversation::log::tip::get_tip;
-use conversation::messages::delete::tell_updated;
+use conversation::messages::delete::record_updated;
+use conversation::messages::derived::delete_derived;
 use conversation::messages::erased_results::replace_results;
 use conversation::messages::runs::{RunCache, RunPosition};
-use conversation::messages::taken_back::take_back;
 use conversation::session::last_turns::{self, find_open_turn};
 use store::erasing::{ErasingDatabase, Overwrite};
 
@@ -69,7 +69,7 @@ pub fn erase_copies(
     )?;
     for (session, until_ms) in sessions {
         let id = Id::parse(session).map_err(Error::storage)?;
-        let sought = SoughtDocument {
+        let sought = TargetDocument {
             label: copied.label,
             key: copied.key,
             until_ms,
@@ -86,7 +86,7 @@ pub fn erase_in_session(
     db: &ErasingDatabase<'_>,
     host: &dyn Host,
     session_id: &Id,
-    sought: &SoughtDocument<'_>,
+    sought: &TargetDocument<'_>,
 ) -> Result<bool> {
     let was_loaded = forget_loaded(db, session_id, sought)?;
     let found = find_answers(db, session_id, sought)?;
@@ -94,7 +94,7 @@ pub fn erase_in_session(
     if held.is_empty() {
         return Ok(was_loaded);
     }
-    take_back(db, host, session_id, &held)?;
+    delete_derived(db, host, session_id, &held)?;
     erase_of_events(db, session_id, &held)?;
     replace(db, host, session_id, &found)?;
     Ok(true)
@@ -107,7 +107,7 @@ pub fn erase_in_session(
 fn forget_loaded(
     db: &ErasingDatabase<'_>,
     session_id: &Id,
-    sought: &SoughtDocument<'_>,
+    sought: &TargetDocument<'_>,
 ) -> Result<bool> {
     let own = match sought.is_agents {
         true => find_own_copies(db, session_id, sought.label)?,
@@ -174,7 +174,7 @@ fn replace(
     }
     // The record of the session's last turn contains the results of its tools.
     let turns = last_turns::overwrite_over(db, session_id)?;
-    last_turns::settle(db, session_id)?;
+    last_turns::fold_ended(db, session_id)?;
     db.count(|erased| {
         erased.turns += turns;
         erased.loaded_documents += found.count();
@@ -187,5 +187,5 @@ fn replace(
     }
     let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
     let last_seq = get_tip(db, session_id)?.last_seq();
-    tell_updated(db, host, session_id, last_seq, &changed)
+    record_updated(db, host, session_id, last_seq, &changed)
 }

@@ -53,7 +53,7 @@ impl Origin {
     }
 
     /// The trust rank of a source: 0 is the most trusted.
-    pub fn doubt(self) -> u8 {
+    pub fn trust_rank(self) -> u8 {
         match self {
             Self::Operator => 0,
             Self::User => 1,
@@ -65,7 +65,7 @@ impl Origin {
 
     /// The source of a text with parts from both: the less trusted one.
     pub fn or_less_trusted(self, other: Self) -> Self {
-        match other.doubt() > self.doubt() {
+        match other.trust_rank() > self.trust_rank() {
             true => other,
             false => self,
         }
@@ -99,7 +99,7 @@ impl Origin {
         });
         found
             .map(|(_, origin)| origin)
-            .max_by_key(|origin| origin.doubt())
+            .max_by_key(|origin| origin.trust_rank())
     }
 
     /// The source after an import by a sender who doesn't trust the file.

@@ -31,14 +31,14 @@ pub const MAX_SKILL_VERSIONS: i64 = 10;
 pub const MAX_DELETED: i64 = 1_000;
 
 /// Identifies an entry or a document.
-pub struct ItemPlace<'a> {
+pub struct ItemRef<'a> {
     pub scope: &'a str,
     /// The key of its block.
     pub block: &'a str,
     pub key: &'a str,
 }
 
-impl ItemPlace<'_> {
+impl ItemRef<'_> {
     pub fn params(&self) -> [SqlValue; 3] {
         [self.scope.into(), self.block.into(), self.key.into()]
     }
@@ -101,7 +101,7 @@ row! {
 /// run in a transaction.
 pub fn insert_past(
     db: &dyn Database,
-    item: &ItemPlace<'_>,
+    item: &ItemRef<'_>,
     kept: i64,
     past: &PastVersion,
 ) -> Result<()> {
@@ -111,7 +111,7 @@ pub fn insert_past(
 /// Like [`insert_past`], but leaves the block's counts to the caller.
 fn insert_row(
     db: &dyn Database,
-    item: &ItemPlace<'_>,
+    item: &ItemRef<'_>,
     kept: i64,
     past: &PastVersion,
 ) -> Result<CountChange> {
@@ -181,8 +181,8 @@ impl ItemDeleted {
     };
 
     /// A deleted item whose versions are still stored.
-    pub fn with_versions(db: &dyn Database, item: &ItemPlace<'_>) -> Result<Self> {
-        let versions = count_kept(db, item)?;
+    pub fn with_versions(db: &dyn Database, item: &ItemRef<'_>) -> Result<Self> {
+        let versions = count_stored(db, item)?;
         Ok(Self {
             deleted: true,
             versions_kept: Some(versions).filter(|count| *count > 0),
@@ -192,7 +192,7 @@ impl ItemDeleted {
 }
 
 /// How many earlier texts of an item are stored.
-pub fn count_kept(db: &dyn Database, item: &ItemPlace<'_>) -> Result<i64> {
+pub fn count_stored(db: &dyn Database, item: &ItemRef<'_>) -> Result<i64> {
     let sql = "SELECT count(*)
                  FROM cf_agents_item_versions
                 WHERE scope = ?1
@@ -215,7 +215,7 @@ pub struct ItemDeletion<'a> {
 /// beyond the limit. Must run in a transaction.
 pub fn insert_deletion(
     db: &dyn Database,
-    item: &ItemPlace<'_>,
+    item: &ItemRef<'_>,
     kept: i64,
     deletion: ItemDeletion<'_>,
 ) -> Result<()> {
@@ -296,7 +296,7 @@ pub fn forget_up_to(
 /// The next version number of an item that doesn't exist, and the time when its last
 /// version was written (0: it had none). Numbering continues after the deleted item's
 /// versions.
-pub fn next_version(db: &dyn Database, item: &ItemPlace<'_>) -> Result<(i64, i64)> {
+pub fn next_version(db: &dyn Database, item: &ItemRef<'_>) -> Result<(i64, i64)> {
     let sql = "SELECT coalesce(max(version), 0) + 1, coalesce(max(written_at), 0)
                  FROM cf_agents_item_versions
                 WHERE scope = ?1
@@ -307,7 +307,7 @@ pub fn next_version(db: &dyn Database, item: &ItemPlace<'_>) -> Result<(i64, i64
 
 /// Up to `limit` earlier versions, newest first. Each statement reads one text, because
 /// texts read together would be in memory twice, in JavaScript and in Rust.
-fn load_past(db: &dyn Database, item: &ItemPlace<'_>, limit: i64) -> Result<Vec<PastVersion>> {
+fn load_past(db: &dyn Database, item: &ItemRef<'_>, limit: i64) -> Result<Vec<PastVersion>> {
     let [scope, block, key] = item.params();
     let versions: Vec<i64> = load_values(
         db,
@@ -328,7 +328,7 @@ fn load_past(db: &dyn Database, item: &ItemPlace<'_>, limit: i64) -> Result<Vec<
 }
 
 /// An earlier version, if it is stored.
-fn find_past(db: &dyn Database, item: &ItemPlace<'_>, version: i64) -> Result<Option<PastVersion>> {
+fn find_past(db: &dyn Database, item: &ItemRef<'_>, version: i64) -> Result<Option<PastVersion>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_item_versions
@@ -345,7 +345,7 @@ fn find_past(db: &dyn Database, item: &ItemPlace<'_>, version: i64) -> Result<Op
 /// One version of an item: the newest one, if the item exists, or an earlier one.
 pub fn find_version(
     db: &dyn Database,
-    item: &ItemPlace<'_>,
+    item: &ItemRef<'_>,
     newest: Option<PastVersion>,
     version: i64,
 ) -> Result<Option<Version>> {
@@ -359,7 +359,7 @@ pub fn find_version(
 /// The newest version of an item, if it exists, and the earlier ones, newest first.
 pub fn load_all(
     db: &dyn Database,
-    item: &ItemPlace<'_>,
+    item: &ItemRef<'_>,
     newest: Option<PastVersion>,
     limit: i64,
 ) -> Result<Vec<Version>> {
@@ -370,8 +370,8 @@ pub fn load_all(
 }
 
 /// Identifies an item of a block that is stored in this object.
-pub fn place<'a>(block: &'a Definition, content_key: &'a str, key: &'a str) -> ItemPlace<'a> {
-    ItemPlace {
+pub fn place<'a>(block: &'a Definition, content_key: &'a str, key: &'a str) -> ItemRef<'a> {
+    ItemRef {
         scope: &block.scope,
         block: content_key,
         key,

@@ -1,7 +1,7 @@
 //! The texts that entries and documents had at a past time, for a search as of then.
 
 use super::definition::Definition;
-use super::past::{ItemPlace, PastVersion};
+use super::past::{ItemRef, PastVersion};
 use base::columns::{find, load};
 use base::database::{Database, SqlValue};
 use base::error::Result;
@@ -17,7 +17,7 @@ const BEGINS: &str = "coalesce(note ->> '$.validFrom', written_at)";
 /// A version that does not pass the filter counts as not stored.
 pub fn find_at(
     db: &dyn Database,
-    item: &ItemPlace<'_>,
+    item: &ItemRef<'_>,
     at_ms: i64,
     filter: Option<&Filter>,
 ) -> Result<Option<PastVersion>> {
@@ -46,7 +46,7 @@ pub fn find_at(
 
 row! {
     /// A text that an item had at some time, and that is not its newest: version `v`.
-    pub struct SaidThen {
+    pub struct PastText {
         pub past: PastVersion = PastVersion::COLUMNS,
         pub key: String = "v.key",
         /// The number of the entry, if it is still there.
@@ -57,17 +57,17 @@ row! {
 /// How many earlier versions of a block's entries a search in the past scans, and how many bytes of
 /// their texts it reads in all of its blocks.
 const MAX_SEARCHED: i64 = 5_000;
-pub const MAX_THEN_BYTES: i64 = 2 << 20;
+pub const MAX_PAST_BYTES: i64 = 2 << 20;
 
 /// The texts at this time of a block's entries that were deleted since, or have another text now:
 /// so many bytes of them. The texts that were written last come first.
-pub fn load_said_then(
+pub fn load_past_texts(
     db: &dyn Database,
     searched: &Definition,
     at_ms: i64,
     filter: Option<&Filter>,
     most_bytes: i64,
-) -> Result<Vec<SaidThen>> {
+) -> Result<Vec<PastText>> {
     let passes = filter.map_or_else(String::new, |filter| {
         let columns = FilteredColumns::of_note("v.note");
         format!("AND {}", filter.condition(&columns, "?6"))
@@ -98,7 +98,7 @@ pub fn load_said_then(
           WHERE said.bytes <= ?5
             {passes}
           ORDER BY v.written_at DESC, v.key",
-        SaidThen::COLUMNS
+        PastText::COLUMNS
     );
     let params: [SqlValue; 5] = [
         searched.scope.as_str().into(),

@@ -9,26 +9,26 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use store::limits::HolderLimits;
+use store::limits::PrincipalLimits;
 
 /// The most queued entries. A search computes the vectors of the others.
 const MAX_PENDING: usize = 1_000;
 
 #[derive(Default)]
 pub struct PendingVectors {
-    numbers: RefCell<BTreeMap<i64, Option<HolderLimits>>>,
+    numbers: RefCell<BTreeMap<i64, Option<PrincipalLimits>>>,
     is_busy: Cell<bool>,
 }
 
 /// Entries whose vectors one principal pays for.
 #[derive(Debug, Default, PartialEq)]
 pub struct PendingBatch {
-    pub payer: Option<HolderLimits>,
+    pub payer: Option<PrincipalLimits>,
     pub numbers: Vec<i64>,
 }
 
 impl PendingVectors {
-    pub fn note(&self, number: i64, payer: Option<&HolderLimits>) {
+    pub fn note(&self, number: i64, payer: Option<&PrincipalLimits>) {
         let mut numbers = self.numbers.borrow_mut();
         if numbers.len() < MAX_PENDING {
             numbers.insert(number, payer.cloned());
@@ -61,7 +61,7 @@ impl PendingVectors {
     }
 
     /// Drops the entries that this principal pays for. A search computes their vectors.
-    pub fn forget_of(&self, payer: Option<&HolderLimits>) {
+    pub fn forget_of(&self, payer: Option<&PrincipalLimits>) {
         let mut numbers = self.numbers.borrow_mut();
         numbers.retain(|_, other| other.as_ref() != payer);
     }
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_of_one_payer_and_nobody_elses_entries_are_forgotten() {
-        let holder = |name: &str| HolderLimits {
+        let holder = |name: &str| PrincipalLimits {
             holder: name.to_owned(),
             most: Limits::default(),
         };

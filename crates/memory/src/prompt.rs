@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_is_away_or_too_long_is_said_to_be() {
+    fn a_block_that_is_unavailable_or_too_long_is_said_to_be() {
         let away = Block {
             unavailable: Some("Service `NOTES`: it could not be reached".to_owned()),
             ..block(BlockKind::Readonly, "")

@@ -8,6 +8,9 @@
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::backends::agent::{self, RemoteBlock};
+use super::backends::{bucket, nowhere, service};
+use super::change_events::{Selection, delete_callbacks};
 use super::counts::CountChange;
 use super::definition::Definition;
 use super::definitions::remove;
@@ -15,18 +18,15 @@ use super::entries::check_searchable;
 use super::entry_index::unindex_entry;
 use super::entry_rows;
 use super::frozen;
-use super::homes::agent::{self, RemoteBlock};
-use super::homes::{bucket, nowhere, service};
 use super::item_note::ItemNote;
 use super::label::Label;
 use super::log_copies::{CopiedDocument, erase_copies};
 use super::proposals::erase::erase_of_block;
-use super::replacing::{forget_replacement, give_back_in_purge};
+use super::replacing::{forget_replacement, restore_replaced_in_purge};
 use super::skills::{check_loadable, check_skill_key};
-use super::source::BlockHome;
-use super::told::{Told, forget_calls};
+use super::source::BlockBackend;
 use super::{BlockScope, Memory};
-use crate::past::ItemPlace;
+use crate::past::ItemRef;
 use crate::tables::{
     BLOCKS, ENTRIES, ENTRIES_SEARCH, ITEM_VERSIONS, PROMPTS, SKILL_LISTINGS, SKILLS,
 };
@@ -39,7 +39,7 @@ use base::{row, sql};
 use conversation::index::build;
 use store::erased::{Erased, Erasure};
 use store::erasing::{ErasingDatabase, Overwrite};
-use store::schema::free_space::{Renewed, renew};
+use store::schema::free_space::{Rewritten, renew};
 
 /// The texts that a purge found and erased.
 pub struct Purged {
@@ -124,14 +124,16 @@ async fn ask_service(
 /// Erases an entry, its earlier versions, and the frozen prompts that may show it.
 pub async fn purge_entry(memory: &Memory<'_>, block: &Definition, key: &str) -> Result<Purged> {
     check_searchable(block)?;
-    let home = match block.home() {
-        BlockHome::Agent { name, label } => {
+    let home = match block.backend() {
+        BlockBackend::Agent { name, label } => {
             let home = RemoteBlock { name, label };
             Some(ask_agent(memory, block, home, "deleteEntry", key).await?)
         }
-        BlockHome::Service { binding } => Some(ask_service(memory, block, binding, key).await?),
-        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
-        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => None,
+        BlockBackend::Service { binding } => Some(ask_service(memory, block, binding, key).await?),
+        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Object | BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
+            None
+        }
     };
     let is_elsewhere = home.is_some();
     erase(memory, home, |db| {
@@ -149,8 +151,8 @@ pub async fn purge_entry(memory: &Memory<'_>, block: &Definition, key: &str) -> 
 pub async fn purge_document(memory: &Memory<'_>, block: &Definition, key: &str) -> Result<Purged> {
     check_loadable(block)?;
     check_skill_key(key)?;
-    let home = match block.home() {
-        BlockHome::BucketPrefix { prefix } => {
+    let home = match block.backend() {
+        BlockBackend::BucketPrefix { prefix } => {
             let found = bucket::find_document(memory, prefix, key).await?;
             if let Some(found) = &found {
                 bucket::delete_document(memory, &found.object_key).await?;
@@ -158,13 +160,13 @@ pub async fn purge_document(memory: &Memory<'_>, block: &Definition, key: &str) 
             let name = format!("{prefix}{key}");
             Some(HomeReceipt::of(HomeKind::Bucket, &name, found.is_some()))
         }
-        BlockHome::Agent { name, label } => {
+        BlockBackend::Agent { name, label } => {
             let home = RemoteBlock { name, label };
             Some(ask_agent(memory, block, home, "deleteSkill", key).await?)
         }
-        BlockHome::Service { binding } => Some(ask_service(memory, block, binding, key).await?),
-        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
-        BlockHome::Object | BlockHome::Bucket { .. } => None,
+        BlockBackend::Service { binding } => Some(ask_service(memory, block, binding, key).await?),
+        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Object | BlockBackend::Bucket { .. } => None,
     };
     erase(memory, home, |db| {
         let was_there = erase_document_at(db, &ItemKeys::of(block, key))?;
@@ -185,11 +187,11 @@ pub fn purge_block(
     memory: &Memory<'_>,
     scope: BlockScope<'_>,
     label: &Label,
-    may_reach_out: bool,
+    may_call_outside: bool,
 ) -> Result<Purged> {
     erase(memory, None, |db| {
         let memory = Memory { db, ..*memory };
-        let was_there = remove(&memory, scope, label, true, may_reach_out)?;
+        let was_there = remove(&memory, scope, label, true, may_call_outside)?;
         // A row that hides a deployed block still exists.
         erase_definition(db, scope.column(), label)?;
         let copied = CopiedDocument {
@@ -200,7 +202,7 @@ pub fn purge_block(
         erase_copies(db, memory.host, &copied)?;
         erase_of_block(db, scope.column(), &label.key(), None)?;
         db.merge_index(ENTRIES_SEARCH.name);
-        forget_calls(db, scope.column(), &label.key(), None, Told::All)?;
+        delete_callbacks(db, scope.column(), &label.key(), None, Selection::All)?;
         match was_there || db.has_erased() {
             true => forget_prompts(db, scope.column())?,
             false => forget_prompts_of(db, scope.column(), label)?,
@@ -258,7 +260,7 @@ pub fn renew_tables(
     db: &dyn Database,
     tables: &[&'static str],
     file_pages: i64,
-) -> Result<Renewed> {
+) -> Result<Rewritten> {
     let fill_index = |index: &str| match index {
         name if name == ENTRIES_SEARCH.name => entry_rows::index_all(db),
         _ => build::refill(db),
@@ -356,8 +358,8 @@ impl<'a> ItemKeys<'a> {
         }
     }
 
-    fn place(&self) -> ItemPlace<'_> {
-        ItemPlace {
+    fn place(&self) -> ItemRef<'_> {
+        ItemRef {
             scope: self.scope,
             block: &self.block,
             key: self.key,
@@ -391,7 +393,7 @@ pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<b
         .flat_map(|entry| &entry.note.validity.supersedes)
     {
         forget_replacement(db, &item, replaced)?;
-        give_back_in_purge(db, &item, replaced)?;
+        restore_replaced_in_purge(db, &item, replaced)?;
     }
     forget_key(db, &item)?;
     Ok(entry.is_some())
@@ -480,7 +482,7 @@ row! {
 
 /// Erases an entry's key from the notes of the entries that replaced it or that it replaced, and of
 /// their earlier versions. Part of a transaction.
-fn forget_key(db: &ErasingDatabase<'_>, item: &ItemPlace<'_>) -> Result<()> {
+fn forget_key(db: &ErasingDatabase<'_>, item: &ItemRef<'_>) -> Result<()> {
     let [scope, block, key] = params_of(item);
     let quoted = json::quoted(item.key);
     for (table, number) in NOTED {
@@ -538,7 +540,7 @@ fn forget_key(db: &ErasingDatabase<'_>, item: &ItemPlace<'_>) -> Result<()> {
 
 fn erase_versions(
     db: &ErasingDatabase<'_>,
-    item: &ItemPlace<'_>,
+    item: &ItemRef<'_>,
     mut counts: CountChange,
 ) -> Result<()> {
     let deletions: Option<i64> = find_value(
@@ -559,11 +561,11 @@ fn erase_versions(
         &params_of(item),
     )
     .run(db)?;
-    forget_calls(db, item.scope, item.block, Some(item.key), Told::All)?;
+    delete_callbacks(db, item.scope, item.block, Some(item.key), Selection::All)?;
     counts.deleted -= deletions.unwrap_or(0);
     counts.write(db, item.scope, item.block)
 }
 
-fn params_of(item: &ItemPlace<'_>) -> [SqlValue; 3] {
+fn params_of(item: &ItemRef<'_>) -> [SqlValue; 3] {
     [item.scope.into(), item.block.into(), item.key.into()]
 }

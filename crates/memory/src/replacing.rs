@@ -5,7 +5,7 @@
 use super::definition::Definition;
 use super::entry::find_by_key;
 use super::item_note::ItemNote;
-use super::past::ItemPlace;
+use super::past::ItemRef;
 use crate::tables::ENTRIES;
 use base::columns::find;
 use base::database::{Database, SqlValue};
@@ -66,16 +66,20 @@ pub fn replace(
 
 /// Undoes the replacement of the entry `key` by the entry at `by`, of the same block. Part of a
 /// transaction, after `by` was deleted or rewritten.
-pub fn give_back(db: &dyn Database, by: &ItemPlace<'_>, key: &str) -> Result<()> {
-    match find_given_back(db, by, key)? {
+pub fn restore_replaced(db: &dyn Database, by: &ItemRef<'_>, key: &str) -> Result<()> {
+    match find_restored(db, by, key)? {
         Some(row) => row.write(db),
         None => Ok(()),
     }
 }
 
-/// As [`give_back`], in a purge of the entry at `by`, whose key is in the note of the other.
-pub fn give_back_in_purge(db: &ErasingDatabase<'_>, by: &ItemPlace<'_>, key: &str) -> Result<()> {
-    let Some(row) = find_given_back(db, by, key)? else {
+/// As [`restore_replaced`], in a purge of the entry at `by`, whose key is in the note of the other.
+pub fn restore_replaced_in_purge(
+    db: &ErasingDatabase<'_>,
+    by: &ItemRef<'_>,
+    key: &str,
+) -> Result<()> {
+    let Some(row) = find_restored(db, by, key)? else {
         return Ok(());
     };
     db.overwrite(&Overwrite {
@@ -89,11 +93,7 @@ pub fn give_back_in_purge(db: &ErasingDatabase<'_>, by: &ItemPlace<'_>, key: &st
 
 /// The entry `key` as it is when the entry at `by` no longer replaces it. `None`: it was not
 /// replaced by it.
-fn find_given_back(
-    db: &dyn Database,
-    by: &ItemPlace<'_>,
-    key: &str,
-) -> Result<Option<ReplacedRow>> {
+fn find_restored(db: &dyn Database, by: &ItemRef<'_>, key: &str) -> Result<Option<ReplacedRow>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_entries
@@ -122,7 +122,7 @@ fn find_given_back(
 /// since when. `beside`: an entry of the same block.
 fn find_other(
     db: &dyn Database,
-    beside: &ItemPlace<'_>,
+    beside: &ItemRef<'_>,
     key: &str,
     written_at: i64,
 ) -> Result<Option<(String, i64)>> {
@@ -150,7 +150,7 @@ fn find_other(
 }
 
 /// Records that the entry at `replacer` replaces the entry `key`. Part of a transaction.
-pub fn note_replacement(db: &dyn Database, replacer: &ItemPlace<'_>, key: &str) -> Result<()> {
+pub fn note_replacement(db: &dyn Database, replacer: &ItemRef<'_>, key: &str) -> Result<()> {
     db.run(
         "INSERT INTO cf_agents_replacements (scope, block, key, replacer)
          VALUES (?1, ?2, ?3, ?4)
@@ -160,7 +160,7 @@ pub fn note_replacement(db: &dyn Database, replacer: &ItemPlace<'_>, key: &str) 
 }
 
 /// Deletes the record of [`note_replacement`]. Part of a transaction.
-pub fn forget_replacement(db: &dyn Database, replacer: &ItemPlace<'_>, key: &str) -> Result<()> {
+pub fn forget_replacement(db: &dyn Database, replacer: &ItemRef<'_>, key: &str) -> Result<()> {
     db.run(
         "DELETE FROM cf_agents_replacements
           WHERE scope = ?1
@@ -171,7 +171,7 @@ pub fn forget_replacement(db: &dyn Database, replacer: &ItemPlace<'_>, key: &str
     )
 }
 
-fn place_of(replacer: &ItemPlace<'_>, key: &str) -> [SqlValue; 4] {
+fn place_of(replacer: &ItemRef<'_>, key: &str) -> [SqlValue; 4] {
     [
         replacer.scope.into(),
         replacer.block.into(),

@@ -47,7 +47,7 @@ pub struct BlockSource {
 
 /// Where the block's content is stored, for one agent.
 #[derive(Clone, Debug, PartialEq)]
-pub enum BlockPlace {
+pub enum BlockLocation {
     /// In this agent: the block of this label, or without one the block itself.
     Here(Option<Label>),
     There(Box<BlockSource>),
@@ -60,7 +60,7 @@ pub enum BlockPlace {
 /// Code distinguishes backends by a `match` that names every variant, so that the compiler reports
 /// each `match` that a new backend affects. Hence no `PartialEq`.
 #[derive(Clone, Copy, Debug)]
-pub enum BlockHome<'a> {
+pub enum BlockBackend<'a> {
     Object,
     Bucket {
         key: &'a str,
@@ -118,42 +118,42 @@ impl BlockSource {
                  documents of `42` would be among those of `4`.",
             ));
         }
-        match self.home() {
-            BlockHome::Bucket { .. } if !kind.has_content() => Err(refused(
+        match self.backend() {
+            BlockBackend::Bucket { .. } if !kind.has_content() => Err(refused(
                 "A `source` with `r2` is one text: the block must be readonly or writable. For \
                  many texts, use `r2Prefix`.",
             )),
-            BlockHome::BucketPrefix { .. } if kind != BlockKind::Loadable => Err(refused(
+            BlockBackend::BucketPrefix { .. } if kind != BlockKind::Loadable => Err(refused(
                 "A `source` with `r2Prefix` contains documents: the block must be loadable. For \
                  one text, use `r2`.",
             )),
-            BlockHome::Agent { name, .. } if !is_agent_name(name) => Err(refused(
+            BlockBackend::Agent { name, .. } if !is_agent_name(name) => Err(refused(
                 "`source` must name an agent in 1 to 200 characters.",
             )),
-            BlockHome::Service { binding } if !is_binding(binding) => Err(refused(
+            BlockBackend::Service { binding } if !is_binding(binding) => Err(refused(
                 "`source` must name a service binding: letters, digits and `_`, and none of the Worker's own.",
             )),
-            BlockHome::Object
-            | BlockHome::Bucket { .. }
-            | BlockHome::BucketPrefix { .. }
-            | BlockHome::Agent { .. }
-            | BlockHome::Service { .. }
-            | BlockHome::Nowhere { .. } => Ok(()),
+            BlockBackend::Object
+            | BlockBackend::Bucket { .. }
+            | BlockBackend::BucketPrefix { .. }
+            | BlockBackend::Agent { .. }
+            | BlockBackend::Service { .. }
+            | BlockBackend::Nowhere { .. } => Ok(()),
         }
     }
 
     /// Where the content is stored for the agent of this name. `is_sessions`: the block belongs to
     /// one of its sessions.
-    pub fn place(&self, agent_name: &str, is_sessions: bool) -> BlockPlace {
+    pub fn place(&self, agent_name: &str, is_sessions: bool) -> BlockLocation {
         match self.filled_in(agent_name) {
-            Err(reason) => BlockPlace::Nowhere(reason),
+            Err(reason) => BlockLocation::Nowhere(reason),
             Ok(source) if source.agent.as_deref() != Some(agent_name) => {
-                BlockPlace::There(Box::new(source))
+                BlockLocation::There(Box::new(source))
             }
-            Ok(_) if is_sessions => BlockPlace::Nowhere(
+            Ok(_) if is_sessions => BlockLocation::Nowhere(
                 "a session's block can't be stored in a block of its own agent".to_owned(),
             ),
-            Ok(source) => BlockPlace::Here(source.label),
+            Ok(source) => BlockLocation::Here(source.label),
         }
     }
 
@@ -208,7 +208,7 @@ impl BlockSource {
         self.agent.is_some()
     }
 
-    pub fn home(&self) -> BlockHome<'_> {
+    pub fn backend(&self) -> BlockBackend<'_> {
         let Self {
             r2,
             r2_prefix,
@@ -217,43 +217,45 @@ impl BlockSource {
             service,
         } = self;
         if let Some(key) = r2 {
-            BlockHome::Bucket { key }
+            BlockBackend::Bucket { key }
         } else if let Some(prefix) = r2_prefix {
-            BlockHome::BucketPrefix { prefix }
+            BlockBackend::BucketPrefix { prefix }
         } else if let Some(name) = agent {
-            BlockHome::Agent {
+            BlockBackend::Agent {
                 name,
                 label: label.as_ref(),
             }
         } else if let Some(binding) = service {
-            BlockHome::Service { binding }
+            BlockBackend::Service { binding }
         } else {
-            BlockHome::Object
+            BlockBackend::Object
         }
     }
 }
 
-impl BlockHome<'_> {
+impl BlockBackend<'_> {
     /// Whether this object's tables store the block's content.
     pub fn is_this_object(&self) -> bool {
         match self {
-            BlockHome::Object => true,
-            BlockHome::Bucket { .. }
-            | BlockHome::BucketPrefix { .. }
-            | BlockHome::Agent { .. }
-            | BlockHome::Service { .. }
-            | BlockHome::Nowhere { .. } => false,
+            BlockBackend::Object => true,
+            BlockBackend::Bucket { .. }
+            | BlockBackend::BucketPrefix { .. }
+            | BlockBackend::Agent { .. }
+            | BlockBackend::Service { .. }
+            | BlockBackend::Nowhere { .. } => false,
         }
     }
 
     /// The binding that this backend needs.
     pub fn binding(&self) -> Option<&str> {
         match self {
-            BlockHome::Object | BlockHome::Agent { .. } | BlockHome::Nowhere { .. } => None,
-            BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
+            BlockBackend::Object | BlockBackend::Agent { .. } | BlockBackend::Nowhere { .. } => {
+                None
+            }
+            BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
                 Some(Setting::SkillsBucket.name())
             }
-            BlockHome::Service { binding } => Some(binding),
+            BlockBackend::Service { binding } => Some(binding),
         }
     }
 }
@@ -328,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_one_home_that_the_kind_can_have() {
+    fn a_source_is_one_backend_that_the_kind_can_have() {
         let table = [
             (r#"{"r2":"soul.md"}"#, BlockKind::Readonly, true),
             (r#"{"r2":"notes.md"}"#, BlockKind::Writable, true),
@@ -383,20 +385,28 @@ mod tests {
     }
 
     #[test]
-    fn a_template_leads_each_agent_to_its_own_home() {
-        let there = |json: &str| BlockPlace::There(Box::new(source(json)));
+    fn a_template_leads_each_agent_to_its_own_backend() {
+        let there = |json: &str| BlockLocation::There(Box::new(source(json)));
         for (json, agent, expected) in [
             (
                 r#"{"agent":"user:{2}"}"#,
                 "coder:42",
                 there(r#"{"agent":"user:42"}"#),
             ),
-            (r#"{"agent":"user:{2}"}"#, "user:42", BlockPlace::Here(None)),
-            (r#"{"agent":"user:42"}"#, "user:42", BlockPlace::Here(None)),
+            (
+                r#"{"agent":"user:{2}"}"#,
+                "user:42",
+                BlockLocation::Here(None),
+            ),
+            (
+                r#"{"agent":"user:42"}"#,
+                "user:42",
+                BlockLocation::Here(None),
+            ),
             (
                 r#"{"agent":"user:{2}","label":"profile"}"#,
                 "user:42",
-                BlockPlace::Here(Label::parse("profile").ok()),
+                BlockLocation::Here(Label::parse("profile").ok()),
             ),
             (
                 r#"{"agent":"of {name}"}"#,
@@ -452,7 +462,7 @@ mod tests {
         ] {
             let place = source(json).place(agent, false);
             assert!(
-                matches!(place, BlockPlace::Nowhere(_)),
+                matches!(place, BlockLocation::Nowhere(_)),
                 "{json} of {agent:?}"
             );
         }
@@ -465,7 +475,7 @@ mod tests {
             (r#"{"agent":"alice","label":"memory"}"#, "alice"),
         ] {
             let place = source(json).place(agent, true);
-            assert!(matches!(place, BlockPlace::Nowhere(_)), "{json}");
+            assert!(matches!(place, BlockLocation::Nowhere(_)), "{json}");
         }
     }
 }

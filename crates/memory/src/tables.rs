@@ -5,8 +5,8 @@ use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::tables::{
-    Deletion, InAgentFile, InFile, InFork, InMentions, InPurge, MENTIONS_OF_SESSION, MentionRows,
-    RowOwner, Table, overwritten, uncounted,
+    AgentFileRule, Deletion, ExportRule, ForkRule, InMentions, MENTIONS_OF_SESSION, MentionRows,
+    PurgeRule, RowOwner, Table, overwritten, uncounted,
 };
 
 /// All of them, in the order in which rows are deleted and copied: a table whose rows are found
@@ -55,13 +55,13 @@ macro_rules! is_newest {
 /// The full-text index of the entries.
 pub const ENTRIES_SEARCH: &Table = &Table {
     name: "cf_agents_entries_search",
-    purge: InPurge::Merged,
+    purge: PurgeRule::Merged,
     owner: RowOwner::Through("rowid", ENTRIES_OF),
     deletion: Deletion::WithSession,
     block: None,
-    fork: InFork::Made("memory/entries.rs"),
-    file: InFile::MadeAnew("entries"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Made("memory/entries.rs"),
+    file: ExportRule::MadeAnew("entries"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("entries are searched, not their index"),
 };
 
@@ -71,9 +71,9 @@ pub const ENTRY_VECTORS: &Table = &Table {
     owner: RowOwner::Through("number", ENTRIES_OF),
     deletion: Deletion::WithSession,
     block: None,
-    fork: InFork::Nothing("searches make them"),
-    file: InFile::Nothing("searches make them"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Nothing("searches make them"),
+    file: ExportRule::Nothing("searches make them"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("vectors"),
 };
 
@@ -92,11 +92,11 @@ pub const BLOCKS: &Table = &Table {
     owner: RowOwner::Session("scope"),
     deletion: Deletion::WithSession,
     block: None,
-    fork: InFork::Copy {
+    fork: ForkRule::Copy {
         columns: "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at, model_writes, retention, metadata, tags, origin",
     },
-    file: InFile::ShownBy("getBlocks"),
-    agent_file: InAgentFile::AsInSessions,
+    file: ExportRule::ShownBy("getBlocks"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Searched(MentionRows {
         key: &["number"],
         texts: &["t.description", "t.default_content", "t.metadata", "t.tags"],
@@ -111,11 +111,11 @@ pub const BLOCK_VERSIONS: &Table = &Table {
     owner: RowOwner::Session("scope"),
     deletion: Deletion::WithSession,
     block: Some("key"),
-    fork: InFork::Copy {
+    fork: ForkRule::Copy {
         columns: "key, version, content, written_by, session_id, turn_id, reason, written_at, event_id, source",
     },
-    file: InFile::ShownBy("getBlockVersions"),
-    agent_file: InAgentFile::AsInSessions,
+    file: ExportRule::ShownBy("getBlockVersions"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Searched(MentionRows {
         key: &["scope", "key", "version"],
         texts: &["t.content", "t.reason"],
@@ -135,9 +135,9 @@ pub const ENTRIES: &Table = &Table {
     owner: RowOwner::Session("scope"),
     deletion: Deletion::WithSession,
     block: Some("block"),
-    fork: InFork::Made("memory/entries.rs"),
-    file: InFile::ShownBy("listEntries"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Made("memory/entries.rs"),
+    file: ExportRule::ShownBy("listEntries"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Searched(MentionRows {
         key: &["number"],
         texts: &["t.key", "t.title", "t.content", NOTE_METADATA, NOTE_TAGS],
@@ -153,11 +153,11 @@ pub const SKILLS: &Table = &Table {
     owner: RowOwner::Session("scope"),
     deletion: Deletion::WithSession,
     block: Some("block"),
-    fork: InFork::Copy {
+    fork: ForkRule::Copy {
         columns: "block, key, description, content, updated_at, note",
     },
-    file: InFile::ShownBy("loadSkill"),
-    agent_file: InAgentFile::AsInSessions,
+    file: ExportRule::ShownBy("loadSkill"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Searched(MentionRows {
         key: &["scope", "block", "key"],
         texts: &[
@@ -179,11 +179,11 @@ pub const ITEM_VERSIONS: &Table = &Table {
     owner: RowOwner::Session("scope"),
     deletion: Deletion::WithSession,
     block: Some("block"),
-    fork: InFork::Copy {
+    fork: ForkRule::Copy {
         columns: "block, key, slot, version, title, content, note, written_at",
     },
-    file: InFile::ShownBy("getBlockVersions"),
-    agent_file: InAgentFile::AsInSessions,
+    file: ExportRule::ShownBy("getBlockVersions"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Searched(MentionRows {
         key: &["scope", "block", "key", "slot"],
         texts: &["t.key", "t.title", "t.content", NOTE_METADATA, NOTE_TAGS],
@@ -195,27 +195,27 @@ pub const ITEM_VERSIONS: &Table = &Table {
 
 pub const REPLACEMENTS: &Table = &Table {
     name: "cf_agents_replacements",
-    purge: InPurge::Nothing("keys of entries"),
+    purge: PurgeRule::Nothing("keys of entries"),
     owner: RowOwner::Session("scope"),
     deletion: Deletion::WithSession,
     block: Some("block"),
-    fork: InFork::Copy {
+    fork: ForkRule::Copy {
         columns: "block, key, replacer",
     },
-    file: InFile::ShownBy("listEntries"),
-    agent_file: InAgentFile::AsInSessions,
+    file: ExportRule::ShownBy("listEntries"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("the entries with these keys are searched"),
 };
 
 pub const ITEM_COUNTS: &Table = &Table {
     name: "cf_agents_item_counts",
-    purge: InPurge::Nothing("numbers"),
+    purge: PurgeRule::Nothing("numbers"),
     owner: RowOwner::Session("scope"),
     deletion: Deletion::WithSession,
     block: Some("block"),
-    fork: InFork::Made("memory/counts.rs"),
-    file: InFile::MadeAnew("entries and deleted items"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Made("memory/counts.rs"),
+    file: ExportRule::MadeAnew("entries and deleted items"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("numbers"),
 };
 
@@ -225,9 +225,9 @@ pub const SKILL_LISTINGS: &Table = &Table {
     owner: RowOwner::Session("scope"),
     deletion: Deletion::WithSession,
     block: Some("block"),
-    fork: InFork::Nothing("a listing is a cache"),
-    file: InFile::Nothing("a listing is a cache"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Nothing("a listing is a cache"),
+    file: ExportRule::Nothing("a listing is a cache"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("a listing is a cache"),
 };
 
@@ -237,11 +237,11 @@ pub const LOADED_SKILLS: &Table = &Table {
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::WithContext,
     block: None,
-    fork: InFork::Copy {
+    fork: ForkRule::Copy {
         columns: "block, key, label, content, loaded_at",
     },
-    file: InFile::ShownBy("loadSkill"),
-    agent_file: InAgentFile::AsInSessions,
+    file: ExportRule::ShownBy("loadSkill"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Searched(MentionRows {
         key: &["session_id", "block", "key"],
         texts: &["t.key", "t.content"],
@@ -256,9 +256,9 @@ pub const PROPOSALS: &Table = &Table {
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::WithSession,
     block: None,
-    fork: InFork::Nothing("what was learned from the original stays with it"),
-    file: InFile::Nothing("proposals are about the agent's memory"),
-    agent_file: InAgentFile::Lines("proposal"),
+    fork: ForkRule::Nothing("what was learned from the original stays with it"),
+    file: ExportRule::Nothing("proposals are about the agent's memory"),
+    agent_file: AgentFileRule::Lines("proposal"),
     mentions: InMentions::Searched(MentionRows {
         key: &["number"],
         texts: &["t.changes"],
@@ -282,11 +282,11 @@ pub const PROMPTS: &Table = &Table {
     owner: RowOwner::Session("scope"),
     deletion: Deletion::WithSession,
     block: None,
-    fork: InFork::Copy {
+    fork: ForkRule::Copy {
         columns: "prompt, hash, sections, frozen_at",
     },
-    file: InFile::ShownBy("freezePrompt"),
-    agent_file: InAgentFile::AsInSessions,
+    file: ExportRule::ShownBy("freezePrompt"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Searched(MentionRows {
         key: &["scope"],
         texts: &["t.prompt"],
@@ -321,7 +321,8 @@ pub fn delete_content(db: &dyn Database, scope: &str, block: &str) -> Result<boo
 pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
     let params: [SqlValue; 2] = [from.as_str().into(), to.as_str().into()];
     for table in TABLES {
-        let (RowOwner::Session(owner), InFork::Copy { columns }) = (table.owner, table.fork) else {
+        let (RowOwner::Session(owner), ForkRule::Copy { columns }) = (table.owner, table.fork)
+        else {
             continue;
         };
         // Numbered rows keep their order.

@@ -4,10 +4,10 @@
 //!
 //! Reading many blocks takes bounded time, however many backends are unavailable.
 
+use super::backends::PATIENCE_MS;
 use super::block::{Block, BlockContent, read_or_omit};
 use super::definition::Definition;
 use super::definitions::{find_definition, get_definition, load_definitions};
-use super::homes::PATIENCE_MS;
 use super::label::Label;
 use super::{BlockScope, Memory};
 use base::budget::MAX_ANSWER_BYTES;
@@ -59,7 +59,7 @@ pub async fn read_view(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec
 
 /// As [`read_view`], for a prompt that is stored.
 pub async fn read_for_prompt(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Block>> {
-    read_to_keep(memory, async || read_view(memory, scope).await).await
+    read_for_storage(memory, async || read_view(memory, scope).await).await
 }
 
 /// How often a text that will be stored is read.
@@ -68,7 +68,10 @@ const MAX_READS: usize = 5;
 /// Reads what the caller will store, without another await before that. A backend may take long to
 /// answer. If a purge erases something meanwhile, `read` is repeated, so that nothing is stored
 /// that was erased.
-pub async fn read_to_keep<T>(memory: &Memory<'_>, read: impl AsyncFn() -> Result<T>) -> Result<T> {
+pub async fn read_for_storage<T>(
+    memory: &Memory<'_>,
+    read: impl AsyncFn() -> Result<T>,
+) -> Result<T> {
     for _ in 0..MAX_READS {
         let purges = memory.pages.all_purges();
         let kept = read().await?;
@@ -113,10 +116,10 @@ pub async fn read_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<V
     let mut bytes = 0;
     for block in blocks {
         let is_late = memory.host.now_ms() - begun_ms >= TOTAL_PATIENCE_MS;
-        let mut block = if is_late && !block.home().is_this_object() {
+        let mut block = if is_late && !block.backend().is_this_object() {
             Block::new(
                 block,
-                BlockContent::away("other sources took too long".to_owned()),
+                BlockContent::unavailable("other sources took too long".to_owned()),
             )
         } else {
             read_or_omit(memory, block).await?

@@ -4,10 +4,12 @@
 
 use crate::content::{MAX_TRIES, overtaken};
 use crate::json_schema::JsonSchema;
-use base::budget::AnswerRoom;
+use base::budget::AnswerCapacity;
 use base::json::{json, written_bytes};
 use serde::{Deserialize, Serialize};
 
+use super::backends::agent::{self, RemoteBlock};
+use super::backends::{bucket, nowhere, service};
 use super::block::{Block, BlockContent, newest_of, read};
 use super::content::{
     MAX_VERSIONS_BYTES, NewVersion, Version, check_reason, check_version, find_version,
@@ -15,10 +17,8 @@ use super::content::{
 };
 use super::definition::Definition;
 use super::definitions::{load_definitions, version_of};
-use super::homes::agent::{self, RemoteBlock};
-use super::homes::{bucket, nowhere, service};
 use super::origin::Origin;
-use super::source::BlockHome;
+use super::source::BlockBackend;
 use super::writer::MemoryWriter;
 use super::{BlockScope, Memory};
 use crate::budget::{check_budget, check_content};
@@ -112,17 +112,19 @@ pub async fn write(
     check_writable(block)?;
     check_content("content", text.content)?;
     check_reason(text.reason)?;
-    let held = match block.home() {
-        BlockHome::Object | BlockHome::BucketPrefix { .. } => write_here(memory, block, text)?,
-        BlockHome::Bucket { key } => write_in_bucket(memory, block, key, text).await?,
-        BlockHome::Service { binding } => write_in_service(memory, block, binding, text).await?,
-        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
-        BlockHome::Agent { name, label } => {
-            let home = RemoteBlock { name, label };
-            write_elsewhere(memory, block, home, text).await?
+    let loaded = match block.backend() {
+        BlockBackend::Object | BlockBackend::BucketPrefix { .. } => {
+            write_here(memory, block, text)?
+        }
+        BlockBackend::Bucket { key } => write_in_bucket(memory, block, key, text).await?,
+        BlockBackend::Service { binding } => write_in_service(memory, block, binding, text).await?,
+        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Agent { name, label } => {
+            let backend = RemoteBlock { name, label };
+            write_remote(memory, block, backend, text).await?
         }
     };
-    Ok(Block::new(block, held))
+    Ok(Block::new(block, loaded))
 }
 
 /// Writes a text that is stored in this object, in the caller's transaction or in one of
@@ -150,7 +152,7 @@ fn write_here(
             return Ok(before);
         }
         let new = new_version(&after, text, source);
-        write_version(memory, block, before.version, &new).map(to_held)
+        write_version(memory, block, before.version, &new).map(to_content)
     })
 }
 
@@ -240,7 +242,7 @@ fn record(
             });
         }
         let new = new_version(after, text, text.source_after(&newest));
-        write_version(memory, block, newest.version, &new).map(to_held)
+        write_version(memory, block, newest.version, &new).map(to_content)
     })
 }
 
@@ -253,7 +255,7 @@ fn new_version<'a>(content: &'a str, text: &NewContent<'a>, source: Origin) -> N
     }
 }
 
-fn to_held(version: Version) -> BlockContent {
+fn to_content(version: Version) -> BlockContent {
     BlockContent {
         content: version.content,
         version: version.version,
@@ -270,10 +272,10 @@ fn source_of(writer: MemoryWriter<'_>) -> Option<&'static str> {
         .map(Origin::name)
 }
 
-async fn write_elsewhere(
+async fn write_remote(
     memory: &Memory<'_>,
     block: &Definition,
-    home: RemoteBlock<'_>,
+    backend: RemoteBlock<'_>,
     text: &NewContent<'_>,
 ) -> Result<BlockContent> {
     let (operation, content) = match text.placement {
@@ -296,7 +298,7 @@ async fn write_elsewhere(
         "reason": text.reason,
         "source": source_of(text.writer),
     });
-    let written: Block = agent::call(memory, block, home, operation, input).await?;
+    let written: Block = agent::call(memory, block, backend, operation, input).await?;
     Ok(BlockContent {
         content: written.content,
         version: written.version,
@@ -320,20 +322,20 @@ pub async fn read_versions(
     limit: i64,
 ) -> Result<Versions> {
     check_item(block, key)?;
-    match block.home() {
-        BlockHome::Agent { name, label } => {
-            let home = RemoteBlock { name, label };
+    match block.backend() {
+        BlockBackend::Agent { name, label } => {
+            let backend = RemoteBlock { name, label };
             let input = match key {
                 Some(key) => json!({"limit": limit, "key": key}),
                 None => json!({"limit": limit}),
             };
-            agent::call(memory, block, home, "getBlockVersions", input).await
+            agent::call(memory, block, backend, "getBlockVersions", input).await
         }
-        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
-        BlockHome::Object
-        | BlockHome::Bucket { .. }
-        | BlockHome::BucketPrefix { .. }
-        | BlockHome::Service { .. } => {
+        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Object
+        | BlockBackend::Bucket { .. }
+        | BlockBackend::BucketPrefix { .. }
+        | BlockBackend::Service { .. } => {
             let mut versions = match key {
                 Some(key) if block.kind == BlockKind::Searchable => {
                     entry_rows::load_versions(memory.db, block, key, limit)?
@@ -341,8 +343,8 @@ pub async fn read_versions(
                 Some(key) => stored::load_versions(memory.db, block, key, limit)?,
                 None => load_versions(memory.db, block, limit)?,
             };
-            let mut room = AnswerRoom::of(MAX_VERSIONS_BYTES as usize);
-            versions.retain(|version| room.takes(written_bytes(&version.content)));
+            let mut capacity = AnswerCapacity::of(MAX_VERSIONS_BYTES as usize);
+            versions.retain(|version| capacity.takes(written_bytes(&version.content)));
             Ok(Versions { versions })
         }
     }
@@ -369,18 +371,18 @@ pub async fn find_item_version(
     version: i64,
 ) -> Result<Option<Version>> {
     check_item(block, Some(key))?;
-    match block.home() {
-        BlockHome::Agent { name, label } => {
-            let home = RemoteBlock { name, label };
+    match block.backend() {
+        BlockBackend::Agent { name, label } => {
+            let backend = RemoteBlock { name, label };
             let input = json!({"key": key, "version": version});
-            let _: Block = agent::call(memory, block, home, "revertBlock", input).await?;
+            let _: Block = agent::call(memory, block, backend, "revertBlock", input).await?;
             return Ok(None);
         }
-        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
-        BlockHome::Object
-        | BlockHome::Bucket { .. }
-        | BlockHome::BucketPrefix { .. }
-        | BlockHome::Service { .. } => {}
+        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Object
+        | BlockBackend::Bucket { .. }
+        | BlockBackend::BucketPrefix { .. }
+        | BlockBackend::Service { .. } => {}
     }
     let found = match block.kind {
         BlockKind::Searchable => entry_rows::find_version(memory.db, block, key, version)?,
@@ -413,25 +415,25 @@ pub async fn revert(
     writer: MemoryWriter<'_>,
 ) -> Result<Block> {
     check_writable(block)?;
-    match block.home() {
-        BlockHome::Agent { name, label } => {
-            let home = RemoteBlock { name, label };
+    match block.backend() {
+        BlockBackend::Agent { name, label } => {
+            let backend = RemoteBlock { name, label };
             let input = json!({"version": version});
-            let written: Block = agent::call(memory, block, home, "revertBlock", input).await?;
-            let held = BlockContent {
+            let written: Block = agent::call(memory, block, backend, "revertBlock", input).await?;
+            let loaded = BlockContent {
                 content: written.content,
                 version: written.version,
                 updated_at: written.updated_at,
                 unavailable: written.unavailable,
                 source: written.text_source,
             };
-            return Ok(Block::new(block, held));
+            return Ok(Block::new(block, loaded));
         }
-        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
-        BlockHome::Object
-        | BlockHome::Bucket { .. }
-        | BlockHome::BucketPrefix { .. }
-        | BlockHome::Service { .. } => {}
+        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Object
+        | BlockBackend::Bucket { .. }
+        | BlockBackend::BucketPrefix { .. }
+        | BlockBackend::Service { .. } => {}
     }
     let (content, source) = match version {
         0 => (block.default_content().to_owned(), block.origin),
@@ -470,7 +472,7 @@ pub fn clear(memory: &Memory<'_>, scope: BlockScope<'_>, writer: MemoryWriter<'_
     atomically(memory.db, || {
         let mut cleared = 0;
         for block in load_definitions(memory, scope)? {
-            if block.kind != BlockKind::Writable || !block.home().is_this_object() {
+            if block.kind != BlockKind::Writable || !block.backend().is_this_object() {
                 continue;
             }
             let before = newest_of(memory, &block)?;

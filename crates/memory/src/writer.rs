@@ -22,7 +22,7 @@ pub struct MemoryWriter<'a> {
     /// The events that the text comes from, if the writer specified them.
     pub events: &'a [Id],
     /// Whether the write reacts to a callback: then it triggers no further callback.
-    pub tells_nobody: bool,
+    pub is_silent: bool,
     /// Whether the write applies or reverts a proposal.
     pub is_proposed: bool,
     /// Whether the text comes from a caller who may only write this session's memory.
@@ -75,12 +75,12 @@ impl<'a> MemoryWriter<'a> {
 }
 
 /// The source of a text, as specified by a caller.
-pub struct SaidOrigin<'a> {
+pub struct StatedOrigin<'a> {
     pub source: Option<Origin>,
     pub events: &'a [Id],
 }
 
-impl<'a> SaidOrigin<'a> {
+impl<'a> StatedOrigin<'a> {
     /// The writer of the text, if the caller may specify this source.
     pub fn writer(self, caller: &Caller, session_id: Option<&'a Id>) -> Result<MemoryWriter<'a>> {
         if let Some(source) = self.source {

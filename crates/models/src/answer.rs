@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::call_ids::CallIds;
 use super::{AnswerPart, FinishReason, TokenUsage};
 use base::json;
-use conversation::log::note::MAX_KEPT_BYTES;
+use conversation::log::note::MAX_PROVIDER_DATA_BYTES;
 
 /// The most calls of one answer. A model that makes more is stuck.
 pub const MAX_CALLS: usize = 128;
@@ -250,8 +250,8 @@ impl AnswerBuilder {
         self.complete_calls();
         let kept = self.kept.take().filter(Value::is_object);
         let kept = kept.map(|kept| json::text(&kept));
-        if let Some(kept) = kept.filter(|kept| kept.len() <= MAX_KEPT_BYTES) {
-            self.add(AnswerPart::Kept(kept));
+        if let Some(kept) = kept.filter(|kept| kept.len() <= MAX_PROVIDER_DATA_BYTES) {
+            self.add(AnswerPart::ProviderData(kept));
         }
         let said = self.finish.unwrap_or(FinishReason::Stop);
         // Several servers send `stop` when the model calls tools.

@@ -108,7 +108,7 @@ pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
     let cache = |takes: bool| takes.then_some(CacheControl::Ephemeral);
     // A request may have four marks. Ours are two before the messages, and two in them.
     let mut body = body(request, cache(marks == 0), cache(marks <= 2));
-    tell_to_think(&mut body, request, model);
+    set_thinking(&mut body, request, model);
     let json = to_json(&AnthropicRequest {
         model: Some(model),
         stream: Some(caller.map_or(stream, |caller| caller.is_streamed)),
@@ -191,7 +191,7 @@ fn tools<'a>(request: &ModelRequest<'a>, cache: Option<CacheControl>) -> Vec<Sen
 }
 
 /// Sets the model's reasoning effort, and removes the fields that it then rejects.
-fn tell_to_think(body: &mut AnthropicRequest<'_>, request: &ModelRequest<'_>, model: &str) {
+fn set_thinking(body: &mut AnthropicRequest<'_>, request: &ModelRequest<'_>, model: &str) {
     let effort = request.reasoning_effort;
     match anthropic_thinking(model) {
         Thinking::Never => {}
@@ -323,9 +323,9 @@ fn read_delta(index: Option<i64>, delta: &Value, answer: &mut AnswerBuilder) {
         "text_delta" => answer.add_text(find_text(delta, "text")),
         "thinking_delta" => {
             answer.add_reasoning(find_text(delta, "thinking"));
-            thoughts::go_on(index, "thinking", delta, answer);
+            thoughts::append(index, "thinking", delta, answer);
         }
-        "signature_delta" => thoughts::go_on(index, "signature", delta, answer),
+        "signature_delta" => thoughts::append(index, "signature", delta, answer),
         // Tools that the provider runs itself begin with another kind of block.
         "input_json_delta" if answer.has_call(index) => answer.add_call(&CallPiece {
             key: index,

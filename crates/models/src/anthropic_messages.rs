@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::ModelRequest;
 use super::anthropic_thoughts as thoughts;
-use super::attachment::{FileSource, PdfHabit, ShownAttachment, show};
+use super::attachment::{FileSource, PdfHabit, RenderedAttachment, show};
 use super::call_ids::write_ids;
 use super::caller_fields::find_given;
 use crate::message::ContextMessage;
@@ -197,11 +197,11 @@ fn user(message: &ContextMessage) -> Vec<ContentBlock<'_>> {
     };
     let files = message.files.iter();
     let files = files.map(|file| match show(file, PdfHabit::BytesOrAddress) {
-        ShownAttachment::Text(text) => ContentBlock::Text { text: text.into() },
-        ShownAttachment::Image { media_type, source } => ContentBlock::Image {
+        RenderedAttachment::Text(text) => ContentBlock::Text { text: text.into() },
+        RenderedAttachment::Image { media_type, source } => ContentBlock::Image {
             source: from(media_type, source),
         },
-        ShownAttachment::Pdf { name, source } => ContentBlock::Document {
+        RenderedAttachment::Pdf { name, source } => ContentBlock::Document {
             source: from("application/pdf", source),
             title: name,
         },

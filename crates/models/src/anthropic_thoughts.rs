@@ -49,7 +49,7 @@ pub fn begin(index: Option<i64>, block: &Value, answer: &mut AnswerBuilder) {
 }
 
 /// Appends to a thinking block.
-pub fn go_on(index: Option<i64>, field: &str, delta: &Value, answer: &mut AnswerBuilder) {
+pub fn append(index: Option<i64>, field: &str, delta: &Value, answer: &mut AnswerBuilder) {
     let Some(kept) = answer.kept() else {
         return;
     };

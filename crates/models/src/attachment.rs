@@ -31,7 +31,7 @@ pub enum PdfHabit {
 }
 
 #[derive(Debug, PartialEq)]
-pub enum ShownAttachment<'a> {
+pub enum RenderedAttachment<'a> {
     Image {
         media_type: &'static str,
         source: FileSource<'a>,
@@ -50,22 +50,22 @@ pub enum FileSource<'a> {
     Url(&'a str),
 }
 
-pub fn show(file: &File, pdfs: PdfHabit) -> ShownAttachment<'_> {
+pub fn show(file: &File, pdfs: PdfHabit) -> RenderedAttachment<'_> {
     let kind = file.kind();
     if let Some(source) = pdf_source(file, &kind, pdfs) {
         let name = file.filename.as_deref().map(clean);
-        return ShownAttachment::Pdf {
+        return RenderedAttachment::Pdf {
             name: name.unwrap_or_else(|| "document.pdf".to_owned()),
             source,
         };
     }
     let image_type = IMAGE_TYPES.iter().find(|known| **known == kind);
     match (DataUrl::parse(&file.url), image_type) {
-        (Some(data), Some(media_type)) if data.is_file_data() => ShownAttachment::Image {
+        (Some(data), Some(media_type)) if data.is_file_data() => RenderedAttachment::Image {
             media_type,
             source: FileSource::Base64(data.payload),
         },
-        (None, Some(media_type)) => ShownAttachment::Image {
+        (None, Some(media_type)) => RenderedAttachment::Image {
             media_type,
             source: FileSource::Url(&file.url),
         },
@@ -73,9 +73,9 @@ pub fn show(file: &File, pdfs: PdfHabit) -> ShownAttachment<'_> {
             let (text, is_cut) = data.text();
             let note = if is_cut { "\n[… cut here]" } else { "" };
             let label = label(file);
-            ShownAttachment::Text(format!("{label}\n{text}{note}\n[End of the attachment]"))
+            RenderedAttachment::Text(format!("{label}\n{text}{note}\n[End of the attachment]"))
         }
-        _ => ShownAttachment::Text(label(file)),
+        _ => RenderedAttachment::Text(label(file)),
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
 
     fn shown_text(file: &File) -> String {
         match show(file, PdfHabit::Nothing) {
-            ShownAttachment::Text(text) => text,
+            RenderedAttachment::Text(text) => text,
             shown => panic!("{shown:?}"),
         }
     }
@@ -220,7 +220,7 @@ mod tests {
                 &file("image/PNG; q=1", "data:image/png;base64,iVBORw=="),
                 PdfHabit::Nothing
             ),
-            ShownAttachment::Image {
+            RenderedAttachment::Image {
                 media_type: "image/png",
                 source: FileSource::Base64("iVBORw==")
             }
@@ -230,7 +230,7 @@ mod tests {
                 &file("image/webp", "https://example.com/a.webp"),
                 PdfHabit::Nothing
             ),
-            ShownAttachment::Image {
+            RenderedAttachment::Image {
                 media_type: "image/webp",
                 source: FileSource::Url("https://example.com/a.webp")
             }
@@ -274,14 +274,14 @@ mod tests {
         ] {
             let file = file("application/pdf", &url);
             let shown = show(&file, pdfs);
-            let is_pdf = matches!(&shown, ShownAttachment::Pdf { name, .. } if name == "a) b");
+            let is_pdf = matches!(&shown, RenderedAttachment::Pdf { name, .. } if name == "a) b");
             assert_eq!(is_pdf, is_shown, "{} {pdfs:?}", url.len());
-            assert_eq!(matches!(shown, ShownAttachment::Text(_)), !is_shown);
+            assert_eq!(matches!(shown, RenderedAttachment::Text(_)), !is_shown);
         }
         let image = file("image/png", "data:image/png;base64,AAAA");
         assert!(matches!(
             show(&image, PdfHabit::Bytes),
-            ShownAttachment::Image { .. }
+            RenderedAttachment::Image { .. }
         ));
     }
 

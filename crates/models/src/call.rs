@@ -260,7 +260,7 @@ impl<'a> ModelStream<'a> {
             .iter()
             .all(|part| matches!(part, AnswerPart::Event(_)))
         {
-            rest.body.said_something();
+            rest.body.note_content();
         }
         self.ready.extend(parts);
         let is_overload = rest.decoder.is_overload();

@@ -22,7 +22,7 @@ const MAX_RENAMED_CHARS: usize = 40;
 ///
 /// The first call with an id keeps the id. Another call's new id depends only on the messages
 /// before it, so that a request begins with the same bytes as the request before it.
-pub fn tell_apart(messages: &mut [ContextMessage]) {
+pub fn make_ids_unique(messages: &mut [ContextMessage]) {
     let written: Vec<Vec<String>> = write_ids(messages, Cow::Borrowed)
         .into_iter()
         .map(|ids| ids.into_iter().map(Cow::into_owned).collect())
@@ -190,7 +190,7 @@ mod tests {
             serde_json::from_value::<ContextMessage>(json).unwrap()
         };
         let mut messages: Vec<_> = script.split_whitespace().map(message).collect();
-        tell_apart(&mut messages);
+        make_ids_unique(&mut messages);
         let shown = messages.iter().map(|message| {
             let calls: Vec<&str> = message
                 .calls()
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_one_id_are_told_apart_and_what_is_told_stays() {
+    fn calls_of_one_id_are_distinguished_and_what_is_told_stays() {
         for (script, expected) in [
             ("u c1 r1 c2 r2", "u c1 r1 c2 r2"),
             ("u c1 r1 u c1 r1 u c1 r1", "u c1 r1 u c1_2 r1_2 u c1_3 r1_3"),

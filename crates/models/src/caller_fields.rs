@@ -76,7 +76,7 @@ pub struct CallerFields {
 }
 
 /// The data of a message that was written in a provider's format, stored as
-/// [`Kept`](conversation::log::note::Kept): the message, or its blocks, as the caller wrote
+/// [`ProviderData`](conversation::log::note::ProviderData): the message, or its blocks, as the caller wrote
 /// them.
 #[derive(Deserialize)]
 struct Given<'a> {
@@ -85,7 +85,7 @@ struct Given<'a> {
 }
 
 /// The stored form of a message in a provider's format. `json` must be a JSON value.
-pub fn kept_as_given(json: &str) -> Option<JsonObject> {
+pub fn to_stored_message(json: &str) -> Option<JsonObject> {
     json::decode(&format!(r#"{{"given":{json}}}"#)).ok()
 }
 
@@ -99,35 +99,35 @@ pub fn find_given(parts: &JsonObject) -> Option<&RawValue> {
 /// The data of messages from Responses: the item of a user or of a result, or the items of
 /// the assistant.
 #[derive(Deserialize)]
-struct KeptItem<'a> {
+struct StoredItem<'a> {
     #[serde(borrow)]
     item: &'a RawValue,
 }
 
 #[derive(Deserialize)]
-struct KeptItems {
+struct StoredItemList {
     items: Vec<Box<RawValue>>,
 }
 
 /// The stored form of an item of Responses. `json` must be a JSON value.
-pub fn kept_as_item(json: &str) -> Option<JsonObject> {
+pub fn to_stored_item(json: &str) -> Option<JsonObject> {
     json::decode(&format!(r#"{{"item":{json}}}"#)).ok()
 }
 
-/// Like [`kept_as_item`], for the items of an assistant's message. `json` must be a JSON
+/// Like [`to_stored_item`], for the items of an assistant's message. `json` must be a JSON
 /// list.
-pub fn kept_as_items(json: &str) -> Option<JsonObject> {
+pub fn to_stored_items(json: &str) -> Option<JsonObject> {
     json::decode(&format!(r#"{{"items":{json}}}"#)).ok()
 }
 
 pub fn find_item(parts: &JsonObject) -> Option<&RawValue> {
-    json::decode::<KeptItem<'_>>(parts.as_str())
+    json::decode::<StoredItem<'_>>(parts.as_str())
         .ok()
         .map(|it| it.item)
 }
 
 pub fn find_items(parts: &JsonObject) -> Option<Vec<Box<RawValue>>> {
-    json::decode::<KeptItems>(parts.as_str())
+    json::decode::<StoredItemList>(parts.as_str())
         .ok()
         .map(|it| it.items)
 }

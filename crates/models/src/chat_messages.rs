@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::attachment::{FileSource, PdfHabit, ShownAttachment, show};
+use super::attachment::{FileSource, PdfHabit, RenderedAttachment, show};
 use super::caller_fields::{CallerFields, find_given};
 use super::{ModelRequest, ToolDefinition};
 use crate::message::ContextMessage;
@@ -192,8 +192,8 @@ fn user(
         .map(|text| ContentPart::Text { text })
         .collect();
     blocks.extend(message.files.iter().map(|file| match show(file, pdfs) {
-        ShownAttachment::Text(text) => ContentPart::Text { text },
-        ShownAttachment::Image { media_type, source } => ContentPart::ImageUrl {
+        RenderedAttachment::Text(text) => ContentPart::Text { text },
+        RenderedAttachment::Image { media_type, source } => ContentPart::ImageUrl {
             image_url: ImageUrl {
                 url: match source {
                     FileSource::Url(url) => url.to_owned(),
@@ -201,7 +201,7 @@ fn user(
                 },
             },
         },
-        ShownAttachment::Pdf { name, source } => ContentPart::File {
+        RenderedAttachment::Pdf { name, source } => ContentPart::File {
             file: FilePart {
                 filename: name,
                 file_data: match source {
@@ -264,12 +264,12 @@ fn assistant(message: &ContextMessage, habit: CompletionDialect) -> Option<Compl
 /// The data that the provider returned with each call.
 fn extras_of(message: &ContextMessage) -> Vec<Option<&RawValue>> {
     #[derive(Deserialize)]
-    struct KeptCalls<'a> {
+    struct ReturnedCallData<'a> {
         #[serde(borrow)]
         calls: Vec<Option<&'a RawValue>>,
     }
     let kept = message.kept.as_deref();
-    let kept = kept.and_then(|kept| json::decode::<KeptCalls<'_>>(kept.parts.as_str()).ok());
+    let kept = kept.and_then(|kept| json::decode::<ReturnedCallData<'_>>(kept.parts.as_str()).ok());
     kept.map(|kept| kept.calls).unwrap_or_default()
 }
 

@@ -11,7 +11,7 @@ use super::answer::AnswerBuilder;
 use super::call_ids::CallIds;
 use super::choice::Provider;
 use super::http_error::{ProviderError, find_problem};
-use super::mend::mend;
+use super::repair::repair;
 use super::responses_reader::{self, ResponsesReader};
 use super::{AnswerPart, anthropic, openai, sse, workers_ai};
 
@@ -25,7 +25,7 @@ pub struct Decoder {
     body: BodyFormat,
     too_long: Option<ProviderError>,
     /// Whether the events themselves are parts, too.
-    tells_events: bool,
+    emits_events: bool,
     /// The model that answers, as the provider names it.
     model: Option<String>,
     /// For an answer of OpenAI's Responses.
@@ -43,13 +43,13 @@ enum BodyFormat {
 }
 
 impl Decoder {
-    pub fn new(provider: Provider, ids: CallIds, tells_events: bool) -> Self {
+    pub fn new(provider: Provider, ids: CallIds, emits_events: bool) -> Self {
         Self {
             provider,
             answer: AnswerBuilder::new(ids),
             body: BodyFormat::Unknown,
             too_long: None,
-            tells_events,
+            emits_events,
             model: None,
             responses: None,
         }
@@ -188,7 +188,7 @@ impl Decoder {
         }
         if let Some(reader) = &mut self.responses {
             self.answer.add_event(reader.event(value));
-        } else if self.tells_events {
+        } else if self.emits_events {
             self.answer.add_event(json::text(value));
         }
         if self.model.is_none() {
@@ -239,7 +239,7 @@ fn find_model(value: &Value) -> Option<String> {
 
 fn parse(json: &str) -> Option<Value> {
     let parsed = json::decode_tree(json);
-    parsed.or_else(|_| json::decode_tree(&mend(json))).ok()
+    parsed.or_else(|_| json::decode_tree(&repair(json))).ok()
 }
 
 /// White space, or a byte of a byte order mark: neither begins an answer.

@@ -180,7 +180,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use base::testing::{Said, Script, wait_for};
+    use base::testing::{Script, ScriptedAnswer, wait_for};
 
     fn set(name: &str, value: &str) -> Script {
         let script = Script::default();
@@ -219,7 +219,7 @@ mod tests {
     fn workers_ai_is_sent_texts_and_sends_vectors() {
         let outbound = Script::default();
         let said = json!({"shape": [2, 2], "data": [[0.5, 1], [0.25, -1.0]], "pooling": "cls"});
-        outbound.answer(Said::json(&said));
+        outbound.answer(ScriptedAnswer::json(&said));
         let model = EmbeddingModel::WorkersAi("@cf/m".to_owned());
         let texts = ["a".to_owned(), String::new()];
         let vectors = wait_for(embed(&outbound, &model, &texts)).unwrap();
@@ -236,7 +236,7 @@ mod tests {
         let said = json!({"object": "list", "data": [
             {"object": "embedding", "index": 1, "embedding": [2.0]}, {"index": 0, "embedding": [1.0]}
         ]});
-        outbound.answer(Said::json(&said));
+        outbound.answer(ScriptedAnswer::json(&said));
         let model = EmbeddingModel::OpenAi("m".to_owned());
         let vectors = wait_for(embed(&outbound, &model, &texts(2))).unwrap();
         assert_eq!(vectors, [[1.0], [2.0]]);
@@ -252,7 +252,7 @@ mod tests {
     fn many_texts_go_in_batches_and_long_ones_are_cut() {
         let outbound = Script::default();
         for count in [MAX_BATCH_TEXTS, 1] {
-            outbound.answer(Said::json(&json!({"data": vec![[1.0]; count]})));
+            outbound.answer(ScriptedAnswer::json(&json!({"data": vec![[1.0]; count]})));
         }
         let model = EmbeddingModel::WorkersAi("@cf/m".to_owned());
         let mut sent = texts(MAX_BATCH_TEXTS);
@@ -281,7 +281,7 @@ mod tests {
             json!([]),
         ] {
             let outbound = Script::default();
-            outbound.answer(Said::json(&said));
+            outbound.answer(ScriptedAnswer::json(&said));
             let error = wait_for(embed(&outbound, &model, &texts(2))).unwrap_err();
             assert_eq!(error.code.name(), "model_failed", "{said}");
         }
@@ -290,8 +290,11 @@ mod tests {
     #[test]
     fn an_overloaded_model_is_asked_again() {
         let outbound = Script::default();
-        outbound.answer(Ok(Said::text(500, "AiError: 3040: Out of capacity")));
-        outbound.answer(Said::json(&json!({"data": [[1.0]]})));
+        outbound.answer(Ok(ScriptedAnswer::text(
+            500,
+            "AiError: 3040: Out of capacity",
+        )));
+        outbound.answer(ScriptedAnswer::json(&json!({"data": [[1.0]]})));
         let model = EmbeddingModel::WorkersAi("@cf/m".to_owned());
         assert!(wait_for(embed(&outbound, &model, &texts(1))).is_ok());
         assert_eq!(*outbound.slept.borrow(), [500]);

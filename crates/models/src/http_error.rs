@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sentence_of_a_provider_goes_on() {
+    fn no_sentence_of_a_provider_continues() {
         for body in [
             r#"{"error":{"message":"hunter2","type":"hunter2 in a sentence","code":["hunter2"]}}"#,
             r#"{"error":"hunter2","detail":"hunter2"}"#,

@@ -108,7 +108,7 @@ impl LengthRefusal {
         Some(Self::from_numbers(&numbers_of(&format!("{head}{tail}"))))
     }
 
-    fn from_numbers(numbers: &[NumberSaid<'_>]) -> Self {
+    fn from_numbers(numbers: &[NumberInText<'_>]) -> Self {
         let of = |wanted: NumberMeaning| {
             let mut found = numbers
                 .iter()
@@ -158,7 +158,7 @@ impl LengthRefusal {
 }
 
 /// A number, and the words around it.
-struct NumberSaid<'a> {
+struct NumberInText<'a> {
     value: i64,
     before: &'a str,
     after: &'a str,
@@ -173,7 +173,7 @@ enum NumberMeaning {
     Other,
 }
 
-impl NumberSaid<'_> {
+impl NumberInText<'_> {
     fn means(&self) -> NumberMeaning {
         let before = self.before.trim_end();
         let after = self.after.split(['.', ',', ';', ':', '(', ')', '>']).next();
@@ -193,8 +193,8 @@ impl NumberSaid<'_> {
     }
 }
 
-fn numbers_of(sentence: &str) -> Vec<NumberSaid<'_>> {
-    let mut numbers: Vec<NumberSaid<'_>> = Vec::new();
+fn numbers_of(sentence: &str) -> Vec<NumberInText<'_>> {
+    let mut numbers: Vec<NumberInText<'_>> = Vec::new();
     let mut rest = sentence;
     while let Some(place) = rest.find(|c: char| c.is_ascii_digit()) {
         let (words, tail) = rest.split_at_checked(place).unwrap_or((rest, ""));
@@ -205,7 +205,7 @@ fn numbers_of(sentence: &str) -> Vec<NumberSaid<'_>> {
             break;
         };
         rest = tail.get(length..).unwrap_or_default();
-        numbers.push(NumberSaid {
+        numbers.push(NumberInText {
             value,
             before: words,
             after: rest,
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_are_found_wherever_the_code_stands() {
+    fn the_numbers_are_found_wherever_the_code_is() {
         let sentence = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
         for said in [
             format!(r#"{{"code":"context_length_exceeded","message":"{sentence}"}}"#),

@@ -25,11 +25,11 @@ pub mod embedding;
 mod http_error;
 pub mod json_schema;
 pub mod length;
-mod mend;
 pub mod message;
 pub mod metered;
 mod openai;
 mod reasoning;
+mod repair;
 mod responses;
 mod responses_input;
 mod responses_reader;
@@ -66,7 +66,7 @@ pub const CONSOLIDATE_REQUEST: &str = "Consolidate these entries";
 pub struct ModelRequest<'a> {
     /// The pieces of the system prompt, in order.
     pub system: &'a [String],
-    /// The calls' ids are distinct: see [`call_ids::tell_apart`].
+    /// The calls' ids are distinct: see [`call_ids::make_ids_unique`].
     pub messages: &'a [ContextMessage],
     /// The calls of the answer so far. A small window may not contain them any more.
     pub earlier_calls: &'a [String],
@@ -131,8 +131,8 @@ pub enum AnswerPart {
         arguments: String,
     },
     /// The data that the provider requires again with this step, as a JSON object: see
-    /// [`Kept`](conversation::log::note::Kept). Comes at most once, after the calls.
-    Kept(String),
+    /// [`ProviderData`](conversation::log::note::ProviderData). Comes at most once, after the calls.
+    ProviderData(String),
     Usage(TokenUsage),
     /// An event of the provider, or its whole answer, unchanged, before the parts in it. Only a
     /// caller who uses the provider's API receives it.

@@ -10,7 +10,7 @@ use base::json::{self, list, optional_list};
 use base::part::{field, kind};
 use conversation::log::MAX_CALLS;
 use conversation::log::event::{MessageText, NewEvent};
-use conversation::log::note::Kept;
+use conversation::log::note::ProviderData;
 use conversation::log::tool::ToolCall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ pub struct ContextMessage {
     /// Only in a chat turn: what the provider wants back, or the message as a caller wrote it in
     /// a provider's shape. No request says it, and no answer shows it.
     #[serde(skip)]
-    pub kept: Option<Box<Kept>>,
+    pub kept: Option<Box<ProviderData>>,
     /// Only with role `assistant`: the source of what the model had read that nobody here vouches
     /// for. No request says it, and no answer shows it.
     #[serde(skip)]
@@ -73,8 +73,9 @@ impl ContextMessage {
 
     /// Drops the format in which a caller wrote the message: its content was changed.
     pub fn forget_given(&mut self) {
-        let is_given =
-            |kept: &Kept| find_given(&kept.parts).is_some() || find_item(&kept.parts).is_some();
+        let is_given = |kept: &ProviderData| {
+            find_given(&kept.parts).is_some() || find_item(&kept.parts).is_some()
+        };
         if self.kept.as_deref().is_some_and(is_given) {
             self.kept = None;
         }

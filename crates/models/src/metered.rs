@@ -93,7 +93,7 @@ mod tests {
         let silent = Error::new(Code::ModelFailed, "It did not answer.");
         let refused = Error::new(Code::ModelFailed, "No.").of_kind(ErrorKind::RefusedByModel);
         let overloaded = Error::new(Code::ModelOverloaded, "Busy.");
-        for (usage, heard, outcome, expected) in [
+        for (usage, received, outcome, expected) in [
             ((7, 3), 9, CallOutcome::Whole, (7, 3)),
             ((0, 0), 9, CallOutcome::Whole, (100, 9)),
             ((0, 0), 9, CallOutcome::GivenUp, (100, 9)),
@@ -105,7 +105,11 @@ mod tests {
             ((0, 0), 9, CallOutcome::Failed(&refused), (100, 9)),
             ((7, 1), 0, CallOutcome::Failed(&refused), (7, 1)),
         ] {
-            assert_eq!(spent(usage, heard, outcome), expected, "{usage:?} {heard}");
+            assert_eq!(
+                spent(usage, received, outcome),
+                expected,
+                "{usage:?} {received}"
+            );
         }
     }
 }

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn openais_models_are_told_apart_also_behind_a_gateway() {
+    fn openais_models_are_distinguished_also_behind_a_gateway() {
         for (model, reasons, plain, pdfs) in [
             ("gpt-5", true, false, true),
             ("openai/gpt-5-mini", true, false, true),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::ModelRequest;
-use super::attachment::{FileSource, PdfHabit, ShownAttachment, show};
+use super::attachment::{FileSource, PdfHabit, RenderedAttachment, show};
 use super::caller_fields::{find_given, find_item, find_items};
 use super::reasoning::reads_pdfs;
 use super::responses_reader::{FUNCTION_CALL, kind_of, texts_of};
@@ -97,13 +97,13 @@ fn user<'a>(message: &'a ContextMessage, model: &str) -> Option<InputItem<'a>> {
     };
     let text = (!message.content.trim().is_empty()).then(|| text_part(&message.content));
     let files = message.files.iter().map(|file| match show(file, pdfs) {
-        ShownAttachment::Text(text) => text_part(&text),
-        ShownAttachment::Image { media_type, source } => json!({
+        RenderedAttachment::Text(text) => text_part(&text),
+        RenderedAttachment::Image { media_type, source } => json!({
             "type": "input_image",
             "image_url": address_of(media_type, &source),
             "detail": "auto"
         }),
-        ShownAttachment::Pdf { name, source } => match source {
+        RenderedAttachment::Pdf { name, source } => match source {
             FileSource::Url(url) => json!({"type": "input_file", "file_url": url}),
             FileSource::Base64(_) => json!({
                 "type": "input_file",
@@ -160,7 +160,7 @@ fn parts_of_chat(given: &RawValue) -> Option<Vec<Value>> {
 }
 
 fn assistant<'a>(message: &'a ContextMessage, is_stored: bool, items: &mut Vec<InputItem<'a>>) {
-    if let Some(kept) = kept_items(message, is_stored) {
+    if let Some(kept) = stored_items(message, is_stored) {
         items.extend(kept.into_iter().map(InputItem::Kept));
         return;
     }
@@ -175,7 +175,7 @@ fn assistant<'a>(message: &'a ContextMessage, is_stored: bool, items: &mut Vec<I
 
 /// The items that the provider sent, if they match the message and the provider can accept
 /// them again.
-fn kept_items(message: &ContextMessage, is_stored: bool) -> Option<Vec<Value>> {
+fn stored_items(message: &ContextMessage, is_stored: bool) -> Option<Vec<Value>> {
     let kept = message.kept.as_deref()?;
     let items = find_items(&kept.parts)?;
     let mut items = items

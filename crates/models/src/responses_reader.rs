@@ -10,7 +10,7 @@ use super::answer::{AnswerBuilder, CallPiece};
 use super::http_error::{self, ProviderError};
 use super::{FinishReason, TokenUsage};
 use base::json;
-use conversation::log::note::MAX_KEPT_BYTES;
+use conversation::log::note::MAX_PROVIDER_DATA_BYTES;
 
 pub const FUNCTION_CALL: &str = "function_call";
 
@@ -261,7 +261,7 @@ fn kept(mut items: Vec<Value>) -> Option<Value> {
             .map(|item| json::text(item).len())
             .sum::<usize>()
     };
-    if bytes(&items) + 100 > MAX_KEPT_BYTES {
+    if bytes(&items) + 100 > MAX_PROVIDER_DATA_BYTES {
         shorten(&mut items);
     }
     Some(json!({"items": items}))

@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use crate::calls::ApiHeaders;
 use crate::history::History;
+use crate::history_position::{HistoryPosition, find_place, find_previous, named_session};
 use crate::listener::{ApiListener, Head, Source};
 use crate::openai::referred_items::StoredItems;
 use crate::openai::responses_tools::is_function;
-use crate::place::{HistoryPlace, find_place, find_previous, named_session};
 use crate::request::{Item, ParsedRequest};
 use crate::stored_answer::find_stored;
 use crate::{anthropic, openai};
@@ -20,8 +20,8 @@ use chat::request::api_turn::ApiTurn;
 use chat::request::path_digest::digest_of;
 use chat::run::agent::{Agent, CHAT_RULE};
 use chat::run::api_writer::{ApiRequest, start_api};
+use chat::run::resume::resume_turn;
 use chat::run::running_turns::RunningTurn;
-use chat::run::take_up::take_up;
 use chat::run::work::TurnWork;
 use chat::turn::store::find_turn;
 use conversation::session::path_digests::find_longest;
@@ -101,7 +101,7 @@ pub fn begin(
         Some(previous) => find_previous(agent, named.as_ref(), previous, &parsed.items)?,
         None => find_place(agent, named, is_stored, &parsed.items)?,
     };
-    if let Some(joined) = take_up_same(agent, &head, &found.session_id, &request)? {
+    if let Some(joined) = resume_same(agent, &head, &found.session_id, &request)? {
         return Ok(Beginning::Answer(joined));
     }
     let session_id = found.session_id.clone();
@@ -162,7 +162,7 @@ fn join(
 }
 
 /// The turn of the same request that was interrupted when the object died.
-fn take_up_same(
+fn resume_same(
     agent: &Agent<'_>,
     head: &Head,
     session_id: &Id,
@@ -176,7 +176,7 @@ fn take_up_same(
     if !found.is_some_and(|turn| is_same(turn.api.as_deref())) {
         return Ok(None);
     }
-    let work = take_up(agent, session_id)?;
+    let work = resume_turn(agent, session_id)?;
     let Some(running) = agent.turns.find(session_id) else {
         return Ok(None);
     };
@@ -218,7 +218,7 @@ fn to_request(
     api: ProviderApi,
     headers: &ApiHeaders,
     parsed: ParsedRequest,
-    found: HistoryPlace,
+    found: HistoryPosition,
     request: String,
 ) -> Result<ApiRequest> {
     let config = load_config(agent.db, &agent.deployed.memory.config)?;

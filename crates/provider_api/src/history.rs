@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::place::HistoryPlace;
+use crate::history_position::HistoryPosition;
 use crate::request::{Item, ItemCall, text_part};
 use base::action::{Action, Role};
 use base::error::{Error, Result};
@@ -18,9 +18,9 @@ use chat::request::answers::{ClientAnswer, ClientOutcome};
 use chat::request::known_messages::load_message;
 use chat::request::plan::AwaitedAnswer;
 use chat::run::agent::Agent;
-use chat::run::api_writer::ApiPlace;
+use chat::run::api_writer::ApiPosition;
 use conversation::log::event::NewEvent;
-use conversation::log::note::{Kept, Note};
+use conversation::log::note::{Note, ProviderData};
 use conversation::log::tip::get_tip;
 use conversation::messages::append::to_event;
 use conversation::messages::parse::{MessageSource, parse_message};
@@ -61,10 +61,10 @@ impl<'a> History<'a> {
     /// The results of calls that wait at this place, and the items after them.
     pub fn take_answers(
         &self,
-        found: &HistoryPlace,
+        found: &HistoryPosition,
         rest: Vec<Item>,
     ) -> Result<(Vec<ClientAnswer>, Vec<Item>)> {
-        let ApiPlace::After(seq) = found.place else {
+        let ApiPosition::After(seq) = found.place else {
             return Ok((Vec::new(), rest));
         };
         let db = self.agent.db;
@@ -93,7 +93,7 @@ impl<'a> History<'a> {
                             false => ClientOutcome::Output(json::raw(json::quoted(text.as_str()))?),
                         },
                         tool_call_id: call_id,
-                        kept: self.kept_of(given),
+                        kept: self.provider_data_of(given),
                     });
                 }
                 item => others.push(item),
@@ -159,8 +159,8 @@ impl<'a> History<'a> {
     }
 
     /// Data that a caller wrote in a provider's format is for all of the provider's models.
-    fn kept_of(&self, given: Option<JsonObject>) -> Option<Kept> {
-        given.map(|parts| Kept {
+    fn provider_data_of(&self, given: Option<JsonObject>) -> Option<ProviderData> {
+        given.map(|parts| ProviderData {
             by: self.provider.name().to_owned(),
             parts,
         })
@@ -168,9 +168,9 @@ impl<'a> History<'a> {
 
     fn note(&self, given: Option<JsonObject>, untrusted: Option<String>) -> Note {
         Note {
-            kept: self.kept_of(given),
+            kept: self.provider_data_of(given),
             untrusted,
-            ..Note::of(self.agent.caller.asker().authority())
+            ..Note::of(self.agent.caller.principal().authority())
         }
     }
 

@@ -6,10 +6,10 @@
 //! - [`request`] is the common form of requests: a history of items, tools, a system
 //!   prompt, and fields that are passed through. `openai` and `anthropic` parse their API's
 //!   requests and render its answers.
-//! - `place` finds the session, and the position in its log where a history continues.
+//! - `history_position` finds the session, and the position in its log where a history continues.
 //! - [`begin`] starts the turn, or joins the one that an identical request started.
 //!   [`listener`] follows it.
-//! - [`waiting`] queues a request until its session's turn ends, if the agent is configured
+//! - [`queue`] queues a request until its session's turn ends, if the agent is configured
 //!   so.
 //! - [`refusal`] renders errors in the API's shape and with its status.
 
@@ -18,12 +18,12 @@ pub mod begin;
 pub mod calls;
 mod events;
 mod history;
+mod history_position;
 pub mod listener;
 pub mod models_list;
 mod numbers;
 pub mod openai;
-mod place;
+pub mod queue;
 pub mod refusal;
 pub mod request;
 mod stored_answer;
-pub mod waiting;

@@ -34,7 +34,7 @@ const MAX_FIELDS_BYTES: usize = 256 << 10;
 
 /// The most bytes of a message that is stored as the caller sent it: the limit of the note,
 /// less its other fields.
-const MAX_GIVEN_BYTES: usize = conversation::log::note::MAX_KEPT_BYTES - 1_024;
+const MAX_GIVEN_BYTES: usize = conversation::log::note::MAX_PROVIDER_DATA_BYTES - 1_024;
 
 /// One message of a history, or a part of one.
 #[derive(Debug)]
@@ -402,26 +402,26 @@ pub fn check_asked(field: &str, items: &[Item]) -> Result<()> {
 }
 
 /// The data with which a message is stored as the caller sent it. `None`: it is too long.
-pub fn keep_given(json: &str) -> Option<JsonObject> {
+pub fn stored_message(json: &str) -> Option<JsonObject> {
     match json.len() > MAX_GIVEN_BYTES {
         true => None,
-        false => models::caller_fields::kept_as_given(json),
+        false => models::caller_fields::to_stored_message(json),
     }
 }
 
-/// Like [`keep_given`], for an item of Responses, or for the items of an assistant's
+/// Like [`stored_message`], for an item of Responses, or for the items of an assistant's
 /// message.
-pub fn keep_item(json: &str) -> Option<JsonObject> {
+pub fn stored_item(json: &str) -> Option<JsonObject> {
     match json.len() > MAX_GIVEN_BYTES {
         true => None,
-        false => models::caller_fields::kept_as_item(json),
+        false => models::caller_fields::to_stored_item(json),
     }
 }
 
-pub fn keep_items(json: &str) -> Option<JsonObject> {
+pub fn stored_items(json: &str) -> Option<JsonObject> {
     match json.len() > MAX_GIVEN_BYTES {
         true => None,
-        false => models::caller_fields::kept_as_items(json),
+        false => models::caller_fields::to_stored_items(json),
     }
 }
 

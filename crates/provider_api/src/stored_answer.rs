@@ -37,7 +37,7 @@ pub fn find_stored(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Store
         ) {
             let mut parts = Vec::new();
             let kept = row.note()?.kept;
-            parts.extend(kept.map(|kept| AnswerPart::Kept(kept.parts.as_str().to_owned())));
+            parts.extend(kept.map(|kept| AnswerPart::ProviderData(kept.parts.as_str().to_owned())));
             if !row.content.is_empty() {
                 parts.push(AnswerPart::Text(row.content.clone()));
             }

@@ -13,13 +13,13 @@ use base::filter::Filter;
 use base::json;
 use memory::Memory;
 use memory::definition::Definition;
-use memory::entries::{check_searchable, lives_here};
+use memory::entries::{check_searchable, is_stored_here};
 use memory::entry_query::{EntryQuery, Moment};
 use memory::entry_search;
-use memory::entry_search_elsewhere::search_elsewhere;
 use memory::entry_vectors::{self, NewVector, WantedVectors};
 use memory::found_entry::{FoundEntry, PastEntry};
 use memory::pending_vectors::PendingBatch;
+use memory::remote_entry_search::search_remote;
 use models::embedding::EmbeddingModel;
 use search::merge::merge;
 
@@ -87,7 +87,7 @@ pub async fn search(
         check_searchable(block)?;
     }
     let (here, elsewhere): (Vec<Definition>, Vec<Definition>) =
-        blocks.iter().cloned().partition(lives_here);
+        blocks.iter().cloned().partition(is_stored_here);
     let are_several = blocks.len() > 1;
     let mut rankings = Vec::new();
     if !here.is_empty() {
@@ -98,7 +98,7 @@ pub async fn search(
         rankings.push(found);
     }
     for block in &elsewhere {
-        let found = search_elsewhere(memory, block, asked).await?;
+        let found = search_remote(memory, block, asked).await?;
         let mut found = EntryMatches {
             results: found.results,
             past: found.past,

@@ -14,7 +14,7 @@ use conversation::index::find::{Hit, find};
 use conversation::index::progress::find_number;
 use conversation::index::request::SearchRequest;
 use conversation::log::event_vectors::{self, NewVector, WantedVectors};
-use conversation::log::said::{self, SaidScan};
+use conversation::log::vector_texts::{self, VectorScan};
 use memory::Memory;
 use models::embedding::EmbeddingModel;
 use search::fuse::Nearest;
@@ -100,17 +100,17 @@ impl Events<'_> {
     /// Only what people and the agent said gets a vector. The inputs and outputs of tools are
     /// mostly names and numbers, and most of a log: words find these events. A message of megabytes
     /// is found by words alone, too: no row of the log contains its text.
-    fn load_said(
+    fn load_message_texts(
         &self,
         below: i64,
         scanned: &ScannedTexts<'_>,
         most: usize,
     ) -> Result<(Vec<i64>, Option<i64>)> {
-        let SaidScan {
+        let VectorScan {
             end,
             checked,
             places,
-        } = said::scan_said(self.db, self.search, below, MAX_CHECKED)?;
+        } = vector_texts::scan_vector_texts(self.db, self.search, below, MAX_CHECKED)?;
         let said = read_numbers(&places.unwrap_or_default());
         let missing = said.into_iter().filter(|number| !scanned.has(*number));
         let is_full = checked >= MAX_CHECKED;
@@ -180,13 +180,13 @@ impl VectorStore for Events<'_> {
     /// vectors late gets them from the newest message backwards.
     fn load_missing(&self, scanned: &ScannedTexts<'_>, most: usize) -> Result<Vec<i64>> {
         let newest = numbers::place(MAX_SESSION_NUMBER, MAX_SEQ) + 1;
-        let (mut missing, end) = self.load_said(newest, scanned, most)?;
+        let (mut missing, end) = self.load_message_texts(newest, scanned, most)?;
         let oldest = scanned.numbers.last().filter(|_| scanned.is_whole);
         if let (Some(end), Some(oldest)) = (end, oldest)
             && missing.len() < most
         {
             let room = most - missing.len();
-            missing.extend(self.load_said(end.min(*oldest), scanned, room)?.0);
+            missing.extend(self.load_message_texts(end.min(*oldest), scanned, room)?.0);
         }
         Ok(missing)
     }
@@ -208,7 +208,7 @@ impl VectorStore for Events<'_> {
     }
 
     fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>> {
-        let texts = said::load_texts(self.db, numbers, TEXT_CHARS)?;
+        let texts = vector_texts::load_texts(self.db, numbers, TEXT_CHARS)?;
         let texts = texts.into_iter().map(|said| PendingText {
             number: said.place,
             stored: said.text,

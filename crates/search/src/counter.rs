@@ -1,6 +1,6 @@
 //! Counts the query's words in a candidate's text.
 
-use super::asked::AskedWords;
+use super::query_words::QueryWords;
 use super::terms::QueryTerm;
 use super::words::{WordSplitter, is_cjk};
 use base::action::Role;
@@ -38,7 +38,7 @@ pub struct Candidate {
 
 /// Counts the query's words in a candidate's text.
 pub struct TermCounter<'q, 'a> {
-    asked: &'q mut AskedWords<'a>,
+    asked: &'q mut QueryWords<'a>,
     splitter: WordSplitter,
     /// The words, and the letters and pairs of letters of scripts without spaces.
     words: usize,
@@ -55,17 +55,17 @@ pub struct TermCounter<'q, 'a> {
 
 /// The query's words and prefixes, prepared for counting. `marks` are stems that don't count: a
 /// text that contains one is only marked.
-pub fn asked<'a>(
+pub fn query_words<'a>(
     terms: &'a [QueryTerm],
     prefixes: &'a [String],
     marks: &'a [&'a str],
-) -> AskedWords<'a> {
+) -> QueryWords<'a> {
     let stems = terms.iter().map(|term| term.stem.as_str());
-    AskedWords::new(stems, prefixes).with_marks(marks)
+    QueryWords::new(stems, prefixes).with_marks(marks)
 }
 
 impl<'q, 'a> TermCounter<'q, 'a> {
-    pub fn new(asked: &'q mut AskedWords<'a>) -> Self {
+    pub fn new(asked: &'q mut QueryWords<'a>) -> Self {
         let (terms, prefixes) = asked.counts();
         Self {
             asked,
@@ -109,7 +109,7 @@ impl<'q, 'a> TermCounter<'q, 'a> {
         }
         let found = self.asked.find(word);
         self.count(found);
-        for begun in self.asked.begun_by(word) {
+        for begun in self.asked.matching_prefixes(word) {
             if let Some(is_begun) = self.is_begun.get_mut(begun) {
                 *is_begun = true;
             }
@@ -295,7 +295,7 @@ mod tests {
                 .filter(|_| roll(4) == 0)
                 .map(|prefix| (*prefix).to_owned())
                 .collect();
-            let mut asked = asked(&terms, &prefixes, &["mark"]);
+            let mut asked = query_words(&terms, &prefixes, &["mark"]);
             // One after the other, as a search reads its candidates.
             for _ in 0..3 {
                 let pieces: Vec<String> = (0..roll(4))

@@ -59,43 +59,43 @@ pub fn text_of(event: &EventText<'_>, max_bytes: usize) -> String {
 /// name, title or content of a file, and nothing of a tool's. At most `max_bytes` of it.
 pub fn written_text_of(message: &str, max_bytes: usize) -> String {
     let mut text = String::new();
-    let mut teller = LineCollector {
+    let mut emitter = LineCollector {
         tell: &mut |piece| text.push_str(piece),
         left: max_bytes,
-        has_told: false,
+        has_emitted: false,
     };
     let message = bounded(message);
     if fields(message).any(|(name, _)| name == "parts") {
-        teller.tell_text_parts(message);
+        emitter.emit_text_parts(message);
     } else if fields(message)
         .any(|(name, value)| name == "content" && value.trim_start().starts_with('"'))
     {
-        teller.tell_fields(message, &["content"]);
+        emitter.emit_fields(message, &["content"]);
     }
     text
 }
 
 /// Like [`text_of`], but passes the text on in pieces, without copying it.
 pub fn read_text(event: &EventText<'_>, max_bytes: usize, tell: &mut dyn FnMut(&str)) {
-    let mut teller = LineCollector {
+    let mut emitter = LineCollector {
         tell,
         left: max_bytes,
-        has_told: false,
+        has_emitted: false,
     };
     match event.message.map(bounded) {
         // The message's text is also the event's content, but the row of a long message lacks the
         // content.
-        Some(message) => teller.tell_message(message),
-        None => teller.tell_line(&mut |teller| teller.piece(bounded(event.content))),
+        Some(message) => emitter.emit_message(message),
+        None => emitter.emit_line(&mut |emitter| emitter.piece(bounded(event.content))),
     }
     for (name, value) in event.tool.map(bounded).into_iter().flat_map(fields) {
         match name.as_ref() {
             "toolCalls" => {
                 for call in items(value) {
-                    teller.tell_fields(call, &["name", "arguments"]);
+                    emitter.emit_fields(call, &["name", "arguments"]);
                 }
             }
-            "toolName" => teller.tell_scalars(value),
+            "toolName" => emitter.emit_scalars(value),
             _ => {}
         }
     }
@@ -110,69 +110,69 @@ fn bounded(body: &str) -> &str {
 struct LineCollector<'a> {
     tell: &'a mut dyn FnMut(&str),
     left: usize,
-    has_told: bool,
+    has_emitted: bool,
 }
 
 impl LineCollector<'_> {
-    fn tell_message(&mut self, message: &str) {
+    fn emit_message(&mut self, message: &str) {
         if !fields(message).any(|(name, _)| name == "parts") {
-            return self.tell_fields(message, &["content"]);
+            return self.emit_fields(message, &["content"]);
         }
-        self.tell_text_parts(message);
+        self.emit_text_parts(message);
         for part in parts_of(message) {
             match kind_of(part).as_deref().map(PartKind::parse) {
                 Some(PartKind::Text) | None => {}
-                Some(PartKind::Reasoning) => self.tell_fields(part, &[field::TEXT]),
+                Some(PartKind::Reasoning) => self.emit_fields(part, &[field::TEXT]),
                 Some(kind @ (PartKind::Tool(_) | PartKind::DynamicTool)) => {
                     let name = kind.find_tool(None).unwrap_or_default();
-                    self.tell_line(&mut |teller| teller.piece(name));
-                    self.tell_fields(part, TOOL_FIELDS);
+                    self.emit_line(&mut |emitter| emitter.piece(name));
+                    self.emit_fields(part, TOOL_FIELDS);
                 }
                 Some(PartKind::File | PartKind::StepStart | PartKind::Other) => {
-                    self.tell_fields(part, &["title", "filename", "data"]);
+                    self.emit_fields(part, &["title", "filename", "data"]);
                 }
             }
         }
     }
 
-    fn tell_text_parts(&mut self, message: &str) {
+    fn emit_text_parts(&mut self, message: &str) {
         for part in parts_of(message) {
             if kind_of(part).as_deref().map(PartKind::parse) == Some(PartKind::Text) {
-                self.tell_fields(part, &[field::TEXT]);
+                self.emit_fields(part, &[field::TEXT]);
             }
         }
     }
 
     /// Passes on the values of the named fields, in the order of `names`.
-    fn tell_fields(&mut self, object: &str, names: &[&str]) {
+    fn emit_fields(&mut self, object: &str, names: &[&str]) {
         for name in names {
             let named = fields(object).find(|(field, _)| field == name);
             if let Some((_, value)) = named.filter(|_| self.left > 0) {
-                self.tell_scalars(value);
+                self.emit_scalars(value);
             }
         }
     }
 
     /// Passes on every string and number of a JSON value, one per line.
-    fn tell_scalars(&mut self, json: &str) {
+    fn emit_scalars(&mut self, json: &str) {
         scalars(json, &mut |scalar, is_string| {
             // Media contains no words.
             if self.left > 0 && find_payload(scalar).is_none() {
-                self.tell_line(&mut |teller| match is_string {
-                    true => decode(scalar, &mut |piece| teller.piece(piece)),
-                    false => teller.piece(scalar),
+                self.emit_line(&mut |emitter| match is_string {
+                    true => decode(scalar, &mut |piece| emitter.piece(piece)),
+                    false => emitter.piece(scalar),
                 });
             }
         });
     }
 
-    fn tell_line(&mut self, tell: &mut dyn FnMut(&mut Self)) {
-        if self.has_told {
+    fn emit_line(&mut self, tell: &mut dyn FnMut(&mut Self)) {
+        if self.has_emitted {
             self.piece("\n");
         }
         let before = self.left;
         tell(self);
-        self.has_told |= self.left < before;
+        self.has_emitted |= self.left < before;
     }
 
     fn piece(&mut self, text: &str) {

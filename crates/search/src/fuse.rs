@@ -42,7 +42,7 @@ pub const NEIGHBOUR_SHARE: f64 = 0.1;
 /// Adds to the nearness of each text a share of that of its neighbours, whose numbers are one less
 /// and one more. A missing neighbour counts as average. The texts are returned in the order of
 /// their numbers.
-pub fn with_neighbours(mut found: Vec<(i64, f64)>, share: f64) -> Vec<(i64, f64)> {
+pub fn with_neighbors(mut found: Vec<(i64, f64)>, share: f64) -> Vec<(i64, f64)> {
     found.sort_unstable_by_key(|(number, _)| *number);
     let sum: f64 = found.iter().map(|(_, nearness)| nearness).sum();
     let average = sum / found.len().max(1) as f64;
@@ -135,10 +135,10 @@ pub fn fuse_with<T: Copy + Ord + Hash>(
         .iter()
         .chain(strangers)
         .map(|(item, _)| {
-            let by_words = words.standing(found.get(item).copied().unwrap_or(0.0));
+            let by_words = words.z_score(found.get(item).copied().unwrap_or(0.0));
             let by_meaning = nearest
                 .find(*item)
-                .map_or(0.0, |nearness| meanings.standing(nearness));
+                .map_or(0.0, |nearness| meanings.z_score(nearness));
             let standing = words_share * by_words + (1.0 - words_share) * by_meaning;
             (*item, 1.0 / (1.0 + (-standing).exp()))
         })
@@ -180,7 +180,7 @@ impl ScoreSpread {
 
     /// How many deviations a score is above the average, flattened by [`BEND`]; 0 if all
     /// scores are equal.
-    fn standing(&self, score: f64) -> f64 {
+    fn z_score(&self, score: f64) -> f64 {
         // A smaller deviation comes from rounding.
         if self.deviation < 1e-9 {
             return 0.0;
@@ -209,10 +209,10 @@ mod tests {
     #[test]
     fn a_text_between_near_ones_is_nearer_and_one_alone_is_as_it_was() {
         let found = [(1, 0.8), (2, 0.5), (3, 0.8), (9, 0.5), (20, -0.1)];
-        let after: HashMap<i64, f64> = with_neighbours(found.to_vec(), 0.2).into_iter().collect();
+        let after: HashMap<i64, f64> = with_neighbors(found.to_vec(), 0.2).into_iter().collect();
         assert!((after[&2] - 0.82).abs() < 1e-9);
         assert!((after[&9] - 0.7).abs() < 1e-9);
-        assert!(with_neighbours(Vec::new(), 0.2).is_empty());
+        assert!(with_neighbors(Vec::new(), 0.2).is_empty());
     }
 
     #[test]

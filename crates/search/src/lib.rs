@@ -2,14 +2,14 @@
 //! counts of the words. The ranking is used for events, with the index in `conversation`, and for
 //! the entries of memory. Snippets show the words of a hit.
 
-pub mod asked;
 pub mod counter;
 pub mod document;
+pub mod fast_path;
 pub mod fuse;
 pub mod merge;
-pub mod plain;
 pub mod prefixes;
 pub mod query;
+pub mod query_words;
 pub mod rank;
 pub mod row_words;
 pub mod sentences;

@@ -1,7 +1,7 @@
 //! Finds prefixes of words in texts.
 
-use super::asked::AskedWords;
-use super::plain::FirstBytes;
+use super::fast_path::FirstBytes;
+use super::query_words::QueryWords;
 use super::words::WordSplitter;
 
 /// Finds which of some prefixes the words of a text have.
@@ -14,7 +14,7 @@ impl<'a> PrefixScan<'a> {
     pub fn new(prefixes: &'a [String]) -> Self {
         Self {
             prefixes,
-            first_bytes: AskedWords::new([], prefixes).first_bytes,
+            first_bytes: QueryWords::new([], prefixes).first_bytes,
         }
     }
 

@@ -32,13 +32,13 @@ const MAX_WORDS_IN_PHRASES: usize = 64;
 
 /// The maximum number of words, prefixes and phrases of a query.
 #[derive(Clone, Copy)]
-struct QueryRoom {
+struct QueryLimits {
     terms: usize,
     prefixes: usize,
     phrases: usize,
 }
 
-impl QueryRoom {
+impl QueryLimits {
     /// The share of each of so many queries.
     fn of_each(queries: usize) -> Self {
         let queries = queries.clamp(1, MAX_QUERIES);
@@ -69,21 +69,21 @@ pub struct WordQuery {
 
 impl WordQuery {
     pub fn parse(text: &str) -> Self {
-        Self::parse_within(text, QueryRoom::of_each(1))
+        Self::parse_within(text, QueryLimits::of_each(1))
     }
 
     /// Parses the queries of one search. Their common cost is bounded like that of one
     /// query.
     pub fn parse_all<T: AsRef<str>>(texts: &[T]) -> Vec<Self> {
-        let room = QueryRoom::of_each(texts.len());
+        let capacity = QueryLimits::of_each(texts.len());
         texts
             .iter()
             .take(MAX_QUERIES)
-            .map(|text| Self::parse_within(text.as_ref(), room))
+            .map(|text| Self::parse_within(text.as_ref(), capacity))
             .collect()
     }
 
-    fn parse_within(text: &str, room: QueryRoom) -> Self {
+    fn parse_within(text: &str, capacity: QueryLimits) -> Self {
         let text: String = text.chars().take(MAX_QUERY_CHARS).collect();
         let mut query = WordQuery::default();
         let mut loose = Vec::new();
@@ -93,9 +93,9 @@ impl WordQuery {
         for (index, piece) in pieces.iter().enumerate() {
             let is_quoted = index % 2 == 1 && index + 1 < pieces.len();
             if is_quoted {
-                query.read_phrase(piece, &mut loose, room);
+                query.read_phrase(piece, &mut loose, capacity);
             } else {
-                query.read_loose(piece, &mut loose, room);
+                query.read_loose(piece, &mut loose, capacity);
             }
         }
         query.is_question = text.trim_end().ends_with(['?', '？']);
@@ -112,33 +112,34 @@ impl WordQuery {
         };
         for word in chosen {
             let stem = stem(word);
-            if !query.stems.contains(&stem) && query.stems.len() < room.terms {
+            if !query.stems.contains(&stem) && query.stems.len() < capacity.terms {
                 query.stems.push(stem);
             }
         }
         query
     }
 
-    fn read_phrase(&mut self, text: &str, loose: &mut Vec<String>, room: QueryRoom) {
+    fn read_phrase(&mut self, text: &str, loose: &mut Vec<String>, capacity: QueryLimits) {
         let phrase: Vec<String> = words(text).into_iter().take(MAX_PHRASE_WORDS).collect();
         if phrase.is_empty() || self.phrases.contains(&phrase) {
             return;
         }
         let so_far: usize = self.phrases.iter().map(Vec::len).sum();
-        match self.phrases.len() < room.phrases && so_far + phrase.len() <= MAX_WORDS_IN_PHRASES {
+        match self.phrases.len() < capacity.phrases && so_far + phrase.len() <= MAX_WORDS_IN_PHRASES
+        {
             true => self.phrases.push(phrase),
             false => loose.extend(phrase),
         }
     }
 
-    fn read_loose(&mut self, text: &str, loose: &mut Vec<String>, room: QueryRoom) {
+    fn read_loose(&mut self, text: &str, loose: &mut Vec<String>, capacity: QueryLimits) {
         for token in text.split_whitespace() {
             let mut found = words(token);
             if token.ends_with('*')
                 && let Some(last) = found.pop_if(|last| is_prefix(last))
                 && !self.prefixes.contains(&last)
             {
-                match self.prefixes.len() < room.prefixes {
+                match self.prefixes.len() < capacity.prefixes {
                     true => self.prefixes.push(last),
                     false => found.push(last),
                 }

@@ -60,7 +60,7 @@ impl Ranking<'_> {
     }
 
     /// The candidates around one, each with the share of its weights that it adds.
-    fn neighbours<'c>(
+    fn neighbors<'c>(
         &self,
         candidate: &Candidate,
         places: &HashMap<(i64, i64), &'c Candidate>,
@@ -83,7 +83,7 @@ impl Ranking<'_> {
 
     fn score(&self, candidate: &Candidate, places: &HashMap<(i64, i64), &Candidate>) -> f64 {
         let weights = self.weights;
-        let neighbours = self.neighbours(candidate, places);
+        let neighbours = self.neighbors(candidate, places);
         let (mut score, mut found, mut all) = (0.0, 0.0, 0.0);
         for (place, term) in self.terms.iter().enumerate() {
             let mut weight = self.weight(candidate, place);
@@ -162,12 +162,12 @@ impl Ranking<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counter::{TermCounter, asked};
+    use crate::counter::{TermCounter, query_words};
     use crate::terms::rarity;
     use crate::weights::WEIGHTS;
 
     fn candidate(seq: i64, text: &str, about: &str, terms: &[QueryTerm]) -> Candidate {
-        let mut asked = asked(terms, &[], &[]);
+        let mut asked = query_words(terms, &[], &[]);
         let mut reading = TermCounter::new(&mut asked);
         for stem in text.split_whitespace() {
             reading.count_stem(stem);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_of_a_strong_hit_is_lifted() {
+    fn a_neighbor_of_a_strong_hit_is_lifted() {
         let terms = terms(&[("adopt", 4.0), ("agenc", 4.0), ("interview", 2.0)]);
         let candidates = [
             candidate(10, "adopt agenc interview", "", &terms),

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_that_repeats_without_end_is_left_out_and_parts_its_neighbours() {
+    fn a_word_that_repeats_without_end_is_left_out_and_parts_its_neighbors() {
         let (mut row, mut known) = (RowWords::default(), KnownStems::default());
         for number in 0..5_000 {
             row.add("again", &mut known);

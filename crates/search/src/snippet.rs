@@ -2,7 +2,7 @@
 //! is plain text: a page that shows it highlights the hits itself, and renders nothing that
 //! somebody stored as markup.
 
-use super::asked::AskedWords;
+use super::query_words::QueryWords;
 use super::words::each_word;
 
 /// The approximate length of a snippet, in characters.
@@ -29,7 +29,7 @@ pub struct Snippet {
 /// Start and end of a word, in UTF-16 units: as JavaScript counts.
 pub type Highlight = [usize; 2];
 
-pub fn snippet(text: &str, asked: &mut AskedWords<'_>) -> Snippet {
+pub fn snippet(text: &str, asked: &mut QueryWords<'_>) -> Snippet {
     let text = text
         .get(..text.floor_char_boundary(MAX_SCANNED_BYTES))
         .unwrap_or(text);
@@ -65,7 +65,7 @@ fn utf16_length(text: &str) -> usize {
 }
 
 /// The words of a text: letters and digits, with the apostrophes and accents between them.
-fn spots(text: &str, asked: &mut AskedWords<'_>) -> Vec<WordSpan> {
+fn spots(text: &str, asked: &mut QueryWords<'_>) -> Vec<WordSpan> {
     let is_part =
         |c: char| c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}' | '\u{0300}'..='\u{036F}');
     let mut spots = Vec::new();
@@ -101,7 +101,7 @@ fn length_while(text: &str, fits: impl Fn(char) -> bool) -> usize {
     }
 }
 
-fn is_hit(span: &str, asked: &mut AskedWords<'_>) -> bool {
+fn is_hit(span: &str, asked: &mut QueryWords<'_>) -> bool {
     // Most words are excluded by their first letter.
     let mut bytes = span.bytes().skip_while(|byte| *byte == b'\'');
     if let Some(first) = bytes.next()
@@ -176,7 +176,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let (terms, prefixes) = (own(terms), own(prefixes));
-        let mut asked = AskedWords::new(terms.iter().map(String::as_str), &prefixes);
+        let mut asked = QueryWords::new(terms.iter().map(String::as_str), &prefixes);
         snippet(text, &mut asked)
     }
 
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_found_as_if_each_character_were_looked_at() {
+    fn words_are_found_as_if_each_character_were_checked() {
         let pieces = [
             "point",
             "Points",
@@ -310,7 +310,7 @@ mod tests {
         ];
         let terms: Vec<String> = ["point", "y", "東", "ye"].map(str::to_owned).into();
         let prefixes = vec!["xp".to_owned(), "é".to_owned(), "京".to_owned()];
-        let mut asked = AskedWords::new(terms.iter().map(String::as_str), &prefixes);
+        let mut asked = QueryWords::new(terms.iter().map(String::as_str), &prefixes);
         let mut state = 5_usize;
         for _ in 0..5_000 {
             let mut text = String::new();

@@ -2,8 +2,8 @@
 //! neither a letter nor a digit. Scripts without spaces are split into single characters and pairs
 //! of them.
 
-pub use super::plain::MAX_WORD_CHARS;
-use super::plain::{FirstBytes, TakeWord, is_between, is_special, skip_plain};
+pub use super::fast_path::MAX_WORD_CHARS;
+use super::fast_path::{FirstBytes, OnWord, is_between, is_special, skip_fast_path};
 
 /// Every word, in order, in lower case and without accents.
 pub fn words(text: &str) -> Vec<String> {
@@ -32,7 +32,7 @@ impl WordSplitter {
     pub fn read(&mut self, text: &str, take: &mut dyn FnMut(&str)) {
         let mut rest = text;
         loop {
-            rest = self.read_plain(rest, take);
+            rest = self.read_fast_path(rest, take);
             let is_word_byte = |byte: u8| byte.is_ascii_alphanumeric();
             let length = rest.bytes().take_while(|byte| is_word_byte(*byte)).count();
             let Some((run, after)) = rest.split_at_checked(length) else {
@@ -52,12 +52,12 @@ impl WordSplitter {
 
     /// Like [`read`](Self::read), but skips most of the words that begin with none of the
     /// `asked` bytes.
-    pub fn skim(&mut self, text: &str, asked: &FirstBytes, take: &mut TakeWord<'_>) {
+    pub fn skim(&mut self, text: &str, asked: &FirstBytes, take: &mut OnWord<'_>) {
         let mut rest = text;
         let mut is_inside = self.length > 0 || self.before.is_some();
         loop {
             if !is_inside {
-                rest = skip_plain(rest, asked, take);
+                rest = skip_fast_path(rest, asked, take);
             }
             // The rest up to the end of the next special word is read character by character.
             let special = match is_inside {
@@ -81,7 +81,7 @@ impl WordSplitter {
     /// Passes on the words that need no change: lower-case letters and digits of ASCII, between
     /// other characters of ASCII. Almost all of most texts is such words. Returns the rest, which
     /// begins with another word.
-    fn read_plain<'t>(&mut self, text: &'t str, take: &mut dyn FnMut(&str)) -> &'t str {
+    fn read_fast_path<'t>(&mut self, text: &'t str, take: &mut dyn FnMut(&str)) -> &'t str {
         if self.length > 0 {
             return text;
         }
@@ -121,8 +121,8 @@ impl WordSplitter {
         if is_whole {
             return take(run);
         }
-        let room = MAX_WORD_CHARS.saturating_sub(self.length).min(run.len());
-        let kept = run.get(..room).unwrap_or_default();
+        let capacity = MAX_WORD_CHARS.saturating_sub(self.length).min(run.len());
+        let kept = run.get(..capacity).unwrap_or_default();
         self.word
             .extend(kept.chars().map(|c| c.to_ascii_lowercase()));
         self.length += run.len();

@@ -16,8 +16,8 @@ const KEY: &str = "backups";
 const MAX_HOURS: i64 = 8_760;
 
 /// The maximum number of backups that a schedule retains, and the default.
-const MAX_KEPT: i64 = 1_000;
-const DEFAULT_KEPT: i64 = 7;
+const MAX_RETAINED: i64 = 1_000;
+const DEFAULT_RETAINED: i64 = 7;
 
 /// The agent's backup schedule, and the number of backups to retain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ pub struct BackupPlan {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every_hours: Option<AtMost<MAX_HOURS>>,
     /// The number of this agent's newest backups to retain in the bucket.
-    pub keep: Limit<DEFAULT_KEPT, MAX_KEPT>,
+    pub keep: Limit<DEFAULT_RETAINED, MAX_RETAINED>,
 }
 
 impl BackupPlan {

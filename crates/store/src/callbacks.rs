@@ -17,7 +17,7 @@ use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
-use base::outbound::conceal_url;
+use base::outbound::redact_url;
 use base::row;
 
 /// How many times a call is attempted.
@@ -51,9 +51,9 @@ impl CallbackTarget {
     }
 
     /// Conceals the URL for callers without the secret.
-    pub fn conceal(&mut self) {
+    pub fn redact(&mut self) {
         if let Some(url) = &mut self.url {
-            *url = conceal_url(url);
+            *url = redact_url(url);
         }
     }
 }
@@ -149,7 +149,7 @@ impl Callback {
     }
 
     /// Records a failed attempt, and schedules the next one.
-    pub fn put_off(&self, db: &dyn Database, now_ms: i64, reason: &str) -> Result<()> {
+    pub fn postpone(&self, db: &dyn Database, now_ms: i64, reason: &str) -> Result<()> {
         let attempts = self.attempts + 1;
         let pause_ms = usize::try_from(self.attempts)
             .ok()

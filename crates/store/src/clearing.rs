@@ -34,7 +34,7 @@ const BYTES_PER_MS: i64 = (8 << 20) / 1_000;
 pub const GATHER_MS: i64 = 20;
 
 /// How long a purge that waits for a clearing sleeps between two checks.
-const LOOK_MS: i64 = 25;
+const POLL_MS: i64 = 25;
 
 /// A clearing that takes longer has died, and another begins.
 const MAX_CLEARING_MS: i64 = 30_000;
@@ -43,7 +43,7 @@ const MAX_CLEARING_MS: i64 = 30_000;
 const MAX_WAITING: usize = 256;
 
 /// What may contain bytes of deleted texts, as one activation of the object knows it.
-struct Dirt {
+struct DirtyPages {
     /// An earlier activation, or a clearing that failed, may have left texts in any table.
     is_everywhere: bool,
     /// The tables that were written to, and other names of statements.
@@ -69,7 +69,7 @@ pub struct PageClearing {
     waiting: Cell<usize>,
     /// Whether a model's tool purged, so that no request waits for the clearing.
     is_left: Cell<bool>,
-    dirt: RefCell<Dirt>,
+    dirt: RefCell<DirtyPages>,
     /// How many pages the file had after the last clearing; 0: unknown.
     file_pages: Cell<i64>,
 }
@@ -84,7 +84,7 @@ impl Default for PageClearing {
             paid_at_ms: Cell::default(),
             waiting: Cell::default(),
             is_left: Cell::default(),
-            dirt: RefCell::new(Dirt {
+            dirt: RefCell::new(DirtyPages {
                 is_everywhere: true,
                 tables: BTreeSet::new(),
                 has_freed: false,
@@ -121,12 +121,12 @@ impl PageClearing {
     pub fn leave(&self, left: &LeftPages) {
         self.note(left);
         if left.is_written {
-            self.leave_again(left);
+            self.mark_again(left);
         }
     }
 
     /// Marks pages again that were taken and not cleared.
-    pub fn leave_again(&self, left: &LeftPages) {
+    pub fn mark_again(&self, left: &LeftPages) {
         if left.needs_clearing() {
             self.is_left.set(true);
         }
@@ -154,7 +154,7 @@ impl PageClearing {
     }
 
     /// Rejects a purge if too many wait. Called before anything is deleted.
-    pub fn check_room(&self, now_ms: i64) -> Result<()> {
+    pub fn check_capacity(&self, now_ms: i64) -> Result<()> {
         if self.waiting.get() < MAX_WAITING {
             return Ok(());
         }
@@ -187,7 +187,7 @@ impl PageClearing {
         let since_ms = self.clearing_since_ms.get();
         if since_ms.is_some_and(|since_ms| (since_ms..since_ms + MAX_CLEARING_MS).contains(&now_ms))
         {
-            return NextStep::Wait(LOOK_MS);
+            return NextStep::Wait(POLL_MS);
         }
         // A clock that was set back delays nobody for longer.
         let due_in_ms = self.due_in_ms(now_ms).min(MINUTE_MS);
@@ -290,7 +290,7 @@ impl Clearing<'_> {
     }
 
     /// Records that the pages are clear, and what was written for that.
-    pub fn succeed(mut self, written: &WrittenAnew, now_ms: i64) {
+    pub fn succeed(mut self, written: &RewrittenPages, now_ms: i64) {
         self.is_done = true;
         self.of.note_cleared(self.until);
         self.of.dirt.borrow_mut().is_everywhere = false;
@@ -312,7 +312,7 @@ impl Drop for Clearing<'_> {
 
 /// What a clearing wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WrittenAnew {
+pub struct RewrittenPages {
     /// Rows of tables.
     pub rows: i64,
     pub pages: i64,
@@ -325,7 +325,7 @@ impl PageClearing {
         self.cleared.set(self.cleared.get().max(until));
     }
 
-    fn pay(&self, written: &WrittenAnew, now_ms: i64) {
+    fn pay(&self, written: &RewrittenPages, now_ms: i64) {
         let worth_ms = match written.rows > SMALL_ROWS {
             true => 2 * MINUTE_MS,
             false => written.rows * MS_PER_ROW + written.pages * PAGE_BYTES / BYTES_PER_MS,
@@ -339,7 +339,7 @@ impl PageClearing {
     }
 }
 
-impl Dirt {
+impl DirtyPages {
     fn take(&mut self, writes: &Writes, size_bytes: i64) {
         self.is_everywhere |= writes.is_incomplete;
         self.peak_bytes = self.peak_bytes.max(writes.peak_bytes).max(size_bytes);
@@ -392,7 +392,7 @@ mod tests {
             return None;
         };
         clearing.forget_dirt();
-        clearing.succeed(&WrittenAnew::default(), 0);
+        clearing.succeed(&RewrittenPages::default(), 0);
         Some(to_clear.tables)
     }
 
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_clearing_in_a_life_writes_all_tables_and_the_next_what_was_written_to() {
+    fn the_first_clearing_in_an_activation_writes_all_tables_and_the_next_what_was_written_to() {
         let pages = PageClearing::default();
         pages.note(&NOTHING);
         assert_eq!(cleared(&pages, &Writes::default()), Some(all().collect()));
@@ -445,9 +445,9 @@ mod tests {
         pages.note(&ERASED);
         clearing.begin(all(), &deleted(), 0).unwrap();
         pages.note(&ERASED);
-        assert!(matches!(pages.next_step(2, 0), NextStep::Wait(LOOK_MS)));
+        assert!(matches!(pages.next_step(2, 0), NextStep::Wait(POLL_MS)));
         clearing.forget_dirt();
-        clearing.succeed(&WrittenAnew::default(), 0);
+        clearing.succeed(&RewrittenPages::default(), 0);
         assert!(matches!(pages.next_step(2, 0), NextStep::Done));
         assert!(matches!(pages.next_step(3, 0), NextStep::Clear(_)));
     }
@@ -461,9 +461,9 @@ mod tests {
             if let NextStep::Clear(mut clearing) = pages.next_step(pages.all_purges(), now_ms) {
                 clearing.begin(all(), &deleted(), 0).unwrap();
                 clearing.forget_dirt();
-                let written = WrittenAnew {
+                let written = RewrittenPages {
                     rows: SMALL_ROWS + 1,
-                    ..WrittenAnew::default()
+                    ..RewrittenPages::default()
                 };
                 clearing.succeed(&written, now_ms);
                 clearings.push(now_ms);
@@ -482,10 +482,10 @@ mod tests {
             if let NextStep::Clear(mut clearing) = pages.next_step(pages.all_purges(), now_ms) {
                 clearing.begin(all(), &deleted(), 0).unwrap();
                 clearing.forget_dirt();
-                let written = WrittenAnew {
+                let written = RewrittenPages {
                     rows: 200,
                     pages: 2_048,
-                    ..WrittenAnew::default()
+                    ..RewrittenPages::default()
                 };
                 clearing.succeed(&written, now_ms);
                 (rows, clearings) = (rows + written.rows, clearings + 1);
@@ -500,9 +500,9 @@ mod tests {
     fn too_many_that_wait_are_refused_before_anything_is_deleted() {
         let pages = PageClearing::default();
         let waiting: Vec<_> = (0..MAX_WAITING).map(|_| pages.wait()).collect();
-        let refused = pages.check_room(0).unwrap_err();
+        let refused = pages.check_capacity(0).unwrap_err();
         assert_eq!(refused.code, Code::RateLimited);
         drop(waiting);
-        assert!(pages.check_room(0).is_ok());
+        assert!(pages.check_capacity(0).is_ok());
     }
 }

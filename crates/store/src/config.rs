@@ -279,11 +279,11 @@ pub struct ShownConfig {
 
 impl ShownConfig {
     /// Conceals URLs for callers without the secret.
-    pub fn conceal(&mut self) {
+    pub fn redact(&mut self) {
         let config = &mut self.config;
         let targets = [&mut config.on_turn_end, &mut config.on_memory_change];
         for target in targets.into_iter().flatten() {
-            target.conceal();
+            target.redact();
         }
     }
 

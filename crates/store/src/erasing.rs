@@ -16,7 +16,7 @@ use super::erased::{Erased, Erasure, LeftPages};
 use base::columns::find_value;
 use base::database::{Database, Delete, DeletedRows, Row, SqlValue, TextAndRow, Writes};
 use base::error::{Error, Result};
-use base::tables::{InPurge, Table};
+use base::tables::{PurgeRule, Table};
 
 pub struct ErasingDatabase<'a> {
     db: &'a dyn Database,
@@ -116,17 +116,17 @@ impl<'a> ErasingDatabase<'a> {
     fn prepare(&self, delete: &Delete<'_>) -> Result<Option<i64>> {
         let table = delete.table;
         let (counted, first, texts) = match table.purge {
-            InPurge::Overwritten { counted, texts } => (counted, None, texts),
-            InPurge::Parts {
+            PurgeRule::Overwritten { counted, texts } => (counted, None, texts),
+            PurgeRule::Parts {
                 counted,
                 first,
                 texts,
             } => (Some(counted), Some(first), texts),
-            InPurge::Merged => {
+            PurgeRule::Merged => {
                 self.merge_index(table.name);
                 return Ok(None);
             }
-            InPurge::Nothing(_) => return Ok(None),
+            PurgeRule::Nothing(_) => return Ok(None),
         };
         let firsts = match first {
             Some(first) => {

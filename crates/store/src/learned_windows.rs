@@ -90,7 +90,7 @@ mod tests {
     use crate::testing::migrated;
 
     #[test]
-    fn a_named_window_holds_for_a_day_and_for_its_model() {
+    fn a_named_window_applies_for_a_day_and_for_its_model() {
         let db = migrated();
         let find = |now_ms, model| find_named_window(&db, now_ms, model).unwrap();
         store_named_window(&db, 1_000, "openai:a", 8_000).unwrap();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn few_windows_are_kept_and_damage_is_forgotten() {
+    fn few_windows_are_stored_and_damage_is_forgotten() {
         let db = migrated();
         for number in 0..20 {
             store_named_window(&db, number, &number.to_string(), 5_000).unwrap();

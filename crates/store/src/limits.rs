@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for GivenLimits {
 
 /// The limits of a minted token, and the name under which its turns are counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HolderLimits {
+pub struct PrincipalLimits {
     pub holder: String,
     pub most: Limits,
 }

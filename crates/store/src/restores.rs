@@ -27,7 +27,7 @@ pub struct RunningRestore {
 }
 
 /// Whether a restore may start.
-pub enum RestorePlace<'a> {
+pub enum RestoreAdmission<'a> {
     Begins(RestoreLease<'a>),
     /// The same restore is already running.
     Runs(Rc<RunningRestore>),
@@ -41,10 +41,10 @@ pub struct RestoreLease<'a> {
 
 impl RestoreTracker {
     /// Refuses if a different restore is running.
-    pub fn begin(&self, key: &str, allows_sources: bool) -> Result<RestorePlace<'_>> {
+    pub fn begin(&self, key: &str, allows_sources: bool) -> Result<RestoreAdmission<'_>> {
         if let Some(running) = self.under_way.borrow().as_ref() {
             if running.key == key && running.allows_sources == allows_sources {
-                return Ok(RestorePlace::Runs(Rc::clone(running)));
+                return Ok(RestoreAdmission::Runs(Rc::clone(running)));
             }
             return Err(Error::new(
                 Code::AlreadyExists,
@@ -58,7 +58,7 @@ impl RestoreTracker {
             answer: RefCell::default(),
         });
         *self.under_way.borrow_mut() = Some(Rc::clone(&running));
-        Ok(RestorePlace::Begins(RestoreLease { of: self, running }))
+        Ok(RestoreAdmission::Begins(RestoreLease { of: self, running }))
     }
 }
 
@@ -102,8 +102,8 @@ mod tests {
 
     fn lease(tracker: &RestoreTracker) -> RestoreLease<'_> {
         match tracker.begin("a", false) {
-            Ok(RestorePlace::Begins(lease)) => lease,
-            Ok(RestorePlace::Runs(_)) | Err(_) => panic!("it should begin"),
+            Ok(RestoreAdmission::Begins(lease)) => lease,
+            Ok(RestoreAdmission::Runs(_)) | Err(_) => panic!("it should begin"),
         }
     }
 
@@ -111,7 +111,7 @@ mod tests {
     fn the_same_restore_waits_for_the_answer_and_another_one_is_refused() {
         let tracker = RestoreTracker::default();
         let first = lease(&tracker);
-        let Ok(RestorePlace::Runs(running)) = tracker.begin("a", false) else {
+        let Ok(RestoreAdmission::Runs(running)) = tracker.begin("a", false) else {
             panic!("it should wait");
         };
         for (key, allows_sources) in [("b", false), ("a", true)] {
@@ -129,7 +129,7 @@ mod tests {
     fn one_that_was_cut_off_has_no_answer_and_begins_again() {
         let tracker = RestoreTracker::default();
         let first = lease(&tracker);
-        let Ok(RestorePlace::Runs(running)) = tracker.begin("a", false) else {
+        let Ok(RestoreAdmission::Runs(running)) = tracker.begin("a", false) else {
             panic!("it should wait");
         };
         drop(first);

@@ -30,7 +30,7 @@ pub struct RetentionProgress {
 pub struct RetentionRun {
     /// The age of texts is measured from this time, for the whole run.
     pub started_at: i64,
-    pub place: RunPlace,
+    pub place: RetentionPosition,
     pub steps: i64,
     pub gone: RetentionCounts,
     /// The number of sessions that were skipped because a row could not be read.
@@ -45,7 +45,7 @@ pub struct RetentionRun {
 /// after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct RunPlace {
+pub struct RetentionPosition {
     /// The session's number; 0: the agent's own memory.
     pub number: i64,
     pub stage: RunStage,

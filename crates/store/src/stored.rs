@@ -25,7 +25,7 @@ pub const NAME: &str = "name";
 /// `directory/membership.rs`.
 pub const DIRECTORY: &str = "directory";
 /// The key of an import of the whole agent that has not yet written all of the agent's own
-/// lines; see `api/whole/import.rs`.
+/// lines; see `api/agent_file/import.rs`.
 pub const RESTORING: &str = "restoring";
 
 /// The key of the deployed tools that the agent removed; see `chat/tools/rows.rs`.

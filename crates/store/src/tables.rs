@@ -1,8 +1,8 @@
 //! The tables of this crate.
 
 use base::tables::{
-    Deletion, InAgentFile, InFile, InFork, InMentions, MENTIONS_OF_SESSION, MentionRows, RowOwner,
-    Table, of_the_agent, overwritten,
+    AgentFileRule, Deletion, ExportRule, ForkRule, InMentions, MENTIONS_OF_SESSION, MentionRows,
+    RowOwner, Table, of_the_agent, overwritten,
 };
 
 /// All of them.
@@ -11,13 +11,13 @@ pub const TABLES: &[&Table] = &[MIGRATIONS, CONFIG, CALLBACKS];
 pub const MIGRATIONS: &Table = &of_the_agent(
     "cf_agents_migrations",
     "the names of migrations",
-    InAgentFile::Nothing("the build that opens the object writes them"),
+    AgentFileRule::Nothing("the build that opens the object writes them"),
 );
 
 pub const CONFIG: &Table = &of_the_agent(
     "cf_agents_config",
     "settings",
-    InAgentFile::Lines("settings"),
+    AgentFileRule::Lines("settings"),
 );
 
 pub const CALLBACKS: &Table = &Table {
@@ -26,9 +26,9 @@ pub const CALLBACKS: &Table = &Table {
     owner: RowOwner::Session("session_id"),
     deletion: Deletion::WithContext,
     block: None,
-    fork: InFork::Nothing("callbacks are sent once, by the original"),
-    file: InFile::Nothing("callbacks are sent once, by the original"),
-    agent_file: InAgentFile::AsInSessions,
+    fork: ForkRule::Nothing("callbacks are sent once, by the original"),
+    file: ExportRule::Nothing("callbacks are sent once, by the original"),
+    agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Searched(MentionRows {
         key: &["number"],
         texts: &["t.report"],

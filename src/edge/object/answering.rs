@@ -14,12 +14,12 @@ use crate::edge::storage::Sqlite;
 use crate::edge::text::Sent;
 use crate::edge::{health, http, mcp, stream};
 use access::Caller;
+use api::admission::{admit, find_via};
 use api::authorization::{PAGE_HEADERS, answer_return, describe_client};
 use api::chat::BegunTurn;
 use api::chat::begin_chat;
 use api::chat::resume_chat;
 use api::dispatch;
-use api::door::{admit, find_way};
 use api::mcp::Outbox;
 use api::operation::{Agent, Reply};
 use api::operations::message_reads::get_messages;
@@ -33,7 +33,7 @@ use base::outbound::LocalBoxFuture;
 use base::trace::{self, TRACEPARENT, TRACESTATE};
 use chat::run::listener::TurnListener;
 use chat::stream::chunks::HEADERS;
-use memory::homes::agent::VIA_HEADER;
+use memory::backends::agent::VIA_HEADER;
 use provider_api::calls::{ApiCall, ApiHeaders};
 
 pub enum ObjectAnswer {
@@ -102,7 +102,7 @@ impl Object {
         let handled = self
             .handle(request, body, granted, &db, &note, traced)
             .await;
-        note.is_in(traced.get().as_deref());
+        note.set_trace(traced.get().as_deref());
         let (name, cost) = (self.name.get(), Some(&db.statements));
         match &handled {
             Ok(answer) => note.answered(name, answer.status(), cost),
@@ -113,7 +113,7 @@ impl Object {
         self.export_later();
         match handled {
             Ok(ObjectAnswer::Reply(reply, body, reservation)) => {
-                self.follow_answer(reply.grown, reply.changed, reply.indexing_goes_on);
+                self.follow_answer(reply.grown, reply.changed, reply.indexing_continues);
                 http::answer(200, &body, &db.statements, reservation, &[])
             }
             Ok(ObjectAnswer::Stream(body)) => {
@@ -135,7 +135,7 @@ impl Object {
                 answer.await
             }
             Ok(ObjectAnswer::Mcp(message)) => {
-                self.follow_answer(None, None, message.answer.indexing_goes_on);
+                self.follow_answer(None, None, message.answer.indexing_continues);
                 message.respond(&db.statements)
             }
             Ok(ObjectAnswer::Nothing) => http::nothing(&db.statements),
@@ -227,15 +227,15 @@ impl Object {
         traced: &Traced,
     ) -> Result<ObjectAnswer> {
         let route = route::parse(&request.method(), &request.url())?;
-        note.is_for(&route);
+        note.set_route(&route);
         let Some(agent) = route.agent() else {
             return match route {
                 Route::Health => Ok(ObjectAnswer::Response(health::answer())),
                 Route::OAuthClient => describe_client(&self.outbound)
                     .map(|client| ObjectAnswer::Response(http::answer_client(&client)))
-                    .ok_or_else(route::nothing_here),
+                    .ok_or_else(route::no_such_route),
                 // Only the Worker in front lists agents.
-                _ => Err(route::nothing_here()),
+                _ => Err(route::no_such_route()),
             };
         };
         self.name.check(agent)?;
@@ -286,7 +286,7 @@ impl Object {
             Route::Provider { .. } => ApiHeaders::read(|name| http::find_header(&request, name))?,
             _ => ApiHeaders::default(),
         };
-        let via = find_way(caller, http::find_header(&request, VIA_HEADER).as_deref());
+        let via = find_via(caller, http::find_header(&request, VIA_HEADER).as_deref());
         if let Route::Socket { session_id, .. } = route {
             self.open_tables(db)?;
             let blank = self.blank(db);
@@ -311,7 +311,7 @@ impl Object {
             ),
         };
         let http::ReceivedBody { bytes, reservation } = body;
-        admission.check_room()?;
+        admission.check_capacity()?;
         match route {
             Route::Chat { .. }
             | Route::Import { .. }

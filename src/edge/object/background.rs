@@ -14,9 +14,9 @@ use base::error::Error;
 use base::host::Host as _;
 use base::ids::Id;
 use base::outbound::{LocalBoxFuture, Outbound as _};
+use chat::run::broadcast_throttle::{MessageChange, NextBroadcast};
 use chat::run::running_turns::Audience as _;
-use chat::run::show_pace::{NextList, ShownChange};
-use chat::run::watchers::show_news;
+use chat::run::watchers::send_broadcast;
 use chat::run::work::{TurnStarter, TurnWork};
 
 /// How often work in progress is checked that keeps the object active.
@@ -74,7 +74,7 @@ impl Background for Object {
         if let Some(object) = self.me.upgrade()
             && object.sockets.is_there(session_id)
         {
-            Object::show(&object, ShownChange::of_all(session_id.clone()));
+            Object::show(&object, MessageChange::of_all(session_id.clone()));
         }
     }
 
@@ -92,28 +92,28 @@ impl Object {
     }
 
     /// Broadcasts a change of a session to the session's sockets.
-    pub(super) fn show(self: &Rc<Self>, change: ShownChange) {
-        let planned = self.pace.plan(&change, Runtime.now_ms());
-        if planned == NextList::IsPlanned {
+    pub(super) fn show(self: &Rc<Self>, change: MessageChange) {
+        let planned = self.throttle.plan(&change, Runtime.now_ms());
+        if planned == NextBroadcast::IsPlanned {
             return;
         }
         let session_id = change.session_id;
         let object = Rc::clone(self);
         self.run_later(async move {
             let news = match planned {
-                NextList::Now(news) => news,
-                NextList::In { ms } => {
+                NextBroadcast::Now(news) => news,
+                NextBroadcast::In { ms } => {
                     object.outbound.sleep(ms).await;
-                    object.pace.begin(&session_id, Runtime.now_ms())
+                    object.throttle.begin(&session_id, Runtime.now_ms())
                 }
-                NextList::IsPlanned => return,
+                NextBroadcast::IsPlanned => return,
             };
             if object.is_migrated.get() && object.sockets.is_there(&session_id) {
                 if let Some(running) = object.turns.find(&session_id) {
-                    running.note_news();
+                    running.note_broadcast();
                 }
                 let db = Sqlite::new(&object.storage);
-                show_news(&object.agent(&db, &Caller::Owner, &[]), &session_id, &news);
+                send_broadcast(&object.agent(&db, &Caller::Owner, &[]), &session_id, &news);
             }
         });
     }

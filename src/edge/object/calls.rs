@@ -14,8 +14,8 @@ use crate::edge::rpc::{self, RpcCall, RpcOptions};
 use crate::edge::storage::{Sqlite, empty};
 use crate::edge::text::Sent;
 use access::{self, Caller};
+use api::admission::admit;
 use api::dispatch::{self, clear_pages};
-use api::door::admit;
 use api::operation::{Agent, Reply};
 use api::route::Route;
 use api::table::NamedOperation;
@@ -70,7 +70,7 @@ impl Object {
         }
         let agent = self.name.get();
         let route = call.route(agent);
-        note.is_for(&route);
+        note.set_route(&route);
         let RpcCall {
             operation,
             json,
@@ -87,7 +87,7 @@ impl Object {
             true => Caller::Owner,
             false => access::identify(&self.policy, &Runtime, Some(agent), token.as_deref())
                 .inspect_err(|_| {
-                    note.is_in(trace_of_refused(None, traceparent.as_deref()).as_ref());
+                    note.set_trace(trace_of_refused(None, traceparent.as_deref()).as_ref());
                 })?,
         };
         let Some(trace) = self.begin_trace((traceparent, tracestate), &caller) else {
@@ -95,7 +95,7 @@ impl Object {
         };
         let trace = Rc::new(trace);
         let began_at = Runtime.now_ms();
-        note.is_in(Some(&trace));
+        note.set_trace(Some(&trace));
         let running = self.run_as(&caller, &route, &operation, json, db);
         let answer = run_in(Some(Rc::clone(&trace)), running).await;
         self.note_request(&trace, &route, began_at, answer.as_ref().err());
@@ -113,7 +113,7 @@ impl Object {
     ) -> Result<JsValue> {
         let admission = admit(caller, route)?;
         let ReceivedBody { bytes, reservation } = rpc::receive(json, admission.max_body_bytes)?;
-        admission.check_room()?;
+        admission.check_capacity()?;
         self.open_tables(db)?;
         let blank = self.blank(db);
         let agent = Agent {
@@ -126,7 +126,7 @@ impl Object {
         let may_be_repeated = admission.may_be_repeated;
         // The answer's memory stays reserved until the text is returned to the caller.
         let (body, _reservation) = self.conclude(db, &mut reply, may_be_repeated).await?;
-        self.follow_answer(reply.grown, reply.changed, reply.indexing_goes_on);
+        self.follow_answer(reply.grown, reply.changed, reply.indexing_continues);
         rpc::to_text(body, may_be_repeated)
     }
 
@@ -140,7 +140,7 @@ impl Object {
         self.clear_after(db, reply.empties_storage, &reply.purged)
             .await?;
         self.join_now().await;
-        self.keep_name(&Sqlite::new(&self.storage))?;
+        self.store_name(&Sqlite::new(&self.storage))?;
         let body = Sent::of(std::mem::take(&mut reply.body));
         let reservation = http::reserve_answer(&body, may_be_repeated)?;
         Ok((body, reservation))

@@ -7,12 +7,12 @@ use crate::edge::http::RequestBody;
 use crate::edge::storage::Sqlite;
 use crate::edge::transfer;
 use api::operation::{Agent, Reply};
-use api::route::{Route, nothing_here};
+use api::route::{Route, no_such_route};
 use api::transfer::{begin_agent_export, begin_agent_import, begin_export, begin_import};
 use base::error::Result;
 use base::ids::Id;
+use chat::run::broadcast_throttle::MessageChange;
 use chat::run::running_turns::Audience as _;
-use chat::run::show_pace::ShownChange;
 use lifecycle::retention::is_due;
 
 impl Object {
@@ -38,7 +38,7 @@ impl Object {
                 let export = begin_agent_export(agent, after.as_deref())?;
                 transfer::to_stream(&self.storage, is_blank, export, on_page)
             }
-            _ => Err(nothing_here()),
+            _ => Err(no_such_route()),
         }
     }
 
@@ -68,18 +68,18 @@ impl Object {
                 let import = begin_import(agent, session_id, allows_sources)?;
                 let mut reply = transfer::receive(db, import, pieces, on_piece).await?;
                 let watched = changed.filter(|id| self.sockets.is_there(id));
-                reply.changed = watched.map(ShownChange::of_all);
+                reply.changed = watched.map(MessageChange::of_all);
                 // The file may contain retention rules of its session.
-                agent.keep_soon(matches!(is_due(&agent.memory()), Ok(true)));
+                agent.schedule_retention(matches!(is_due(&agent.memory()), Ok(true)));
                 Ok(reply)
             }
             Route::ImportAgent { allows_sources, .. } => {
                 let import = begin_agent_import(agent, allows_sources)?;
                 let reply = transfer::receive(db, import, pieces, on_piece).await?;
-                agent.keep_soon(matches!(is_due(&agent.memory()), Ok(true)));
+                agent.schedule_retention(matches!(is_due(&agent.memory()), Ok(true)));
                 Ok(reply)
             }
-            _ => Err(nothing_here()),
+            _ => Err(no_such_route()),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::edge::sockets::{self, Socket};
 use crate::edge::storage::Sqlite;
 use crate::edge::tasks::{self, HeldTask};
 use access::{Caller, FRONT_HEADER, LEASE_HEADER};
-use api::route::nothing_here;
+use api::route::no_such_route;
 use base::background::{Background as _, CHECK_AFTER_MS, JobKind};
 use base::host::Host as _;
 use base::ids::Id;
@@ -71,7 +71,7 @@ impl Object {
         let lease = Lease::new(Box::new(Front(Rc::clone(&link))));
         let running = Rc::clone(work.running());
         let (object, leased) = (Rc::clone(self), Rc::clone(&lease));
-        let turn = tasks::hold(self.working(async move {
+        let turn = tasks::renew(self.working(async move {
             let db = Sqlite::new(&object.storage);
             let agent = object.agent(&db, &Caller::Owner, &[]);
             let grown = leased.run(run(&agent, work)).await;
@@ -84,7 +84,7 @@ impl Object {
         }));
         let (me, sent, told) = (Weak::clone(&self.me), Rc::clone(&link), Rc::clone(&lease));
         let mut listener = TurnListener::to(Rc::clone(&running));
-        let chunks = tasks::hold(async move {
+        let chunks = tasks::renew(async move {
             while let Some(events) = listener.next().await {
                 sent.send(&ToHolder::Events(events));
             }
@@ -121,7 +121,7 @@ impl Object {
             .find(id)
             .filter(|turn| self.is_front(request) && turn.link.socket.borrow().is_none());
         let Some(turn) = turn else {
-            return http::refuse(&nothing_here(), None);
+            return http::refuse(&no_such_route(), None);
         };
         let (socket, answer) = self.sockets.open_lease(id)?;
         turn.heard_at_ms.set(Runtime.now_ms());

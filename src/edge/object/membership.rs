@@ -14,7 +14,7 @@ use base::outbound::{Outbound as _, in_time};
 use directory::membership::{Member, is_there};
 
 /// The time from the agent's creation to the alarm that ensures its registration.
-const LOOK_AFTER_MS: i64 = 10_000;
+const RECOVERY_ALARM_MS: i64 = 10_000;
 
 /// The pause after a failure. It doubles with each further failure, up to an hour.
 const FIRST_PAUSE_MS: i64 = 10_000;
@@ -34,7 +34,7 @@ impl Object {
         let Some(object) = self.me.upgrade() else {
             return;
         };
-        let at_ms = Runtime.now_ms() + LOOK_AFTER_MS;
+        let at_ms = Runtime.now_ms() + RECOVERY_ALARM_MS;
         self.wakes_at_ms.set(at_ms);
         tasks::spawn(async move {
             if let Err(error) = wake_at(&object.storage, at_ms).await {

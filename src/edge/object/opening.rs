@@ -20,7 +20,7 @@ impl Object {
     ) -> Result<ObjectAnswer> {
         let upgrade = http::find_header(request, "upgrade").unwrap_or_default();
         if !upgrade.eq_ignore_ascii_case("websocket") {
-            return Err(route::nothing_here());
+            return Err(route::no_such_route());
         }
         let mut state = socket::open(agent, session_id)?;
         state.trace = trace::current().map(|trace| {

@@ -31,12 +31,12 @@ impl Object {
             self.turns.checks.set_recovery_due(true);
             self.note_opened();
         }
-        self.keep_name(db)
+        self.store_name(db)
     }
 
     /// Stores the agent's name, if it is not stored yet and the tables exist: a first write may
     /// have just created them.
-    pub(super) fn keep_name(&self, db: &Sqlite<'_>) -> Result<()> {
+    pub(super) fn store_name(&self, db: &Sqlite<'_>) -> Result<()> {
         if self.is_migrated.get() && !self.name.is_kept() {
             self.name.keep(db)?;
         }

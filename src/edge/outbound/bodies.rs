@@ -109,8 +109,8 @@ impl ByteChunks for StreamedBody {
         })
     }
 
-    fn said_something(&mut self) {
-        self.clock.note_said(Runtime.now_ms());
+    fn note_content(&mut self) {
+        self.clock.note_content(Runtime.now_ms());
     }
 }
 

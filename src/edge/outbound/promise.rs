@@ -31,7 +31,7 @@ impl Drop for PendingPromise {
             let promise = self.promise.clone();
             tasks::spawn(async move {
                 if let Ok(late) = JsFuture::from(promise).await {
-                    let_go(&late);
+                    cancel_stream(&late);
                 }
             });
         }
@@ -39,7 +39,7 @@ impl Drop for PendingPromise {
 }
 
 /// Cancels an answer that is a stream, or that has a stream as its body.
-pub fn let_go(answer: &JsValue) {
+pub fn cancel_stream(answer: &JsValue) {
     let body = get(answer, "body");
     for stream in [answer, &body] {
         if stream.is_instance_of::<web_sys::ReadableStream>() {

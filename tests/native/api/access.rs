@@ -85,7 +85,7 @@ fn a_token_runs_the_operations_that_it_names() {
 }
 
 #[test]
-fn the_door_takes_a_minted_token() {
+fn the_entry_point_accepts_a_minted_token() {
     let alice = Alice::default();
     let minted = alice.ok(
         "mintToken",

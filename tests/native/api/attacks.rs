@@ -25,11 +25,11 @@ use api::transfer::{begin_export, begin_import};
 use base::error::{Code, Error, Result};
 use base::host::Host as _;
 use base::ids::Id;
-use base::testing::{Said, wait_for};
+use base::testing::{ScriptedAnswer, wait_for};
 use chat::request::parse_chat_request;
 use chat::run::agent::CHAT_RULE;
 use chat::run::start::start;
-use store::limits::HolderLimits;
+use store::limits::PrincipalLimits;
 
 /// The sender of the request.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -195,20 +195,25 @@ fn forges(rule: AccessRule, body: &Value) -> bool {
 
 /// How a request arrives: over HTTP, or as a frame of a socket that was opened before.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Door {
+enum EntryPoint {
     Http,
     Socket,
 }
 
-fn knock(door: Door, alice: &Alice, operation: &str, body: &Value) -> Result<(), Code> {
+fn knock(
+    entry_point: EntryPoint,
+    alice: &Alice,
+    operation: &str,
+    body: &Value,
+) -> Result<(), Code> {
     let agent = alice.agent(&alice.db);
-    match door {
-        Door::Http => {
+    match entry_point {
+        EntryPoint::Http => {
             let body = body.to_string();
             let done = alice.finish(&agent, dispatch(&agent, operation, body.as_bytes()));
             done.map(drop).map_err(|error| error.code)
         }
-        Door::Socket => {
+        EntryPoint::Socket => {
             let state = SocketState::new(id("s"), &alice.caller);
             // As after hibernation: the socket's state was stored and read back.
             let kept: SocketState =
@@ -220,10 +225,10 @@ fn knock(door: Door, alice: &Alice, operation: &str, body: &Value) -> Result<(),
             };
             let frame = json!({"type": "rpc", "id": "1", "method": operation, "args": [body]});
             let frame = frame.to_string();
-            let heard = alice
+            let received = alice
                 .finish(&agent, handle_frame(&agent, &kept, &frame))
                 .unwrap();
-            let answer: Value = serde_json::from_str(&heard.replies[0]).unwrap();
+            let answer: Value = serde_json::from_str(&received.replies[0]).unwrap();
             match answer["success"].as_bool() {
                 Some(true) => Ok(()),
                 _ => Err(if is_forbidden(&answer) {
@@ -249,7 +254,7 @@ fn is_forbidden(answer: &Value) -> bool {
 fn every_operation_lets_in_whom_it_declares_and_nobody_else() {
     let mut tried = 0;
     for kind in KINDS {
-        for door in [Door::Http, Door::Socket] {
+        for entry_point in [EntryPoint::Http, EntryPoint::Socket] {
             // A request that is refused or that only reads writes nothing, so all these
             // requests share one agent. The first search builds the index.
             let mut standing = furnished();
@@ -267,7 +272,7 @@ fn every_operation_lets_in_whom_it_declares_and_nobody_else() {
                     session.as_deref(),
                     forges(entry.rule, &body),
                 );
-                let what = format!("{operation} {body} by {kind:?} at {door:?}");
+                let what = format!("{operation} {body} by {kind:?} at {entry_point:?}");
                 let token = bearer(kind, &standing, operation);
                 tried += 1;
                 match enter(&mut standing, token.as_deref()) {
@@ -279,7 +284,7 @@ fn every_operation_lets_in_whom_it_declares_and_nobody_else() {
                 }
                 if verdict.is_some() {
                     assert_eq!(
-                        knock(door, &standing, operation, &body).err(),
+                        knock(entry_point, &standing, operation, &body).err(),
                         verdict,
                         "{what}"
                     );
@@ -294,9 +299,13 @@ fn every_operation_lets_in_whom_it_declares_and_nobody_else() {
                         &*fresh
                     }
                 };
-                assert_eq!(knock(door, alice, operation, &body), Ok(()), "{what}");
+                assert_eq!(
+                    knock(entry_point, alice, operation, &body),
+                    Ok(()),
+                    "{what}"
+                );
             }
-            assert_eq!(standing.db.dump(), before, "{kind:?} at {door:?}");
+            assert_eq!(standing.db.dump(), before, "{kind:?} at {entry_point:?}");
         }
     }
     assert!(tried > 2 * KINDS.len() * OPERATIONS.len());
@@ -448,17 +457,17 @@ fn speak(alice: &Alice, session: &str, method: &str, params: &Value) -> Result<(
 }
 
 #[test]
-fn doors_that_are_not_operations_have_the_same_rules() {
-    for door in other_doors() {
+fn entry_points_that_are_not_operations_have_the_same_rules() {
+    for entry_point in other_doors() {
         for kind in KINDS {
             let mut alice = furnished();
-            let named = door.rules.last().unwrap().operation;
+            let named = entry_point.rules.last().unwrap().operation;
             let token = bearer(kind, &alice, named);
-            let what = format!("{} by {kind:?}", door.name);
+            let what = format!("{} by {kind:?}", entry_point.name);
             // An export reads for several operations: it needs the rules of all of them,
             // and only reads.
-            let refused = door.rules.iter().find_map(|rule| {
-                let effect = match door.name {
+            let refused = entry_point.rules.iter().find_map(|rule| {
+                let effect = match entry_point.name {
                     "export" => Effect::Nothing,
                     _ => rule.effect,
                 };
@@ -468,7 +477,7 @@ fn doors_that_are_not_operations_have_the_same_rules() {
             let before = alice.db.dump();
             let outcome = match enter(&mut alice, token.as_deref()) {
                 Err(error) => Err(error.code),
-                Ok(()) => (door.knock)(&alice, "s").map_err(|error| error.code),
+                Ok(()) => (entry_point.knock)(&alice, "s").map_err(|error| error.code),
             };
             assert_eq!(outcome.err(), refused, "{what}");
             if refused.is_some() {
@@ -495,7 +504,7 @@ fn verdict_of_named(kind: Kind, rule: AccessRule, named: &str) -> Option<Code> {
 fn only_the_secret_brings_a_server_in_and_calls_its_tools_unasked() {
     const SERVER: &str = "https://tools.example/mcp";
     let result = |id: i64, result: &Value| {
-        Said::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
+        ScriptedAnswer::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
     };
     let listed = json!({"tools": [{"name": "a", "inputSchema": {"type": "object"}}]});
     let defined = json!({"name": "gh", "mcp": SERVER, "needsApproval": false});
@@ -504,7 +513,7 @@ fn only_the_secret_brings_a_server_in_and_calls_its_tools_unasked() {
         let begun = json!({"protocolVersion": "2025-11-25"});
         for answer in [
             result(1, &begun),
-            Ok(Said::text(202, "")),
+            Ok(ScriptedAnswer::text(202, "")),
             result(2, &listed),
         ] {
             alice.outbound.answer(answer);
@@ -521,8 +530,8 @@ fn only_the_secret_brings_a_server_in_and_calls_its_tools_unasked() {
             if kind == Kind::Secret || enter(&mut alice, token.as_deref()).is_err() {
                 continue;
             }
-            for door in [Door::Http, Door::Socket] {
-                let outcome = knock(door, &alice, operation, &body);
+            for entry_point in [EntryPoint::Http, EntryPoint::Socket] {
+                let outcome = knock(entry_point, &alice, operation, &body);
                 assert_eq!(outcome, Err(Code::Forbidden), "{operation} by {kind:?}");
             }
         }
@@ -560,7 +569,7 @@ fn forgeries_are_tried_at_each_operation_that_writes_messages() {
 }
 
 #[test]
-fn a_forgery_is_refused_at_every_door() {
+fn a_forgery_is_refused_at_every_entry_point() {
     for (operation, body, _) in forgeries() {
         for kind in [
             Kind::SessionWithoutOperations,
@@ -568,14 +577,14 @@ fn a_forgery_is_refused_at_every_door() {
             Kind::AgentWithoutOperations,
             Kind::AgentThatNamesIt,
         ] {
-            for door in [Door::Http, Door::Socket] {
+            for entry_point in [EntryPoint::Http, EntryPoint::Socket] {
                 let mut alice = conversation();
                 let token = bearer(kind, &alice, operation);
                 enter(&mut alice, token.as_deref()).unwrap();
                 assert_eq!(
-                    knock(door, &alice, operation, &body),
+                    knock(entry_point, &alice, operation, &body),
                     Err(Code::Forbidden),
-                    "{operation} {body} by {kind:?} at {door:?}"
+                    "{operation} {body} by {kind:?} at {entry_point:?}"
                 );
             }
         }
@@ -657,8 +666,8 @@ fn a_page_that_may_not_stop_turns_stops_its_own_alone() {
         };
         let agent = alice.agent(&alice.db);
         let frame = json!({"type": "cf_agent_chat_request_cancel", "id": "turn"});
-        let heard = wait_for(handle_frame(&agent, &state, &frame.to_string())).unwrap();
-        assert!(heard.replies.is_empty());
+        let received = wait_for(handle_frame(&agent, &state, &frame.to_string())).unwrap();
+        assert!(received.replies.is_empty());
         let is_stopped = agent.turns.find(&id("s")).unwrap().is_cancelled();
         assert_eq!(is_stopped, stops, "{asked:?} {operations:?}");
     }
@@ -670,9 +679,9 @@ fn frame_of_a_page(alice: &mut Alice, frame: &Value) -> Result<Vec<String>> {
     enter(alice, token.as_deref()).unwrap();
     let state = SocketState::new(id("s"), &alice.caller);
     let agent = alice.agent(&alice.db);
-    wait_for(handle_frame(&agent, &state, &frame.to_string())).map(|heard| {
-        assert!(heard.work.is_none());
-        heard.replies
+    wait_for(handle_frame(&agent, &state, &frame.to_string())).map(|received| {
+        assert!(received.work.is_none());
+        received.replies
     })
 }
 
@@ -724,7 +733,7 @@ fn a_page_that_may_not_clear_is_shown_what_is_still_there() {
 
 /// Each door at which the holder of a token may ask for a turn.
 #[test]
-fn no_door_lets_a_token_spend_more_than_its_limits() {
+fn no_entry_point_lets_a_token_spend_more_than_its_limits() {
     let message =
         |id: &str| json!({"id": id, "role": "user", "parts": [{"type": "text", "text": "x"}]});
     let frame = |id: &str, more: &Value| {
@@ -742,7 +751,7 @@ fn no_door_lets_a_token_spend_more_than_its_limits() {
         agent: "alice".to_owned(),
         scope: TokenScope {
             session_id: Some(id("s")),
-            limits: Some(HolderLimits {
+            limits: Some(PrincipalLimits {
                 holder: "token a".to_owned(),
                 most: serde_json::from_value(json!({"turnsPerMinute": 1})).unwrap(),
             }),

@@ -179,7 +179,7 @@ fn deployed_defaults_write_no_row() {
 }
 
 #[test]
-fn errors_in_the_defaults_are_named_and_the_rest_holds() {
+fn errors_in_the_defaults_are_named_and_the_rest_applies() {
     let alice = with_defaults(json!({
         "model": "gpt-4o", "maxStep": 3, "maxSteps": 0, "vectors": "yes",
         "reservedMetadataKeys": ["a", ""], "sessionSearch": true, "systemInstructions": null
@@ -271,7 +271,7 @@ fn destroy_wants_the_agents_name_and_leaves_a_working_empty_object() {
 }
 
 #[test]
-fn nothing_is_learnt_into_a_block_that_lives_elsewhere() {
+fn nothing_is_learnt_into_a_block_that_is_stored_elsewhere() {
     let alice = Alice::default();
     for (label, kind, source) in [
         ("shared", "searchable", json!({"agent": "user:42"})),

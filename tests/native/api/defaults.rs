@@ -105,7 +105,7 @@ fn a_field_of_the_variable_goes_before_the_files_and_before_the_older_name() {
 }
 
 #[test]
-fn a_part_that_is_wrong_is_named_and_left_out_and_the_rest_holds() {
+fn a_part_that_is_wrong_is_named_and_left_out_and_the_rest_applies() {
     let alice = deployed(
         json!({
             "blocks": [
@@ -297,7 +297,7 @@ fn an_agent_has_at_most_128_tools_with_the_deployed_ones() {
 }
 
 #[test]
-fn limits_that_are_deployed_hold_and_an_agents_own_take_their_place() {
+fn limits_that_are_deployed_apply_and_an_agents_own_take_their_place() {
     let alice = deployed(json!({"limits": {"turnsPerMinute": 3}}), &[]);
     let config = alice.ok("getConfig", json!({}));
     assert_eq!(config["limits"], json!({"turnsPerMinute": 3}));

@@ -368,18 +368,18 @@ fn every_field_of_a_request_has_its_place() {
             "Frame<'a>",
         ),
     ];
-    for (door, source, name) in bodies {
+    for (entry_point, source, name) in bodies {
         let fields = fields_of(source, name);
         assert!(fields.len() > 8, "{name}");
-        found.extend(fields.into_iter().map(|field| (door, field)));
+        found.extend(fields.into_iter().map(|field| (entry_point, field)));
     }
     found.insert(("import", "allowSources".to_owned()));
     let switches: BTreeSet<_> = SWITCHES
         .iter()
-        .map(|(door, field, _)| (*door, (*field).to_owned()))
+        .map(|(entry_point, field, _)| (*entry_point, (*field).to_owned()))
         .collect();
-    let is_plain = |(door, field): &&(&str, String)| {
-        let others = match *door {
+    let is_plain = |(entry_point, field): &&(&str, String)| {
+        let others = match *entry_point {
             "frame" => FRAME_CONTENT,
             _ => SHAPE,
         };
@@ -399,14 +399,14 @@ fn every_field_of_a_request_has_its_place() {
 
 /// The caller that asks.
 #[derive(Clone, Debug, PartialEq)]
-enum Asker {
+enum Principal {
     Secret,
     /// The session that the token is for, and the rights that it gives: nothing, all, or
     /// one thing.
     Token(Option<&'static str>, &'static str),
 }
 
-fn askers() -> Vec<Asker> {
+fn askers() -> Vec<Principal> {
     let allowances = [
         "nothing",
         "models",
@@ -420,21 +420,21 @@ fn askers() -> Vec<Asker> {
     let tokens = [Some("s"), None].into_iter().flat_map(|session| {
         allowances
             .iter()
-            .map(move |allowance| Asker::Token(session, allowance))
+            .map(move |allowance| Principal::Token(session, allowance))
     });
-    tokens.chain([Asker::Secret]).collect()
+    tokens.chain([Principal::Secret]).collect()
 }
 
-impl Asker {
+impl Principal {
     fn allows(&self, what: &str) -> bool {
         match self {
-            Asker::Secret => true,
-            Asker::Token(_, allowance) => *allowance == what || *allowance == "everything",
+            Principal::Secret => true,
+            Principal::Token(_, allowance) => *allowance == what || *allowance == "everything",
         }
     }
 
     fn caller(&self) -> Caller {
-        let Asker::Token(session, _) = self else {
+        let Principal::Token(session, _) = self else {
             return Caller::Owner;
         };
         let mut operations = vec![
@@ -474,7 +474,7 @@ fn id(text: &str) -> Id {
 
 /// A way by which a turn is asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Door {
+enum EntryPoint {
     RunTurn,
     Chat,
     Socket,
@@ -482,7 +482,7 @@ enum Door {
 
 /// Asks for a turn of session `s` and runs it to its end, unless another one runs. An error
 /// names the field that it refuses.
-fn ask(alice: &Alice, door: Door, more: &Value) -> Result<(), String> {
+fn ask(alice: &Alice, entry_point: EntryPoint, more: &Value) -> Result<(), String> {
     let message = json!({"id": "m", "role": "user", "parts": [{"type": "text", "text": "x"}]});
     let mut body = json!({"message": message});
     body.as_object_mut()
@@ -493,8 +493,8 @@ fn ask(alice: &Alice, door: Door, more: &Value) -> Result<(), String> {
         let field = error.field.as_deref();
         field.unwrap_or(error.code.name()).to_owned()
     };
-    let work = match door {
-        Door::RunTurn => {
+    let work = match entry_point {
+        EntryPoint::RunTurn => {
             body["sessionId"] = json!("s");
             let asked = dispatch(&agent, "runTurn", body.to_string());
             // A turn that waits for another one is asked for, too.
@@ -510,18 +510,18 @@ fn ask(alice: &Alice, door: Door, more: &Value) -> Result<(), String> {
                 }
             }
         }
-        Door::Chat => {
+        EntryPoint::Chat => {
             begin_chat(&agent, "s", body.to_string())
                 .map_err(named)?
                 .work
         }
-        Door::Socket => {
+        EntryPoint::Socket => {
             let frame = json!({"type": "cf_agent_use_chat_request", "id": "1",
                 "init": {"method": "POST", "body": body.to_string()}});
             let state = SocketState::new(id("s"), agent.caller);
-            let heard =
+            let received =
                 wait_for(handle_frame(&agent, &state, &frame.to_string())).map_err(named)?;
-            if let Some(refusal) = heard.replies.first() {
+            if let Some(refusal) = received.replies.first() {
                 let field = more.as_object().unwrap().keys().next().unwrap();
                 // A frame has a sentence and no code.
                 let is_about = refusal.contains(field.as_str()) || refusal.contains("cancelTurn");
@@ -531,7 +531,7 @@ fn ask(alice: &Alice, door: Door, more: &Value) -> Result<(), String> {
                     refusal.clone()
                 });
             }
-            heard.work
+            received.work
         }
     };
     if let Some(work) = work {
@@ -540,7 +540,7 @@ fn ask(alice: &Alice, door: Door, more: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn asking(asker: &Asker) -> Alice {
+fn asking(asker: &Principal) -> Alice {
     let mut alice = furnished();
     alice.ok(
         "configureAgent",
@@ -563,9 +563,9 @@ fn each_switch_of_a_turn_is_flipped_by_whom_the_table_names() {
     let tools = json!([{"name": "mine", "parameters": {"type": "object"}}]);
     let mut tried = 0;
     for (place, field, who) in SWITCHES {
-        let doors: &[Door] = match *place {
-            "runTurn" => &[Door::RunTurn],
-            "chat" => &[Door::Chat, Door::Socket],
+        let doors: &[EntryPoint] = match *place {
+            "runTurn" => &[EntryPoint::RunTurn],
+            "chat" => &[EntryPoint::Chat, EntryPoint::Socket],
             _ => continue,
         };
         let value = match *field {
@@ -578,9 +578,9 @@ fn each_switch_of_a_turn_is_flipped_by_whom_the_table_names() {
         let Who::Allowed(allowance) = who else {
             panic!("{field}");
         };
-        for (door, asker) in doors
+        for (entry_point, asker) in doors
             .iter()
-            .flat_map(|door| askers().into_iter().map(move |a| (door, a)))
+            .flat_map(|entry_point| askers().into_iter().map(move |a| (entry_point, a)))
         {
             let mut alice = asking(&asker);
             // `whenBusy` is about a turn that runs.
@@ -591,8 +591,8 @@ fn each_switch_of_a_turn_is_flipped_by_whom_the_table_names() {
                 alice.caller = caller;
             }
             let before = alice.db.dump();
-            let outcome = ask(&alice, *door, &json!({*field: value}));
-            let what = format!("{field} by {asker:?} at {door:?}");
+            let outcome = ask(&alice, *entry_point, &json!({*field: value}));
+            let what = format!("{field} by {asker:?} at {entry_point:?}");
             match asker.allows(allowance) {
                 true => assert_eq!(outcome, Ok(()), "{what}"),
                 false => {
@@ -609,7 +609,7 @@ fn each_switch_of_a_turn_is_flipped_by_whom_the_table_names() {
 #[test]
 fn only_an_id_that_this_agent_gave_out_for_this_session_keeps_a_turns_end_quiet() {
     let mut tried = 0;
-    for door in [Door::RunTurn, Door::Chat, Door::Socket] {
+    for entry_point in [EntryPoint::RunTurn, EntryPoint::Chat, EntryPoint::Socket] {
         for asker in askers() {
             let alice = asking(&asker);
             let (s, t) = (id("s"), id("t"));
@@ -632,13 +632,17 @@ fn only_an_id_that_this_agent_gave_out_for_this_session_keeps_a_turns_end_quiet(
             ];
             for (delivery, is_true) in ids {
                 let alice = asking(&asker);
-                let outcome = ask(&alice, door, &json!({"deliveryId": delivery}));
-                assert_eq!(outcome, Ok(()), "{delivery} by {asker:?} at {door:?}");
+                let outcome = ask(&alice, entry_point, &json!({"deliveryId": delivery}));
+                assert_eq!(
+                    outcome,
+                    Ok(()),
+                    "{delivery} by {asker:?} at {entry_point:?}"
+                );
                 let told = usize::from(!is_true);
                 assert_eq!(
                     callbacks(&alice),
                     told,
-                    "{delivery} by {asker:?} at {door:?}"
+                    "{delivery} by {asker:?} at {entry_point:?}"
                 );
                 tried += 1;
             }
@@ -650,8 +654,8 @@ fn only_an_id_that_this_agent_gave_out_for_this_session_keeps_a_turns_end_quiet(
 #[test]
 fn a_page_cannot_time_its_turn_so_that_nobody_is_told() {
     for asker in askers() {
-        let mut alice = asking(&Asker::Secret);
-        ask(&alice, Door::Chat, &json!({})).unwrap();
+        let mut alice = asking(&Principal::Secret);
+        ask(&alice, EntryPoint::Chat, &json!({})).unwrap();
         // The service has not answered the first call yet.
         alice.outbound.falls_silent.set(true);
         let under_way = chat::run::callbacks::CallbackSender {
@@ -671,7 +675,7 @@ fn a_page_cannot_time_its_turn_so_that_nobody_is_told() {
         alice
             .finish(&agent, dispatch(&agent, "runTurn", body.to_string()))
             .unwrap();
-        let told = if asker == Asker::Secret { 1 } else { 2 };
+        let told = if asker == Principal::Secret { 1 } else { 2 };
         assert_eq!(callbacks(&alice), told, "{asker:?}");
         drop(calling);
         alice.caller = Caller::Owner;
@@ -687,7 +691,7 @@ fn reserved_metadata_is_written_by_who_may_speak_for_the_agent() {
             "upsertMessage",
             "updateMessage",
         ] {
-            let mut alice = asking(&Asker::Secret);
+            let mut alice = asking(&Principal::Secret);
             alice.ok("configureAgent", json!({"reservedMetadataKeys": ["paid"]}));
             let part = json!([{"type": "text", "text": "x", "providerMetadata": {"a": {}}}]);
             let message =
@@ -724,9 +728,9 @@ fn reserved_metadata_is_written_by_who_may_speak_for_the_agent() {
 #[test]
 fn sources_are_named_by_the_secret_alone() {
     for asker in askers() {
-        let mut alice = asking(&Asker::Secret);
+        let mut alice = asking(&Principal::Secret);
         alice.caller = asker.caller();
-        let is_secret = asker == Asker::Secret;
+        let is_secret = asker == Principal::Secret;
         let source = json!({"sessionId": "s", "label": "theirs", "kind": "writable",
             "source": {"agent": "bob"}});
         let defined = alice

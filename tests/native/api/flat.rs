@@ -168,7 +168,7 @@ fn grown(count: usize) -> Alice {
     db.run(&sql, &[]).unwrap();
     // As the sessions' own writes do.
     for _ in 0..count / 16 {
-        conversation::session::activity::settle(db).unwrap();
+        conversation::session::activity::trim_window(db).unwrap();
     }
     alice
 }

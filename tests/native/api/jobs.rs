@@ -12,7 +12,7 @@ use base::background::{CHECK_AFTER_MS, JobKind, SOON_MS};
 use base::database::Database;
 use base::host::Host as _;
 use base::outbound::CallFailure;
-use base::testing::archive::Shelf;
+use base::testing::archive::MemoryArchive;
 use base::testing::{Failing, cut_off, wait_for};
 use chat::run::cycle;
 use store::retention_progress::find_progress;
@@ -23,7 +23,7 @@ const DAY: i64 = 24 * HOUR;
 /// An agent with the settings of all jobs, and no work.
 fn idle() -> Alice {
     let alice = Alice::learner(json!({}));
-    alice.outbound.shelf.get_or_init(Shelf::default);
+    alice.outbound.shelf.get_or_init(MemoryArchive::default);
     alice.ok(
         "configureAgent",
         json!({"onTurnEnd": {"url": "https://tools.example/ended"}}),
@@ -258,7 +258,7 @@ fn a_long_job_pauses_and_the_alarm_continues_it() {
 }
 
 #[test]
-fn a_job_that_fails_stops_no_other_and_is_tried_again() {
+fn a_job_that_fails_stops_no_other_and_is_retried() {
     // The keys under which the jobs' progress is stored.
     for (key, failing) in [
         ("search", JobKind::Index),

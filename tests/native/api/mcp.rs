@@ -13,7 +13,7 @@ pub use crate::shared::mcp::{ask_in, json_headers, post, read};
 use access::{Allow, Caller, Policy, TokenScope};
 use api::mcp::{Clients, McpAnswer, McpHeaders, McpRequest, Outbox, answer};
 use base::ids::Id;
-use base::testing::{Said, wait_for};
+use base::testing::{ScriptedAnswer, wait_for};
 
 pub const NEWEST: &str = "2026-07-28";
 
@@ -486,7 +486,9 @@ fn tools_are_called_and_their_mistakes_are_for_the_model() {
     );
     assert_eq!((among("trips") > 0, among("work")), (true, 0));
 
-    alice.outbound.answer(Said::json(&json!({"sky": "clear"})));
+    alice
+        .outbound
+        .answer(ScriptedAnswer::json(&json!({"sky": "clear"})));
     let told = call(
         "echo",
         json!({"n": 12345678901234567890_u64, "b": 1, "a": 2}),
@@ -499,9 +501,11 @@ fn tools_are_called_and_their_mistakes_are_for_the_model() {
     assert_eq!(sent["agent"], "alice");
     assert!(sent.get("sessionId").is_none());
     let picture = json!({"content": [{"type": "image", "data": "eA==", "mimeType": "image/png"}], "isError": false});
-    alice.outbound.answer(Said::json(&picture));
+    alice.outbound.answer(ScriptedAnswer::json(&picture));
     assert_eq!(call("echo", json!({})), picture);
-    alice.outbound.answer(Ok(Said::text(500, "broken")));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(500, "broken")));
     assert_eq!(call("echo", json!({}))["isError"], true);
 
     for name in ["pay", "nothing", "", "SEARCH"] {
@@ -735,7 +739,7 @@ fn a_token_uses_what_its_operations_allow_and_is_told_of_nothing_else() {
         names(&result(&alice, "tools/list", json!({}))["tools"], "name"),
         ["echo"]
     );
-    alice.outbound.answer(Ok(Said::text(200, "ok")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "ok")));
     let told = result(&alice, "tools/call", json!({"name": "echo"}));
     assert_eq!(told["content"][0]["text"], "ok");
 
@@ -845,7 +849,7 @@ impl Client {
     }
 
     /// The messages that were sent, and whether the answer is among them.
-    fn heard(&self) -> Vec<Value> {
+    fn received(&self) -> Vec<Value> {
         let events = self.outbox.borrow().take().unwrap_or_default();
         let data = events
             .lines()
@@ -856,11 +860,11 @@ impl Client {
 
     fn call(&self, alice: &Alice, params: &Value) -> Vec<Value> {
         let answer = wait_for(self.send(alice, "tools/call", params));
-        let mut heard = self.heard();
+        let mut received = self.received();
         if let Ok(last) = serde_json::from_str(&answer.body.into_string()) {
-            heard.push(last);
+            received.push(last);
         }
-        heard
+        received
     }
 }
 
@@ -996,46 +1000,46 @@ data: {"method":"notifications/progress","params":{"progress":9}}
 "#;
 
 #[test]
-fn a_tool_tells_of_its_progress_as_far_as_the_client_asks() {
+fn a_tool_reports_its_progress_as_far_as_the_client_asks() {
     let alice = furnished();
     let said = |params: &Value, client: &Client| {
-        alice.outbound.answer(Ok(Said::stream(TOLD)));
+        alice.outbound.answer(Ok(ScriptedAnswer::stream(TOLD)));
         client.call(&alice, params)
     };
-    let methods = |heard: &[Value]| {
+    let methods = |received: &[Value]| {
         let method = |message: &Value| match message["method"].as_str() {
             Some(method) => method.replace("notifications/", ""),
             None => "answer".to_owned(),
         };
-        heard.iter().map(method).collect::<Vec<_>>()
+        received.iter().map(method).collect::<Vec<_>>()
     };
     let client = Client::with(&alice, &json!({}));
-    let heard = said(
+    let received = said(
         &json!({"name": "echo", "_meta": {"progressToken": 7}}),
         &client,
     );
     assert_eq!(
-        methods(&heard),
+        methods(&received),
         ["progress", "progress", "message", "message", "answer"]
     );
     assert_eq!(
-        heard[0]["params"],
+        received[0]["params"],
         json!({"progressToken": 7, "progress": 0, "total": 2, "message": "Begun."})
     );
     assert_eq!(
-        heard[1]["params"],
+        received[1]["params"],
         json!({"progressToken": 7, "progress": 1, "total": 2})
     );
     assert_eq!(
-        heard[2]["params"],
+        received[2]["params"],
         json!({"level": "info", "logger": "own", "data": {"n": 1}})
     );
     assert_eq!(
-        heard[3]["params"],
+        received[3]["params"],
         json!({"level": "error", "logger": "echo", "data": "bad"})
     );
     assert_eq!(
-        heard[4]["result"]["content"][0]["text"],
+        received[4]["result"]["content"][0]["text"],
         r#"{"sky":"clear"}"#
     );
 
@@ -1057,24 +1061,27 @@ fn a_tool_tells_of_its_progress_as_far_as_the_client_asks() {
         );
     }
     // The newest revision logs nothing unless the request asks for it.
-    alice.outbound.answer(Ok(Said::stream(TOLD)));
+    alice.outbound.answer(Ok(ScriptedAnswer::stream(TOLD)));
     let (_, told) = ask_newest(&alice, "tools/call", json!({"name": "echo"}), Some("echo"));
     assert_eq!(told["result"]["content"][0]["text"], r#"{"sky":"clear"}"#);
     // A stream without a result is a text.
     let stray = "data: {\"method\":\"notifications/progress\",\"params\":{\"progress\":0}}\n\n";
-    alice.outbound.answer(Ok(Said::stream(stray)));
-    let heard = client.call(&alice, &json!({"name": "echo"}));
-    assert_eq!(heard.last().unwrap()["result"]["content"][0]["text"], stray);
+    alice.outbound.answer(Ok(ScriptedAnswer::stream(stray)));
+    let received = client.call(&alice, &json!({"name": "echo"}));
+    assert_eq!(
+        received.last().unwrap()["result"]["content"][0]["text"],
+        stray
+    );
     // A tool can't flood the client.
     let flood = (0..2_000).map(|n| format!("data: {{\"method\":\"notifications/message\",\"params\":{{\"level\":\"error\",\"data\":{n}}}}}\n\n"));
     let flood: String = flood
         .chain(["data: {\"result\":1}\n\n".to_owned()])
         .collect();
-    alice.outbound.answer(Ok(Said::stream(&flood)));
+    alice.outbound.answer(Ok(ScriptedAnswer::stream(&flood)));
     assert_eq!(client.call(&alice, &json!({"name": "echo"})).len(), 1_001);
     let long = json!({"method": "notifications/message", "params": {"level": "error", "data": "x".repeat(17 << 10)}});
     let long = format!("data: {long}\n\ndata: {{\"result\":1}}\n\n");
-    alice.outbound.answer(Ok(Said::stream(&long)));
+    alice.outbound.answer(Ok(ScriptedAnswer::stream(&long)));
     assert_eq!(client.call(&alice, &json!({"name": "echo"})).len(), 1);
 }
 
@@ -1167,7 +1174,7 @@ fn a_tool_that_needs_approval_asks_the_user_of_a_client_that_can() {
 
     let approved = json!({"requestState": state, "inputResponses": yes()});
     for _ in 0..2 {
-        alice.outbound.answer(Ok(Said::text(200, "paid")));
+        alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
         let (_, told) = again(&alice, approved.clone());
         assert_eq!(told["result"]["resultType"], "complete");
         assert_eq!(told["result"]["content"][0]["text"], "paid");
@@ -1261,7 +1268,7 @@ fn a_state_counts_only_for_its_caller_call_and_time() {
     )
     .with_previous(Some("a secret of at least 32 characters".to_owned()));
     let alice = fresh(replaced);
-    alice.outbound.answer(Ok(Said::text(200, "paid")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
     let mut call = call;
     call["requestState"] = json!(state);
     call["inputResponses"] = yes();
@@ -1290,11 +1297,11 @@ fn a_client_with_a_handshake_is_asked_on_the_stream_of_its_request() {
         (json!({}), "The user did not approve the call of `pay`."),
     ] {
         alice.outbound.answers.borrow_mut().clear();
-        alice.outbound.answer(Ok(Said::text(200, "paid")));
+        alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
         alice.outbound.sleeps_on.set(true);
         let mut calling = Box::pin(client.send(&alice, "tools/call", &call));
         assert!(poll(&mut calling).is_none());
-        let asked = client.heard();
+        let asked = client.received();
         assert_eq!(
             (asked.len(), &asked[0]["method"]),
             (1, &json!("elicitation/create"))
@@ -1314,7 +1321,10 @@ fn a_client_with_a_handshake_is_asked_on_the_stream_of_its_request() {
         );
         let told = poll(&mut calling).unwrap();
         assert_eq!(told.body.into_string(), "");
-        assert_eq!(client.heard()[0]["result"]["content"][0]["text"], expected);
+        assert_eq!(
+            client.received()[0]["result"]["content"][0]["text"],
+            expected
+        );
     }
     // Without the capability, or without a stream, there is no such tool.
     for client in [Client::with(&alice, &json!({})), Client::default()] {
@@ -1328,13 +1338,13 @@ fn a_client_with_a_handshake_is_asked_on_the_stream_of_its_request() {
 }
 
 #[test]
-fn a_tool_asks_for_input_and_goes_on_with_the_answers() {
+fn a_tool_asks_for_input_and_continues_with_the_answers() {
     let mut alice = furnished();
     alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
     let name = json!({"method": "elicitation/create", "params": {"message": "Who?"}});
     let thought = json!({"method": "sampling/createMessage", "params": {"maxTokens": 9}});
     let asks = |requests: Value| {
-        Said::json(
+        ScriptedAnswer::json(
             &json!({"resultType": "input_required", "inputRequests": requests, "requestState": "mine"}),
         )
     };
@@ -1348,7 +1358,9 @@ fn a_tool_asks_for_input_and_goes_on_with_the_answers() {
     let state = told["result"]["requestState"].as_str().unwrap().to_owned();
     assert!(!state.contains("mine"));
 
-    alice.outbound.answer(Ok(Said::text(200, "Hello, Ann.")));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(200, "Hello, Ann.")));
     let mut again = call.clone();
     again["requestState"] = json!(state);
     again["inputResponses"] = json!({"name": {"action": "accept", "content": {"name": "Ann"}}, "more": {"x": 1}, "approval": {"action": "accept"}});
@@ -1368,7 +1380,9 @@ fn a_tool_asks_for_input_and_goes_on_with_the_answers() {
     // A client that knows the questions may answer them with its first call.
     let mut at_once = call.clone();
     at_once["inputResponses"] = json!({"name": {"action": "accept"}, "wrong": 7});
-    alice.outbound.answer(Ok(Said::text(200, "Hello.")));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(200, "Hello.")));
     let (_, told) = ask_user(&alice, at_once.clone(), json!({}));
     assert_eq!(told["result"]["content"][0]["text"], "Hello.");
     let sent = |call: &base::outbound::OutboundRequest| serde_json::from_str::<Value>(&call.body);
@@ -1382,7 +1396,9 @@ fn a_tool_asks_for_input_and_goes_on_with_the_answers() {
     let long = json!({"name": {"action": "accept", "content": "x".repeat(65 << 10)}});
     for answers in [Value::Object(many.collect()), long, json!([]), json!(null)] {
         at_once["inputResponses"] = answers;
-        alice.outbound.answer(Ok(Said::text(200, "Hello.")));
+        alice
+            .outbound
+            .answer(Ok(ScriptedAnswer::text(200, "Hello.")));
         ask_user(&alice, at_once.clone(), json!({}));
         let last = sent(alice.outbound.calls.borrow().last().unwrap()).unwrap();
         assert!(last.get("inputResponses").is_none(), "{last}");
@@ -1424,11 +1440,11 @@ fn a_tool_asks_for_input_and_goes_on_with_the_answers() {
     let mut calling = Box::pin(client.send(&alice, "tools/call", &call));
     for _ in 0..8 {
         assert!(poll(&mut calling).is_none());
-        let message = json!({"jsonrpc": "2.0", "id": client.heard()[0]["id"], "result": {"action": "accept"}});
+        let message = json!({"jsonrpc": "2.0", "id": client.received()[0]["id"], "result": {"action": "accept"}});
         wait_for(client.post(&alice, &message));
     }
     assert!(poll(&mut calling).is_some());
-    assert_eq!(client.heard()[0]["result"]["isError"], true);
+    assert_eq!(client.received()[0]["result"]["isError"], true);
 }
 
 #[test]
@@ -1436,14 +1452,14 @@ fn a_server_of_tools_asks_the_user_of_a_client_for_a_form_and_nothing_else() {
     let mut alice = furnished();
     alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
     let answer = |id: i64, result: Value| {
-        alice.outbound.answer(Said::json(
+        alice.outbound.answer(ScriptedAnswer::json(
             &json!({"jsonrpc": "2.0", "id": id, "result": result}),
         ));
     };
     let refused = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": "Unsupported protocol version"}});
-    alice.outbound.answer(Ok(Said {
+    alice.outbound.answer(Ok(ScriptedAnswer {
         status: 400,
-        ..Said::json(&refused).ok().unwrap()
+        ..ScriptedAnswer::json(&refused).ok().unwrap()
     }));
     let tool = json!({"name": "t", "description": "A tool.", "inputSchema": {"type": "object"}});
     answer(

@@ -8,7 +8,7 @@ use crate::Alice;
 use access::Policy;
 use api::mcp::McpHeaders;
 use base::outbound::{CallFailure, Endpoint, OWN_CLASS, OutboundRequest};
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 
 /// An agent whose class offers two resources, a template and prompts.
 pub fn with_class() -> Alice {
@@ -20,7 +20,7 @@ pub fn with_class() -> Alice {
     alice
 }
 
-fn reply(call: &OutboundRequest) -> Result<Said, CallFailure> {
+fn reply(call: &OutboundRequest) -> Result<ScriptedAnswer, CallFailure> {
     let place = Endpoint::Service {
         binding: OWN_CLASS.to_owned(),
         path: "mcp".to_owned(),
@@ -28,7 +28,7 @@ fn reply(call: &OutboundRequest) -> Result<Said, CallFailure> {
     assert_eq!(call.place, place);
     let asked: Value = serde_json::from_str(&call.body).unwrap();
     assert_eq!(asked["agent"], "alice");
-    let status = |status| Ok(Said::text(status, "secret of the class"));
+    let status = |status| Ok(ScriptedAnswer::text(status, "secret of the class"));
     let text = |uri: &str, text: &str| json!({"contents": [{"uri": uri, "text": text}]});
     let told = match (
         asked["ask"].as_str().unwrap(),
@@ -53,7 +53,7 @@ fn reply(call: &OutboundRequest) -> Result<Said, CallFailure> {
             "tickets://session",
             asked["sessionId"].as_str().unwrap_or("-"),
         ),
-        ("read", Some("tickets://text")) => return Ok(Said::text(200, "no json")),
+        ("read", Some("tickets://text")) => return Ok(ScriptedAnswer::text(200, "no json")),
         ("read", Some("tickets://shape")) => json!({"contents": {}}),
         ("read", Some("tickets://both")) => {
             json!({"contents": [{"uri": "a:b", "text": "", "blob": ""}]})
@@ -68,7 +68,7 @@ fn reply(call: &OutboundRequest) -> Result<Said, CallFailure> {
         }
         ("read", Some("tickets://fails")) => return status(500),
         ("prompt", Some("review")) => match asked["arguments"]["code"].as_str() {
-            None => return Ok(Said::text(400, "code")),
+            None => return Ok(ScriptedAnswer::text(400, "code")),
             Some("role") => json!({"messages": [{"role": "system", "content": text("", "")}]}),
             Some("content") => {
                 json!({"messages": [{"role": "user", "content": {"type": "script", "text": "x"}}]})
@@ -100,7 +100,7 @@ fn reply(call: &OutboundRequest) -> Result<Said, CallFailure> {
         },
         _ => return status(404),
     };
-    Said::json(&told)
+    ScriptedAnswer::json(&told)
 }
 
 fn read_it(alice: &Alice, uri: &str) -> Value {
@@ -313,7 +313,7 @@ fn an_agent_without_a_class_asks_nobody() {
     assert!(alice.outbound.calls.borrow().is_empty());
     // A class without the method `mcp` offers nothing.
     let mut alice = with_class();
-    alice.outbound.replies = Some(Box::new(|_| Some(Ok(Said::text(404, "")))));
+    alice.outbound.replies = Some(Box::new(|_| Some(Ok(ScriptedAnswer::text(404, "")))));
     let list = result(&alice, "prompts/list", json!({}));
     assert_eq!(names(&list["prompts"], "name"), ["system"]);
 }

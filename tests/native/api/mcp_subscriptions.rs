@@ -6,7 +6,7 @@ use super::mcp::{Client, ask, ask_newest, furnished, scoped};
 use super::mcp_offered::with_class;
 use crate::Alice;
 use access::Caller;
-use base::testing::{Said, wait_for};
+use base::testing::{ScriptedAnswer, wait_for};
 
 const MEMORY: &str = "memory://block/memory";
 
@@ -218,8 +218,8 @@ fn a_class_says_that_its_resource_has_changed() {
             let asked: Value = serde_json::from_str(&call.body).unwrap();
             assert_eq!(asked["ask"], "version");
             Some(match version {
-                "fails" => Ok(Said::text(500, "")),
-                _ => Said::json(&json!({"version": version})),
+                "fails" => Ok(ScriptedAnswer::text(500, "")),
+                _ => ScriptedAnswer::json(&json!({"version": version})),
             })
         }));
     };

@@ -1,11 +1,11 @@
 //! The door, the table of operations, and the right to run an operation.
 
 pub mod access;
+pub mod admission;
 pub mod attacks;
-mod concealed;
+mod broadcasts;
 pub mod config;
 pub mod defaults;
-pub mod door;
 pub mod examples;
 pub mod faults;
 mod fields;
@@ -16,10 +16,10 @@ pub mod mcp;
 mod mcp_offered;
 mod mcp_rights;
 mod mcp_subscriptions;
-pub mod neighbours;
+pub mod neighbors;
 mod nonsense;
+mod redacted;
 mod rights;
-mod shown;
 pub mod stats;
 mod worst;
 mod written;

@@ -15,7 +15,7 @@ fn table<'a>(stats: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn tables_and_running_work_are_told() {
+fn tables_and_running_work_are_reported() {
     let alice = Alice::with_session();
     alice.say(&["one", "two", "three"]);
     let stats = alice.ok("getStats", json!({}));

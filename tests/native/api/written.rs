@@ -8,7 +8,7 @@ use crate::Alice;
 use crate::api::examples::{BACKUP, READS};
 use api::dispatch::dispatch;
 use base::budget::MAX_ANSWER_BYTES;
-use base::testing::archive::Shelf;
+use base::testing::archive::MemoryArchive;
 use base::testing::wait_for;
 use memory::content::MAX_VERSIONS_BYTES;
 use memory::prompt::MAX_PROMPT_BYTES;
@@ -325,7 +325,7 @@ fn no_answer_is_written_longer_than_its_bound() {
         let directory = "DIRECTORY".to_owned();
         alice.outbound.bindings.borrow_mut().push(directory);
         alice.recovery.since_ms.set(Some(0));
-        let shelf = alice.outbound.shelf.get_or_init(Shelf::default);
+        let shelf = alice.outbound.shelf.get_or_init(MemoryArchive::default);
         let file = alice.export_agent().into_bytes();
         shelf.objects.borrow_mut().insert(BACKUP.to_owned(), file);
         for (operation, body) in asks() {

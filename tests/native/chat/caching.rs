@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::turns::user;
 use crate::Alice;
 use base::outbound::OWN_CLASS;
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 use models::choice::Provider;
 
 const TURNS: usize = 20;
@@ -37,7 +37,7 @@ pub fn agent(provider: Provider) -> Alice {
     alice
 }
 
-pub fn answer(provider: Provider, text: &str, call: Option<&str>) -> Said {
+pub fn answer(provider: Provider, text: &str, call: Option<&str>) -> ScriptedAnswer {
     let whole = match (provider, call) {
         (Provider::Anthropic, None) => json!({
             "type": "message", "content": [{"type": "text", "text": text}],
@@ -55,7 +55,7 @@ pub fn answer(provider: Provider, text: &str, call: Option<&str>) -> Said {
                 "name": "set_context",
                 "arguments": json!({"label": "mood", "content": text}).to_string()}}]}}]}),
     };
-    Said::json(&whole).unwrap()
+    ScriptedAnswer::json(&whole).unwrap()
 }
 
 /// The bodies that the provider was sent.
@@ -205,7 +205,7 @@ fn cached_tokens_are_counted_over_turns_whatever_becomes_of_them() {
             "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 100, "completion_tokens": 2,
                 "prompt_tokens_details": {"cached_tokens": cached}}});
-        alice.outbound.answer(Said::json(&whole));
+        alice.outbound.answer(ScriptedAnswer::json(&whole));
         alice.chat(json!({"id": "s", "message": user(&format!("{cached}"))}));
         alice.ok("getSession", json!({"sessionId": "s"}))["usage"].clone()
     };

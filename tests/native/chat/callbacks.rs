@@ -14,14 +14,14 @@ use crate::chat::turns::{calls, said, user};
 pub use crate::shared::callbacks::{ENDED, body_of, header, ok};
 use base::host::Host as _;
 use base::outbound::CallFailure;
-use base::testing::{Failing, Said, wait_for};
+use base::testing::{Failing, ScriptedAnswer, wait_for};
 use chat::run::callbacks::CallbackSender;
 use chat::run::cycle::run;
-use chat::run::take_up::take_up_some;
+use chat::run::resume::resume_some_turns;
 use store::callbacks::{MAX_ATTEMPTS, MAX_FAILED};
 
 #[test]
-fn a_service_is_told_of_a_turns_end_once() {
+fn a_service_is_notified_of_a_turns_end_once() {
     let alice = Alice::called_back();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
@@ -117,7 +117,7 @@ fn while_the_secret_is_replaced_a_call_has_both_signatures_and_its_older_id_coun
     let session_id = base::ids::Id::parse("s".to_owned()).unwrap();
     let delivery = chat::request::delivery::Delivery::of(&alice.policy, "alice", &session_id);
     for id in [older_id, id] {
-        assert!(delivery.gave(&base::ids::Id::parse(id).unwrap()));
+        assert!(delivery.issued(&base::ids::Id::parse(id).unwrap()));
     }
 }
 
@@ -131,15 +131,15 @@ fn a_turn_without_the_setting_writes_no_row() {
 }
 
 #[test]
-fn a_call_is_tried_with_growing_pauses_and_then_kept_as_failed() {
+fn a_call_is_tried_with_growing_pauses_and_then_stored_as_failed() {
     let alice = Alice::called_back();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
     let mut pauses = Vec::new();
     for n in 0..MAX_ATTEMPTS {
         match n % 3 {
-            0 => alice.outbound.answer(Ok(Said::text(500, "no"))),
-            1 => alice.outbound.answer(Ok(Said::text(302, ""))),
+            0 => alice.outbound.answer(Ok(ScriptedAnswer::text(500, "no"))),
+            1 => alice.outbound.answer(Ok(ScriptedAnswer::text(302, ""))),
             _ => alice
                 .outbound
                 .answer(Err(CallFailure::TimedOut { silence_ms: 10_000 })),
@@ -172,11 +172,11 @@ fn a_call_is_tried_with_growing_pauses_and_then_kept_as_failed() {
 }
 
 #[test]
-fn a_service_that_comes_back_is_told() {
+fn a_service_that_comes_back_is_notified() {
     let alice = Alice::called_back();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
-    alice.outbound.answer(Ok(Said::text(503, "")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(503, "")));
     let at_ms = alice.calls_back().unwrap();
     alice.host.advance(at_ms - alice.host.now_ms());
     alice.outbound.answer(ok());
@@ -185,7 +185,7 @@ fn a_service_that_comes_back_is_told() {
 }
 
 #[test]
-fn a_bounded_number_of_failed_calls_is_kept() {
+fn a_bounded_number_of_failed_calls_is_stored() {
     let alice = Alice::called_back();
     for n in 0..MAX_FAILED + 3 {
         alice.outbound.answer(said("Hello!"));
@@ -196,10 +196,12 @@ fn a_bounded_number_of_failed_calls_is_kept() {
 }
 
 #[test]
-fn every_end_of_a_turn_is_told() {
+fn every_end_of_a_turn_is_reported() {
     let alice = Alice::called_back();
     // A turn that fails.
-    alice.outbound.answer(Ok(Said::text(500, "broken")));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(500, "broken")));
     alice.says("fails");
     // A turn that a client has to go on with.
     let tools = json!([{"name": "where"}]);
@@ -311,7 +313,7 @@ fn a_call_is_where_the_operator_allows_it() {
 }
 
 #[test]
-fn a_message_that_was_deleted_is_not_told() {
+fn a_message_that_was_deleted_is_not_reported() {
     let alice = Alice::called_back();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
@@ -334,7 +336,7 @@ fn a_message_that_was_deleted_is_not_told() {
 /// After a failure of any statement: the turn's end is told at least once, always with
 /// one id.
 #[test]
-fn each_end_is_told_whichever_statement_fails() {
+fn each_end_is_reported_whichever_statement_fails() {
     for passing in 0.. {
         let mut alice = Alice::called_back();
         let begun = alice
@@ -353,7 +355,7 @@ fn each_end_is_told_whichever_statement_fails() {
         if has_failed {
             alice.comes_back();
             alice.outbound.answers.borrow_mut().clear();
-            let works = take_up_some(&alice.agent(&alice.db)).works;
+            let works = resume_some_turns(&alice.agent(&alice.db)).works;
             for work in works {
                 alice.outbound.answer(said("Hello!"));
                 alice.run_work(work);

@@ -4,13 +4,13 @@
 use serde_json::json;
 
 use crate::Alice;
-use crate::chat::turns::{hear, said, text_of, user};
+use crate::chat::turns::{receive, said, text_of, user};
 use api::chat::resume_chat;
 use base::database::Database;
 use base::testing::Failing;
-use chat::run::take_up::RecoveryRound;
+use chat::run::resume::RecoveryRound;
 use chat::run::work::TurnWork;
-use chat::turn::store::MAX_TAKEN_UP;
+use chat::turn::store::MAX_RESUMED;
 
 impl Alice {
     /// An agent that dies while turns of the sessions `s0`, `s1` … run.
@@ -31,41 +31,41 @@ fn sessions(look: &RecoveryRound) -> Vec<&str> {
 }
 
 #[test]
-fn turns_that_were_cut_off_are_taken_up_a_few_at_a_time() {
-    let alice = Alice::with_turns_cut_off(MAX_TAKEN_UP + 2);
-    let look = alice.look(&alice.db);
+fn turns_that_were_cut_off_are_resumed_a_few_at_a_time() {
+    let alice = Alice::with_turns_cut_off(MAX_RESUMED + 2);
+    let look = alice.recover(&alice.db);
     assert_eq!(sessions(&look), ["s0", "s1", "s2", "s3"]);
     assert!(look.is_more_left);
-    assert!(alice.look(&alice.db).works.is_empty());
+    assert!(alice.recover(&alice.db).works.is_empty());
     for work in look.works {
         alice.outbound.answer(said("Here."));
         alice.run_work(work);
     }
-    let look = alice.look(&alice.db);
+    let look = alice.recover(&alice.db);
     assert_eq!(sessions(&look), ["s4", "s5"]);
     assert!(!look.is_more_left);
 }
 
 #[test]
-fn a_turn_that_was_cut_off_is_taken_up_at_once_for_a_client_that_asks() {
-    let alice = Alice::with_turns_cut_off(MAX_TAKEN_UP + 1);
-    let look = alice.look(&alice.db);
-    let last = format!("s{MAX_TAKEN_UP}");
+fn a_turn_that_was_cut_off_is_resumed_at_once_for_a_client_that_asks() {
+    let alice = Alice::with_turns_cut_off(MAX_RESUMED + 1);
+    let look = alice.recover(&alice.db);
+    let last = format!("s{MAX_RESUMED}");
     let begun = resume_chat(&alice.agent(&alice.db), &last)
         .unwrap()
         .unwrap();
     alice.outbound.answer(said("Here."));
     alice.run_work(begun.work.unwrap());
-    assert_eq!(text_of(&hear(begun.listener)), "Here.");
+    assert_eq!(text_of(&receive(begun.listener)), "Here.");
     drop(look);
 }
 
 #[test]
-fn a_turn_that_can_not_be_read_holds_up_no_other() {
+fn a_turn_that_can_not_be_read_blocks_no_other() {
     let alice = Alice::with_turns_cut_off(3);
     let sql = "UPDATE cf_agents_last_turns SET state = '{' WHERE session_id = 's0'";
     alice.db.run(sql, &[]).unwrap();
-    let look = alice.look(&alice.db);
+    let look = alice.recover(&alice.db);
     assert_eq!(sessions(&look), ["s1", "s2"]);
     assert_eq!(look.failures[0].code.name(), "corrupt_row");
     assert!(!look.is_more_left, "it was closed");
@@ -73,13 +73,13 @@ fn a_turn_that_can_not_be_read_holds_up_no_other() {
 }
 
 #[test]
-fn a_turn_whose_storage_fails_holds_up_no_other_and_is_tried_again() {
+fn a_turn_whose_storage_fails_blocks_no_other_and_is_retried() {
     let alice = Alice::with_turns_cut_off(3);
-    let look = alice.look(&Failing::with(&alice.db, "s1"));
+    let look = alice.recover(&Failing::with(&alice.db, "s1"));
     assert_eq!(sessions(&look), ["s0", "s2"]);
     assert_eq!(look.failures[0].code.name(), "storage_failed");
     assert!(look.is_more_left);
-    assert_eq!(sessions(&alice.look(&alice.db)), ["s1"]);
+    assert_eq!(sessions(&alice.recover(&alice.db)), ["s1"]);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_turn_that_kills_the_object_is_counted_before_it_is_tried_and_given_up() {
     while alice.turn_rows() > 0 {
         tries += 1;
         assert!(tries < 10);
-        let look = alice.look(&alice.db);
+        let look = alice.recover(&alice.db);
         let recoveries = alice
             .db
             .rows("SELECT recoveries FROM cf_agents_last_turns", &[])
@@ -111,28 +111,28 @@ fn a_turn_that_kills_the_object_is_counted_before_it_is_tried_and_given_up() {
 }
 
 #[test]
-fn a_turn_that_was_cut_off_can_be_stopped_before_it_is_taken_up() {
+fn a_turn_that_was_cut_off_can_be_stopped_before_it_is_resumed() {
     let alice = Alice::with_turns_cut_off(1);
     let stopped = alice.ok("cancelTurn", json!({"sessionId": "s0"}));
     assert_eq!(stopped, json!({"cancelled": true}));
     assert_eq!(alice.turn_rows(), 0);
-    assert!(alice.look(&alice.db).works.is_empty());
+    assert!(alice.recover(&alice.db).works.is_empty());
     let again = alice.ok("cancelTurn", json!({"sessionId": "s0"}));
     assert_eq!(again, json!({"cancelled": false}));
 }
 
 #[test]
-fn turns_for_which_there_is_no_room_wait_and_are_not_counted() {
+fn turns_for_which_there_is_no_capacity_wait_and_are_not_counted() {
     use base::budget::{ByteBudget, Reservation, TURNS};
     let alice = Alice::with_turns_cut_off(1);
     let others = Reservation::take(&TURNS, TURNS.with(ByteBudget::max_bytes), "Others").unwrap();
     for _ in 0..5 {
-        let look = alice.look(&alice.db);
+        let look = alice.recover(&alice.db);
         assert!(look.works.is_empty() && look.is_more_left);
     }
     drop(others);
     alice.outbound.answer(said("Here."));
-    for work in alice.look(&alice.db).works {
+    for work in alice.recover(&alice.db).works {
         alice.run_work(work);
     }
     assert_eq!(alice.turn_rows(), 0);

@@ -7,9 +7,9 @@ use std::task::{Context, Poll, Waker};
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, hear, kinds, user};
+use crate::chat::turns::{calls, define, kinds, receive, user};
 use api::dispatch::dispatch;
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 use chat::run::cycle::run;
 use store::schema::migrate;
 
@@ -38,13 +38,15 @@ fn at(phase: Phase) -> Alice {
             let delta = json!({"choices": [{"delta": {"content": "Well, "}}]});
             alice
                 .outbound
-                .answer(Ok(Said::stream(&format!("data: {delta}\n\n"))));
+                .answer(Ok(ScriptedAnswer::stream(&format!("data: {delta}\n\n"))));
             alice.outbound.stays_open.set(true);
         }
         Phase::InTool => alice.outbound.answer(call()),
         Phase::AfterTool => {
             alice.outbound.answer(call());
-            alice.outbound.answer(Ok(Said::text(200, "echoed")));
+            alice
+                .outbound
+                .answer(Ok(ScriptedAnswer::text(200, "echoed")));
         }
     }
     alice
@@ -80,7 +82,7 @@ fn a_turn_of_a_destroyed_agent_is_cancelled_and_writes_nothing() {
         destroy(&alice, is_used_again);
         let before = alice.db.dump();
         assert!(running.as_mut().poll(&mut context).is_ready(), "{what}");
-        let chunks = hear(begun.listener);
+        let chunks = receive(begun.listener);
         assert_eq!(
             *kinds(&chunks).last().unwrap(),
             "abort",
@@ -93,7 +95,7 @@ fn a_turn_of_a_destroyed_agent_is_cancelled_and_writes_nothing() {
 }
 
 #[test]
-fn a_caller_that_waits_for_a_turn_of_a_destroyed_agent_hears_that_it_was_cancelled() {
+fn a_caller_that_waits_for_a_turn_of_a_destroyed_agent_is_notified_that_it_was_cancelled() {
     let mut context = Context::from_waker(Waker::noop());
     for (phase, is_used_again) in PHASES.into_iter().flat_map(|it| [(it, false), (it, true)]) {
         let what = format!("{phase:?} {is_used_again}");

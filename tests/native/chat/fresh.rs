@@ -32,7 +32,7 @@ fn with_memory() -> Alice {
 }
 
 #[test]
-fn what_one_conversation_writes_stands_in_anothers_next_request_behind_the_same_prefix() {
+fn what_one_conversation_writes_is_in_anothers_next_request_behind_the_same_prefix() {
     let alice = with_memory();
     alice.asks_model("one", 0, "Hello.");
     let before = alice.asks_model("two", 0, "Hello.");

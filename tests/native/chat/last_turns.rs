@@ -47,7 +47,7 @@ impl Alice {
 
     fn finds_nothing_cut_off(&mut self) {
         self.dies();
-        let look = self.look(&self.db);
+        let look = self.recover(&self.db);
         assert!(look.works.is_empty() && look.failures.is_empty());
     }
 }
@@ -217,7 +217,7 @@ fn a_turn_that_was_cut_off_counts_what_it_spent_before_and_after_once() {
         alice.dies();
         alice.outbound.answers.borrow_mut().clear();
         alice.outbound.answer(said("Yes."));
-        for work in alice.look(&alice.db).works {
+        for work in alice.recover(&alice.db).works {
             alice.run_work(work);
         }
         assert_eq!(alice.used("s"), twice(ANSWER), "statement {passing}");
@@ -247,7 +247,7 @@ fn an_agent_keeps_few_rows_of_turns_that_are_over() {
     let shown = alice.ok("listSessions", json!({"limit": 100}));
     for passing in 0.. {
         let failing = Failing::after(&alice.db, passing);
-        drop(alice.look(&failing));
+        drop(alice.recover(&failing));
         assert_eq!(alice.ok("listSessions", json!({"limit": 100})), shown);
         if !failing.has_failed() {
             break;
@@ -277,7 +277,7 @@ fn a_session_learns_from_its_own_turns_alone() {
     let before = estimate("learns");
     let answer = || {
         let end = json!({"choices": [{"delta": {"content": "."}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 5_000, "completion_tokens": 1}});
-        Ok(base::testing::Said::stream(&format!(
+        Ok(base::testing::ScriptedAnswer::stream(&format!(
             "data: {end}\n\ndata: [DONE]\n\n"
         )))
     };
@@ -323,7 +323,7 @@ fn each_answer_counts_once_after_any_events() {
                     alice.outbound.answer(asked);
                     alice
                         .outbound
-                        .answer(Ok(base::testing::Said::text(200, "x")));
+                        .answer(Ok(base::testing::ScriptedAnswer::text(200, "x")));
                     alice.turn("s", &text);
                     (input, output) = (input + 3 + ANSWER.0, output + 1 + ANSWER.1);
                 }
@@ -338,7 +338,7 @@ fn each_answer_counts_once_after_any_events() {
                     drop(alice.begin(&body).unwrap());
                     alice.dies();
                     alice.outbound.answer(said("Yes."));
-                    for work in alice.look(&alice.db).works {
+                    for work in alice.recover(&alice.db).works {
                         alice.run_work(work);
                     }
                     (input, output) = (input + ANSWER.0, output + ANSWER.1);

@@ -10,12 +10,12 @@ use std::task::{Context, Waker};
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, hear, said, user};
+use crate::chat::turns::{calls, define, receive, said, user};
 use api::chat::{BegunTurn, begin_chat};
 use base::error::Code;
 use base::leased_calls::{Arrival, Lease, LeaseHolder, LeasedCall, LeasedHead, LeasedPlace, Loss};
 use base::outbound::CallFailure;
-use base::testing::{Dice, Said, wait_for};
+use base::testing::{Dice, ScriptedAnswer, wait_for};
 use chat::run::cycle::run;
 use chat::run::elsewhere::may_wait_elsewhere;
 
@@ -73,7 +73,7 @@ impl Alice {
     }
 }
 
-fn head(said: &Said) -> Arrival {
+fn head(said: &ScriptedAnswer) -> Arrival {
     Arrival::Head(LeasedHead {
         status: said.status,
         content_type: said.content_type.to_owned(),
@@ -81,7 +81,7 @@ fn head(said: &Said) -> Arrival {
     })
 }
 
-fn bytes_of(said: &Said) -> Vec<u8> {
+fn bytes_of(said: &ScriptedAnswer) -> Vec<u8> {
     let chunks = said.chunks.iter().map(|chunk| chunk.clone().unwrap());
     chunks.flatten().collect()
 }
@@ -93,13 +93,13 @@ fn ordinary(alice: &Alice) -> Vec<Value> {
     }
     let begun = alice.begins_as_usual();
     alice.run_work(begun.work.unwrap());
-    hear(begun.listener)
+    receive(begun.listener)
 }
 
-fn answers() -> Vec<Said> {
+fn answers() -> Vec<ScriptedAnswer> {
     vec![
         calls(&[("c1", "walk", json!({"to": "Rome"}))]).unwrap(),
-        Said::json(&json!({"miles": 3})).unwrap(),
+        ScriptedAnswer::json(&json!({"miles": 3})).unwrap(),
         said("Three miles, à pied. 🚶").unwrap(),
     ]
 }
@@ -128,7 +128,7 @@ fn an_answer_in_any_pieces_gives_the_chunks_of_an_ordinary_answer() {
     let mut dice = Dice(7);
     for _ in 0..20 {
         let alice = with_tool();
-        let [first, tool, second] = <[Said; 3]>::try_from(answers()).ok().unwrap();
+        let [first, tool, second] = <[ScriptedAnswer; 3]>::try_from(answers()).ok().unwrap();
         alice.outbound.answer(Ok(tool));
         let (lease, asked) = lease();
         let mut begun = alice.begins_as_usual();
@@ -152,8 +152,8 @@ fn an_answer_in_any_pieces_gives_the_chunks_of_an_ordinary_answer() {
         }
         assert!(is_over);
         drop(driven);
-        let heard = shape(&hear(begun.listener));
-        assert_eq!(heard, expected);
+        let received = shape(&receive(begun.listener));
+        assert_eq!(received, expected);
         let sent = alice.outbound.calls.borrow();
         assert_eq!(sent.len(), 1, "only the tool was called by the object");
         let calls = asked.calls.borrow();
@@ -198,7 +198,7 @@ fn a_turn_that_is_cancelled_meanwhile_ends_and_gives_its_call_up() {
     assert!(!waits(&mut driven));
     drop(driven);
     assert_eq!(*asked.given_up.borrow(), [0]);
-    let last = hear(begun.listener).pop().unwrap();
+    let last = receive(begun.listener).pop().unwrap();
     assert_eq!(last["type"], "abort");
     assert!(!alice.has_turn_rows());
     assert!(!lease.arrive(0, Arrival::End));
@@ -215,7 +215,7 @@ fn a_holder_that_is_lost_before_the_answer_leaves_the_call_to_the_object() {
     assert_eq!(lease.end(), Loss::Nothing);
     assert!(!waits(&mut driven));
     drop(driven);
-    let chunks = hear(begun.listener);
+    let chunks = receive(begun.listener);
     assert_eq!(chunks.last().unwrap()["type"], "finish");
     assert_eq!(alice.outbound.calls.borrow().len(), 1);
 }
@@ -236,13 +236,13 @@ fn an_answer_that_has_begun_is_asked_for_again_and_the_turn_is_there_once() {
     assert_eq!(lease.end(), Loss::Answer);
     drop(driven);
     alice.turns.abandon(&running);
-    let last = hear(begun.listener).pop().unwrap();
+    let last = receive(begun.listener).pop().unwrap();
     assert_eq!(last["type"], "error", "{last}");
     assert!(!lease.arrive(0, Arrival::End), "a stale lease has no call");
     assert_eq!(*asked.given_up.borrow(), [0]);
 
     alice.outbound.answer(said("Found words."));
-    let round = alice.look(&alice.db);
+    let round = alice.recover(&alice.db);
     assert_eq!(round.works.len(), 1);
     for work in round.works {
         alice.run_work(work);
@@ -277,7 +277,7 @@ fn the_object_may_die_at_every_message_of_its_holder() {
         }
         alice.dies();
         alice.outbound.answer(said("Again."));
-        for work in alice.look(&alice.db).works {
+        for work in alice.recover(&alice.db).works {
             alice.run_work(work);
         }
         let shown = alice.shown();
@@ -304,7 +304,7 @@ fn what_a_holder_reports_is_what_an_ordinary_call_reports() {
             alice.outbound.answer(Err(failure.clone()));
             let begun = alice.begins_as_usual();
             alice.run_work(begun.work.unwrap());
-            shape(&hear(begun.listener))
+            shape(&receive(begun.listener))
         };
         let alice = Alice::with_model();
         let (lease, _) = lease();
@@ -314,6 +314,6 @@ fn what_a_holder_reports_is_what_an_ordinary_call_reports() {
         lease.arrive(0, Arrival::Failed(failure));
         assert!(!waits(&mut driven));
         drop(driven);
-        assert_eq!(shape(&hear(begun.listener)), ordinary);
+        assert_eq!(shape(&receive(begun.listener)), ordinary);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::Alice;
 use crate::chat::turns::{calls, define, user};
 use base::database::Database as _;
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 use chat::run::cycle::run;
 
 /// The pieces of a model's stream until the turn is stopped.
@@ -106,27 +106,29 @@ fn a_stopped_turn_counts_the_same_everywhere() {
     // Each order in which these pieces may have come, up to each of them; in the first step
     // and in the one after a tool.
     for after_tool in [false, true] {
-        for heard in 0..=pieces.len() {
+        for received in 0..=pieces.len() {
             for only in [false, true] {
-                let from = if only { heard.saturating_sub(1) } else { 0 };
+                let from = if only { received.saturating_sub(1) } else { 0 };
                 let alice = alice();
                 if after_tool {
                     alice
                         .outbound
                         .answer(calls(&[("c0", "echo", json!({"a": "x"}))]));
-                    alice.outbound.answer(Ok(Said::text(200, "echoed")));
+                    alice
+                        .outbound
+                        .answer(Ok(ScriptedAnswer::text(200, "echoed")));
                 }
                 let what = format!(
-                    "stopped after {heard} (only the last: {only}), after a tool: {after_tool}"
+                    "stopped after {received} (only the last: {only}), after a tool: {after_tool}"
                 );
                 alice.outbound.falls_silent.set(true);
-                let said: String = pieces[from..heard]
+                let said: String = pieces[from..received]
                     .iter()
                     .filter(|piece| !piece.is_null())
                     .map(|piece| format!("data: {piece}\n\n"))
                     .collect();
                 if !said.is_empty() {
-                    alice.outbound.answer(Ok(Said::stream(&said)));
+                    alice.outbound.answer(Ok(ScriptedAnswer::stream(&said)));
                     alice.outbound.stays_open.set(true);
                 }
                 stopped(&alice);
@@ -144,24 +146,26 @@ fn a_turn_that_ends_or_fails_counts_the_same_everywhere() {
         let usage = usage
             .map(|usage| format!("data: {usage}\n\n"))
             .unwrap_or_default();
-        Ok(Said::stream(&format!(
+        Ok(ScriptedAnswer::stream(&format!(
             "data: {chunk}\n\n{usage}data: [DONE]\n\n"
         )))
     };
     for (name, answer, is_free) in [
         ("reported", whole(pieces().last().cloned()), false),
         ("unreported", whole(None), false),
-        ("refused", Ok(Said::text(400, "no")), true),
+        ("refused", Ok(ScriptedAnswer::text(400, "no")), true),
         (
             "broken off",
-            Ok(Said::stream(
+            Ok(ScriptedAnswer::stream(
                 "data: {\"choices\": [{\"delta\": {\"content\": \"Sa\"}}]}\n\n",
             )),
             false,
         ),
         (
             "failed",
-            Ok(Said::stream("data: {\"error\": {\"message\": \"no\"}}\n\n")),
+            Ok(ScriptedAnswer::stream(
+                "data: {\"error\": {\"message\": \"no\"}}\n\n",
+            )),
             false,
         ),
     ] {

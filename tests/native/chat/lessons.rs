@@ -9,25 +9,25 @@ use crate::Alice;
 use crate::Dice;
 use api::dispatch::follow_up;
 use base::ids::Id;
-use base::testing::{Said, wait_for};
+use base::testing::{ScriptedAnswer, wait_for};
 
 /// A refusal for length without a number.
-fn refused_without_numbers() -> Said {
+fn refused_without_numbers() -> ScriptedAnswer {
     let error = json!({"error": {"message": "Your input exceeds the context window of this model.", "code": "context_length_exceeded"}});
-    Said::text(400, &error.to_string())
+    ScriptedAnswer::text(400, &error.to_string())
 }
 
 /// An answer that reports so many tokens of input.
-fn reported(text: &str, input: i64) -> Said {
+fn reported(text: &str, input: i64) -> ScriptedAnswer {
     let whole = json!({
         "choices": [{"message": {"content": text}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": input, "completion_tokens": 3}});
-    Said::json(&whole).unwrap()
+    ScriptedAnswer::json(&whole).unwrap()
 }
 
 /// The answers that a caller gets about session `s`.
 #[derive(Debug, Default, PartialEq)]
-struct Heard {
+struct Received {
     sent: Vec<String>,
     told: Vec<Value>,
 }
@@ -84,11 +84,11 @@ impl Alice {
     }
 }
 
-fn play(seed: u64, has_neighbours: bool) -> Heard {
+fn play(seed: u64, has_neighbours: bool) -> Received {
     let alice = Alice::with_model();
     alice.ok("configureAgent", json!({"maxContextTokens": 2_000}));
     let (mut dice, mut nuisance) = (Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)), Dice(!seed));
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     for number in 0..25 {
         if has_neighbours {
             alice.disturbs(&mut nuisance, number);
@@ -109,7 +109,7 @@ fn play(seed: u64, has_neighbours: bool) -> Heard {
         alice.takes_turn("s", number, &"some words ".repeat(words));
         alice.compacts("s");
         for call in alice.outbound.calls.borrow().iter().skip(before) {
-            heard.sent.push(call.body.clone());
+            received.sent.push(call.body.clone());
         }
         for operation in ["estimateTokens", "buildWorkingContext", "getSession"] {
             let mut told = alice.ok(operation, json!({"sessionId": "s"}));
@@ -117,15 +117,15 @@ fn play(seed: u64, has_neighbours: bool) -> Heard {
             if let Some(told) = told.as_object_mut() {
                 told.remove("leafId");
             }
-            heard.told.push(told);
+            received.told.push(told);
         }
         let made = alice.ok("getCompactions", json!({"sessionId": "s"}));
-        heard
+        received
             .told
             .push(json!(made["compactions"].as_array().unwrap().len()));
-        heard.told.push(made["decisions"].clone());
+        received.told.push(made["decisions"].clone());
     }
-    heard
+    received
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_long_message_of_one_session_shortens_no_other() {
 }
 
 #[test]
-fn a_window_that_the_provider_names_holds_for_the_whole_agent() {
+fn a_window_that_the_provider_names_applies_for_the_whole_agent() {
     let alice = Alice::with_model();
     let talk = |number| alice.talks(number);
     (0..8).for_each(|number| assert!(talk(number) > 0));
@@ -186,7 +186,7 @@ fn a_sessions_lessons_outlive_its_last_turns_row() {
         alice.outbound.answer(answered("Yes."));
         alice.takes_turn(&format!("o{other}"), 0, "Hi.");
     }
-    conversation::session::last_turns::settle_surplus(&alice.db).unwrap();
+    conversation::session::last_turns::fold_surplus(&alice.db).unwrap();
     assert_eq!(estimate(&alice), before);
     // And the next turn goes on from there.
     alice.outbound.answer(answered("Yes."));

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, hear, kinds, said, text_of, user};
+use crate::chat::turns::{calls, define, kinds, receive, said, text_of, user};
 use access::{Allow, Caller, TokenScope};
 use api::dispatch::dispatch;
 use api::socket::{SocketState, handle_frame as hear_frame};
@@ -13,10 +13,10 @@ use base::error::Error;
 use base::host::Host as _;
 use base::ids::Id;
 use base::outbound::CallFailure;
-use base::testing::{Failing, Said, cut_off, wait_for};
-use chat::run::take_up::take_up_some;
+use base::testing::{Failing, ScriptedAnswer, cut_off, wait_for};
+use chat::run::resume::resume_some_turns;
 use conversation::session::usage_days::DAY_MS;
-use store::limits::HolderLimits;
+use store::limits::PrincipalLimits;
 
 fn id(text: &str) -> Id {
     Id::parse(text.to_owned()).unwrap()
@@ -25,7 +25,7 @@ fn id(text: &str) -> Id {
 /// A token with these limits.
 fn held(holder: &str, limits: Value) -> Caller {
     Caller::Scoped(TokenScope {
-        limits: Some(HolderLimits {
+        limits: Some(PrincipalLimits {
             holder: holder.to_owned(),
             most: serde_json::from_value(limits).unwrap(),
         }),
@@ -45,9 +45,11 @@ fn limited(limits: Value) -> Alice {
 }
 
 /// An answer that reports nothing.
-fn unreported(text: &str) -> Result<Said, CallFailure> {
+fn unreported(text: &str) -> Result<ScriptedAnswer, CallFailure> {
     let chunk = json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]});
-    Ok(Said::stream(&format!("data: {chunk}\n\ndata: [DONE]\n\n")))
+    Ok(ScriptedAnswer::stream(&format!(
+        "data: {chunk}\n\ndata: [DONE]\n\n"
+    )))
 }
 
 impl Alice {
@@ -130,7 +132,7 @@ fn turns_beyond_the_minutes_are_refused_until_the_oldest_is_a_minute_old() {
 }
 
 #[test]
-fn the_minute_goes_on_at_midnight() {
+fn the_minute_continues_at_midnight() {
     let alice = limited(json!({"turnsPerMinute": 2, "tokensPerDay": 1_000}));
     alice.goes_to(DAY_MS - 1_000);
     alice.is_answered("one");
@@ -185,14 +187,14 @@ fn spending_before_the_limit_was_set_counts_and_so_does_reported_spending() {
 }
 
 #[test]
-fn the_limit_that_holds_longest_is_told() {
+fn the_limit_that_lasts_longest_is_told() {
     let alice = limited(json!({"turnsPerMinute": 1, "tokensPerDay": 12}));
     alice.is_answered("one");
     assert_eq!(alice.waits("two").1, TOKENS);
 }
 
 #[test]
-fn every_door_that_begins_a_turn_is_held() {
+fn every_entry_point_that_begins_a_turn_is_limited() {
     let alice = limited(json!({"turnsPerMinute": 1}));
     alice.is_answered("one");
     alice.waits("by chat");
@@ -226,7 +228,7 @@ fn of_two_turns_for_the_last_place_one_begins() {
     alice.is_limited(&json!({"id": "t", "message": user("two")}));
     alice.outbound.answer(said("Yes."));
     alice.run_work(first.work.unwrap());
-    assert_eq!(text_of(&hear(first.listener)), "Yes.");
+    assert_eq!(text_of(&receive(first.listener)), "Yes.");
 }
 
 #[test]
@@ -241,7 +243,7 @@ fn of_two_turns_for_the_last_tokens_the_second_ends_before_its_model_is_asked() 
     alice.run_work(first.work.unwrap());
     alice.run_work(second.work.unwrap());
     assert_eq!(alice.calls_sent(), 1);
-    let chunks = hear(second.listener);
+    let chunks = receive(second.listener);
     let last = chunks.last().unwrap();
     assert_eq!(last["type"], "error");
     assert!(last["errorText"].as_str().unwrap().contains(TOKENS));
@@ -256,7 +258,7 @@ fn a_turn_killed_after_it_was_accepted_counts_once() {
     drop(alice.begin(&json!({"id": "s", "message": user("one")})));
     alice.dies();
     alice.outbound.answer(said("Back."));
-    for work in take_up_some(&alice.agent(&alice.db)).works {
+    for work in resume_some_turns(&alice.agent(&alice.db)).works {
         alice.run_work(work);
     }
     alice.is_answered("two");
@@ -282,7 +284,7 @@ fn a_call_that_dies_with_the_object_is_counted_and_so_is_the_one_that_takes_its_
     alice.dies();
     alice.outbound.falls_silent.set(false);
     alice.outbound.answer(said("Back."));
-    for work in take_up_some(&alice.agent(&alice.db)).works {
+    for work in resume_some_turns(&alice.agent(&alice.db)).works {
         alice.run_work(work);
     }
     assert_eq!(counted(&alice), lost + 12);
@@ -303,7 +305,7 @@ fn stopping_an_answer_does_not_get_around_a_limit() {
         alice.ok("cancelTurn", json!({"sessionId": "s"}));
         assert!(running.as_mut().poll(&mut context).is_ready());
     }
-    assert_eq!(*kinds(&hear(begun.listener)).last().unwrap(), "abort");
+    assert_eq!(*kinds(&receive(begun.listener)).last().unwrap(), "abort");
     assert_eq!(alice.waits("two").1, TOKENS);
     let session = alice.ok("getSession", json!({"sessionId": "s"}));
     let spent = session["usage"]["inputTokens"].as_i64().unwrap();
@@ -314,7 +316,7 @@ fn stopping_an_answer_does_not_get_around_a_limit() {
 fn a_provider_that_reports_nothing_is_estimated_and_one_that_refuses_costs_nothing() {
     let alice = limited(json!({"tokensPerDay": 20}));
     for _ in 0..3 {
-        alice.outbound.answer(Ok(Said::text(400, "no")));
+        alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
         alice.says("refused");
     }
     alice.outbound.answer(unreported(&"word ".repeat(30)));
@@ -329,7 +331,9 @@ fn a_turn_ends_at_the_step_where_the_day_is_spent_and_keeps_what_it_has() {
     alice
         .outbound
         .answer(calls(&[("c1", "echo", json!({"long": "x".repeat(200)}))]));
-    alice.outbound.answer(Ok(Said::text(200, "echoed")));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(200, "echoed")));
     let asked = json!({"sessionId": "s", "message": user("go")});
     let error = alice.call("runTurn", asked.clone()).unwrap_err();
     assert_eq!(error.code.name(), "rate_limited");
@@ -351,7 +355,7 @@ fn a_turn_ends_at_the_step_where_the_day_is_spent_and_keeps_what_it_has() {
 }
 
 #[test]
-fn a_turn_that_goes_on_after_a_clients_answer_is_the_same_turn_and_its_tokens_count() {
+fn a_turn_that_continues_after_a_clients_answer_is_the_same_turn_and_its_tokens_count() {
     let alice = limited(json!({"turnsPerMinute": 1, "tokensPerDay": 1_000}));
     let tools =
         json!([{"name": "where", "description": "Where?", "parameters": {"type": "object"}}]);
@@ -391,19 +395,19 @@ fn a_message_that_waits_counts_when_it_comes_and_never_again() {
         alice.outbound.answer(said("Yes."));
     }
     alice.run_work(first.work.unwrap());
-    assert_eq!(text_of(&hear(second.listener)), "Yes.");
+    assert_eq!(text_of(&receive(second.listener)), "Yes.");
     assert_eq!(alice.counted(), [" 0 0 [1000000,1000000]"]);
 }
 
 #[test]
-fn a_message_that_waited_for_a_spent_day_is_kept_and_its_turn_says_why() {
+fn a_message_that_waited_for_a_spent_day_is_stored_and_its_turn_says_why() {
     let alice = limited(json!({"tokensPerDay": 12}));
     let queued = |text: &str| json!({"id": "s", "message": user(text), "whenBusy": "queue"});
     let first = alice.begin(&queued("one")).unwrap();
     let second = alice.begin(&queued("two")).unwrap();
     alice.outbound.answer(said("Yes."));
     alice.run_work(first.work.unwrap());
-    let chunks = hear(second.listener);
+    let chunks = receive(second.listener);
     let said = chunks.last().unwrap()["errorText"].as_str().unwrap();
     assert!(said.contains(TOKENS), "{said}");
     assert_eq!(alice.calls_sent(), 1);
@@ -456,7 +460,7 @@ fn summaries_are_counted_and_stop_when_the_day_is_spent() {
 }
 
 #[test]
-fn a_token_is_held_by_its_own_limits_and_by_the_agents() {
+fn a_token_is_limited_by_its_own_limits_and_by_the_agents() {
     let mut alice = limited(json!({"turnsPerMinute": 3}));
     alice.caller = held("token a", json!({"turnsPerMinute": 1}));
     alice.is_answered("one");
@@ -487,13 +491,15 @@ fn a_token_spends_its_own_tokens_alone() {
     alice
         .outbound
         .answer(calls(&[("c1", "echo", json!({"long": "x".repeat(200)}))]));
-    alice.outbound.answer(Ok(Said::text(200, "echoed")));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(200, "echoed")));
     let begun = alice
         .begin(&json!({"id": "t", "message": user("go")}))
         .unwrap();
     alice.caller = Caller::Owner;
     alice.run_work(begun.work.unwrap());
-    let chunks = hear(begun.listener);
+    let chunks = receive(begun.listener);
     assert!(
         chunks.last().unwrap()["errorText"]
             .as_str()
@@ -600,7 +606,7 @@ fn prices_stay_while_a_limit_needs_them() {
 }
 
 #[test]
-fn tokens_of_one_holder_share_what_they_count() {
+fn tokens_of_one_principal_share_what_they_count() {
     let mut alice = Alice::with_model();
     let mint = |alice: &Alice, more: Value| {
         let mut body = json!({"expiresIn": 60, "limits": {"turnsPerMinute": 1}});
@@ -663,7 +669,7 @@ fn a_turn_and_its_count_are_written_together() {
 }
 
 #[test]
-fn a_service_that_runs_the_turn_may_come_back_when_it_is_told() {
+fn a_service_that_runs_the_turn_may_come_back_when_it_is_notified() {
     let alice = limited(json!({"turnsPerMinute": 1}));
     let run = |text: &str| {
         let agent = alice.agent(&alice.db);

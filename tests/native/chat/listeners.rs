@@ -10,7 +10,7 @@ use chat::run::listener::TurnListener;
 use chat::stream::chunks::Chunk;
 
 use crate::Alice;
-use crate::chat::turns::{hear, kinds, said, text_of, user};
+use crate::chat::turns::{kinds, receive, said, text_of, user};
 use base::budget::{ByteBudget, TURNS};
 use base::testing::wait_for;
 
@@ -29,20 +29,20 @@ fn a_listener_that_stops_reading_after_the_turns_end_is_cut_off_and_told_so() {
         .begin(&json!({"id": "s", "message": user("Go.")}))
         .unwrap();
     alice.run_work(begun.work.unwrap());
-    assert!(TURNS.with(ByteBudget::held_bytes) > 500_000);
+    assert!(TURNS.with(ByteBudget::reserved_bytes) > 500_000);
     for _ in 0..LOOKS {
         assert!(alice.turns.is_busy());
-        alice.turns.cut_off_silent();
+        alice.turns.disconnect_silent();
     }
-    assert_eq!(TURNS.with(ByteBudget::held_bytes), 0);
+    assert_eq!(TURNS.with(ByteBudget::reserved_bytes), 0);
     assert!(!alice.turns.is_busy());
-    let chunks = hear(begun.listener);
+    let chunks = receive(begun.listener);
     assert_eq!(kinds(&chunks), ["error"]);
     assert!(chunks[0]["errorText"].as_str().unwrap().contains("history"));
 }
 
 #[test]
-fn a_listener_that_reads_slowly_hears_all_of_it() {
+fn a_listener_that_reads_slowly_receives_all_of_it() {
     let alice = Alice::with_model();
     alice.outbound.answer(said(&long()));
     let begun = alice
@@ -50,17 +50,17 @@ fn a_listener_that_reads_slowly_hears_all_of_it() {
         .unwrap();
     alice.run_work(begun.work.unwrap());
     let mut listener = begun.listener;
-    let mut heard = String::new();
+    let mut received = String::new();
     loop {
         for _ in 0..LOOKS - 1 {
-            alice.turns.cut_off_silent();
+            alice.turns.disconnect_silent();
         }
         match wait_for(listener.next()) {
-            Some(events) => heard.push_str(&events),
+            Some(events) => received.push_str(&events),
             None => break,
         }
     }
-    assert!(heard.contains(&long()) && heard.ends_with("data: [DONE]\n\n"));
+    assert!(received.contains(&long()) && received.ends_with("data: [DONE]\n\n"));
 }
 
 #[test]
@@ -71,10 +71,10 @@ fn a_turn_that_runs_keeps_its_chunks_whoever_reads_them() {
         .begin(&json!({"id": "s", "message": user("Go.")}))
         .unwrap();
     for _ in 0..2 * LOOKS {
-        alice.turns.cut_off_silent();
+        alice.turns.disconnect_silent();
     }
     alice.run_work(begun.work.unwrap());
-    assert_eq!(text_of(&hear(begun.listener)), "Hello.");
+    assert_eq!(text_of(&receive(begun.listener)), "Hello.");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn listeners_that_resume_share_one_copy_of_what_was_said_before() {
         .unwrap();
     let id = Id::parse("s".to_owned()).unwrap();
     let running = alice.turns.find(&id).unwrap();
-    let held = || TURNS.with(ByteBudget::held_bytes);
+    let held = || TURNS.with(ByteBudget::reserved_bytes);
     let before = held();
     let delta = long();
     let chunks = [Chunk::TextDelta {
@@ -102,13 +102,13 @@ fn listeners_that_resume_share_one_copy_of_what_was_said_before() {
         .collect();
     assert!((delta.len()..delta.len() + 1_000).contains(&(held() - before)));
     alice.run_work(begun.work.unwrap());
-    let mut heard = String::new();
+    let mut received = String::new();
     let mut first = listeners.pop().unwrap();
     while let Some(events) = wait_for(first.next()) {
         assert!(events.len() <= 70_000);
-        heard.push_str(&events);
+        received.push_str(&events);
     }
-    let places = ["\"start\"", delta.as_str(), "Hello.", "[DONE]"].map(|part| heard.find(part));
+    let places = ["\"start\"", delta.as_str(), "Hello.", "[DONE]"].map(|part| received.find(part));
     assert!(
         places.iter().all(Option::is_some) && places.is_sorted(),
         "{places:?}"
@@ -116,9 +116,9 @@ fn listeners_that_resume_share_one_copy_of_what_was_said_before() {
     // A listener that reads nothing after the turn's end holds nothing after a while.
     drop((first, running));
     for _ in 0..=LOOKS {
-        alice.turns.cut_off_silent();
+        alice.turns.disconnect_silent();
     }
     assert_eq!(held(), 0);
-    let chunks = hear(listeners.pop().unwrap());
+    let chunks = receive(listeners.pop().unwrap());
     assert_eq!(kinds(&chunks), ["error"]);
 }

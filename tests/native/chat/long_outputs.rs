@@ -4,11 +4,11 @@
 use serde_json::{Value, json};
 
 use super::tools::{alice, tool};
-use super::turns::{calls, hear, said, user};
+use super::turns::{calls, receive, said, user};
 use crate::Alice;
 use api::chat::resume_chat;
 use base::database::Database as _;
-use base::testing::{Said, cut_off};
+use base::testing::{ScriptedAnswer, cut_off};
 use chat::run::cycle::run;
 
 const LEFT_OUT: &str = "omitted here and stored in the log";
@@ -19,7 +19,7 @@ fn long(length: usize) -> String {
 }
 
 fn answer(alice: &Alice, output: &str) {
-    alice.outbound.answer(Ok(Said::text(200, output)));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, output)));
 }
 
 /// What the model was sent last, as results of its calls.
@@ -80,7 +80,7 @@ fn json_that_is_too_long_stays_json_in_the_log() {
     alice.ok("defineTool", tool(&json!({})));
     let output = json!({"rows": vec!["a \"quoted\" row\n"; 30_000]});
     alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
-    alice.outbound.answer(Said::json(&output));
+    alice.outbound.answer(ScriptedAnswer::json(&output));
     alice.outbound.answer(said("Done."));
     assert_eq!(told(&alice.says("go")), std::slice::from_ref(&output));
     assert_eq!(outputs(&alice), [output]);
@@ -88,7 +88,7 @@ fn json_that_is_too_long_stays_json_in_the_log() {
 }
 
 #[test]
-fn outputs_that_the_turns_row_has_no_room_for_are_stored_whole() {
+fn outputs_that_the_turns_row_has_no_capacity_for_are_stored_whole() {
     let alice = alice();
     alice.ok("configureAgent", json!({"maxContextTokens": 1_000_000}));
     alice.ok("defineTool", tool(&json!({"maxOutputBytes": 524_288})));
@@ -165,7 +165,7 @@ fn a_whole_output_outlives_the_object() {
     alice.outbound.answer(said("Done."));
     let taken_up = resume_chat(&alice.agent(&alice.db), "s").unwrap().unwrap();
     alice.run_work(taken_up.work.unwrap());
-    assert_eq!(told(&hear(taken_up.listener)), [json!(output)]);
+    assert_eq!(told(&receive(taken_up.listener)), [json!(output)]);
     assert_eq!(outputs(&alice), [json!(output)]);
     assert!(results(&alice)[0].contains(LEFT_OUT));
     assert_eq!(waiting(&alice), 0);

@@ -11,23 +11,23 @@ use access::{Allow, Caller, TokenScope};
 use api::chat::begin_chat;
 use base::database::Database as _;
 use base::outbound::{CallFailure, Endpoint, OutboundRequest, RequestForm};
-use base::testing::{Said, cut_off};
+use base::testing::{ScriptedAnswer, cut_off};
 use chat::run::cycle::run;
 use chat::tools::mcp::server::REFRESH_EVERY_MS;
 
 const URL: &str = "https://tools.example/mcp";
 
-type Answer = Result<Said, CallFailure>;
+type Answer = Result<ScriptedAnswer, CallFailure>;
 
 fn result(id: i64, result: Value) -> Answer {
-    Said::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
+    ScriptedAnswer::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
 fn events(messages: &[Value]) -> Answer {
     let events = messages
         .iter()
         .map(|message| format!("event: message\ndata: {message}\n\n"));
-    Ok(Said::stream(&events.collect::<String>()))
+    Ok(ScriptedAnswer::stream(&events.collect::<String>()))
 }
 
 fn begun() -> Answer {
@@ -56,7 +56,7 @@ impl Alice {
     pub fn define_server(&self, tools: &Value, more: &Value) -> Result<Value, base::error::Error> {
         self.answers([
             begun(),
-            Ok(Said::text(202, "")),
+            Ok(ScriptedAnswer::text(202, "")),
             result(2, json!({"tools": tools})),
         ]);
         let mut input = json!({"name": "gh", "mcp": URL});
@@ -199,7 +199,7 @@ fn a_result_is_what_the_server_says_or_why_there_is_none() {
     let alice = Alice::with_server(&json!([tool("a")]), &off());
     let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}});
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": text("Streamed.")});
-    let failed = |status, text: &str| Ok(Said::text(status, text));
+    let failed = |status, text: &str| Ok(ScriptedAnswer::text(status, text));
     let broken = |last: CallFailure| {
         let mut said = events(std::slice::from_ref(&progress)).ok().unwrap();
         said.chunks.push(Err(last));
@@ -221,7 +221,7 @@ fn a_result_is_what_the_server_says_or_why_there_is_none() {
             r#"{"n":1}"#,
         ),
         (
-            Said::json(&refusal),
+            ScriptedAnswer::json(&refusal),
             "Error: `gh_a` returned no result: it refused: No such tool.",
         ),
         (
@@ -269,7 +269,7 @@ fn a_result_is_what_the_server_says_or_why_there_is_none() {
             "Error: `gh_a` returned no result: it returned neither JSON nor an event stream.",
         ),
         (
-            Said::json(&json!([answer])),
+            ScriptedAnswer::json(&json!([answer])),
             "Error: `gh_a` returned no result: it returned something other than a JSON-RPC message.",
         ),
     ] {
@@ -284,7 +284,7 @@ fn a_servers_requests_to_its_client_are_refused() {
     let mut messages = vec![request(json!("p"), "ping")];
     messages.extend((0..20).map(|n| request(json!(n), "sampling/createMessage")));
     messages.push(json!({"jsonrpc": "2.0", "id": 1, "result": text("Fine.")}));
-    let refused = (0..8).map(|_| Ok(Said::text(202, "")));
+    let refused = (0..8).map(|_| Ok(ScriptedAnswer::text(202, "")));
     let mut answers = vec![events(&messages)];
     answers.extend(refused);
     assert_eq!(alice.uses(answers), "Fine.");
@@ -298,7 +298,7 @@ fn a_servers_requests_to_its_client_are_refused() {
 #[test]
 fn nothing_is_written_for_a_server_that_does_not_list_its_tools() {
     let alice = Alice::with_model();
-    let note = || Ok(Said::text(202, ""));
+    let note = || Ok(ScriptedAnswer::text(202, ""));
     let page = |cursor: &str| result(2, json!({"tools": [], "nextCursor": cursor}));
     let many: Vec<Value> = (0..600).map(|n| tool(&format!("t{n}"))).collect();
     let revision = |revision: &str| result(1, json!({"protocolVersion": revision}));
@@ -315,17 +315,23 @@ fn nothing_is_written_for_a_server_that_does_not_list_its_tools() {
             "larger than 1048576 bytes",
         ),
         (
-            vec![Ok(Said::text(301, ""))],
+            vec![Ok(ScriptedAnswer::text(301, ""))],
             "status 301, and redirects are not followed",
         ),
-        (vec![Ok(Said::text(401, ""))], "it returned status 401"),
+        (
+            vec![Ok(ScriptedAnswer::text(401, ""))],
+            "it returned status 401",
+        ),
         // It is asked once more in the newest revision.
         (
-            vec![Ok(Said::text(404, "")), Ok(Said::text(404, ""))],
+            vec![
+                Ok(ScriptedAnswer::text(404, "")),
+                Ok(ScriptedAnswer::text(404, "")),
+            ],
             "it returned status 404",
         ),
         (
-            vec![Ok(Said::text(200, "Hello."))],
+            vec![Ok(ScriptedAnswer::text(200, "Hello."))],
             "neither JSON nor an event stream",
         ),
         (
@@ -334,7 +340,7 @@ fn nothing_is_written_for_a_server_that_does_not_list_its_tools() {
         ),
         (vec![result(1, json!({}))], "specified no revision"),
         (
-            vec![begun(), Ok(Said::text(500, ""))],
+            vec![begun(), Ok(ScriptedAnswer::text(500, ""))],
             "it returned status 500",
         ),
         (
@@ -390,7 +396,7 @@ fn a_list_has_pages() {
     let alice = Alice::with_model();
     alice.answers([
         begun(),
-        Ok(Said::text(202, "")),
+        Ok(ScriptedAnswer::text(202, "")),
         events(&[json!({"jsonrpc": "2.0", "id": 2, "result": {"tools": [tool("a")], "nextCursor": "n/2"}})]),
         result(3, json!({"tools": [tool("b")], "nextCursor": ""})),
     ]);
@@ -405,9 +411,9 @@ fn a_list_has_pages() {
 fn a_server_without_a_handshake_is_spoken_to_in_the_newest_revision() {
     let alice = Alice::with_model();
     let refused = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": "Unsupported protocol version"}});
-    let refused = Said {
+    let refused = ScriptedAnswer {
         status: 400,
-        ..Said::json(&refused).ok().unwrap()
+        ..ScriptedAnswer::json(&refused).ok().unwrap()
     };
     alice.answers([
         Ok(refused),
@@ -453,9 +459,9 @@ fn arguments_that_a_server_wants_in_headers_are_repeated_there() {
         "auth": mark("string", "Authorization"), "none": mark("string", "None"), "q": {"type": "string"},
     }});
     let refused = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": "Unsupported protocol version"}});
-    let refused = Said {
+    let refused = ScriptedAnswer {
         status: 400,
-        ..Said::json(&refused).ok().unwrap()
+        ..ScriptedAnswer::json(&refused).ok().unwrap()
     };
     let marked = json!({"name": "t", "description": "A tool.", "inputSchema": schema});
     let broken = json!({"name": "x", "inputSchema": {"type": "object", "properties": {"a": mark("number", "A")}}});
@@ -505,7 +511,7 @@ fn a_server_that_answers_the_handshake_in_any_revision_from_here_is_spoken_to_in
             json!({"protocolVersion": revision, "capabilities": {"tools": {}}}),
         ));
         if has_note {
-            alice.outbound.answer(Ok(Said::text(202, "")));
+            alice.outbound.answer(Ok(ScriptedAnswer::text(202, "")));
         }
         alice
             .outbound
@@ -525,17 +531,17 @@ fn a_server_that_answers_the_handshake_in_any_revision_from_here_is_spoken_to_in
 }
 
 #[test]
-fn a_session_that_the_server_forgot_is_begun_anew_once() {
+fn a_session_that_the_server_forgot_is_begun_again_once() {
     let alice = Alice::with_model();
     let session = |name: &str| *alice.outbound.session.borrow_mut() = Some(name.to_owned());
     session("S-1");
     alice.define_server(&json!([tool("a")]), &off()).unwrap();
     session("S-2");
-    let note = || Ok(Said::text(202, ""));
-    let gone = || Ok(Said::text(404, ""));
+    let note = || Ok(ScriptedAnswer::text(202, ""));
+    let gone = || Ok(ScriptedAnswer::text(404, ""));
     let hello = || result(2, json!({"protocolVersion": "2025-06-18"}));
-    let heard = alice.uses(vec![gone(), hello(), note(), result(3, text("Again."))]);
-    assert_eq!(heard, "Again.");
+    let received = alice.uses(vec![gone(), hello(), note(), result(3, text("Again."))]);
+    assert_eq!(received, "Again.");
     assert_eq!(header(&alice.sent_call(4).0, "mcp-session-id"), Some("S-1"));
     let (again, body) = alice.sent_call(7);
     assert_eq!(header(&again, "mcp-session-id"), Some("S-2"));
@@ -565,26 +571,26 @@ fn a_session_that_the_server_forgot_is_begun_anew_once() {
             alice.uses(answers),
             "Error: `gh_a` returned no result: it could not be reached."
         );
-        let heard = alice.uses(vec![gone(), hello(), note(), result(3, text("Back."))]);
-        assert_eq!(heard, "Back.");
+        let received = alice.uses(vec![gone(), hello(), note(), result(3, text("Back."))]);
+        assert_eq!(received, "Back.");
     }
     // Some servers say so with the status 400 and an error for no request.
     let unknown = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "No valid session ID provided"}});
-    let unknown = Said {
+    let unknown = ScriptedAnswer {
         status: 400,
-        ..Said::json(&unknown).ok().unwrap()
+        ..ScriptedAnswer::json(&unknown).ok().unwrap()
     };
-    let heard = alice.uses(vec![
+    let received = alice.uses(vec![
         Ok(unknown),
         hello(),
         note(),
         result(3, text("Again.")),
     ]);
-    assert_eq!(heard, "Again.");
+    assert_eq!(received, "Again.");
     // Any other failure may come after the tool has run: nothing is sent again.
     assert!(
         alice
-            .uses(vec![Ok(Said::text(500, ""))])
+            .uses(vec![Ok(ScriptedAnswer::text(500, ""))])
             .contains("status 500")
     );
 }
@@ -665,7 +671,7 @@ fn a_list_is_asked_for_again_once_it_is_old() {
 }
 
 #[test]
-fn a_server_that_is_away_costs_a_turn_its_time_and_nothing_else() {
+fn an_unavailable_server_costs_a_turn_its_time_and_nothing_else() {
     let alice = Alice::with_server(&json!([tool("a")]), &off());
     for (answer, problem) in [
         (
@@ -674,7 +680,7 @@ fn a_server_that_is_away_costs_a_turn_its_time_and_nothing_else() {
             }),
             "it could not be reached",
         ),
-        (Ok(Said::text(500, "")), "it returned status 500"),
+        (Ok(ScriptedAnswer::text(500, "")), "it returned status 500"),
         (
             result(1, json!({"tools": 7})),
             "it returned no list for `tools/list`",
@@ -804,7 +810,7 @@ fn no_two_tools_have_one_name() {
     // A server's tool can't be one of the memory's.
     alice.answers([
         begun(),
-        Ok(Said::text(202, "")),
+        Ok(ScriptedAnswer::text(202, "")),
         result(2, json!({"tools": [tool("context")]})),
     ]);
     let defined = alice.ok("defineTool", json!({"name": "set", "mcp": URL}));
@@ -835,7 +841,7 @@ fn an_agent_has_at_most_128_tools_and_16_servers() {
     for n in 1..17 {
         alice.answers([
             begun(),
-            Ok(Said::text(202, "")),
+            Ok(ScriptedAnswer::text(202, "")),
             result(2, json!({"tools": []})),
         ]);
         let outcome = alice.call("defineTool", json!({"name": format!("s{n}"), "mcp": URL}));
@@ -935,7 +941,7 @@ fn a_server_may_be_at_allowed_addresses() {
     assert_eq!(alice.sent_call(2).0.place, place);
     alice.answers([
         begun(),
-        Ok(Said::text(202, "")),
+        Ok(ScriptedAnswer::text(202, "")),
         result(2, json!({"tools": []})),
     ]);
     alice.ok(
@@ -978,7 +984,7 @@ fn a_server_that_repeats_a_secret_does_not_spread_it() {
     );
     let within = text(&format!(r#"{{"key":"{escaped}"}}"#));
     for answer in [
-        Ok(Said::stream(&format!("data: {told}\n\n"))),
+        Ok(ScriptedAnswer::stream(&format!("data: {told}\n\n"))),
         result(1, within),
     ] {
         assert_eq!(alice.uses(vec![answer]), r#"{"key":"[secret]"}"#);
@@ -986,12 +992,12 @@ fn a_server_that_repeats_a_secret_does_not_spread_it() {
     let refusal = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": format!("Bad key {SECRET}")}});
     assert!(
         alice
-            .uses(vec![Said::json(&refusal)])
+            .uses(vec![ScriptedAnswer::json(&refusal)])
             .contains("Bad key [secret]")
     );
     assert!(!alice.db.dump().contains(SECRET));
-    let error = Said::json(&refusal).ok().unwrap();
-    alice.answers([Ok(error), Ok(Said::text(404, ""))]);
+    let error = ScriptedAnswer::json(&refusal).ok().unwrap();
+    alice.answers([Ok(error), Ok(ScriptedAnswer::text(404, ""))]);
     let error = alice
         .call(
             "defineTool",
@@ -1037,7 +1043,7 @@ fn cut_after(ids: &[&str], retry_ms: i64, last: Option<CallFailure>) -> Answer {
     let events = ids
         .iter()
         .map(|id| format!("id: {id}\nretry: {retry_ms}\ndata: \n\n"));
-    let mut said = Said::stream(&events.collect::<String>());
+    let mut said = ScriptedAnswer::stream(&events.collect::<String>());
     said.chunks.extend(last.map(Err));
     Ok(said)
 }
@@ -1090,7 +1096,7 @@ fn a_stream_is_resumed_a_few_times_and_only_if_the_server_keeps_it() {
     let cut = || cut_after(&["e"], 1, None);
     // The server keeps no streams, or has forgotten its session. The tool is not called again.
     for status in [405, 404] {
-        let read = alice.uses(vec![cut(), Ok(Said::text(status, ""))]);
+        let read = alice.uses(vec![cut(), Ok(ScriptedAnswer::text(status, ""))]);
         assert_eq!(read, ended);
     }
     assert_eq!(alice.uses((0..6).map(|_| cut()).collect()), ended);
@@ -1105,9 +1111,9 @@ fn a_stream_is_resumed_a_few_times_and_only_if_the_server_keeps_it() {
 fn a_server_is_asked_first_whether_it_supports_the_newest_revision() {
     let refused = |data: Value| {
         let refused = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": "Unsupported", "data": data}});
-        Ok(Said {
+        Ok(ScriptedAnswer {
             status: 400,
-            ..Said::json(&refused).ok().unwrap()
+            ..ScriptedAnswer::json(&refused).ok().unwrap()
         })
     };
     let listed = |id| result(id, json!({"tools": [tool("a")]}));
@@ -1134,16 +1140,16 @@ fn a_server_is_asked_first_whether_it_supports_the_newest_revision() {
     ));
     newest(refused(json!({"supported": ["2026-07-28"]})));
     for older in [
-        Ok(Said::text(404, "")),
-        Ok(Said::text(500, "")),
+        Ok(ScriptedAnswer::text(404, "")),
+        Ok(ScriptedAnswer::text(500, "")),
         result(1, json!({})),
         result(1, json!({"supportedVersions": ["2025-11-25"]})),
         refused(json!({"supported": ["2025-11-25"]})),
-        Ok(Said::text(200, "<html>")),
+        Ok(ScriptedAnswer::text(200, "<html>")),
     ] {
         let alice = Alice::with_model();
         alice.outbound.hears_discovery.set(true);
-        alice.answers([older, begun(), Ok(Said::text(202, "")), listed(2)]);
+        alice.answers([older, begun(), Ok(ScriptedAnswer::text(202, "")), listed(2)]);
         let defined = alice.ok("defineTool", json!({"name": "gh", "mcp": URL}));
         assert_eq!(defined["revision"], "2025-11-25");
         let (hello, body) = alice.sent_call(1);

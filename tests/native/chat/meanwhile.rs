@@ -6,9 +6,9 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, hear, said, user};
+use crate::chat::turns::{calls, define, receive, said, user};
 use base::testing::Dice;
-use chat::run::take_up::take_up_some;
+use chat::run::resume::resume_some_turns;
 
 /// One moment of a turn at which others write.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,7 +107,7 @@ fn turn_with(moment: Moment, write: Write) -> (Rc<Alice>, Vec<Value>) {
         alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
         alice
             .outbound
-            .answer(Ok(base::testing::Said::text(200, "output")));
+            .answer(Ok(base::testing::ScriptedAnswer::text(200, "output")));
     }
     alice.outbound.answer(said("The answer."));
     if moment != Moment::BeforeTheModel {
@@ -122,7 +122,7 @@ fn turn_with(moment: Moment, write: Write) -> (Rc<Alice>, Vec<Value>) {
         *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(then));
     }
     alice.run_work(begun.work.unwrap());
-    let chunks = hear(begun.listener);
+    let chunks = receive(begun.listener);
     (alice, chunks)
 }
 
@@ -274,7 +274,7 @@ fn own(moment: Moment) -> (&'static [&'static str], &'static [&'static str]) {
 }
 
 #[test]
-fn each_write_stands_where_it_was_put_and_the_answer_follows_it() {
+fn each_write_is_where_it_was_put_and_the_answer_follows_it() {
     for (what, write, rows, texts) in WRITES {
         for moment in MOMENTS {
             let (alice, chunks) = turn_with(moment, write);
@@ -341,7 +341,7 @@ fn the_next_step_reads_what_was_appended_while_a_tool_ran() {
 }
 
 #[test]
-fn an_answer_that_is_made_again_stands_beside_the_old_one_and_its_followers() {
+fn an_answer_that_is_made_again_is_beside_the_old_one_and_its_followers() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("One."));
     alice.says("hi");
@@ -371,7 +371,7 @@ const CLIENT_TOOLS: &str =
     r#"[{"name": "where", "description": "Where am I?", "parameters": {"type": "object"}}]"#;
 
 #[test]
-fn a_turn_that_goes_on_after_a_clients_answer_follows_what_comes_meanwhile() {
+fn a_turn_that_continues_after_a_clients_answer_follows_what_comes_meanwhile() {
     let alice = Alice::with_model();
     let tools: Value = serde_json::from_str(CLIENT_TOOLS).unwrap();
     let call = |id: &str| calls(&[(id, "where", json!({}))]);
@@ -468,19 +468,19 @@ fn at_random_all_that_is_appended_to_the_conversation_stays_in_view() {
                 drop(work.take());
                 alice.dies();
                 writes(&alice, &mut dice);
-                work = take_up_some(&alice.agent(&alice.db)).works.pop();
+                work = resume_some_turns(&alice.agent(&alice.db)).works.pop();
             }
             if dice.roll(2) == 0 {
                 alice.outbound.answer(calls(&[("c", "echo", json!({}))]));
                 alice
                     .outbound
-                    .answer(Ok(base::testing::Said::text(200, "output")));
+                    .answer(Ok(base::testing::ScriptedAnswer::text(200, "output")));
             }
             match dice.roll(4) {
                 // The model fails, and its words before the failure are kept.
                 0 => alice
                     .outbound
-                    .answer(Ok(base::testing::Said::text(500, "no"))),
+                    .answer(Ok(base::testing::ScriptedAnswer::text(500, "no"))),
                 _ => alice.outbound.answer(said("The answer.")),
             }
             alice.run_work(work.unwrap());

@@ -11,7 +11,7 @@ use crate::Alice;
 use api::authorization::{ReturnPage, answer_return, check_return, describe_client};
 use api::route::{self, Route};
 use base::outbound::{CallFailure, Endpoint, RequestForm};
-use base::testing::{Said, wait_for};
+use base::testing::{ScriptedAnswer, wait_for};
 use chat::tools::mcp::oauth::finish::Return;
 
 const URL: &str = "https://tools.example/mcp";
@@ -19,18 +19,18 @@ const ISSUER: &str = "https://login.example";
 const WORKER: &str = "https://memory.example.com";
 const CALLBACK: &str = "https://memory.example.com/oauth/callback";
 
-type Answer = Result<Said, CallFailure>;
+type Answer = Result<ScriptedAnswer, CallFailure>;
 
 fn document(body: &Value) -> Answer {
-    Said::json(body)
+    ScriptedAnswer::json(body)
 }
 
 fn status(status: u16) -> Answer {
-    Ok(Said::text(status, ""))
+    Ok(ScriptedAnswer::text(status, ""))
 }
 
 fn result(id: i64, result: Value) -> Answer {
-    Said::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
+    ScriptedAnswer::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
 fn resource() -> Answer {
@@ -545,7 +545,7 @@ fn metadata_that_name_another_server_or_lack_a_protection_are_refused() {
 }
 
 #[test]
-fn metadata_are_looked_for_where_the_standards_have_them() {
+fn metadata_are_searched_for_where_the_standards_have_them() {
     let alice = Alice::with_oauth();
     alice.challenges("Bearer");
     let issuer = "https://login.example/tenant";

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use crate::Alice;
 use crate::chat::turns::{calls, kinds, said, user};
 use base::outbound::{CallFailure, Endpoint, OWN_CLASS, OutboundRequest};
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 use chat::run::cycle::run;
-use chat::run::take_up::take_up_some;
+use chat::run::resume::resume_some_turns;
 
 impl Alice {
     /// An agent whose class has a tool `pay`, which may need approval.
@@ -39,8 +39,8 @@ impl Alice {
     }
 }
 
-fn word(text: &str) -> Result<Said, CallFailure> {
-    Ok(Said::text(200, text))
+fn word(text: &str) -> Result<ScriptedAnswer, CallFailure> {
+    Ok(ScriptedAnswer::text(200, text))
 }
 
 fn states(alice: &Alice) -> Vec<Value> {
@@ -88,8 +88,8 @@ fn anything_but_the_classs_clear_word_means_that_the_user_is_asked() {
         word("\"false\""),
         word(""),
         word("null"),
-        Ok(Said::text(500, "false")),
-        Ok(Said::text(201, "false")),
+        Ok(ScriptedAnswer::text(500, "false")),
+        Ok(ScriptedAnswer::text(201, "false")),
         away(),
     ] {
         let alice = Alice::with_class();
@@ -147,7 +147,7 @@ fn a_question_to_the_class_survives_the_objects_death() {
     for answer in [word("false"), word("paid 5"), said("Paid.")] {
         alice.outbound.answer(answer);
     }
-    for work in take_up_some(&alice.agent(&alice.db)).works {
+    for work in resume_some_turns(&alice.agent(&alice.db)).works {
         alice.run_work(work);
     }
     assert_eq!(states(&alice), ["output-available"]);

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use super::turns::{calls, define, said, user};
 use crate::Alice;
 use base::outbound::CallFailure;
-use base::testing::{Said, wait_for};
+use base::testing::{ScriptedAnswer, wait_for};
 use conversation::log::note::Note;
 
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
-fn result(id: i64, result: &Value) -> Result<Said, CallFailure> {
-    Said::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
+fn result(id: i64, result: &Value) -> Result<ScriptedAnswer, CallFailure> {
+    ScriptedAnswer::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
 fn form() -> Value {
@@ -467,7 +467,7 @@ fn a_tool_of_ones_own_may_ask_and_run_turn_returns_the_question() {
     let alice = Alice::with_model();
     define(&alice, "book", false);
     alice.outbound.answer(calls(&[("c1", "book", json!({}))]));
-    alice.outbound.answer(Said::json(&asks("mine")));
+    alice.outbound.answer(ScriptedAnswer::json(&asks("mine")));
     let asked = json!({"sessionId": "s", "message": user("book")});
     let ran = alice.ok("runTurn", asked);
     assert_eq!(ran["finishReason"], "tool-calls");
@@ -477,7 +477,9 @@ fn a_tool_of_ones_own_may_ask_and_run_turn_returns_the_question() {
         (&data["tool"], &data["server"]),
         (&json!("book"), &Value::Null)
     );
-    alice.outbound.answer(Said::json(&json!({"booked": true})));
+    alice
+        .outbound
+        .answer(ScriptedAnswer::json(&json!({"booked": true})));
     alice.outbound.answer(said("Done."));
     alice.chat(alice.answer_body("c1", &accept("Ann")));
     let body = &alice.tool_calls()[1];

@@ -9,9 +9,9 @@ use access::{Caller, TokenScope};
 use base::database::Database;
 use base::ids::Id;
 use base::outbound::CallFailure;
-use base::testing::Said;
-use conversation::session::kept_turns::{MAX_FAILED_EACH, MAX_FAILING_SESSIONS, MAX_SILENT_EACH};
-use conversation::session::last_turns::settle_surplus;
+use base::testing::ScriptedAnswer;
+use conversation::session::last_turns::fold_surplus;
+use conversation::session::stored_turns::{MAX_FAILED_EACH, MAX_FAILING_SESSIONS, MAX_SILENT_EACH};
 
 impl Alice {
     /// All turns of a request, page by page.
@@ -71,7 +71,7 @@ fn asked(turns: &[Value]) -> Vec<&str> {
 /// A local run can't serve the default model, and the demo answers. Nothing names a model
 /// that nobody asked.
 #[test]
-fn the_demo_that_stands_in_for_the_default_model_is_named() {
+fn the_demo_that_replaces_the_default_model_is_named() {
     let alice = Alice::default();
     alice.outbound.bindings.borrow_mut().push("AI".to_owned());
     alice.outbound.answer(Err(CallFailure::RemoteOnly {
@@ -87,7 +87,7 @@ fn the_demo_that_stands_in_for_the_default_model_is_named() {
 }
 
 #[test]
-fn a_plain_turn_tells_what_it_did_and_writes_no_row_for_it() {
+fn a_plain_turn_reports_what_it_did_and_writes_no_row_for_it() {
     let alice = Alice::with_model();
     alice.turn_in("s", "hi");
     let turns = alice.turns("s");
@@ -125,7 +125,7 @@ fn a_plain_turn_tells_what_it_did_and_writes_no_row_for_it() {
 }
 
 #[test]
-fn a_turns_tools_are_told_with_their_kinds_and_without_their_content() {
+fn a_turns_tools_are_reported_with_their_kinds_and_without_their_content() {
     let alice = Alice::with_model();
     define(&alice, "weather", false);
     define(&alice, "asks", true);
@@ -139,7 +139,9 @@ fn a_turns_tools_are_told_with_their_kinds_and_without_their_content() {
         ),
         ("c3", "nothing", json!({})),
     ]));
-    alice.outbound.answer(Ok(Said::text(500, "Atlantis sank")));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(500, "Atlantis sank")));
     alice.outbound.answer(said("It sank."));
     alice.says("weather?");
     let turn = &alice.turns("s")[0];
@@ -189,7 +191,7 @@ fn a_turns_tools_are_told_with_their_kinds_and_without_their_content() {
     let approval = message["parts"][1]["approval"]["id"].clone();
     message["parts"][1]["state"] = json!("approval-responded");
     message["parts"][1]["approval"] = json!({"id": approval, "approved": true});
-    alice.outbound.answer(Ok(Said::text(200, "done")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "done")));
     alice.outbound.answer(said("Done."));
     alice.chat(json!({"id": "s", "messages": [message]}));
     let turns = alice.turns("s");
@@ -232,12 +234,12 @@ fn a_failure_that_said_nothing_has_a_record_with_code_and_sentence_and_costs_one
 }
 
 #[test]
-fn a_failure_after_some_words_is_told_once() {
+fn a_failure_after_some_words_is_reported_once() {
     let alice = Alice::with_model();
     let chunk = json!({"choices": [{"delta": {"content": "Well, "}}]});
     alice
         .outbound
-        .answer(Ok(Said::stream(&format!("data: {chunk}\n\n"))));
+        .answer(Ok(ScriptedAnswer::stream(&format!("data: {chunk}\n\n"))));
     alice.says("hi");
     let turns = alice.turns("s");
     assert_eq!(turns.len(), 1);
@@ -258,10 +260,10 @@ fn a_failure_after_some_words_is_told_once() {
 fn a_turn_that_was_given_up_after_deaths_says_so() {
     let mut alice = Alice::with_turns_cut_off(1);
     for _ in 0..2 {
-        assert_eq!(alice.look(&alice.db).works.len(), 1);
+        assert_eq!(alice.recover(&alice.db).works.len(), 1);
         alice.dies();
     }
-    for work in alice.look(&alice.db).works {
+    for work in alice.recover(&alice.db).works {
         alice.run_work(work);
     }
     let turns = alice.turns("s0");
@@ -273,13 +275,13 @@ fn a_turn_that_was_given_up_after_deaths_says_so() {
     let alice = Alice::with_turns_cut_off(1);
     let sql = "UPDATE cf_agents_last_turns SET state = '{' WHERE session_id = 's0'";
     alice.db.run(sql, &[]).unwrap();
-    assert_eq!(alice.look(&alice.db).works.len(), 0);
+    assert_eq!(alice.recover(&alice.db).works.len(), 0);
     let turns = alice.turns("s0");
     assert_eq!(turns[0]["failure"]["code"], "corrupt_row");
 }
 
 #[test]
-fn a_turn_that_was_taken_up_says_how_often_and_who_asked() {
+fn a_turn_that_was_resumed_says_how_often_and_who_asked() {
     let mut alice = Alice::with_model();
     drop(
         alice
@@ -288,7 +290,7 @@ fn a_turn_that_was_taken_up_says_how_often_and_who_asked() {
     );
     alice.dies();
     alice.host.advance(5_000);
-    for work in alice.look(&alice.db).works {
+    for work in alice.recover(&alice.db).works {
         alice.outbound.answer(said("Here."));
         alice.run_work(work);
     }
@@ -367,7 +369,7 @@ fn a_page_follows_the_turns_and_not_the_events_between_them() {
 }
 
 #[test]
-fn an_older_turn_stays_told_whatever_becomes_of_newer_ones() {
+fn an_older_turn_stays_reported_whatever_becomes_of_newer_ones() {
     let alice = Alice::with_model();
     for text in ["a", "b", "c", "d"] {
         alice.turn_in("s", text);
@@ -408,7 +410,7 @@ fn an_older_turn_stays_told_whatever_becomes_of_newer_ones() {
 }
 
 #[test]
-fn turns_are_told_alike_whether_or_not_neighbours_have_pushed_the_last_ones_row_out() {
+fn turns_are_reported_alike_whether_or_not_neighbors_have_pushed_the_last_ones_row_out() {
     let alice = Alice::with_model();
     let texts: Vec<String> = (0..1_200).map(|n| format!("text {n}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -423,7 +425,7 @@ fn turns_are_told_alike_whether_or_not_neighbours_have_pushed_the_last_ones_row_
         for n in 0..40 {
             alice.turn_in(&format!("other-{n}"), &format!("{round} {n}"));
         }
-        settle_surplus(&alice.db).unwrap();
+        fold_surplus(&alice.db).unwrap();
     };
     let before = alice.ok("getTurns", json!({"sessionId": "s"}));
     assert_eq!(before["turns"].as_array().unwrap().len(), 1);
@@ -454,7 +456,7 @@ fn nobody_forges_a_record_by_an_import_or_an_append() {
 }
 
 #[test]
-fn a_session_keeps_its_newest_failures_whatever_its_neighbours_do() {
+fn a_session_keeps_its_newest_failures_whatever_its_neighbors_do() {
     let alice = Alice::with_model();
     let each = usize::try_from(MAX_FAILED_EACH).unwrap();
     for n in 0..each + 3 {

@@ -10,7 +10,7 @@ use base::ids::Id;
 use base::testing::wait_for;
 
 impl Alice {
-    fn hears(&self, state: &SocketState, frame: &Value) -> FrameOutcome {
+    fn receives(&self, state: &SocketState, frame: &Value) -> FrameOutcome {
         wait_for(handle_frame(
             &self.agent(&self.db),
             state,
@@ -27,7 +27,7 @@ impl Alice {
             .unwrap();
         let new = SocketState::new(Id::parse("s".to_owned()).unwrap(), &self.caller);
         let asks = json!({"type": "cf_agent_stream_resume_request", "probeId": "p"});
-        let offered = self.hears(&new, &asks);
+        let offered = self.receives(&new, &asks);
         let told: Value = serde_json::from_str(&offered.replies[0]).unwrap();
         assert_eq!(told["type"], "cf_agent_stream_resuming");
         let state = offered.state.unwrap();
@@ -40,7 +40,7 @@ impl Alice {
     /// The frames that answer an acknowledgement, and the socket's state since then.
     fn acknowledges(&self, state: &SocketState, id: &str) -> (Vec<Value>, SocketState) {
         let ack = json!({"type": "cf_agent_stream_resume_ack", "id": id});
-        let told = self.hears(state, &ack);
+        let told = self.receives(state, &ack);
         let read = |frame: &String| serde_json::from_str(frame).unwrap();
         (told.replies.iter().map(read).collect(), told.state.unwrap())
     }
@@ -79,15 +79,15 @@ fn a_late_acknowledgement_gets_the_chunks_of_the_turn_that_has_ended() {
 }
 
 #[test]
-fn the_chunks_of_an_offered_turn_are_let_go_in_time() {
+fn the_chunks_of_an_offered_turn_are_released_in_time() {
     let alice = Alice::with_model();
     let (state, id) = alice.late("Here it is.");
     for _ in 0..2 {
         assert!(alice.turns.is_busy());
-        assert!(TURNS.with(ByteBudget::held_bytes) > 0);
-        alice.turns.cut_off_silent();
+        assert!(TURNS.with(ByteBudget::reserved_bytes) > 0);
+        alice.turns.disconnect_silent();
     }
-    assert_eq!(TURNS.with(ByteBudget::held_bytes), 0);
+    assert_eq!(TURNS.with(ByteBudget::reserved_bytes), 0);
     assert!(!alice.turns.is_busy());
     let (frames, _) = alice.acknowledges(&state, &id);
     assert!(chunks(&frames).is_empty());
@@ -109,7 +109,7 @@ fn a_cleared_session_replays_nothing() {
 }
 
 #[test]
-fn no_chunks_are_kept_where_no_socket_waits_for_them() {
+fn no_chunks_are_stored_where_no_socket_waits_for_them() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hello."));
     let begun = alice
@@ -118,5 +118,5 @@ fn no_chunks_are_kept_where_no_socket_waits_for_them() {
     drop(begun.listener);
     alice.run_work(begun.work.unwrap());
     assert!(!alice.turns.is_busy());
-    assert_eq!(TURNS.with(ByteBudget::held_bytes), 0);
+    assert_eq!(TURNS.with(ByteBudget::reserved_bytes), 0);
 }

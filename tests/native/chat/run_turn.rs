@@ -8,8 +8,8 @@ use access::{Caller, TokenScope};
 use base::database::Database as _;
 use base::ids::Id;
 use base::outbound::CallFailure;
-use base::testing::{Failing, Said};
-use chat::run::take_up::take_up_some;
+use base::testing::{Failing, ScriptedAnswer};
+use chat::run::resume::resume_some_turns;
 
 fn asks(text: &str) -> Value {
     json!({"sessionId": "s", "message": user(text)})
@@ -149,7 +149,7 @@ fn it_may_be_repeated_whichever_statement_fails() {
             break;
         }
         alice.comes_back();
-        for work in take_up_some(&alice.agent(&alice.db)).works {
+        for work in resume_some_turns(&alice.agent(&alice.db)).works {
             alice.outbound.answer(said("Once."));
             alice.run_work(work);
         }
@@ -164,7 +164,9 @@ fn it_may_be_repeated_whichever_statement_fails() {
 #[test]
 fn a_turn_that_fails_is_an_error_and_may_be_tried_again_if_it_said_nothing() {
     let alice = Alice::with_model();
-    alice.outbound.answer(Ok(Said::text(500, "broken")));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(500, "broken")));
     assert_eq!(alice.refused("runTurn", asks("hi")), "model_failed");
     alice.outbound.answer(said("Now."));
     let ran = alice.ok("runTurn", asks("hi"));
@@ -177,7 +179,7 @@ fn a_turn_that_fails_is_an_error_and_may_be_tried_again_if_it_said_nothing() {
 fn a_turn_that_failed_half_way_fails_again_and_names_what_it_said() {
     let alice = Alice::with_model();
     let mut broken =
-        Said::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Half an\"}}]}\n\n");
+        ScriptedAnswer::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Half an\"}}]}\n\n");
     broken
         .chunks
         .push(Err(CallFailure::TimedOut { silence_ms: 60_000 }));
@@ -195,7 +197,7 @@ fn a_turn_that_reaches_its_steps_says_so() {
     alice.ok("configureAgent", json!({"maxSteps": 1}));
     define(&alice, "echo", false);
     alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
-    alice.outbound.answer(Ok(Said::text(200, "x")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "x")));
     let first = alice.call("runTurn", asks("hi")).unwrap_err();
     assert_eq!(first.code.name(), "step_limit_reached");
     assert_eq!(alice.call("runTurn", asks("hi")).unwrap_err(), first);
@@ -359,7 +361,7 @@ fn a_failure_of_a_turn_keeps_its_code_and_its_details() {
         ),
         (
             "a provider that refuses",
-            |alice| alice.outbound.answer(Ok(Said::text(400, "no"))),
+            |alice| alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no"))),
             "model_failed",
             &["status"],
         ),

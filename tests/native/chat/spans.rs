@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::Alice;
 use crate::chat::turns::{calls, define, said, user};
 use base::settings::Setting;
-use base::testing::{Said, wait_for};
+use base::testing::{ScriptedAnswer, wait_for};
 use base::trace::export::{make_queue, send_spans};
 use base::trace::header::{parse_parent, render_hex};
 use base::trace::span::{MAX_WAITING, Span, SpanKind, SpanQueue};
@@ -88,7 +88,7 @@ fn a_turn_is_in_its_callers_trace_and_so_are_its_calls() {
         .answer(calls(&[("c1", "weather", json!({"city": "Atlantis"}))]));
     alice
         .outbound
-        .answer(Ok(Said::text(200, "It sank in Atlantis")));
+        .answer(Ok(ScriptedAnswer::text(200, "It sank in Atlantis")));
     alice.outbound.answer(said("It sank."));
     let request = alice.trace_of("01");
     alice.says_in(&request, "How is Atlantis?");
@@ -153,7 +153,7 @@ fn a_request_to_a_model_says_which_model_answered_and_where() {
     let end =
         json!({"model": "m-2026-01-01", "choices": [{"delta": {}, "finish_reason": "length"}]});
     let answer = format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n");
-    alice.outbound.answer(Ok(Said::stream(&answer)));
+    alice.outbound.answer(Ok(ScriptedAnswer::stream(&answer)));
     alice.says_in(&alice.trace_of("01"), "hi");
     let spans = alice.spans().take_batch();
     for name in ["chat m", "invoke_agent alice"] {
@@ -232,7 +232,7 @@ fn a_message_to_a_server_of_tools_names_the_calls_span_in_itself() {
     }
     alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
     let done = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}});
-    alice.outbound.answer(Said::json(&done));
+    alice.outbound.answer(ScriptedAnswer::json(&done));
     alice.outbound.answer(said("Done."));
     alice.says_in(&alice.trace_of("01"), "go");
     let body: Value = {
@@ -259,7 +259,7 @@ fn content_leaves_only_if_a_setting_says_so_and_then_bounded() {
         .outbound
         .answer(calls(&[("c1", "weather", json!({"city": "Atlantis"}))]));
     let long = "It sank. ".repeat(10_000);
-    alice.outbound.answer(Ok(Said::text(200, &long)));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, &long)));
     alice.outbound.answer(said("It sank."));
     alice.says_in(&alice.trace_of("01"), "How is Atlantis?");
     let spans = alice.spans().take_batch();
@@ -294,14 +294,14 @@ fn a_trace_that_its_caller_does_not_record_is_passed_on_and_leaves_no_span() {
 }
 
 #[test]
-fn a_turn_that_is_taken_up_after_a_death_stays_in_its_trace() {
+fn a_turn_that_is_resumed_after_a_death_stays_in_its_trace() {
     let mut alice = Alice::with_receiver();
     let body = json!({"id": "s", "message": user("Go.")});
     let request = alice.trace_of("01");
     let asking = async { drop(alice.begin(&body).unwrap()) };
     wait_for(run_in(Some(Rc::clone(&request)), asking));
     alice.dies();
-    for work in alice.look(&alice.db).works {
+    for work in alice.recover(&alice.db).works {
         alice.outbound.answer(said("Here."));
         alice.run_work(work);
     }
@@ -335,7 +335,7 @@ fn spans_go_to_the_receiver_alone_with_its_headers() {
     alice.set(Setting::OtelServiceName, "memory");
     alice.outbound.answer(said("Yes."));
     alice.says_in(&alice.trace_of("01"), "hi");
-    alice.outbound.answer(Ok(Said::text(200, "{}")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "{}")));
     wait_for(send_spans(&alice.outbound, alice.spans(), &alice.host));
     let calls = alice.outbound.calls.borrow();
     let sent = calls.last().unwrap();
@@ -363,7 +363,9 @@ fn a_receiver_that_fails_is_left_alone_for_a_while_and_loses_spans() {
     let send = || wait_for(send_spans(&alice.outbound, alice.spans(), &alice.host));
     let asked = || alice.outbound.calls.borrow().len();
     alice.spans().push(span());
-    alice.outbound.answer(Ok(Said::text(503, "later")));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(503, "later")));
     send();
     assert_eq!((asked(), alice.spans().is_empty()), (1, true));
     alice.spans().push(span());
@@ -371,14 +373,14 @@ fn a_receiver_that_fails_is_left_alone_for_a_while_and_loses_spans() {
     assert_eq!((asked(), alice.spans().is_empty()), (1, true));
     alice.host.advance(5_001);
     alice.spans().push(span());
-    alice.outbound.answer(Ok(Said::text(200, "")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "")));
     send();
     assert_eq!(asked(), 2);
     // The receiver may ask for a longer pause, but not for ever.
     for (asked_s, rests_ms) in [(60, 60_000), (i64::MAX, 300_000)] {
         alice.spans().push(span());
         alice.outbound.retry_after.replace(Some(asked_s));
-        alice.outbound.answer(Ok(Said::text(429, "")));
+        alice.outbound.answer(Ok(ScriptedAnswer::text(429, "")));
         send();
         let before = asked();
         alice.host.advance(rests_ms - 1);
@@ -387,7 +389,7 @@ fn a_receiver_that_fails_is_left_alone_for_a_while_and_loses_spans() {
         assert_eq!(asked(), before);
         alice.host.advance(1);
         alice.spans().push(span());
-        alice.outbound.answer(Ok(Said::text(200, "")));
+        alice.outbound.answer(Ok(ScriptedAnswer::text(200, "")));
         send();
         assert_eq!(asked(), before + 1);
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::turns::{calls, said, user};
 use crate::Alice;
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 
 const SECRET: &str = "hunter2-hunter2";
 
@@ -46,9 +46,10 @@ fn a_tool_gets_its_headers_and_nobody_else_sees_the_secret() {
         kept
     );
     alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
-    alice
-        .outbound
-        .answer(Ok(Said::text(401, &format!("Wrong key: {SECRET}"))));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(
+        401,
+        &format!("Wrong key: {SECRET}"),
+    )));
     alice.outbound.answer(said("It failed."));
     let chunks = alice.says("go");
     let calls = alice.outbound.calls.borrow();
@@ -126,7 +127,7 @@ fn a_definition_sets_a_tools_time_and_size_up_to_their_limits() {
         alice.ok("defineTool", tool(more));
         alice.outbound.calls.borrow_mut().clear();
         alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
-        alice.outbound.answer(Ok(Said::text(200, "ok")));
+        alice.outbound.answer(Ok(ScriptedAnswer::text(200, "ok")));
         alice.outbound.answer(said("Done."));
         alice.says("go");
         let limits = alice.outbound.calls.borrow()[1].limits;

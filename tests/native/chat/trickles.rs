@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::turns::{calls, said};
 use crate::Alice;
-use base::testing::{Said, Trickle};
+use base::testing::{ScriptedAnswer, Trickle};
 
 /// The longest that a call may take: half an hour, for a model that keeps on talking.
 const LONGEST_MS: i64 = 30 * 60_000;
@@ -42,10 +42,10 @@ fn with_trickle(alice: &Alice, piece: &str, pause_ms: i64) {
 }
 
 /// A door's name, an agent that has it, and the act that opens it.
-type Door = (&'static str, fn() -> Alice, fn(&Alice));
+type EntryPoint = (&'static str, fn() -> Alice, fn(&Alice));
 
 /// The doors through which somebody outside may be asked.
-const DOORS: &[Door] = &[
+const DOORS: &[EntryPoint] = &[
     ("a model of OpenAI's kind", Alice::with_model, talks),
     ("Anthropic", || with_model("anthropic:claude"), talks),
     ("Workers AI", || with_model("workers-ai:@cf/x/y"), talks),
@@ -118,7 +118,7 @@ fn with_home() -> Alice {
         .bindings
         .borrow_mut()
         .push("NOTES".to_owned());
-    alice.outbound.answer(Said::json(&json!({})));
+    alice.outbound.answer(ScriptedAnswer::json(&json!({})));
     alice.ok(
         "defineBlock",
         json!({"label": "notes", "kind": "writable", "source": {"service": "NOTES"}}),
@@ -155,8 +155,8 @@ fn with_callback() -> Alice {
 }
 
 #[test]
-fn an_answer_that_says_nothing_comes_to_an_end_at_every_door() {
-    for (door, furnish, ask) in DOORS {
+fn an_answer_that_says_nothing_comes_to_an_end_at_every_entry_point() {
+    for (entry_point, furnish, ask) in DOORS {
         let mut trickled = 0;
         for piece in NOTHING {
             for pause_ms in [10, 900, 20_000, 59_000] {
@@ -164,11 +164,14 @@ fn an_answer_that_says_nothing_comes_to_an_end_at_every_door() {
                 with_trickle(&alice, piece, pause_ms);
                 ask(&alice);
                 let spent_ms = alice.outbound.trickled_ms.get();
-                assert!(spent_ms <= 5 * 60_000, "{door}, {piece:?}: {spent_ms} ms");
+                assert!(
+                    spent_ms <= 5 * 60_000,
+                    "{entry_point}, {piece:?}: {spent_ms} ms"
+                );
                 trickled = trickled.max(spent_ms);
             }
         }
-        assert!(trickled > 0, "{door} was not asked");
+        assert!(trickled > 0, "{entry_point} was not asked");
     }
 }
 
@@ -183,7 +186,7 @@ fn a_model_that_sends_comments_alone_fails_its_turn_by_name() {
 }
 
 #[test]
-fn a_model_that_says_a_letter_now_and_then_is_heard_for_half_an_hour() {
+fn a_model_that_says_a_letter_now_and_then_is_read_for_half_an_hour() {
     let alice = Alice::with_model();
     with_trickle(&alice, LETTER, 50_000);
     let chunks = alice.says("Hi.");

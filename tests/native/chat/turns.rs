@@ -3,15 +3,15 @@
 
 use serde_json::{Value, json};
 
-pub use crate::shared::turns::{calls, calls_that_cost, define, hear, said, user};
+pub use crate::shared::turns::{calls, calls_that_cost, define, receive, said, user};
 use crate::{Alice, ids};
 use access::{Caller, TokenScope};
 use api::chat::resume_chat;
 use base::budget::{ByteBudget, Reservation, TURNS};
 use base::ids::Id;
-use base::testing::{Said, wait_for};
+use base::testing::{ScriptedAnswer, wait_for};
 use chat::run::cycle::run;
-use chat::run::take_up::take_up_some;
+use chat::run::resume::resume_some_turns;
 
 pub fn kinds(chunks: &[Value]) -> Vec<&str> {
     chunks
@@ -74,10 +74,10 @@ fn the_documents_example_echo_and_weather() {
         ("c1", "echo", json!({"text": "hi"})),
         ("c2", "weather", json!({"city": "Rome"})),
     ]));
-    alice.outbound.answer(Ok(Said::text(200, "hi")));
-    alice
-        .outbound
-        .answer(Said::json(&json!({"sky": "clear", "degrees": 21.0})));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "hi")));
+    alice.outbound.answer(ScriptedAnswer::json(
+        &json!({"sky": "clear", "degrees": 21.0}),
+    ));
     alice.outbound.answer(said("Clear, 21 degrees."));
     let chunks = alice.says("How is Rome?");
     assert_eq!(
@@ -128,7 +128,9 @@ fn a_failing_tool_is_data_that_the_model_reads() {
         ("c1", "echo", json!({})),
         ("c2", "nothing", json!({})),
     ]));
-    alice.outbound.answer(Ok(Said::text(500, "broken")));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(500, "broken")));
     alice.outbound.answer(said("It failed."));
     let chunks = alice.says("go");
     let errors: Vec<&Value> = chunks
@@ -143,7 +145,7 @@ fn a_failing_tool_is_data_that_the_model_reads() {
 }
 
 #[test]
-fn a_client_tool_is_left_to_the_client_and_its_answer_goes_on_in_the_same_message() {
+fn a_client_tool_is_left_to_the_client_and_its_answer_continues_in_the_same_message() {
     let alice = Alice::with_model();
     let tools =
         json!([{"name": "where", "description": "Where am I?", "parameters": {"type": "object"}}]);
@@ -200,7 +202,7 @@ fn nobody_forges_what_the_agent_or_a_tool_said() {
     );
     // A client's tool can't replace a tool of the agent.
     alice.outbound.answer(calls(&[("c", "pay", json!({}))]));
-    alice.outbound.answer(Ok(Said::text(200, "paid")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
     alice.outbound.answer(said("Done."));
     let tools = json!([{"name": "pay", "parameters": {"type": "object"}}]);
     alice.chat(json!({"id": "s", "message": user("pay"), "tools": tools}));
@@ -230,7 +232,9 @@ fn an_approval_waits_for_days_and_then_the_tool_runs_once() {
     message["parts"][1]["approval"]["approved"] = json!(true);
     let approve = json!({"id": "s", "messages": [user("pay"), message]});
     let calls_before = alice.outbound.calls.borrow().len();
-    alice.outbound.answer(Ok(Said::text(200, "paid 5")));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(200, "paid 5")));
     alice.outbound.answer(said("Paid."));
     let chunks = alice.chat(approve.clone());
     assert_eq!(alice.outbound.calls.borrow().len(), calls_before + 2);
@@ -293,7 +297,7 @@ fn two_approvals_are_waited_for_and_then_both_are_done() {
     assert_eq!(alice.outbound.calls.borrow().len(), 1);
     assert_eq!(alice.shown()[1]["parts"][1]["state"], "approval-responded");
     let second = respond(&alice.shown()[1], 2, false);
-    alice.outbound.answer(Ok(Said::text(200, "paid")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
     alice.outbound.answer(said("One of two."));
     alice.chat(json!({"id": "s", "messages": [user("pay"), second]}));
     let parts = alice.shown()[1]["parts"].clone();
@@ -337,23 +341,25 @@ fn one_turn_at_a_time_and_the_users_message_is_durable_before_the_model_is_calle
     alice.chat(json!({"id": "t", "message": user("hi")}));
     alice.outbound.answer(said("Hello."));
     alice.run_work(begun.work.unwrap());
-    assert_eq!(text_of(&hear(begun.listener)), "Hello.");
+    assert_eq!(text_of(&receive(begun.listener)), "Hello.");
     alice.outbound.answer(said("You too."));
     alice.says("me too");
     assert_eq!(alice.actions().len(), 4);
 }
 
 #[test]
-fn a_model_that_fails_is_an_error_and_what_was_said_is_kept() {
+fn a_model_that_fails_is_an_error_and_what_was_said_is_stored() {
     let alice = Alice::with_model();
-    alice.outbound.answer(Ok(Said::text(500, "hunter2")));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(500, "hunter2")));
     let chunks = alice.says("hi");
     assert_eq!(*kinds(&chunks).last().unwrap(), "error");
     assert!(!chunks.last().unwrap().to_string().contains("hunter2"));
     assert_eq!(alice.actions(), ["user_message"]);
     assert!(!alice.has_turn_rows());
     let mut broken =
-        Said::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Half an\"}}]}\n\n");
+        ScriptedAnswer::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Half an\"}}]}\n\n");
     broken
         .chunks
         .push(Err(base::outbound::CallFailure::TimedOut {
@@ -372,7 +378,7 @@ fn the_steps_of_a_turn_are_limited() {
     define(&alice, "echo", false);
     for _ in 0..2 {
         alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
-        alice.outbound.answer(Ok(Said::text(200, "x")));
+        alice.outbound.answer(Ok(ScriptedAnswer::text(200, "x")));
     }
     let chunks = alice.says("go");
     let last = chunks.last().unwrap();
@@ -397,7 +403,7 @@ fn outputs_of_a_turn_are_bounded_together() {
     for _ in 0..14 {
         alice
             .outbound
-            .answer(Ok(Said::text(200, &"x".repeat(250_000))));
+            .answer(Ok(ScriptedAnswer::text(200, &"x".repeat(250_000))));
     }
     alice.outbound.answer(said("Enough."));
     let chunks = alice.says("go");
@@ -433,7 +439,7 @@ fn a_cancelled_turn_keeps_what_was_said() {
         json!({"cancelled": true})
     );
     alice.run_work(begun.work.unwrap());
-    assert_eq!(*kinds(&hear(begun.listener)).last().unwrap(), "abort");
+    assert_eq!(*kinds(&receive(begun.listener)).last().unwrap(), "abort");
     assert_eq!(alice.actions(), ["user_message"]);
     assert_eq!(
         alice.ok("cancelTurn", json!({"sessionId": "s"})),
@@ -455,13 +461,13 @@ fn a_turn_that_was_cut_off_is_found_and_finished() {
         .unwrap();
     assert_eq!(busy.code.name(), "turn_in_progress");
     alice.outbound.answer(said("Back again."));
-    let works = take_up_some(&alice.agent(&alice.db)).works;
+    let works = resume_some_turns(&alice.agent(&alice.db)).works;
     assert_eq!(works.len(), 1);
     let resumed = resume_chat(&alice.agent(&alice.db), "s").unwrap().unwrap();
     for work in works {
         alice.run_work(work);
     }
-    assert_eq!(text_of(&hear(resumed.listener)), "Back again.");
+    assert_eq!(text_of(&receive(resumed.listener)), "Back again.");
     assert_eq!(alice.actions(), ["user_message", "agent_message"]);
     assert!(!alice.has_turn_rows());
     assert!(resume_chat(&alice.agent(&alice.db), "s").unwrap().is_none());
@@ -477,15 +483,15 @@ fn a_turn_that_is_cut_off_again_and_again_is_closed_with_a_sentence() {
     );
     for _ in 0..2 {
         alice.dies();
-        assert_eq!(take_up_some(&alice.agent(&alice.db)).works.len(), 1);
+        assert_eq!(resume_some_turns(&alice.agent(&alice.db)).works.len(), 1);
     }
     alice.dies();
-    let works = take_up_some(&alice.agent(&alice.db)).works;
+    let works = resume_some_turns(&alice.agent(&alice.db)).works;
     let resumed = resume_chat(&alice.agent(&alice.db), "s").unwrap().unwrap();
     for work in works {
         alice.run_work(work);
     }
-    assert_eq!(*kinds(&hear(resumed.listener)).last().unwrap(), "error");
+    assert_eq!(*kinds(&receive(resumed.listener)).last().unwrap(), "error");
     assert!(
         alice.shown()[1]["parts"][0]["text"]
             .as_str()
@@ -499,7 +505,7 @@ fn a_turn_that_is_cut_off_again_and_again_is_closed_with_a_sentence() {
 }
 
 #[test]
-fn a_turn_that_another_build_began_is_closed_and_its_session_goes_on() {
+fn a_turn_that_another_build_began_is_closed_and_its_session_continues() {
     let mut alice = Alice::with_model();
     drop(
         alice
@@ -509,7 +515,7 @@ fn a_turn_that_another_build_began_is_closed_and_its_session_goes_on() {
     alice.dies();
     let sql = "UPDATE cf_agents_last_turns SET state = '{}'";
     base::database::Database::run(&alice.db, sql, &[]).unwrap();
-    assert_eq!(take_up_some(&alice.agent(&alice.db)).works.len(), 0);
+    assert_eq!(resume_some_turns(&alice.agent(&alice.db)).works.len(), 0);
     assert!(!alice.has_turn_rows());
     let said = &alice.shown()[1]["parts"][0]["text"];
     assert!(said.as_str().unwrap().contains("interrupted"));
@@ -532,7 +538,7 @@ fn a_turn_whose_storage_fails_is_finished_later() {
         alice
             .outbound
             .answer(calls_that_cost(&[("c1", "echo", json!({}))], cost.clone()));
-        alice.outbound.answer(Ok(Said::text(200, "x")));
+        alice.outbound.answer(Ok(ScriptedAnswer::text(200, "x")));
         alice.outbound.answer(said("Done."));
         let failing = base::testing::Failing::after(&alice.db, passing);
         wait_for(run(&alice.agent(&failing), begun.work.unwrap()));
@@ -554,11 +560,11 @@ fn a_turn_whose_storage_fails_is_finished_later() {
             alice
                 .outbound
                 .answer(calls_that_cost(&[("c1", "echo", json!({}))], cost.clone()));
-            alice.outbound.answer(Ok(Said::text(200, "x")));
+            alice.outbound.answer(Ok(ScriptedAnswer::text(200, "x")));
         }
         alice.outbound.answer(said("Done."));
         alice.outbound.answer(said("Done."));
-        for work in take_up_some(&alice.agent(&alice.db)).works {
+        for work in resume_some_turns(&alice.agent(&alice.db)).works {
             alice.run_work(work);
         }
         assert!(!alice.has_turn_rows(), "statement {passing}");
@@ -617,7 +623,7 @@ fn a_turn_in_a_deleted_session_ends_and_leaves_nothing() {
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     alice.outbound.answer(said("Anybody?"));
     wait_for(run(&alice.agent(&alice.db), begun.work.unwrap()));
-    assert_eq!(*kinds(&hear(begun.listener)).last().unwrap(), "abort");
+    assert_eq!(*kinds(&receive(begun.listener)).last().unwrap(), "abort");
     assert_eq!(
         alice.ok("getSession", json!({"sessionId": "s"})),
         Value::Null
@@ -626,7 +632,7 @@ fn a_turn_in_a_deleted_session_ends_and_leaves_nothing() {
 }
 
 #[test]
-fn onlookers_hear_the_turn_and_are_shown_what_the_log_made_of_it() {
+fn onlookers_receive_the_turn_and_are_shown_what_the_log_made_of_it() {
     let alice = Alice::with_model();
     alice.audience.are_there.set(true);
     alice.outbound.answer(said("Hello!"));
@@ -761,7 +767,7 @@ fn an_edited_message_stays_the_users() {
 }
 
 #[test]
-fn an_answer_goes_on_with_its_message_whatever_was_written_in_between() {
+fn an_answer_continues_with_its_message_whatever_was_written_in_between() {
     let alice = Alice::with_model();
     let tools = json!([{"name": "where", "parameters": {"type": "object"}}]);
     alice.outbound.answer(calls(&[("c1", "where", json!({}))]));
@@ -828,7 +834,7 @@ fn clearing_stops_the_turn_that_answers_what_is_cleared() {
         .unwrap();
     alice.ok("clearMessages", json!({"sessionId": "s"}));
     alice.run_work(begun.work.unwrap());
-    assert_eq!(*kinds(&hear(begun.listener)).last().unwrap(), "abort");
+    assert_eq!(*kinds(&receive(begun.listener)).last().unwrap(), "abort");
     assert_eq!(alice.actions(), [] as [&str; 0]);
     assert!(!alice.has_turn_rows());
 }
@@ -909,7 +915,7 @@ fn a_turn_begins_also_where_onlookers_can_be_shown_nothing() {
         .begin(&json!({"id": "s", "message": user("hi")}))
         .unwrap();
     wait_for(run(&alice.agent(&alice.db), begun.work.unwrap()));
-    assert_eq!(*kinds(&hear(begun.listener)).last().unwrap(), "error");
+    assert_eq!(*kinds(&receive(begun.listener)).last().unwrap(), "error");
     assert!(!alice.has_turn_rows());
     assert!(
         alice
@@ -925,7 +931,7 @@ fn providers_reports_correct_the_estimate() {
     let long = "word ".repeat(2_000);
     for turn in 0..12 {
         let usage = json!({"choices": [{"delta": {"content": "."}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 100_000, "completion_tokens": 1}});
-        alice.outbound.answer(Ok(Said::stream(&format!(
+        alice.outbound.answer(Ok(ScriptedAnswer::stream(&format!(
             "data: {usage}\n\ndata: [DONE]\n\n"
         ))));
         let said = "word ".repeat(300 + turn);
@@ -952,7 +958,7 @@ fn providers_reports_correct_the_estimate() {
 }
 
 #[test]
-fn an_answer_that_comes_while_the_turn_runs_is_taken_at_its_end() {
+fn an_answer_that_comes_while_the_turn_runs_is_accepted_at_its_end() {
     let alice = Alice::with_model();
     let tools = json!([{"name": "where", "parameters": {"type": "object"}}]);
     let body = json!({"id": "s", "message": user("where"), "tools": tools});
@@ -960,8 +966,8 @@ fn an_answer_that_comes_while_the_turn_runs_is_taken_at_its_end() {
     let agent = alice.agent(&alice.db);
     let seat = api::socket::open(&agent, "s".to_owned()).unwrap();
     let frame = json!({"type": "cf_agent_tool_result", "toolCallId": "c1", "toolName": "where", "output": "Rome", "autoContinue": true});
-    let heard = wait_for(api::socket::handle_frame(&agent, &seat, &frame.to_string())).unwrap();
-    assert!(heard.work.is_none() && heard.replies.is_empty());
+    let received = wait_for(api::socket::handle_frame(&agent, &seat, &frame.to_string())).unwrap();
+    assert!(received.work.is_none() && received.replies.is_empty());
     alice.outbound.answer(calls(&[("c1", "where", json!({}))]));
     alice.outbound.answer(said("You are in Rome."));
     alice.run_work(begun.work.unwrap());
@@ -973,7 +979,7 @@ fn an_answer_that_comes_while_the_turn_runs_is_taken_at_its_end() {
 }
 
 #[test]
-fn a_turn_without_room_is_refused_before_anything_is_written() {
+fn a_turn_without_capacity_is_refused_before_anything_is_written() {
     let alice = Alice::with_model();
     let others = Reservation::take(&TURNS, TURNS.with(ByteBudget::max_bytes), "Others").unwrap();
     let error = alice
@@ -990,7 +996,7 @@ fn a_turn_without_room_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_turn_that_grows_beyond_the_room_ends_and_keeps_what_it_said() {
+fn a_turn_that_grows_beyond_the_capacity_ends_and_keeps_what_it_said() {
     let alice = Alice::with_model();
     let free = 100_000;
     let others =
@@ -1003,14 +1009,14 @@ fn a_turn_that_grows_beyond_the_room_ends_and_keeps_what_it_said() {
 }
 
 #[test]
-fn a_short_turn_goes_on_while_long_ones_fill_the_room() {
+fn a_short_turn_continues_while_long_ones_fill_the_capacity() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Short."));
     let begun = alice
         .begin(&json!({"id": "s", "message": user("Go.")}))
         .unwrap();
     let free = 1_000;
-    let held = TURNS.with(ByteBudget::held_bytes);
+    let held = TURNS.with(ByteBudget::reserved_bytes);
     let others = Reservation::take(
         &TURNS,
         TURNS.with(ByteBudget::max_bytes) - held - free,
@@ -1018,7 +1024,7 @@ fn a_short_turn_goes_on_while_long_ones_fill_the_room() {
     )
     .unwrap();
     alice.run_work(begun.work.unwrap());
-    assert_eq!(text_of(&hear(begun.listener)), "Short.");
+    assert_eq!(text_of(&receive(begun.listener)), "Short.");
     drop(others);
 }
 
@@ -1030,9 +1036,9 @@ fn a_turns_memory_is_given_back_once_its_last_listener_is_gone() {
         .begin(&json!({"id": "s", "message": user("Go.")}))
         .unwrap();
     alice.run_work(begun.work.unwrap());
-    assert!(TURNS.with(ByteBudget::held_bytes) > 500_000);
+    assert!(TURNS.with(ByteBudget::reserved_bytes) > 500_000);
     drop(begun.listener);
-    assert_eq!(TURNS.with(ByteBudget::held_bytes), 0);
+    assert_eq!(TURNS.with(ByteBudget::reserved_bytes), 0);
 }
 
 #[test]
@@ -1041,7 +1047,7 @@ fn an_answer_that_is_more_than_an_event_holds_is_stopped_and_its_beginning_kept(
     let piece = "word ".repeat(200_000);
     let chunk = json!({"choices": [{"delta": {"content": piece}}]});
     let many = format!("data: {chunk}\n\n").repeat(6);
-    alice.outbound.answer(Ok(Said::stream(&many)));
+    alice.outbound.answer(Ok(ScriptedAnswer::stream(&many)));
     let chunks = alice.says("Go.");
     assert_eq!(kinds(&chunks).last(), Some(&"error"));
     let text = &alice.shown()[1]["parts"][0]["text"];

@@ -7,16 +7,16 @@ use super::turns::{calls, user};
 use crate::Alice;
 use base::database::Database as _;
 use base::host::Host as _;
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 use conversation::session::usage_days::DAY_MS;
 
 /// An answer that reports these tokens.
-fn answer(input: i64, cached: i64, output: i64) -> Said {
+fn answer(input: i64, cached: i64, output: i64) -> ScriptedAnswer {
     let whole = json!({
         "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": input, "completion_tokens": output,
             "prompt_tokens_details": {"cached_tokens": cached}}});
-    Said::json(&whole).unwrap()
+    ScriptedAnswer::json(&whole).unwrap()
 }
 
 impl Alice {
@@ -198,7 +198,7 @@ fn pages_of_usage_follow_each_other() {
 }
 
 #[test]
-fn a_log_without_turns_is_looked_at_page_by_page() {
+fn a_log_without_turns_is_scanned_page_by_page() {
     let alice = Alice::with_model();
     alice.spends("s", "one", (7, 0, 0));
     let events: Vec<Value> = (0..1_000)
@@ -226,7 +226,7 @@ fn nothing_spent_is_lost_or_counted_twice() {
             alice.spends(&format!("s{session}"), &format!("{round}"), (3, 1, 1));
             spent += 3;
         }
-        alice.look(&alice.db);
+        alice.recover(&alice.db);
         alice.passes(DAY_MS);
         let sum: i64 = alice.inputs("day", json!({"limit": 1000})).iter().sum();
         assert_eq!(sum, spent, "round {round}");
@@ -384,9 +384,10 @@ fn failed_turns_are_counted_whether_they_said_anything_or_not() {
     let alice = Alice::with_model();
     alice.spends("s", "fine", (1, 0, 1));
     // The model fails at once; breaks off while it speaks; calls tools without end.
-    alice.outbound.answer(Ok(Said::text(400, "No.")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(400, "No.")));
     alice.chat(json!({"id": "s", "message": user("at once")}));
-    let half = Said::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Hal\"}}]}\n\n");
+    let half =
+        ScriptedAnswer::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Hal\"}}]}\n\n");
     alice.outbound.answer(Ok(half));
     alice.chat(json!({"id": "s", "message": user("half")}));
     alice.ok("configureAgent", json!({"maxSteps": 1}));

@@ -8,25 +8,27 @@ use crate::chat::turns::{kinds, text_of, user};
 use api::dispatch::follow_up;
 use base::ids::Id;
 use base::outbound::CallFailure;
-use base::testing::{Said, cut_off, wait_for};
+use base::testing::{ScriptedAnswer, cut_off, wait_for};
 use base::tokens::estimate;
 use chat::run::cycle::run;
-use chat::run::take_up::take_up_some;
+use chat::run::resume::resume_some_turns;
 
 const NOTICE: &str = "are not shown here";
 
 /// An answer without a report of tokens.
-pub fn answered(text: &str) -> Result<Said, CallFailure> {
+pub fn answered(text: &str) -> Result<ScriptedAnswer, CallFailure> {
     let chunk = json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]});
-    Ok(Said::stream(&format!("data: {chunk}\n\ndata: [DONE]\n\n")))
+    Ok(ScriptedAnswer::stream(&format!(
+        "data: {chunk}\n\ndata: [DONE]\n\n"
+    )))
 }
 
-pub fn refused(sent: i64, most: i64) -> Result<Said, CallFailure> {
+pub fn refused(sent: i64, most: i64) -> Result<ScriptedAnswer, CallFailure> {
     let message = format!(
         "This model's maximum context length is {most} tokens. However, your messages resulted in {sent} tokens. Please reduce the length of the messages."
     );
     let error = json!({"error": {"message": message, "type": "invalid_request_error", "code": "context_length_exceeded"}});
-    Ok(Said::text(400, &error.to_string()))
+    Ok(ScriptedAnswer::text(400, &error.to_string()))
 }
 
 fn long_text(number: usize) -> String {
@@ -201,7 +203,7 @@ fn a_summary_that_fails_keeps_no_turn_from_its_answer() {
     let alice = Alice::with_model();
     alice.talk(0..20);
     alice.outbound.answer(refused(9_000, 4_500));
-    alice.outbound.answer(Ok(Said::text(500, "no")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(500, "no")));
     alice.outbound.answer(answered("Here."));
     assert_eq!(text_of(&alice.says("And now?")), "Here.");
     assert_eq!(alice.compactions(), 0);
@@ -239,7 +241,7 @@ fn an_answer_that_begins_with_the_refusal_is_one() {
     let error = json!({"error": {"message": "the request exceeds the available context size", "type": "exceed_context_size_error", "n_prompt_tokens": 2_000, "n_ctx": 1_000, "code": 400}});
     alice
         .outbound
-        .answer(Ok(Said::stream(&format!("data: {error}\n\n"))));
+        .answer(Ok(ScriptedAnswer::stream(&format!("data: {error}\n\n"))));
     for _ in 0..2 {
         alice.outbound.answer(answered("SUMMARY"));
     }
@@ -248,7 +250,7 @@ fn an_answer_that_begins_with_the_refusal_is_one() {
 }
 
 #[test]
-fn whenever_the_object_dies_the_turn_makes_room_and_ends_once() {
+fn whenever_the_object_dies_the_turn_frees_capacity_and_ends_once() {
     const PARTS: usize = 3;
     let answer = |alice: &Alice, number: usize| {
         alice.outbound.answer(match number {
@@ -276,7 +278,7 @@ fn whenever_the_object_dies_the_turn_makes_room_and_ends_once() {
             _ => PARTS + 1,
         };
         (first..PARTS + 2).for_each(|number| answer(&alice, number));
-        let works = take_up_some(&alice.agent(&alice.db)).works;
+        let works = resume_some_turns(&alice.agent(&alice.db)).works;
         assert_eq!(works.len(), 1, "{lived}");
         for work in works {
             alice.run_work(work);
@@ -315,7 +317,9 @@ fn a_long_output_is_cut_for_a_small_window_and_whole_in_the_log() {
         .outbound
         .answer(crate::chat::turns::calls(&[("c1", "t", json!({}))]));
     let output = "line of output ".repeat(13_000);
-    alice.outbound.answer(Ok(Said::text(200, &output)));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(200, &output)));
     alice.outbound.answer(answered("Long."));
     assert!(text_of(&alice.says("Read it.")).ends_with("Long."));
     let last = alice.requests().pop().unwrap();

@@ -10,9 +10,9 @@ use base::database::Database;
 use base::error::{Code, Error};
 use base::ids::Id;
 use base::outbound::LocalBoxFuture;
-use base::testing::{Dice, Said, cut_off, wait_for};
+use base::testing::{Dice, ScriptedAnswer, cut_off, wait_for};
 use context::compaction::act::{
-    CompactionOutcome, CompactionReason, CompactionTask, Compactor, Summarised, Summariser,
+    CompactionOutcome, CompactionReason, CompactionTask, Compactor, NewSummary, Summarizer,
 };
 use context::compaction::auto::{CompactionTracker, after_append};
 use context::compaction::configure::load_settings;
@@ -33,8 +33,8 @@ pub struct Scripted<'a> {
     pub hangs_at: Option<usize>,
 }
 
-impl Summariser for Scripted<'_> {
-    fn summarise<'a>(&'a self, prompt: String, _: i64) -> LocalBoxFuture<'a, Summarised> {
+impl Summarizer for Scripted<'_> {
+    fn summarize<'a>(&'a self, prompt: String, _: i64) -> LocalBoxFuture<'a, NewSummary> {
         self.prompts.borrow_mut().push(prompt);
         if let Some(meanwhile) = self.meanwhile {
             meanwhile();
@@ -50,7 +50,7 @@ impl Summariser for Scripted<'_> {
             if hangs {
                 std::future::pending::<()>().await;
             }
-            Summarised {
+            NewSummary {
                 summary: answer,
                 usage,
                 cost: 0.0,
@@ -93,7 +93,7 @@ async fn compacting(
         fixed: load_fixed(&memory(alice), &session_id, &[]).unwrap(),
         is_auto: false,
         dry_run,
-        room: None,
+        capacity: None,
     };
     compactor(alice, scripted).compact(&task).await
 }
@@ -180,7 +180,7 @@ fn cover(alice: &Alice, from: &str, to: &str, summary: &str) -> Value {
 }
 
 #[test]
-fn a_summary_stands_in_for_what_it_covers() {
+fn a_summary_replaces_what_it_covers() {
     let alice = numbered(10);
     let overlay = cover(&alice, "3", "7", "S");
     assert_eq!(overlay["fromId"], "3");
@@ -408,7 +408,7 @@ fn a_fork_keeps_the_overlays_of_its_path() {
 }
 
 #[test]
-fn head_and_tail_stay_and_the_middle_is_summarised() {
+fn head_and_tail_stay_and_the_middle_is_summarized() {
     let alice = numbered(10);
     alice.ok(
         "configureCompaction",
@@ -491,7 +491,7 @@ fn the_cost_of_a_summary_is_counted_though_the_object_dies_before_the_next() {
 }
 
 #[test]
-fn a_long_middle_is_summarised_in_bounded_parts() {
+fn a_long_middle_is_summarized_in_bounded_parts() {
     let alice = Alice::with_session();
     let long = "word ".repeat(6_000);
     let texts: Vec<&str> = (0..40).map(|_| long.as_str()).collect();
@@ -661,7 +661,7 @@ fn a_failing_summariser_loses_nothing_and_is_reported() {
 }
 
 #[test]
-fn messages_changed_while_they_were_summarised_are_not_covered() {
+fn messages_changed_while_they_were_summarized_are_not_covered() {
     let alice = numbered(20);
     alice.ok("configureCompaction", json!({"tailTokenBudget": 0}));
     for (operation, input) in [
@@ -845,7 +845,7 @@ fn the_agents_model_writes_the_summary() {
     alice.outbound.settings.borrow_mut().extend(settings);
     let answer =
         json!({"choices": [{"message": {"content": " All of it. "}, "finish_reason": "stop"}]});
-    alice.outbound.answer(Said::json(&answer));
+    alice.outbound.answer(ScriptedAnswer::json(&answer));
     let outcome = alice.ok("compact", json!({"sessionId": "s"}));
     assert_eq!(outcome["reason"], "compacted");
     assert_eq!(outcome["compaction"]["summary"], "All of it.");
@@ -858,7 +858,9 @@ fn the_agents_model_writes_the_summary() {
     // A summariser that fails is a reason in the answer, and the conversation is
     // unchanged.
     alice.say(&["n1", "n2", "n3"]);
-    alice.outbound.answer(Ok(Said::text(500, "hunter2")));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(500, "hunter2")));
     let outcome = alice.ok("compact", json!({"sessionId": "s"}));
     assert_eq!(outcome["reason"], "summariser_failed");
     assert_eq!(outcome["error"]["code"], "model_failed");

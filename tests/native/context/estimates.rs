@@ -8,7 +8,7 @@ use api::dispatch::follow_up;
 use base::ids::Id;
 use base::outbound::CallFailure;
 use base::testing::Dice;
-use base::testing::{Said, wait_for};
+use base::testing::{ScriptedAnswer, wait_for};
 use base::tokens;
 use context::compaction::journal::change_journal;
 use store::calibration::Calibration;
@@ -86,14 +86,14 @@ fn tools_count_that_a_turn_would_have() {
 }
 
 #[test]
-fn a_home_that_is_away_fails_no_estimate() {
+fn an_unavailable_backend_fails_no_estimate() {
     let alice = with_block();
     alice
         .outbound
         .bindings
         .borrow_mut()
         .push("NOTES".to_owned());
-    alice.outbound.answer(Ok(Said::text(500, "")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(500, "")));
     alice.ok(
         "defineBlock",
         json!({"label": "notes", "kind": "writable", "source": {"service": "NOTES"}}),
@@ -220,7 +220,7 @@ fn reports_and_turns_teach_the_same_sums() {
         let answer = json!({
             "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": tokens, "completion_tokens": 1}});
-        alice.outbound.answer(Said::json(&answer));
+        alice.outbound.answer(ScriptedAnswer::json(&answer));
         let message = json!({"role": "user", "parts": [{"type": "text", "text": text}]});
         alice.chat(json!({"id": "s", "message": message}));
     };
@@ -259,7 +259,7 @@ fn a_report_beside_a_turn_leaves_the_turn_as_it_is() {
     let begun = alice.begin(&body).unwrap();
     assert_eq!(written(report.clone()), rows + 1);
     let told = context_tokens(&alice, "s");
-    alice.outbound.answer(Said::json(&json!({
+    alice.outbound.answer(ScriptedAnswer::json(&json!({
         "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 7_000, "completion_tokens": 1}})));
     alice.run_work(begun.work.unwrap());
@@ -299,7 +299,7 @@ fn a_prompt_and_tools_that_fill_the_context_make_it_due() {
 /// Random play: the estimate that goes on from an earlier one is the estimate of an agent
 /// that just woke up.
 #[test]
-fn an_estimate_that_goes_on_from_an_earlier_one_is_the_same() {
+fn an_estimate_that_continues_from_an_earlier_one_is_the_same() {
     let mut compared = 0;
     for seed in 1..=40_u64 {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));

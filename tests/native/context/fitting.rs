@@ -59,7 +59,7 @@ fn check_pairs(context: &Value) {
 }
 
 #[test]
-fn the_newest_messages_that_fit_are_taken_and_no_pair_is_cut() {
+fn the_newest_messages_that_fit_are_selected_and_no_pair_is_cut() {
     let alice = Alice::with_session();
     for number in 0..40 {
         turn(&alice, number);
@@ -117,7 +117,7 @@ fn one_message_that_is_longer_than_the_budget_is_cut_and_not_dropped() {
 }
 
 #[test]
-fn a_budget_without_room_is_refused_with_the_sizes() {
+fn a_budget_without_capacity_is_refused_with_the_sizes() {
     let alice = Alice::with_session();
     alice.ok(
         "configureAgent",

@@ -88,7 +88,7 @@ fn older_files_are_named_on_every_page() {
 }
 
 #[test]
-fn an_unloaded_document_is_gone_and_a_loaded_one_is_whole() {
+fn an_unloaded_document_is_removed_and_a_loaded_one_is_whole() {
     let alice = Alice::with_session();
     let text = "rule ".repeat(1_000);
     alice.ok(

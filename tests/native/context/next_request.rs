@@ -40,7 +40,7 @@ fn next(alice: &Alice) -> Value {
 }
 
 #[test]
-fn the_next_turns_request_is_shown_to_the_letter_for_every_provider() {
+fn the_next_turns_request_is_shown_verbatim_for_every_provider() {
     for provider in Provider::ALL {
         let alice = furnished(provider);
         let shown = next(&alice);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::Alice;
 use crate::chat::turns::{calls, define, said, user};
 use base::testing::Dice;
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 
 const FORMATS: [&str; 3] = ["openai", "workers-ai", "anthropic"];
 const CUT_OFF: &str = "The tool did not answer";
@@ -152,7 +152,7 @@ fn three_turns_with_one_id_keep_their_results() {
 }
 
 #[test]
-fn a_model_that_always_says_call_0_is_understood_whatever_is_summarised() {
+fn a_model_that_always_says_call_0_is_understood_whatever_is_summarized() {
     let alice = Alice::with_model();
     define(&alice, "weather", false);
     let turn = |number: usize| {
@@ -161,7 +161,7 @@ fn a_model_that_always_says_call_0_is_understood_whatever_is_summarised() {
             .answer(calls(&[("call_0", "weather", json!({"n": number}))]));
         alice
             .outbound
-            .answer(Ok(Said::text(200, &format!("result {number}"))));
+            .answer(Ok(ScriptedAnswer::text(200, &format!("result {number}"))));
         alice.outbound.answer(said(&format!("Answer {number}.")));
         alice.says(&format!("question {number}"));
         let made = alice.outbound.calls.borrow();
@@ -249,7 +249,7 @@ fn stored_messages_with_one_id_keep_their_results_in_any_window() {
 }
 
 #[test]
-fn a_call_that_waits_is_not_summarised_because_a_later_one_has_its_id() {
+fn a_call_that_waits_is_not_summarized_because_a_later_one_has_its_id() {
     let alice = Alice::with_model();
     let tools =
         json!([{"name": "where", "description": "Where am I?", "parameters": {"type": "object"}}]);
@@ -588,7 +588,7 @@ impl Game {
             expected.insert(n, Some(n));
             let outbound = &self.alice.outbound;
             outbound.answer(calls(&[("call_0", "weather", json!({"n": n}))]));
-            outbound.answer(Ok(Said::text(200, &format!("result {n}"))));
+            outbound.answer(Ok(ScriptedAnswer::text(200, &format!("result {n}"))));
         }
         self.alice.outbound.answer(said("Answer."));
         self.alice.says(&format!("question {}", self.next));

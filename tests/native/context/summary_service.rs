@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 use base::outbound::{CallFailure, Endpoint};
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 
 /// An agent with much to summarise.
 fn talkative() -> Alice {
@@ -41,9 +41,9 @@ fn compact(alice: &Alice) -> Value {
 #[test]
 fn a_service_writes_the_summary_in_place_of_a_model() {
     let alice = served();
-    alice
-        .outbound
-        .answer(Said::json(&json!({"summary": "They said ten numbers."})));
+    alice.outbound.answer(ScriptedAnswer::json(
+        &json!({"summary": "They said ten numbers."}),
+    ));
     let outcome = compact(&alice);
     assert_eq!(outcome["reason"], "compacted", "{outcome}");
     assert_eq!(outcome["compaction"]["summary"], "They said ten numbers.");
@@ -68,16 +68,16 @@ fn a_service_writes_the_summary_in_place_of_a_model() {
     assert!(usage[0]["inputTokens"].as_i64().unwrap() > 100);
 }
 
-type Answer = fn() -> Result<Said, CallFailure>;
+type Answer = fn() -> Result<ScriptedAnswer, CallFailure>;
 
 #[test]
 fn whatever_a_service_answers_nothing_is_lost_and_nothing_of_it_is_repeated() {
     let answers: [Answer; 6] = [
-        || Said::json(&json!({"summary": 7})),
-        || Said::json(&json!(["secret"])),
-        || Ok(Said::text(500, "secret")),
-        || Ok(Said::text(200, "secret")),
-        || Said::json(&json!({"summary": "secret".repeat(50_000)})),
+        || ScriptedAnswer::json(&json!({"summary": 7})),
+        || ScriptedAnswer::json(&json!(["secret"])),
+        || Ok(ScriptedAnswer::text(500, "secret")),
+        || Ok(ScriptedAnswer::text(200, "secret")),
+        || ScriptedAnswer::json(&json!({"summary": "secret".repeat(50_000)})),
         || {
             Err(CallFailure::TimedOut {
                 silence_ms: 120_000,

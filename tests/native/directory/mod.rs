@@ -96,7 +96,7 @@ fn a_page_of_any_size_and_any_beginning_is_a_piece_of_the_sorted_list() {
 }
 
 #[test]
-fn an_agent_that_looks_again_writes_nothing() {
+fn an_agent_that_checks_again_writes_nothing() {
     let town = listed(&["user:1"]);
     let part = town.part("part:user:");
     let before = part.dump();
@@ -105,7 +105,7 @@ fn an_agent_that_looks_again_writes_nothing() {
 }
 
 #[test]
-fn an_agent_that_the_directory_did_not_hear_tries_again() {
+fn an_agent_that_the_directory_did_not_acknowledge_retries() {
     let town = town(&["user:1"]);
     town.are_parts_silent.set(true);
     assert!(wait_for(town.member("user:1").join()).is_err());
@@ -180,7 +180,7 @@ fn a_part_that_could_not_say_that_it_is_empty_says_so_later() {
     let left = json!({"do": "leave", "name": "user:1", "life": life}).to_string();
     wait_for(part.answer(left.as_bytes())).unwrap();
     // The alarm of the part tells the root.
-    assert_eq!(part.has_news(), Ok(true));
+    assert_eq!(part.has_unreported_change(), Ok(true));
     assert_eq!(wait_for(part.wake()), Ok(true));
     town.are_parts_silent.set(false);
     assert_eq!(wait_for(part.wake()), Ok(false));
@@ -188,7 +188,7 @@ fn a_part_that_could_not_say_that_it_is_empty_says_so_later() {
 }
 
 #[test]
-fn a_late_word_about_an_earlier_life_changes_nothing() {
+fn a_late_word_about_an_earlier_lifetime_changes_nothing() {
     let town = listed(&["user:1"]);
     let left = json!({"do": "leave", "name": "user:1", "life": "l-another"}).to_string();
     wait_for(town.ask_part("part:user:", &left)).unwrap();
@@ -196,7 +196,7 @@ fn a_late_word_about_an_earlier_life_changes_nothing() {
 }
 
 #[test]
-fn a_look_at_a_part_that_nobody_has_used_makes_no_table() {
+fn a_read_of_a_part_that_nobody_has_used_makes_no_table() {
     let town = town(&["a"]);
     assert_eq!(all(&town, "user:", 10), Vec::<String>::new());
     assert_eq!(town.part("part:user:").dump(), "");
@@ -345,7 +345,7 @@ fn a_search_asks_the_agents_of_one_beginning_alone() {
 }
 
 #[test]
-fn a_user_is_erased_with_all_agents_and_the_home_that_they_share() {
+fn a_user_is_erased_with_all_agents_and_the_backend_that_they_share() {
     let town = listed(&["user:42", "user:42:a", "user:42:b", "user:420", "operator"]);
     for name in ["user:42", "user:42:a", "user:42:b", "user:420"] {
         town.ok(name, "createSession", json!({"id": "s"}));
@@ -421,7 +421,7 @@ fn more_agents_than_one_request_destroys_have_one_receipt_at_the_end() {
 }
 
 #[test]
-fn homes_of_another_name_are_told_and_go_only_if_they_are_named() {
+fn backends_of_another_name_are_reported_and_deleted_only_if_they_are_named() {
     let town = listed(&["coder:9:a", "team:9", "person:9", "operator"]);
     for (label, home) in [("team", "team:9"), ("person", "person:{2}")] {
         let block = json!({"label": label, "kind": "writable", "source": {"agent": home}});

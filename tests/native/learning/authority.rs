@@ -15,7 +15,7 @@ use base::host::Host as _;
 use base::ids::Id;
 use base::testing::{Dice, wait_for};
 use conversation::session::usage_days::DAY_MS;
-use store::limits::HolderLimits;
+use store::limits::PrincipalLimits;
 
 fn id(text: &str) -> Id {
     Id::parse(text.to_owned()).unwrap()
@@ -30,7 +30,7 @@ fn token(session: Option<&str>, agent_memory: bool, holder: Option<(&str, i64)>)
             agent_messages: true,
             ..Allow::default()
         },
-        limits: holder.map(|(holder, tokens)| HolderLimits {
+        limits: holder.map(|(holder, tokens)| PrincipalLimits {
             holder: holder.to_owned(),
             most: serde_json::from_value(json!({"tokensPerDay": tokens})).unwrap(),
         }),
@@ -277,7 +277,7 @@ fn words_are_written_no_further_than_who_said_them_could_write() {
                         !places.contains(&"agent"),
                         "{writer} {who:?} {has_own}: {places:?}"
                     );
-                    // No other session hears of it.
+                    // No other session receives of it.
                     alice.outbound.answer(said("Hello."));
                     alice.ok(
                         "runTurn",
@@ -498,7 +498,7 @@ fn with_bob() -> Alice {
 }
 
 #[test]
-fn a_narrowed_caller_takes_back_nothing_of_another_session_and_is_told_nothing_of_it() {
+fn a_narrowed_caller_retracts_nothing_of_another_session_and_is_told_nothing_of_it() {
     for action in ["forget", "retire", "replace"] {
         let mut alice = with_bob();
         let facts = alice.facts();
@@ -539,7 +539,7 @@ fn a_narrowed_caller_takes_back_nothing_of_another_session_and_is_told_nothing_o
 }
 
 #[test]
-fn what_a_narrowed_caller_said_waits_and_its_own_session_takes_it_back() {
+fn what_a_narrowed_caller_said_waits_and_its_own_session_retracts_it() {
     let mut alice = with_bob();
     alice.as_caller(token(Some("s"), false, None), |alice| {
         alice.append(json!([user_said(SAID)]));
@@ -594,7 +594,7 @@ fn what_a_narrowed_caller_said_waits_and_its_own_session_takes_it_back() {
 }
 
 #[test]
-fn a_sessions_own_block_is_learnt_into_proposed_decided_and_taken_back() {
+fn a_sessions_own_block_is_learnt_into_proposed_decided_and_reverted() {
     let mut alice = furnished(true);
     let own = |alice: &Alice| {
         let page = alice.ok("listEntries", json!({"sessionId": "s", "label": "facts"}));
@@ -637,7 +637,7 @@ fn a_sessions_own_block_is_learnt_into_proposed_decided_and_taken_back() {
 }
 
 #[test]
-fn a_look_is_about_the_words_of_one_authority() {
+fn a_pass_covers_the_words_of_one_authority() {
     let mut alice = furnished(false);
     alice.append(json!([user_said("I like tea.")]));
     alice.as_caller(token(Some("s"), false, None), |alice| {
@@ -844,7 +844,7 @@ fn spent(alice: &Alice, holder: &str) -> i64 {
 }
 
 #[test]
-fn vectors_count_for_whoever_asks_and_words_go_on_without_them() {
+fn vectors_count_for_whoever_asks_and_words_continue_without_them() {
     let mut alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 1_000}}));
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));

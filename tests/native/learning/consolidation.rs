@@ -157,7 +157,7 @@ fn only_what_trusted_entries_say_counts_at_once() {
 }
 
 #[test]
-fn a_profile_is_written_within_its_budget_and_taken_back() {
+fn a_profile_is_written_within_its_budget_and_reverted() {
     let long = "tea Rome ".repeat(100);
     for (source, profile, expected) in [
         (
@@ -301,7 +301,7 @@ fn a_title_says_no_more_than_the_entries_do() {
 }
 
 #[test]
-fn each_sentence_of_a_profile_stands_in_one_trusted_entry() {
+fn each_sentence_of_a_profile_is_in_one_trusted_entry() {
     for (profile, expected) in [
         (
             "The user likes tea. They live in Rome.",

@@ -49,7 +49,7 @@ fn state(alice: &Alice) -> (Value, usize, Value) {
 }
 
 #[test]
-fn whichever_statement_of_a_look_fails_the_look_is_taken_once() {
+fn whichever_statement_of_a_pass_fails_the_pass_is_applied_once() {
     let mut tried = 0;
     loop {
         let alice = told();
@@ -125,7 +125,7 @@ fn what_is_deleted_while_the_model_thinks_gets_into_no_memory() {
 }
 
 #[test]
-fn what_is_said_while_the_model_thinks_is_looked_at_next() {
+fn what_is_said_while_the_model_thinks_is_covered_next() {
     let alice = std::rc::Rc::new(told());
     answer(&alice);
     let other = std::rc::Rc::clone(&alice);

@@ -174,7 +174,7 @@ fn what_people_say_in_their_languages_is_learnt() {
 }
 
 #[test]
-fn a_name_is_kept_if_the_fact_or_the_user_says_it() {
+fn a_name_is_stored_if_the_fact_or_the_user_says_it() {
     for (key, title, expected_key, expected_title) in [
         (
             "window-seats",

@@ -161,7 +161,7 @@ fn an_approved_change_has_memory_put_in_order_too() {
 }
 
 #[test]
-fn whichever_statement_fails_the_step_is_taken_once() {
+fn whichever_statement_fails_the_step_is_applied_once() {
     let mut tried = 0;
     loop {
         let alice = idle(json!({}));
@@ -229,7 +229,7 @@ fn a_step_by_hand_while_the_model_thinks_counts_and_the_other_does_not() {
 }
 
 #[test]
-fn what_is_erased_while_the_model_thinks_stands_in_no_profile() {
+fn what_is_erased_while_the_model_thinks_is_in_no_profile() {
     let alice = std::rc::Rc::new(idle(json!({})));
     alice.host.advance(IDLE_MS);
     alice.model_says(r#"{"changes": [], "profile": "The user likes tea."}"#);

@@ -6,7 +6,7 @@ mod consolidation;
 mod deaths;
 mod hidden;
 mod idle;
-mod looks;
+mod passes;
 mod poison;
 mod proposals;
 mod traces;

@@ -187,7 +187,7 @@ fn an_operator_may_trust_a_tool() {
 }
 
 #[test]
-fn beside_a_tool_a_user_takes_back_what_they_name_and_nothing_else() {
+fn beside_a_tool_a_user_retracts_what_they_name_and_nothing_else() {
     for (says, expected) in [
         (
             "What I told you about the allergy to nuts is not true.",
@@ -232,7 +232,7 @@ fn beside_a_tool_a_user_takes_back_what_they_name_and_nothing_else() {
 }
 
 #[test]
-fn beside_a_tool_what_is_taken_back_is_one_fact_alone() {
+fn beside_a_tool_what_is_retracted_is_one_fact_alone() {
     for (says, key, expected) in [
         ("Forget what I said about Rome.", "home", "waits, `tool`"),
         ("Forget what I said about Rome.", "trip", "waits, `tool`"),
@@ -294,7 +294,7 @@ fn a_fact_is_forgotten_only_where_the_user_says_so() {
 }
 
 #[test]
-fn what_an_earlier_look_read_does_not_come_back_by_the_agents_mouth() {
+fn what_an_earlier_pass_read_does_not_come_back_by_the_agents_mouth() {
     for (agent_says, user_says, expected) in [
         // The agent names the fact, and the user does not.
         (

@@ -66,7 +66,7 @@ fn purging_a_session_or_the_block_purges_its_proposals() {
 }
 
 #[test]
-fn mentions_name_proposals_and_erase_takes_them() {
+fn mentions_name_proposals_and_erase_accepts_them() {
     let (alice, ids) = learnt();
     for query in [json!({"query": "transfer money"}), json!({"ids": [ids[1]]})] {
         let found = alice.ok("findMentions", query);
@@ -134,8 +134,8 @@ fn retention_forgets_old_proposals() {
         while alice.ok("applyRetention", json!({}))["complete"] != true {}
         let left = alice.proposals();
         let statuses = ["I like tea.", "I like cake."].map(|text| {
-            let is_meant = |proposal: &&Value| proposal.to_string().contains(text);
-            let found = left.iter().find(is_meant);
+            let is_eligible = |proposal: &&Value| proposal.to_string().contains(text);
+            let found = left.iter().find(is_eligible);
             found.map_or("gone", |proposal| proposal["status"].as_str().unwrap())
         });
         assert_eq!(statuses, expected, "{rules}");

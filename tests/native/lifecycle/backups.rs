@@ -11,7 +11,7 @@ use crate::Alice;
 use api::jobs::{back_up_if_due, is_backup_due as is_due};
 use base::host::Host as _;
 use base::outbound::Endpoint;
-use base::testing::archive::Shelf;
+use base::testing::archive::MemoryArchive;
 use base::testing::wait_for;
 use lifecycle::transfer::PAGE_BYTES;
 use lifecycle::transfer::cpu::RENEW_BYTES;
@@ -22,7 +22,7 @@ const MIB: usize = 1 << 20;
 /// An agent with about 12 MiB of messages and a bucket.
 fn large() -> Alice {
     let alice = Alice::with_session();
-    alice.outbound.shelf.get_or_init(Shelf::default);
+    alice.outbound.shelf.get_or_init(MemoryArchive::default);
     let events: Vec<Value> = (0..6)
         .map(|_| json!({"action": "user_message", "content": "x".repeat(MIB / 3)}))
         .collect();
@@ -84,7 +84,7 @@ fn a_backup_and_a_restore_renew_their_allowance_of_cpu() {
     let key = written["key"].clone();
     let file = alice.outbound.shelf.get().unwrap().objects.borrow()[key.as_str().unwrap()].clone();
     let other = Alice::default();
-    let shelf = other.outbound.shelf.get_or_init(Shelf::default);
+    let shelf = other.outbound.shelf.get_or_init(MemoryArchive::default);
     shelf
         .objects
         .borrow_mut()
@@ -93,7 +93,7 @@ fn a_backup_and_a_restore_renew_their_allowance_of_cpu() {
     assert_eq!(renewals(&other), bytes / RENEW_BYTES);
 
     let small = Alice::with_session();
-    small.outbound.shelf.get_or_init(Shelf::default);
+    small.outbound.shelf.get_or_init(MemoryArchive::default);
     small.ok("backup", json!({}));
     assert_eq!(renewals(&small), 0);
 }
@@ -118,7 +118,7 @@ fn a_backup_that_fails_leaves_no_object_and_the_older_ones() {
 #[test]
 fn the_newest_backups_of_this_agent_stay() {
     let alice = Alice::with_session();
-    let shelf = alice.outbound.shelf.get_or_init(Shelf::default);
+    let shelf = alice.outbound.shelf.get_or_init(MemoryArchive::default);
     for other in [
         "alice/notes.txt",
         "alice2/000000000000001.ndjson",
@@ -150,7 +150,7 @@ fn the_newest_backups_of_this_agent_stay() {
 #[test]
 fn beyond_a_thousand_backups_the_newest_are_listed_and_the_oldest_deleted() {
     let alice = Alice::with_session();
-    let shelf = alice.outbound.shelf.get_or_init(Shelf::default);
+    let shelf = alice.outbound.shelf.get_or_init(MemoryArchive::default);
     for at in 1..=1_500 {
         let key = format!("alice/{at:015}.ndjson");
         shelf.objects.borrow_mut().insert(key, Vec::new());
@@ -191,7 +191,7 @@ fn a_backup_is_restored_into_an_empty_agent_and_a_restore_is_repeated() {
     let file = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
     *bob.outbound
         .shelf
-        .get_or_init(Shelf::default)
+        .get_or_init(MemoryArchive::default)
         .objects
         .borrow_mut() = file;
     for imported in [1, 0] {
@@ -206,7 +206,7 @@ fn a_backup_is_restored_into_an_empty_agent_and_a_restore_is_repeated() {
     *other
         .outbound
         .shelf
-        .get_or_init(Shelf::default)
+        .get_or_init(MemoryArchive::default)
         .objects
         .borrow_mut() = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
     assert_eq!(
@@ -219,10 +219,10 @@ fn a_backup_is_restored_into_an_empty_agent_and_a_restore_is_repeated() {
 #[test]
 fn a_backup_is_not_restored_among_another_agents_sessions() {
     let alice = Alice::with_session();
-    alice.outbound.shelf.get_or_init(Shelf::default);
+    alice.outbound.shelf.get_or_init(MemoryArchive::default);
     let key = alice.ok("backup", json!({}))["key"].clone();
     let other = Alice::default();
-    let shelf = other.outbound.shelf.get_or_init(Shelf::default);
+    let shelf = other.outbound.shelf.get_or_init(MemoryArchive::default);
     *shelf.objects.borrow_mut() = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
     other.ok("createSession", json!({"id": "others"}));
     let before = other.db.dump();
@@ -241,7 +241,7 @@ fn a_backup_is_not_restored_among_another_agents_sessions() {
 #[test]
 fn a_key_that_no_backup_has_is_refused_and_nothing_is_written() {
     let bob = Alice::default();
-    let shelf = bob.outbound.shelf.get_or_init(Shelf::default);
+    let shelf = bob.outbound.shelf.get_or_init(MemoryArchive::default);
     let foreign = "private/notes.txt".to_owned();
     shelf.objects.borrow_mut().insert(foreign, b"{}".to_vec());
     let before = bob.db.dump();
@@ -267,7 +267,7 @@ fn a_backup_cut_off_at_any_piece_is_completed_by_the_same_call() {
     let key = alice.ok("backup", json!({}))["key"].clone();
     let whole = alice.outbound.shelf.get().unwrap().objects.borrow()[key.as_str().unwrap()].clone();
     let bob = Alice::default();
-    let shelf = bob.outbound.shelf.get_or_init(Shelf::default);
+    let shelf = bob.outbound.shelf.get_or_init(MemoryArchive::default);
     for length in (0..whole.len()).step_by(5 * MIB / 4) {
         let part = whole[..length].to_vec();
         shelf
@@ -302,7 +302,7 @@ fn keys(alice: &Alice) -> usize {
 #[test]
 fn an_agent_without_a_schedule_has_no_row_and_no_work_for_one() {
     let alice = Alice::with_session();
-    alice.outbound.shelf.get_or_init(Shelf::default);
+    alice.outbound.shelf.get_or_init(MemoryArchive::default);
     let before = alice.db.dump();
     assert!(!is_due(&alice.agent(&alice.db)).unwrap());
     assert_eq!(alarm(&alice), None);
@@ -313,7 +313,7 @@ fn an_agent_without_a_schedule_has_no_row_and_no_work_for_one() {
 #[test]
 fn a_schedule_backs_up_each_time_it_is_due_and_the_newest_stay() {
     let alice = Alice::with_session();
-    alice.outbound.shelf.get_or_init(Shelf::default);
+    alice.outbound.shelf.get_or_init(MemoryArchive::default);
     let began = alice.host.now_ms();
     alice.ok(
         "configureAgent",
@@ -361,7 +361,7 @@ fn a_bucket_that_fails_is_asked_again_after_an_hour_and_the_list_says_why() {
 }
 
 #[test]
-fn an_object_that_dies_in_a_backup_tries_again() {
+fn an_object_that_dies_in_a_backup_retries() {
     let alice = large();
     alice.ok("configureAgent", json!({"backups": {"everyHours": 24}}));
     let now = alice.host.now_ms();
@@ -388,13 +388,13 @@ fn an_object_that_dies_in_a_backup_tries_again() {
 #[test]
 fn a_restored_agent_is_not_backed_up_before_all_of_it_is_there() {
     let alice = Alice::with_session();
-    alice.outbound.shelf.get_or_init(Shelf::default);
+    alice.outbound.shelf.get_or_init(MemoryArchive::default);
     alice.ok("configureAgent", json!({"backups": {"everyHours": 6}}));
     let key = alice.ok("backup", json!({}))["key"].clone();
     let bob = Alice::default();
     *bob.outbound
         .shelf
-        .get_or_init(Shelf::default)
+        .get_or_init(MemoryArchive::default)
         .objects
         .borrow_mut() = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
     bob.ok("restoreBackup", json!({"key": key}));
@@ -415,7 +415,7 @@ fn a_deployed_schedule_begins_with_a_pause_since_the_agent_is_new() {
         .settings
         .borrow_mut()
         .insert("AGENT_DEFAULTS".to_owned(), defaults);
-    alice.outbound.shelf.get_or_init(Shelf::default);
+    alice.outbound.shelf.get_or_init(MemoryArchive::default);
     alice.ok("createSession", json!({"id": "s"}));
     let began = alice.host.now_ms();
     assert!(is_due(&alice.agent(&alice.db)).unwrap());

@@ -8,7 +8,7 @@ use crate::shared::turns::{calls, define, said, user};
 use access::{Allow, Caller, TokenScope};
 use api::socket;
 use base::ids::Id;
-use base::testing::{Said, wait_for};
+use base::testing::{ScriptedAnswer, wait_for};
 
 impl Alice {
     /// The newest message of the session, with an answer in every tool part.
@@ -44,9 +44,9 @@ impl Alice {
             ] {
                 let agent = self.agent(&self.db);
                 let seat = socket::open(&agent, session_id.to_owned()).unwrap();
-                let heard =
+                let received =
                     wait_for(socket::handle_frame(&agent, &seat, &frame.to_string())).unwrap();
-                assert!(heard.work.is_none(), "{frame}");
+                assert!(received.work.is_none(), "{frame}");
             }
         }
         let after = self.ok(
@@ -143,7 +143,7 @@ fn no_import_or_answer_makes_a_call_that_waits_in_a_file() {
 }
 
 #[test]
-fn a_turn_that_a_file_interrupts_is_not_gone_on_with_where_it_is_imported() {
+fn a_turn_that_a_file_interrupts_is_not_continued_where_it_is_imported() {
     let alice = with_tool_and_memory();
     let asked = calls(&[
         ("c1", "pay", json!({"to": "bob"})),
@@ -162,7 +162,7 @@ fn a_turn_that_a_file_interrupts_is_not_gone_on_with_where_it_is_imported() {
     assert_eq!(alice.tool_calls(), [] as [Value; 0]);
     // The original session's own calls still wait.
     for sum in ["paid", "paid, too"] {
-        alice.outbound.answer(Ok(Said::text(200, sum)));
+        alice.outbound.answer(Ok(ScriptedAnswer::text(200, sum)));
     }
     alice.outbound.answer(said("Paid."));
     alice.chat(json!({"id": "s", "messages": [alice.answered("s", true)]}));
@@ -192,7 +192,7 @@ fn a_waiting_call_is_made_once_and_not_again_in_a_fork() {
         .outbound
         .answer(calls(&[("c1", "pay", json!({"n": 3}))]));
     alice.chat(json!({"id": fork, "message": user("once more")}));
-    alice.outbound.answer(Ok(Said::text(200, "paid")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
     alice.outbound.answer(said("Paid."));
     alice.chat(json!({"id": fork, "messages": [alice.answered(fork, true)]}));
     let made = alice.tool_calls();
@@ -201,7 +201,7 @@ fn a_waiting_call_is_made_once_and_not_again_in_a_fork() {
 }
 
 #[test]
-fn an_approval_is_for_the_call_that_was_shown_whatever_stands_beside_it_under_its_id() {
+fn an_approval_is_for_the_call_that_was_shown_whatever_is_beside_it_under_its_id() {
     let alice = with_tool_and_memory();
     let lines = file(
         &json!([call("c1", "pay", &json!({"to": "mallory"}))]),
@@ -216,7 +216,7 @@ fn an_approval_is_for_the_call_that_was_shown_whatever_stands_beside_it_under_it
     let again = call("c1", "pay", &json!({"to": "mallory"}));
     let event = json!({"action": "tool_call_request", "toolCalls": [again]});
     alice.ok("appendEvents", json!({"sessionId": "s", "events": [event]}));
-    alice.outbound.answer(Ok(Said::text(200, "paid")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
     alice.outbound.answer(said("Paid."));
     alice.chat(json!({"id": "s", "messages": [alice.answered("s", true)]}));
     let made = alice.tool_calls();
@@ -299,7 +299,7 @@ fn an_approval_counts_for_the_tool_that_the_user_was_asked_about() {
             None => alice.ok("removeTool", json!({"name": "pay"})),
         };
         if is_called {
-            alice.outbound.answer(Ok(Said::text(200, "paid")));
+            alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
         }
         alice.outbound.answer(said("So it is."));
         alice.chat(json!({"id": "s", "messages": [alice.answered("s", true)]}));

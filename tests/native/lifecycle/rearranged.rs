@@ -330,7 +330,7 @@ fn live_through(bob: &Alice, session_id: &str, name: &str) {
 }
 
 #[test]
-fn a_rearranged_file_is_refused_by_its_line_or_lives_as_a_session_does() {
+fn a_rearranged_file_is_refused_by_its_line_or_behaves_as_a_session_does() {
     let alice = varied();
     let file = alice.export("s").unwrap();
     let lines: Vec<String> = file.lines().map(str::to_owned).collect();

@@ -321,7 +321,7 @@ fn an_idle_session_goes_and_a_pinned_one_stays() {
 }
 
 #[test]
-fn a_session_alone_can_have_rules_and_its_neighbours_are_not_read() {
+fn a_session_alone_can_have_rules_and_its_neighbors_are_not_read() {
     let alice = Alice::with_session();
     alice.say(&["neighbour"]);
     alice.ok(
@@ -579,7 +579,7 @@ fn a_run_has_the_pages_cleared_of_the_tables_that_it_deleted_from_and_of_no_othe
 }
 
 #[test]
-fn a_block_whose_content_lives_elsewhere_has_no_rules_here() {
+fn a_block_whose_content_is_stored_elsewhere_has_no_rules_here() {
     let alice = Alice::with_session();
     let refused = alice.refused(
         "defineBlock",
@@ -611,7 +611,7 @@ fn a_run_begins_once_a_day_and_at_once_where_rules_are_set() {
 }
 
 #[test]
-fn the_deployed_defaults_hold_where_the_agent_says_nothing() {
+fn the_deployed_defaults_apply_where_the_agent_says_nothing() {
     let alice = Alice::with_session();
     let defaults = json!({"retention": {"eventsDays": 2}});
     let mut settings = alice.outbound.settings.borrow_mut();

@@ -121,7 +121,7 @@ fn a_session_comes_back_as_it_was_in_another_object_and_in_the_same() {
 }
 
 #[test]
-fn a_copy_goes_on_as_the_original_does() {
+fn a_copy_continues_as_the_original_does() {
     let alice = furnished();
     let bob = Alice::default();
     bob.host.advance(alice.host.now_ms() - bob.host.now_ms());
@@ -477,7 +477,7 @@ fn a_token_exports_and_imports_what_it_may_read_and_create() {
 
 /// Files that somebody wrote: they leave out what an export writes, or say it otherwise.
 #[test]
-fn a_file_that_was_written_by_hand_is_taken_again_and_another_one_is_not() {
+fn a_file_that_was_written_by_hand_is_imported_again_and_another_one_is_not() {
     let session = json!({"type": "session", "format": 1, "id": "x", "createdAt": 1, "updatedAt": 1, "seqFloor": 0,
                          "usage": {"inputTokens": 0, "outputTokens": 0, "cost": 0.0}});
     let event = |seq: i64, id: &str, parent: Option<&str>, more: Value| {

@@ -11,7 +11,7 @@ use api::table::OPERATIONS;
 use api::transfer::begin_export;
 use base::database::Database;
 use base::ids::Id;
-use base::tables::{InFile, InFork};
+use base::tables::{ExportRule, ForkRule};
 use lifecycle::tables::tables;
 
 impl Alice {
@@ -177,7 +177,7 @@ fn a_removed_blocks_content_is_there_again_when_it_is_defined() {
 }
 
 #[test]
-fn the_memory_of_a_copy_goes_on_where_the_originals_was() {
+fn the_memory_of_a_copy_continues_where_the_originals_was() {
     let alice = small();
     alice.remember("s");
     let bob = Alice::default();
@@ -436,13 +436,13 @@ fn a_blocks_place_comes_back_to_a_caller_that_trusts_the_file() {
 #[test]
 fn a_file_is_whole_for_who_may_read_all_of_it() {
     let of_memory = tables().filter(|table| match table.fork {
-        InFork::Copy { .. } => true,
-        InFork::Made(_) => table.name == "cf_agents_entries",
-        InFork::Nothing(_) => false,
+        ForkRule::Copy { .. } => true,
+        ForkRule::Made(_) => table.name == "cf_agents_entries",
+        ForkRule::Nothing(_) => false,
     });
     let readers: Vec<&str> = of_memory
         .map(|table| match table.file {
-            InFile::ShownBy(reader) => reader,
+            ExportRule::ShownBy(reader) => reader,
             _ => panic!(
                 "{}: a fork copies these rows, so a file has them too: `InFile::ShownBy`",
                 table.name
@@ -579,7 +579,7 @@ fn a_page_of_memory_is_bounded_and_nothing_falls_between_two() {
 }
 
 #[test]
-fn staged_memory_is_not_seen_and_is_swept_with_the_rest() {
+fn memory_of_a_pending_import_is_not_seen_and_is_swept_with_the_rest() {
     let alice = small();
     alice.remember("s");
     for n in 0..600 {

@@ -338,7 +338,7 @@ fn says(finding: &Value, code: &str, more: &Value) -> bool {
 }
 
 #[test]
-fn what_was_written_through_the_doors_is_sound() {
+fn what_was_written_through_the_entry_points_is_sound() {
     make(false).is_sound("not searched");
     make(true).is_sound("searched");
     Furnished::new().copy().is_sound("furnished");

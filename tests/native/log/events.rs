@@ -293,7 +293,7 @@ fn a_minted_id_sent_again_is_known_without_an_index() {
 }
 
 #[test]
-fn the_same_id_may_stand_in_two_sessions() {
+fn the_same_id_may_be_in_two_sessions() {
     let alice = Alice::with_session();
     alice.ok("createSession", json!({"id": "t"}));
     for session in ["s", "t"] {
@@ -398,7 +398,7 @@ fn an_expected_leaf_that_moved_writes_nothing() {
 }
 
 #[test]
-fn a_retry_that_brings_more_goes_on_where_it_was() {
+fn a_retry_that_brings_more_continues_where_it_was() {
     let alice = Alice::with_session();
     let event = |id: &str| json!({"id": id, "action": "user_message", "content": id});
     alice.ok(

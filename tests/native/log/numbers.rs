@@ -19,7 +19,7 @@ fn import_up_to(alice: &Alice, id: &str, next: i64) {
 }
 
 #[test]
-fn a_session_at_its_last_number_takes_no_more_and_harms_no_neighbour() {
+fn a_session_at_its_last_number_accepts_no_more_and_harms_no_neighbor() {
     for is_indexed_first in [false, true] {
         let alice = Alice::default();
         if is_indexed_first {
@@ -244,7 +244,7 @@ fn a_session_gets_the_number_of_a_deleted_one_when_the_last_is_given() {
 }
 
 #[test]
-fn an_agent_with_every_number_in_use_takes_no_more_sessions() {
+fn an_agent_with_every_number_in_use_accepts_no_more_sessions() {
     let alice = Alice::with_session();
     let sql = "WITH RECURSIVE numbers (number) AS
                  (SELECT 2 UNION ALL SELECT number + 1 FROM numbers WHERE number < ?1)

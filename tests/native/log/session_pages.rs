@@ -8,7 +8,7 @@ use base::columns::load;
 use base::database::Database;
 use base::testing::Dice;
 use conversation::log::sessions::ACTIVE_AT;
-use conversation::session::activity::{IS_SETTLED, WINDOW};
+use conversation::session::activity::{IS_OUTSIDE_WINDOW, WINDOW};
 
 const GAMES: u64 = 40;
 
@@ -135,8 +135,8 @@ fn the_pages_of_a_long_list_together_read_few_sessions_twice() {
 /// A session outside the window says in its row when it was active, and the window stays small.
 fn is_settled(alice: &Alice, what: &str) {
     let sql = format!(
-        "SELECT count(*) FILTER (WHERE {IS_SETTLED} AND s.settled_at <> {ACTIVE_AT}),
-                count(*) FILTER (WHERE NOT coalesce({IS_SETTLED}, 0))
+        "SELECT count(*) FILTER (WHERE {IS_OUTSIDE_WINDOW} AND s.settled_at <> {ACTIVE_AT}),
+                count(*) FILTER (WHERE NOT coalesce({IS_OUTSIDE_WINDOW}, 0))
            FROM cf_agents_sessions AS s"
     );
     let rows = alice.db.rows(&sql, &[]).unwrap();

@@ -226,7 +226,7 @@ fn a_cursor_of_nobodys_is_refused() {
 }
 
 #[test]
-fn a_deleted_session_is_gone_with_its_events_and_its_id_is_free() {
+fn a_deleted_session_leaves_no_events_and_its_id_is_free() {
     let alice = Alice::with_session();
     alice.say(&["one", "two"]);
     assert_eq!(
@@ -270,7 +270,7 @@ fn a_damaged_session_names_itself_and_spares_the_others() {
 }
 
 #[test]
-fn metadata_reads_back_to_the_letter() {
+fn metadata_reads_back_verbatim() {
     let alice = Alice::default();
     let body = r#"{"id":"s","metadata":{"z":12345678901234567890,"a":1.0,"n":"a\u0000b\u2028"}}"#;
     alice

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::BegunWorks;
 use crate::Onlookers;
 use access::{Caller, Policy};
+use api::admission::find_via;
 use api::dispatch::dispatch;
-use api::door::find_way;
 use api::operation::Agent;
 use api::table::RULES;
 use base::error::Error;
@@ -19,15 +19,15 @@ use base::outbound::{
     OutboundRequest, OutboundResponse, PutCondition, RequestForm, WriteLocks,
 };
 use base::settings::Setting;
-use base::testing::recovery::ToldRecovery;
-use base::testing::{FixedHost, Said, Script, Sqlite, wait_for};
+use base::testing::recovery::RecordingRecovery;
+use base::testing::{FixedHost, Script, ScriptedAnswer, Sqlite, wait_for};
 use chat::run::running_turns::RunningTurns;
 use chat::run::under_way::WorkUnderWay;
 use context::compaction::auto::CompactionTracker;
 use directory::membership::Member;
 use directory::part::DirectoryPart;
 use lifecycle::testing::migrated;
-use memory::homes::agent::{VIA_HEADER, parse_via};
+use memory::backends::agent::{VIA_HEADER, parse_via};
 
 /// Agents that reach each other, as the agents of one Worker do.
 pub struct Town {
@@ -91,7 +91,7 @@ impl Town {
         };
         let answer = part.answer(body.as_bytes()).await?;
         // The object of the part asks this before it sends the answer.
-        part.has_news()?;
+        part.has_unreported_change()?;
         Ok(answer)
     }
 
@@ -103,7 +103,7 @@ impl Town {
         way: Option<&str>,
         (name, operation, body): (&str, &str, Value),
     ) -> Result<Value, Error> {
-        let via = find_way(caller, way);
+        let via = find_via(caller, way);
         let body = body.to_string();
         let running = self.run_as(caller, (name, operation, &body), &via);
         Ok(serde_json::from_str(&wait_for(running)?).unwrap())
@@ -141,7 +141,7 @@ impl Town {
             audience: &Onlookers::default(),
             starter: &BegunWorks::default(),
             background: &BegunWorks::default(),
-            recovery: &ToldRecovery::default(),
+            recovery: &RecordingRecovery::default(),
             via,
             body: None,
         };
@@ -212,7 +212,7 @@ impl Outbound for Town {
                 Ok(body) => (200, body),
                 Err(error) => (error.code.status(), error.body()),
             };
-            self.script.answer(Ok(Said {
+            self.script.answer(Ok(ScriptedAnswer {
                 status,
                 content_type: "application/json",
                 chunks: vec![Ok(body.into_bytes())],
@@ -465,7 +465,7 @@ fn agents_that_name_each_other_find_out() {
 }
 
 #[test]
-fn a_chain_of_homes_ends() {
+fn a_chain_of_backends_ends() {
     let town = Town::of(&["a", "b", "c", "d", "e", "f", "g"]);
     for (name, home) in [
         ("a", "b"),

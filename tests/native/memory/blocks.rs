@@ -186,7 +186,7 @@ fn a_write_that_knew_another_version_is_refused() {
 }
 
 #[test]
-fn the_newest_fifty_versions_are_kept_and_no_more_than_eight_mebibytes() {
+fn the_newest_fifty_versions_are_stored_and_no_more_than_eight_mebibytes() {
     let alice = Alice::default();
     alice.ok(
         "defineBlock",

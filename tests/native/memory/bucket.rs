@@ -103,7 +103,7 @@ fn of_two_appends_to_a_document_at_once_none_is_lost() {
 }
 
 #[test]
-fn a_document_that_cannot_be_read_is_replaced_where_it_stands() {
+fn a_document_that_cannot_be_read_is_replaced_where_it_is() {
     let alice = with_bucket(&[]);
     let define = json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}});
     alice.ok("defineBlock", define);

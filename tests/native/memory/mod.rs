@@ -3,6 +3,7 @@
 pub mod agents;
 pub mod blocks;
 pub mod bucket;
+pub mod change_events;
 pub mod counts;
 pub mod docs;
 pub mod filters;
@@ -14,5 +15,4 @@ pub mod quoted;
 mod reasons;
 pub mod services;
 pub mod templates;
-pub mod told;
 pub mod tools;

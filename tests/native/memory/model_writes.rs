@@ -8,7 +8,7 @@ use crate::shared::turns::{calls, define, said, user};
 use access::{Allow, Caller, TokenScope};
 use base::database::Database;
 use base::ids::Id;
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 
 fn token(session_id: Option<&str>, allow: Allow) -> Caller {
     Caller::Scoped(TokenScope {
@@ -126,7 +126,7 @@ fn in_a_narrowed_callers_turn_the_model_writes_that_session_alone() {
 }
 
 #[test]
-fn a_turn_that_is_taken_up_again_reaches_no_further_than_it_did() {
+fn a_turn_that_is_resumed_reaches_no_further_than_it_did() {
     for (allow, written) in [
         (Allow::default(), [false, true, false]),
         (agent_memory(), [true, true, true]),
@@ -144,7 +144,7 @@ fn a_turn_that_is_taken_up_again_reaches_no_further_than_it_did() {
             ("c3", "set_context", write("docs", "all")),
         ]));
         alice.outbound.answer(said("Done."));
-        let works = chat::run::take_up::take_up_some(&alice.agent(&alice.db)).works;
+        let works = chat::run::resume::resume_some_turns(&alice.agent(&alice.db)).works;
         for work in works {
             alice.run_work(work);
         }
@@ -166,7 +166,7 @@ fn of_two_callers_of_one_message_the_narrower_counts() {
         message["parts"][1]["state"] = json!("approval-responded");
         message["parts"][1]["approval"]["approved"] = json!(true);
         alice.caller = second;
-        alice.outbound.answer(Ok(Said::text(200, "paid")));
+        alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
         alice.outbound.answer(calls(&[
             ("c2", "set_context", write("shared", "all")),
             ("c3", "set_context", write("own", "one")),
@@ -178,7 +178,7 @@ fn of_two_callers_of_one_message_the_narrower_counts() {
 }
 
 #[test]
-fn the_model_writes_a_block_that_lives_elsewhere_if_its_definition_says_so() {
+fn the_model_writes_a_block_that_is_stored_elsewhere_if_its_definition_says_so() {
     let alice = Alice::default();
     alice
         .outbound
@@ -292,7 +292,7 @@ fn a_deployed_block_may_set_model_writes() {
 }
 
 #[test]
-fn a_block_that_lives_elsewhere_is_removed_with_the_secret_alone() {
+fn a_block_that_is_stored_elsewhere_is_removed_with_the_secret_alone() {
     let source = json!({"agent": "user:42"});
     let mut alice = Alice::with_session();
     let deployed = json!([{"label": "deployed", "kind": "writable", "source": source}]);

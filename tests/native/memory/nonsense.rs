@@ -287,7 +287,7 @@ fn stored_text_is_never_syntax() {
 }
 
 #[test]
-fn there_is_room_for_a_hundred_blocks_and_no_more() {
+fn there_is_capacity_for_a_hundred_blocks_and_no_more() {
     let alice = Alice::default();
     for n in 0..100 {
         alice.ok(

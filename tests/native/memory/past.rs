@@ -154,7 +154,7 @@ fn a_document_has_versions_too() {
 }
 
 #[test]
-fn a_bounded_number_of_versions_is_kept() {
+fn a_bounded_number_of_versions_is_stored() {
     let alice = furnished();
     for n in 0..30 {
         set(&alice, "home", &format!("Text {n}."), json!({}));
@@ -182,7 +182,7 @@ fn a_bounded_number_of_versions_is_kept() {
 }
 
 #[test]
-fn a_bounded_number_of_deleted_entries_is_kept() {
+fn a_bounded_number_of_deleted_entries_is_stored() {
     let alice = furnished();
     for n in 0..1_003 {
         alice.host.advance(1);
@@ -242,7 +242,7 @@ fn a_replaced_fact_is_found_in_the_past_and_named_now() {
 }
 
 #[test]
-fn of_facts_that_replace_each_other_in_a_circle_the_newest_holds() {
+fn of_facts_that_replace_each_other_in_a_circle_the_newest_is_valid() {
     let alice = furnished();
     set(&alice, "a", "The fact is a.", json!({}));
     set(&alice, "b", "The fact is b.", json!({"supersedes": ["a"]}));
@@ -256,7 +256,7 @@ fn of_facts_that_replace_each_other_in_a_circle_the_newest_holds() {
 }
 
 #[test]
-fn a_fact_holds_while_its_time_lasts() {
+fn a_fact_is_valid_while_its_time_lasts() {
     let alice = furnished();
     set(
         &alice,
@@ -453,7 +453,7 @@ fn facts_that_a_deleted_fact_had_replaced_count_again() {
 }
 
 #[test]
-fn a_model_says_when_a_fact_holds_and_what_it_replaces() {
+fn a_model_says_when_a_fact_is_valid_and_what_it_replaces() {
     let alice = furnished();
     let tool = |metadata: Value| {
         let arguments = json!({"label": "kb", "content": "Lives there.", "metadata": metadata});

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 use base::quoted::{Untrusted, ends_line};
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 
 const RULE: &str = "══════════════════════════════════════════════";
 
@@ -125,7 +125,7 @@ fn searching() -> Alice {
 fn served(kind: &str, answers: &[Value]) -> Alice {
     let alice = super::services::with_service(kind);
     for answer in answers {
-        alice.outbound.answer(Said::json(answer));
+        alice.outbound.answer(ScriptedAnswer::json(answer));
     }
     alice
 }

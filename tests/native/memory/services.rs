@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 use base::outbound::{CallFailure, Endpoint};
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 
-type Answers = fn() -> Result<Said, CallFailure>;
+type Answers = fn() -> Result<ScriptedAnswer, CallFailure>;
 
 #[test]
 fn a_missing_binding_is_named() {
@@ -66,7 +66,7 @@ pub fn with_service(kind: &str) -> Alice {
         .bindings
         .borrow_mut()
         .push("NOTES".to_owned());
-    alice.outbound.answer(Said::json(&json!({})));
+    alice.outbound.answer(ScriptedAnswer::json(&json!({})));
     alice.ok(
         "defineBlock",
         json!({"label": "notes", "kind": kind, "source": {"service": "NOTES"}}),
@@ -94,15 +94,15 @@ fn a_service_keeps_a_text() {
     let alice = with_service("writable");
     alice
         .outbound
-        .answer(Said::json(&json!({"content": "old"})));
+        .answer(ScriptedAnswer::json(&json!({"content": "old"})));
     assert_eq!(
         alice.ok("getBlock", json!({"label": "notes"}))["content"],
         "old"
     );
     alice
         .outbound
-        .answer(Said::json(&json!({"content": "old"})));
-    alice.outbound.answer(Said::json(&json!({})));
+        .answer(ScriptedAnswer::json(&json!({"content": "old"})));
+    alice.outbound.answer(ScriptedAnswer::json(&json!({})));
     let block = alice.ok("appendToBlock", json!({"label": "notes", "content": "+"}));
     assert_eq!(
         (&block["content"], &block["version"]),
@@ -121,21 +121,21 @@ fn a_service_keeps_a_text() {
     );
 }
 
-fn conflict() -> Result<Said, CallFailure> {
-    Ok(Said::text(409, "another version"))
+fn conflict() -> Result<ScriptedAnswer, CallFailure> {
+    Ok(ScriptedAnswer::text(409, "another version"))
 }
 
 #[test]
 fn of_two_appends_to_a_service_that_has_versions_none_is_lost() {
     let alice = with_service("writable");
-    alice
-        .outbound
-        .answer(Said::json(&json!({"content": null, "version": "0"})));
+    alice.outbound.answer(ScriptedAnswer::json(
+        &json!({"content": null, "version": "0"}),
+    ));
     alice.outbound.answer(conflict());
-    alice
-        .outbound
-        .answer(Said::json(&json!({"content": "theirs\n", "version": 7})));
-    alice.outbound.answer(Said::json(&json!({})));
+    alice.outbound.answer(ScriptedAnswer::json(
+        &json!({"content": "theirs\n", "version": 7}),
+    ));
+    alice.outbound.answer(ScriptedAnswer::json(&json!({})));
     let block = alice.ok(
         "appendToBlock",
         json!({"label": "notes", "content": "ours"}),
@@ -159,12 +159,12 @@ fn of_two_appends_to_a_service_that_has_versions_none_is_lost() {
 }
 
 #[test]
-fn a_writer_that_is_always_overtaken_at_a_service_is_told_and_writes_nothing() {
+fn a_writer_that_is_always_overtaken_at_a_service_is_notified_and_writes_nothing() {
     let alice = with_service("writable");
     let before = alice.db.dump();
     for version in 1..=4 {
         let told = json!({"content": "theirs", "version": version});
-        alice.outbound.answer(Said::json(&told));
+        alice.outbound.answer(ScriptedAnswer::json(&told));
         alice.outbound.answer(conflict());
     }
     let append = json!({"label": "notes", "content": "ours"});
@@ -175,7 +175,9 @@ fn a_writer_that_is_always_overtaken_at_a_service_is_told_and_writes_nothing() {
 #[test]
 fn the_outcome_of_a_write_without_an_answer_is_said_to_be_unknown() {
     let alice = with_service("writable");
-    alice.outbound.answer(Said::json(&json!({"content": "a"})));
+    alice
+        .outbound
+        .answer(ScriptedAnswer::json(&json!({"content": "a"})));
     let silence = CallFailure::TimedOut { silence_ms: 10_000 };
     alice.outbound.answer(Err(silence.clone()));
     let set = json!({"label": "notes", "content": "b"});
@@ -198,7 +200,7 @@ fn the_outcome_of_a_write_without_an_answer_is_said_to_be_unknown() {
 #[test]
 fn a_service_is_searched_and_its_documents_loaded() {
     let alice = with_service("searchable");
-    alice.outbound.answer(Said::json(
+    alice.outbound.answer(ScriptedAnswer::json(
         &json!({"results": [{"key": "k", "title": "T", "content": "penguins swim"}]}),
     ));
     let found = alice.ok(
@@ -207,7 +209,7 @@ fn a_service_is_searched_and_its_documents_loaded() {
     );
     assert_eq!(found["results"][0]["snippet"], "penguins swim");
     assert_eq!(found["results"][0]["highlights"], json!([[0, 8]]));
-    alice.outbound.answer(Said::json(
+    alice.outbound.answer(ScriptedAnswer::json(
         &json!({"content": "As the documents' providers do: one text."}),
     ));
     let found = alice.ok(
@@ -224,7 +226,7 @@ fn a_service_is_searched_and_its_documents_loaded() {
     );
 
     let alice = with_service("loadable");
-    alice.outbound.answer(Said::json(
+    alice.outbound.answer(ScriptedAnswer::json(
         &json!({"skills": [{"key": "b"}, {"key": "a", "description": "First"}, {"key": "../c"}]}),
     ));
     assert_eq!(
@@ -233,7 +235,7 @@ fn a_service_is_searched_and_its_documents_loaded() {
     );
     alice
         .outbound
-        .answer(Said::json(&json!({"content": "Whole."})));
+        .answer(ScriptedAnswer::json(&json!({"content": "Whole."})));
     assert_eq!(
         alice.ok(
             "loadSkill",
@@ -241,7 +243,7 @@ fn a_service_is_searched_and_its_documents_loaded() {
         )["content"],
         "Whole."
     );
-    alice.outbound.answer(Ok(Said {
+    alice.outbound.answer(Ok(ScriptedAnswer {
         status: 404,
         content_type: "text/plain",
         chunks: vec![],
@@ -255,7 +257,7 @@ fn a_service_is_searched_and_its_documents_loaded() {
 #[test]
 fn after_any_answer_of_a_service_the_prompt_is_rendered_and_nothing_is_lost() {
     let html = || {
-        Ok(Said {
+        Ok(ScriptedAnswer {
             status: 200,
             content_type: "text/html",
             chunks: vec![Ok(b"<html>Welcome!".to_vec())],
@@ -265,7 +267,7 @@ fn after_any_answer_of_a_service_the_prompt_is_rendered_and_nothing_is_lost() {
         (html, "not the expected JSON"),
         (
             || {
-                Ok(Said {
+                Ok(ScriptedAnswer {
                     status: 500,
                     content_type: "text/plain",
                     chunks: vec![Ok(b"secret stack".to_vec())],
@@ -275,7 +277,7 @@ fn after_any_answer_of_a_service_the_prompt_is_rendered_and_nothing_is_lost() {
         ),
         (
             || {
-                Ok(Said {
+                Ok(ScriptedAnswer {
                     status: 200,
                     content_type: "application/json",
                     chunks: vec![],
@@ -285,7 +287,7 @@ fn after_any_answer_of_a_service_the_prompt_is_rendered_and_nothing_is_lost() {
         ),
         (
             || {
-                Ok(Said {
+                Ok(ScriptedAnswer {
                     status: 200,
                     content_type: "application/json",
                     chunks: vec![Ok(vec![b'x'; 1 << 20]); 50],
@@ -295,7 +297,7 @@ fn after_any_answer_of_a_service_the_prompt_is_rendered_and_nothing_is_lost() {
         ),
         (
             || {
-                Ok(Said {
+                Ok(ScriptedAnswer {
                     status: 200,
                     content_type: "application/json",
                     chunks: vec![Ok(b"{\"content\":\"\xff\xfe\"}".to_vec())],
@@ -305,7 +307,7 @@ fn after_any_answer_of_a_service_the_prompt_is_rendered_and_nothing_is_lost() {
         ),
         (
             || {
-                Ok(Said {
+                Ok(ScriptedAnswer {
                     status: 200,
                     content_type: "application/json",
                     chunks: vec![Err(CallFailure::TimedOut { silence_ms: 10_000 })],
@@ -322,10 +324,13 @@ fn after_any_answer_of_a_service_the_prompt_is_rendered_and_nothing_is_lost() {
             "could not be reached",
         ),
         (
-            || Said::json(&json!({"content": 5})),
+            || ScriptedAnswer::json(&json!({"content": 5})),
             "not the expected JSON",
         ),
-        (|| Said::json(&json!([1])), "not the expected JSON"),
+        (
+            || ScriptedAnswer::json(&json!([1])),
+            "not the expected JSON",
+        ),
     ];
     for (answer, reason) in answers {
         let alice = with_service("writable");

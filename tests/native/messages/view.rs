@@ -58,7 +58,7 @@ fn a_message_of_any_shape_reads_back_exactly() {
 }
 
 #[test]
-fn dates_are_kept_or_given() {
+fn dates_are_stored_or_given() {
     let alice = Alice::with_session();
     let with = |id: &str, date: Value| json!({"id": id, "role": "user", "parts": [{"type": "text", "text": "Hi"}], "createdAt": date});
     assert_eq!(
@@ -242,7 +242,7 @@ fn a_cursor_outlives_the_deletion_of_either_of_its_ends() {
 }
 
 #[test]
-fn an_unchanged_update_writes_nothing_and_a_change_is_told() {
+fn an_unchanged_update_writes_nothing_and_a_change_is_reported() {
     let alice = Alice::with_session();
     let stored = alice.send_message(text("m", "one"))["message"].clone();
     let before = alice.db.dump();
@@ -372,7 +372,7 @@ fn deleting_a_message_deletes_its_whole_run() {
 }
 
 #[test]
-fn clearing_empties_the_log_and_the_numbers_go_on() {
+fn clearing_empties_the_log_and_the_numbers_continue() {
     let alice = Alice::with_session();
     alice.say(&["1", "2"]);
     assert_eq!(
@@ -518,7 +518,7 @@ fn a_fork_holds_the_path_and_goes_its_own_way() {
 }
 
 #[test]
-fn the_feed_tells_every_change_once_and_in_order() {
+fn the_feed_reports_every_change_once_and_in_order() {
     let alice = Alice::with_session();
     let mut cursor = json!(0);
     let mut follow = || {

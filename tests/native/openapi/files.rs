@@ -4,7 +4,7 @@ use schemars::SchemaGenerator;
 use serde_json::{Value, json};
 
 use super::{agent_parameter, refusal};
-use api::whole::import::ImportedAgent;
+use api::agent_file::import::ImportedAgent;
 use lifecycle::transfer::import::Imported;
 
 pub fn export() -> Value {

@@ -8,14 +8,14 @@ use super::{
 };
 use crate::Alice;
 use crate::chat::turns::said;
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 use models::caller_fields::ProviderApi;
 use provider_api::calls::ApiFamily;
 use provider_api::refusal::render;
 
-fn events(events: &[Value]) -> Said {
+fn events(events: &[Value]) -> ScriptedAnswer {
     let lines = events.iter().map(|event| format!("data: {event}\n\n"));
-    Said::stream(&lines.collect::<String>())
+    ScriptedAnswer::stream(&lines.collect::<String>())
 }
 
 #[test]
@@ -85,18 +85,18 @@ fn a_streamed_completion_comes_back_chunk_by_chunk() {
     let mut body = chat(json!([user("hi")]));
     body["stream"] = json!(true);
     body["stream_options"] = json!({"include_usage": true});
-    let heard = alice.stream_api(ProviderApi::ChatCompletions, &headers(&[]), &body);
-    assert_eq!(heard.len(), 6);
-    assert_eq!(heard[..4], sent[..4]);
-    assert_eq!(heard[4]["usage"], sent[4]["usage"]);
-    assert_eq!(heard[4]["choices"], json!([]));
-    assert_eq!(heard[5], "[DONE]");
+    let received = alice.stream_api(ProviderApi::ChatCompletions, &headers(&[]), &body);
+    assert_eq!(received.len(), 6);
+    assert_eq!(received[..4], sent[..4]);
+    assert_eq!(received[4]["usage"], sent[4]["usage"]);
+    assert_eq!(received[4]["choices"], json!([]));
+    assert_eq!(received[5], "[DONE]");
 
     alice.outbound.answer(Ok(events(&sent)));
     body["stream_options"] = Value::Null;
-    let heard = alice.stream_api(ProviderApi::ChatCompletions, &headers(&[]), &body);
-    assert_eq!(heard.len(), 5);
-    assert!(heard[0].get("usage").is_none());
+    let received = alice.stream_api(ProviderApi::ChatCompletions, &headers(&[]), &body);
+    assert_eq!(received.len(), 5);
+    assert!(received[0].get("usage").is_none());
     assert_eq!(
         alice.last_sent()["stream_options"],
         json!({"include_usage": true})
@@ -137,7 +137,7 @@ fn what_the_model_does_with_the_memory_is_not_shown() {
 }
 
 #[test]
-fn a_call_of_the_clients_tool_is_returned_and_its_result_goes_on() {
+fn a_call_of_the_clients_tool_is_returned_and_its_result_continues() {
     let alice = Alice::with_model();
     remember(&alice);
     let (id, name, arguments) = set_context("call_m", "Likes tea.");
@@ -337,9 +337,9 @@ fn a_streamed_message_is_one_message_whatever_ran_here() {
     ])));
     let mut body = claude(json!([user("I like tea.")]));
     body["stream"] = json!(true);
-    let heard = alice.stream_api(ProviderApi::Messages, &headers(&[]), &body);
+    let received = alice.stream_api(ProviderApi::Messages, &headers(&[]), &body);
     assert_eq!(
-        heard,
+        received,
         [
             start("msg_1"),
             json!({"type": "ping"}),
@@ -363,8 +363,8 @@ fn a_model_of_another_provider_answers_in_the_api_that_was_spoken() {
     let mut body = claude(json!([user("hi")]));
     body["model"] = json!("default");
     body["stream"] = json!(true);
-    let heard = alice.stream_api(ProviderApi::Messages, &headers(&[]), &body);
-    let kinds: Vec<&str> = heard
+    let received = alice.stream_api(ProviderApi::Messages, &headers(&[]), &body);
+    let kinds: Vec<&str> = received
         .iter()
         .map(|event| event["type"].as_str().unwrap())
         .collect();
@@ -379,7 +379,7 @@ fn a_model_of_another_provider_answers_in_the_api_that_was_spoken() {
             "message_stop"
         ]
     );
-    assert_eq!(heard[2]["delta"]["text"], "Hello!");
+    assert_eq!(received[2]["delta"]["text"], "Hello!");
     assert_eq!(alice.last_sent()["max_tokens"], 100);
 
     body["top_k"] = json!(5);
@@ -389,7 +389,7 @@ fn a_model_of_another_provider_answers_in_the_api_that_was_spoken() {
 }
 
 #[test]
-fn calls_of_one_id_are_told_apart_also_for_the_client() {
+fn calls_of_one_id_are_distinguished_also_for_the_client() {
     let alice = Alice::with_model();
     let tools = json!([tool("look")]);
     let asks = |messages: Value| {
@@ -461,7 +461,7 @@ fn images_and_what_only_the_provider_reads_go_through() {
 }
 
 #[test]
-fn a_thread_begins_and_goes_on_with_the_whole_history() {
+fn a_thread_begins_and_continues_with_the_whole_history() {
     let alice = Alice::with_anthropic();
     alice.outbound.answer(anthropic_said("Hello."));
     let mut body = claude(json!([user("hi")]));
@@ -485,7 +485,7 @@ fn a_refusal_of_the_provider_has_its_status() {
     use provider_api::refusal::render;
     let alice = Alice::with_model();
     let problem = json!({"error": {"message": "no", "type": "invalid_request_error", "code": "unsupported_value"}});
-    let mut refused = Said::json(&problem).unwrap();
+    let mut refused = ScriptedAnswer::json(&problem).unwrap();
     refused.status = 400;
     alice.outbound.answer(Ok(refused));
     let body = chat(json!([user("hi")]));

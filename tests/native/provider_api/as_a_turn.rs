@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{assistant, chat, headers, in_session, said_whole, user};
 use crate::Alice;
 use base::outbound::CallFailure;
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 use models::caller_fields::ProviderApi;
 use provider_api::anthropic::count::count;
 use provider_api::calls::ApiFamily;
@@ -49,7 +49,7 @@ fn a_turn_beyond_the_limits_is_refused_before_the_model_is_asked_with_the_apis_s
 }
 
 #[test]
-fn a_turn_is_counted_recorded_and_told() {
+fn a_turn_is_counted_recorded_and_reported() {
     let alice = Alice::called_back();
     alice.outbound.answer(said_whole("Hello."));
     alice.complete(&in_session("s"), chat(json!([user("hi")])));
@@ -61,7 +61,7 @@ fn a_turn_is_counted_recorded_and_told() {
     assert_eq!(turns[0]["model"], "openai:m");
     assert_eq!(turns[0]["steps"].as_array().unwrap().len(), 1);
     assert_eq!(alice.callback_rows(), 1);
-    alice.outbound.answer(Ok(Said::text(200, "")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "")));
     alice.calls_back();
     let calls = alice.sent_bodies();
     let told = calls.last().unwrap();

@@ -13,7 +13,7 @@ use base::testing::wait_for;
 use chat::run::work::TurnWork;
 use models::caller_fields::ProviderApi;
 use provider_api::begin::BegunAnswer;
-use provider_api::waiting::begin_in_line;
+use provider_api::queue::begin_queued;
 
 const API: ProviderApi = ProviderApi::ChatCompletions;
 
@@ -34,7 +34,7 @@ impl Alice {
     async fn ask_in_line(&self, body: Value) -> Result<BegunAnswer, Error> {
         let agent = self.agent(&self.db);
         let headers = in_session("s");
-        begin_in_line(&agent, API, None, &headers, body.to_string().as_bytes()).await
+        begin_queued(&agent, API, None, &headers, body.to_string().as_bytes()).await
     }
 
     fn said_by(&self, begun: BegunAnswer, answer: Answered) -> String {

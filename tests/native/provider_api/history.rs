@@ -8,7 +8,7 @@ use base::testing::wait_for;
 use models::caller_fields::ProviderApi;
 
 #[test]
-fn a_history_finds_the_session_that_it_goes_on() {
+fn a_history_finds_the_session_that_it_continues() {
     let alice = Alice::with_model();
     alice.outbound.answer(said_whole("Hello!"));
     let (first, _) = alice.complete(&headers(&[]), chat(json!([user("hi")])));

@@ -68,7 +68,7 @@ fn a_tool_named_as_ours_is_refused() {
 }
 
 #[test]
-fn a_field_that_stands_twice_is_refused() {
+fn a_field_that_occurs_twice_is_refused() {
     let alice = Alice::with_model();
     let agent = alice.agent(&alice.db);
     for body in [
@@ -118,7 +118,7 @@ fn a_prompt_that_forbids_ours_comes_after_it() {
 }
 
 #[test]
-fn a_long_history_is_taken_and_one_beyond_the_limit_is_not() {
+fn a_long_history_is_accepted_and_one_beyond_the_limit_is_not() {
     let alice = Alice::with_model();
     let text = "x".repeat(1_000);
     let mut history: Vec<Value> = (0..2_400)

@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use crate::Alice;
 pub use crate::shared::provider::{headers, in_session};
 use base::outbound::CallFailure;
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 
-type Answered = Result<Said, CallFailure>;
+type Answered = Result<ScriptedAnswer, CallFailure>;
 
 /// A completion that OpenAI sends whole.
 pub fn completion(message: Value, reason: &str) -> Answered {
-    Ok(Said::json(&json!({
+    Ok(ScriptedAnswer::json(&json!({
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 7,
@@ -57,7 +57,7 @@ pub fn called_whole(calls: &[(&str, &str, Value)]) -> Answered {
 
 /// A message that Anthropic sends whole.
 pub fn anthropic_whole(content: Value, reason: &str) -> Answered {
-    Ok(Said::json(&json!({
+    Ok(ScriptedAnswer::json(&json!({
         "id": "msg_1",
         "type": "message",
         "role": "assistant",

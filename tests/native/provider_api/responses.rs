@@ -59,7 +59,7 @@ fn a_response_is_an_output_of_items() {
 }
 
 #[test]
-fn a_response_goes_on_from_the_one_before() {
+fn a_response_continues_from_the_one_before() {
     let alice = Alice::with_model();
     alice.outbound.answer(said_whole("Hello!"));
     let (first, answer) = alice.respond(&ask(json!("hi")));
@@ -128,7 +128,7 @@ fn a_call_that_is_named_by_its_id_belongs_to_the_text_before_it() {
 }
 
 #[test]
-fn a_conversation_goes_on_with_the_results_of_its_calls() {
+fn a_conversation_continues_with_the_results_of_its_calls() {
     let alice = Alice::with_model();
     let call = ("call_1", "look", json!({}));
     alice.outbound.answer(called_whole(&[call]));
@@ -238,13 +238,13 @@ fn a_stored_response_can_be_read_and_forgotten() {
 }
 
 #[test]
-fn a_streamed_response_tells_each_item() {
+fn a_streamed_response_emits_each_item() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hello!"));
     let mut body = ask(json!("hi"));
     body["stream"] = json!(true);
-    let heard = alice.stream_api(ProviderApi::Responses, &in_session("s"), &body);
-    let kinds: Vec<&str> = heard
+    let received = alice.stream_api(ProviderApi::Responses, &in_session("s"), &body);
+    let kinds: Vec<&str> = received
         .iter()
         .map(|event| event["type"].as_str().unwrap())
         .collect();
@@ -262,11 +262,11 @@ fn a_streamed_response_tells_each_item() {
             "response.completed"
         ]
     );
-    for (number, event) in heard.iter().enumerate() {
+    for (number, event) in received.iter().enumerate() {
         assert_eq!(event["sequence_number"], number);
     }
     assert_eq!(
-        heard[8]["response"]["output"][0]["content"][0]["text"],
+        received[8]["response"]["output"][0]["content"][0]["text"],
         "Hello!"
     );
 }

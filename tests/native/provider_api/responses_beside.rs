@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{completion, headers, in_session, said_whole};
 use crate::Alice;
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 use models::caller_fields::ProviderApi;
 
 const API: ProviderApi = ProviderApi::Responses;
@@ -13,9 +13,9 @@ fn ask(input: Value) -> Value {
     json!({"model": "m", "input": input})
 }
 
-fn stream(chunks: &[Value]) -> Said {
+fn stream(chunks: &[Value]) -> ScriptedAnswer {
     let lines = chunks.iter().map(|chunk| format!("data: {chunk}\n\n"));
-    Said::stream(&lines.collect::<String>())
+    ScriptedAnswer::stream(&lines.collect::<String>())
 }
 
 fn chunk(delta: Value, logprobs: Value) -> Value {
@@ -50,8 +50,8 @@ fn a_refusal_is_one_whole_and_streamed() {
         .answer(Ok(stream(&[first, second, end(usage())])));
     let mut body = ask(json!("ho"));
     body["stream"] = json!(true);
-    let heard = alice.stream_api(API, &in_session("s"), &body);
-    let kinds: Vec<&str> = heard
+    let received = alice.stream_api(API, &in_session("s"), &body);
+    let kinds: Vec<&str> = received
         .iter()
         .filter_map(|event| event["type"].as_str())
         .collect();
@@ -68,9 +68,12 @@ fn a_refusal_is_one_whole_and_streamed() {
             "response.completed"
         ]
     );
-    assert_eq!(heard[3]["part"], json!({"type": "refusal", "refusal": ""}));
-    assert_eq!(heard[6]["refusal"], "I won't.");
-    let whole = &heard[9]["response"];
+    assert_eq!(
+        received[3]["part"],
+        json!({"type": "refusal", "refusal": ""})
+    );
+    assert_eq!(received[6]["refusal"], "I won't.");
+    let whole = &received[9]["response"];
     assert_eq!(whole["output"][0]["content"], json!([part]));
     assert_eq!(
         whole["usage"]["output_tokens_details"]["reasoning_tokens"],
@@ -104,11 +107,11 @@ fn probabilities_and_annotations_come_with_their_text() {
         "reasoning.encrypted_content"
     ]);
     body["top_logprobs"] = json!(2);
-    let heard = alice.stream_api(API, &headers(&[]), &body);
+    let received = alice.stream_api(API, &headers(&[]), &body);
     let sent = alice.last_sent();
     assert_eq!(sent["logprobs"], true);
     assert_eq!(sent["top_logprobs"], 2);
-    let find = |kind: &str| heard.iter().find(|event| event["type"] == kind).unwrap();
+    let find = |kind: &str| received.iter().find(|event| event["type"] == kind).unwrap();
     assert_eq!(
         find("response.output_text.delta")["logprobs"],
         json!([token("Hel")])

@@ -6,7 +6,7 @@ use super::{headers, in_session, remember};
 use crate::Alice;
 use base::error::Error;
 use base::outbound::CallFailure;
-use base::testing::{Said, wait_for};
+use base::testing::{ScriptedAnswer, wait_for};
 use models::caller_fields::ProviderApi;
 use provider_api::openai::responses_stored::get;
 
@@ -58,11 +58,11 @@ fn response(status: &str, output: &Value) -> Value {
     })
 }
 
-fn whole(output: Value) -> Result<Said, CallFailure> {
-    Ok(Said::json(&response("completed", &output)).unwrap())
+fn whole(output: Value) -> Result<ScriptedAnswer, CallFailure> {
+    Ok(ScriptedAnswer::json(&response("completed", &output)).unwrap())
 }
 
-fn events(events: &[Value]) -> Result<Said, CallFailure> {
+fn events(events: &[Value]) -> Result<ScriptedAnswer, CallFailure> {
     let lines = events.iter().enumerate().map(|(number, event)| {
         let mut event = event.clone();
         event["sequence_number"] = json!(number);
@@ -71,7 +71,7 @@ fn events(events: &[Value]) -> Result<Said, CallFailure> {
             event["type"].as_str().unwrap()
         )
     });
-    Ok(Said::stream(&lines.collect::<String>()))
+    Ok(ScriptedAnswer::stream(&lines.collect::<String>()))
 }
 
 fn message(text: &str) -> Value {
@@ -216,12 +216,12 @@ fn a_stream_goes_through_event_by_event() {
     body["stream"] = json!(true);
     body["include"] = json!(["reasoning.encrypted_content"]);
     body["tools"] = json!([{"type": "web_search"}]);
-    let heard = alice.stream_api(API, &in_session("s"), &body);
+    let received = alice.stream_api(API, &in_session("s"), &body);
     let sent = streamed();
-    assert_eq!(heard.len(), sent.len());
-    let name = heard[0]["response"]["id"].as_str().unwrap();
+    assert_eq!(received.len(), sent.len());
+    let name = received[0]["response"]["id"].as_str().unwrap();
     let name = name.strip_prefix("resp_").unwrap().to_owned();
-    for (number, (heard, sent)) in heard.iter().zip(&sent).enumerate() {
+    for (number, (received, sent)) in received.iter().zip(&sent).enumerate() {
         let mut expected = sent.to_string();
         for (id, place) in [("rs", 0), ("ws", 1), ("msg", 2)] {
             expected =
@@ -236,9 +236,9 @@ fn a_stream_goes_through_event_by_event() {
         }
         let is_begun = expected["response"]["status"] == "in_progress";
         if is_begun {
-            expected["response"]["usage"] = heard["response"]["usage"].clone();
+            expected["response"]["usage"] = received["response"]["usage"].clone();
         }
-        assert_eq!(*heard, expected);
+        assert_eq!(*received, expected);
     }
     // A chat shows the thought and the text.
     let shown = alice.shown_in("s");
@@ -380,26 +380,26 @@ fn a_stream_of_two_requests_is_one_answer() {
     alice.outbound.answer(events(&streamed()));
     let mut body = ask(json!("search"));
     body["stream"] = json!(true);
-    let heard = alice.stream_api(API, &headers(&[]), &body);
-    assert!(!json!(heard).to_string().contains("set_context"));
+    let received = alice.stream_api(API, &headers(&[]), &body);
+    assert!(!json!(received).to_string().contains("set_context"));
     assert!(
-        !json!(heard).to_string().contains("sealed"),
+        !json!(received).to_string().contains("sealed"),
         "nobody asked for it"
     );
-    for (number, event) in heard.iter().enumerate() {
+    for (number, event) in received.iter().enumerate() {
         assert_eq!(event["sequence_number"], number);
     }
-    let places: Vec<i64> = heard
+    let places: Vec<i64> = received
         .iter()
         .filter(|event| event["type"] == "response.output_item.done")
         .map(|event| event["output_index"].as_i64().unwrap())
         .collect();
     assert_eq!(places, [0, 1, 2, 3]);
-    let begun = heard
+    let begun = received
         .iter()
         .filter(|event| event["type"] == "response.created");
     assert_eq!(begun.count(), 1);
-    let end = heard.last().unwrap();
+    let end = received.last().unwrap();
     assert_eq!(end["type"], "response.completed");
     assert_eq!(end["response"]["output"].as_array().unwrap().len(), 4);
     assert_eq!(end["response"]["usage"]["input_tokens"], 20);
@@ -515,7 +515,7 @@ fn without_storage_thoughts_that_are_not_sealed_are_left_out() {
 }
 
 #[test]
-fn what_fails_is_told_by_the_providers_own_event() {
+fn what_fails_is_reported_by_the_providers_own_event() {
     let alice = native();
     let mut failed = response("failed", &json!([]));
     failed["error"] = json!({"code": "server_error", "message": "Sorry."});
@@ -525,17 +525,19 @@ fn what_fails_is_told_by_the_providers_own_event() {
     alice.outbound.answer(events(&sent));
     let mut body = ask(json!("hi"));
     body["stream"] = json!(true);
-    let heard = alice.stream_api(API, &headers(&[]), &body);
-    assert_eq!(heard.len(), 7);
-    assert_eq!(heard[6]["type"], "response.failed");
-    assert_eq!(heard[6]["response"]["error"], failed["error"]);
-    assert_eq!(heard[6]["response"]["output"][0]["type"], "reasoning");
+    let received = alice.stream_api(API, &headers(&[]), &body);
+    assert_eq!(received.len(), 7);
+    assert_eq!(received[6]["type"], "response.failed");
+    assert_eq!(received[6]["response"]["error"], failed["error"]);
+    assert_eq!(received[6]["response"]["output"][0]["type"], "reasoning");
 
-    alice.outbound.answer(Ok(Said::json(&failed).unwrap()));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::json(&failed).unwrap()));
     let (_, answer) = alice.ask_native(&ask(json!("ho")));
     assert_eq!(answer["status"], "failed");
     assert_eq!(answer["error"], failed["error"]);
-    alice.outbound.answer(Ok(Said::text(
+    alice.outbound.answer(Ok(ScriptedAnswer::text(
         400,
         r#"{"error":{"message":"No.","type":"invalid_request_error","param":"input","code":"bad"}}"#,
     )));
@@ -548,7 +550,9 @@ fn an_answer_that_is_cut_off_is_incomplete() {
     let alice = native();
     let mut cut = response("incomplete", &json!([message("Hel")]));
     cut["incomplete_details"] = json!({"reason": "max_output_tokens"});
-    alice.outbound.answer(Ok(Said::json(&cut).unwrap()));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::json(&cut).unwrap()));
     let (_, answer) = alice.ask_native(&ask(json!("hi")));
     assert_eq!(answer["status"], "incomplete");
     assert_eq!(answer["incomplete_details"], cut["incomplete_details"]);

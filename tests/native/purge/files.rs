@@ -403,7 +403,7 @@ fn a_receipt_is_true_in_every_order() {
 /// A process that is killed at any step of a clearing has handed out no receipt. The same purge
 /// gives one to its next life, and then the text is gone. `SEED=7` plays the games of a seed.
 #[test]
-fn a_clearing_that_is_killed_at_any_step_is_made_up_for_before_a_receipt() {
+fn a_clearing_that_is_killed_at_any_step_is_completed_before_a_receipt() {
     let seed = std::env::var("SEED")
         .ok()
         .and_then(|text| text.parse().ok());

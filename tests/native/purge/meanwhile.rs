@@ -10,7 +10,7 @@ use crate::Alice;
 use crate::shared::bucket::with_bucket;
 use crate::shared::turns::{calls, said};
 use base::columns::find_value;
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 use store::erased::Erased;
 
 /// An agent with a block whose home is asked, and a block before it that holds the needle.
@@ -20,7 +20,7 @@ fn with_a_home() -> Rc<Alice> {
         "defineBlock",
         json!({"label": "notes", "kind": "writable", "defaultContent": NEEDLE}),
     );
-    alice.outbound.answer(Said::json(&json!({})));
+    alice.outbound.answer(ScriptedAnswer::json(&json!({})));
     alice.ok(
         "defineBlock",
         json!({"label": "theirs", "kind": "writable", "source": {"agent": "user:42"}}),
@@ -30,7 +30,7 @@ fn with_a_home() -> Rc<Alice> {
 }
 
 #[test]
-fn what_is_erased_while_a_home_is_read_stands_in_no_frozen_prompt() {
+fn what_is_erased_while_a_backend_is_read_is_in_no_frozen_prompt() {
     for operation in ["freezePrompt", "refreshPrompt"] {
         let alice = with_a_home();
         let other = Rc::clone(&alice);
@@ -83,16 +83,20 @@ fn load_while(erase: &str, load: &str) -> Value {
     let alice = Rc::new(Alice::with_session());
     let source = json!({"agent": "user:42", "label": "skills"});
     let block = json!({"label": "skills", "kind": "loadable", "source": source});
-    alice.outbound.answer(Said::json(&json!({})));
+    alice.outbound.answer(ScriptedAnswer::json(&json!({})));
     alice.ok("defineBlock", block);
     alice.outbound.answers.borrow_mut().clear();
     let gone = json!({"deleted": true, "erased": Erased::default(), "digest": "d"});
     if erase == "deleteSkill" {
-        alice.outbound.answer(Said::json(&gone));
+        alice.outbound.answer(ScriptedAnswer::json(&gone));
     }
     let document = |said: &str| json!({"key": "k", "content": said});
-    alice.outbound.answer(Said::json(&document(NEEDLE)));
-    alice.outbound.answer(Said::json(&document("New.")));
+    alice
+        .outbound
+        .answer(ScriptedAnswer::json(&document(NEEDLE)));
+    alice
+        .outbound
+        .answer(ScriptedAnswer::json(&document("New.")));
     let (other, erase) = (Rc::clone(&alice), erase.to_owned());
     *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
         let mut body = json!({"label": "skills", "purge": true});
@@ -166,7 +170,7 @@ fn what_a_turn_logs_after_a_purge_is_found_by_the_next_one() {
 }
 
 #[test]
-fn a_listing_that_was_asked_for_before_a_purge_is_not_kept() {
+fn a_listing_that_was_asked_for_before_a_purge_is_not_stored() {
     let alice = Rc::new(with_bucket(&[("skills/k", "x", Some(NEEDLE))]));
     let block = json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}});
     alice.ok("defineBlock", block);

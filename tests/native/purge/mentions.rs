@@ -9,7 +9,7 @@ use crate::store::upgrades::make::make;
 use access::{Allow, Caller, TokenScope};
 use base::database::Database as _;
 use base::ids::Id;
-use chat::run::take_up::take_up_some;
+use chat::run::resume::resume_some_turns;
 
 /// All places, page by page.
 fn find_all(alice: &Alice, mut body: Value) -> Vec<Value> {
@@ -149,9 +149,9 @@ fn erasing_what_was_found_leaves_nothing() {
 
 /// Each table that holds text can be found in and erased.
 #[test]
-fn whatever_stands_anywhere_is_found_and_erased() {
+fn whatever_is_anywhere_is_found_and_erased() {
     let alice = make(true);
-    drop(take_up_some(&alice.agent(&alice.db)));
+    drop(resume_some_turns(&alice.agent(&alice.db)));
     for (table, column) in [
         ("cf_agents_events", "content"),
         ("cf_agents_slices", "text"),
@@ -383,7 +383,7 @@ fn what_is_asked_wrongly_is_refused_and_named() {
 }
 
 #[test]
-fn a_request_looks_at_a_bounded_part_and_the_next_one_goes_on() {
+fn a_request_scans_a_bounded_part_and_the_next_one_continues() {
     let alice = Alice::with_session();
     let insert = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
         INSERT INTO cf_agents_events (session_id, seq, id, parent_seq, action, content, created_at, written_at)
@@ -464,7 +464,7 @@ fn a_deleted_items_key_is_found_and_erased_in_any_order() {
 
 /// Other entries say what they replaced, or what replaced them.
 #[test]
-fn a_purged_entrys_key_stands_in_no_other_entrys_note() {
+fn a_purged_entrys_key_is_in_no_other_entrys_note() {
     let key = format!("likes-{NEEDLE}");
     let set = |alice: &Alice, key: &str, replaced: Option<&str>| {
         let body = json!({"label": "kb", "key": key, "content": "x", "supersedes": replaced.map_or(vec![], |key| vec![key])});

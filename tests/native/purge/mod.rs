@@ -4,8 +4,8 @@ mod documents;
 mod files;
 mod meanwhile;
 mod mentions;
-mod parted;
 mod receipts;
+mod split_messages;
 mod tables;
 mod ways_in;
 
@@ -77,7 +77,7 @@ fn what_a_model_forgets_is_cleared_after_the_call_or_after_the_turn() {
     // One that found nothing leaves nothing.
     assert!(!forgets().needs_clearing());
     // Over MCP, and in a turn, the pages wait for the end.
-    alice.work.pages.leave_again(&left);
+    alice.work.pages.mark_again(&left);
     assert!(alice.work.pages.take_left().needs_clearing());
     assert!(!alice.work.pages.take_left().needs_clearing());
 }

@@ -66,7 +66,7 @@ fn a_receipt_is_valid_until_somebody_changes_it() {
 
 /// Whoever makes a receipt up can compute its digest.
 #[test]
-fn a_receipt_that_is_made_up_is_not_valid() {
+fn a_receipt_that_is_forged_is_not_valid() {
     let alice = Alice::with_session();
     let open = Alice {
         policy: Policy::new(None, Some("open")),

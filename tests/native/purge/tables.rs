@@ -9,7 +9,7 @@ use crate::Alice;
 use crate::store::upgrades::make::{HALF_IMPORTED, make};
 use base::database::{Database as _, Delete, atomically};
 use base::error::Result;
-use base::tables::{InPurge, Table};
+use base::tables::{PurgeRule, Table};
 use base::testing::Sqlite;
 use conversation::tables::EVENTS;
 use lifecycle::tables::tables;
@@ -21,8 +21,8 @@ use store::schema::zeros::empty_free_pages;
 /// The columns of a table whose text is overwritten.
 fn texts_of(table: &Table) -> &'static [&'static str] {
     match table.purge {
-        InPurge::Overwritten { texts, .. } | InPurge::Parts { texts, .. } => texts,
-        InPurge::Merged | InPurge::Nothing(_) => &[],
+        PurgeRule::Overwritten { texts, .. } | PurgeRule::Parts { texts, .. } => texts,
+        PurgeRule::Merged | PurgeRule::Nothing(_) => &[],
     }
 }
 
@@ -67,7 +67,7 @@ const NAMES: &[&str] = &[
 fn each_column_with_text_is_overwritten_or_names_a_thing() {
     let db = Alice::default().db;
     for table in tables() {
-        if matches!(table.purge, InPurge::Nothing(_) | InPurge::Merged) {
+        if matches!(table.purge, PurgeRule::Nothing(_) | PurgeRule::Merged) {
             continue;
         }
         let columns: Vec<String> = db
@@ -111,11 +111,11 @@ fn is_text(db: &Sqlite, table: &str, column: &str) -> bool {
 fn each_count_of_the_list_is_one_of_the_receipt() {
     let mut erased = Erased::default();
     for table in tables() {
-        if let InPurge::Overwritten {
+        if let PurgeRule::Overwritten {
             counted: Some(name),
             ..
         }
-        | InPurge::Parts { counted: name, .. } = table.purge
+        | PurgeRule::Parts { counted: name, .. } = table.purge
         {
             assert!(erased.count_of(name).is_some(), "{}: {name}", table.name);
         }
@@ -147,7 +147,7 @@ fn fill_with_needle(db: &Sqlite) {
             );
             db.run(&sql, &[]).unwrap();
         }
-        if table.purge == InPurge::Merged {
+        if table.purge == PurgeRule::Merged {
             let sql = format!(
                 "INSERT OR REPLACE INTO {name} (rowid, stems, words, about)
                  SELECT rowid, '{NEEDLE}', '{NEEDLE}', '{NEEDLE}' FROM {name}",
@@ -171,7 +171,7 @@ fn when_all_is_purged_no_table_holds_its_text() {
             let is_list = ["media", "message_ids", "skills", "source", "changes"].contains(column);
             assert!(is_list || before.contains(&place), "nothing in {place}");
         }
-        if table.purge == InPurge::Merged {
+        if table.purge == PurgeRule::Merged {
             let place = format!("{}_data.block", table.name);
             assert!(before.contains(&place), "nothing in {place}: {before:?}");
         }
@@ -224,7 +224,7 @@ fn a_purge_deletes_and_replaces_text_in_no_other_way_than_by_the_typed_calls() {
     let mut tried = 0;
     for table in tables() {
         let (name, texts) = (table.name, texts_of(table));
-        if texts.is_empty() && table.purge != InPurge::Merged {
+        if texts.is_empty() && table.purge != PurgeRule::Merged {
             continue;
         }
         // What SQLite does decides, and not the words of the statement.
@@ -322,13 +322,13 @@ fn reads(alice: &Alice) -> Vec<Value> {
 }
 
 #[test]
-fn tables_that_are_written_anew_say_the_same() {
+fn tables_that_are_rewritten_say_the_same() {
     let alice = make(true);
     // The index is half built there.
     alice.ok("search", json!({"query": "zeppelin"}));
     let before = reads(&alice);
     let tables: Vec<&str> = tables()
-        .filter(|table| !matches!(table.purge, InPurge::Nothing(_)))
+        .filter(|table| !matches!(table.purge, PurgeRule::Nothing(_)))
         .map(|table| table.name)
         .collect();
     for _ in 0..2 {

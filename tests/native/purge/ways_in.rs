@@ -7,7 +7,7 @@ use super::{NEEDLE, places_after_purge, places_of_needle};
 use crate::Alice;
 use crate::shared::turns::{calls, said};
 use base::outbound::CallFailure;
-use base::testing::Said;
+use base::testing::ScriptedAnswer;
 
 fn text(text: &str) -> String {
     format!("They said {NEEDLE} {text}.")
@@ -139,7 +139,9 @@ fn a_turn_is_purged_with_its_reasoning_its_tools_and_its_record() {
     alice
         .outbound
         .answer(calls(&[("c1", "echo", json!({"text": NEEDLE}))]));
-    alice.outbound.answer(Ok(Said::text(200, &text("echoed"))));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(200, &text("echoed"))));
     alice.outbound.answer(said(&text("answered")));
     alice.says("asked");
     let page = alice.ok("getHistory", json!({"sessionId": "s"}));
@@ -170,7 +172,7 @@ fn a_report_that_waits_is_purged_with_its_message() {
 }
 
 #[test]
-fn a_summary_that_covered_a_purged_event_is_taken_back_and_others_stay() {
+fn a_summary_that_covered_a_purged_event_is_deleted_and_others_stay() {
     let alice = agent();
     let ids = append(
         &alice,
@@ -467,10 +469,10 @@ fn a_model_forgets_what_it_is_asked_to_and_only_what_it_may_write() {
 }
 
 #[test]
-fn a_home_elsewhere_is_asked_first_and_its_answer_is_in_the_receipt() {
+fn a_remote_backend_is_asked_first_and_its_answer_is_in_the_receipt() {
     let alice = agent();
     let source = json!({"label": "theirs", "kind": "searchable", "source": {"agent": "user:42", "label": "kb"}});
-    alice.outbound.answer(Said::json(&json!({})));
+    alice.outbound.answer(ScriptedAnswer::json(&json!({})));
     alice.ok("defineBlock", source);
     alice.outbound.answers.borrow_mut().clear();
     let erased = serde_json::to_value(store::erased::Erased {
@@ -478,7 +480,7 @@ fn a_home_elsewhere_is_asked_first_and_its_answer_is_in_the_receipt() {
         ..Default::default()
     })
     .unwrap();
-    alice.outbound.answer(Said::json(&json!({"deleted": true, "erased": erased, "at": 1, "digest": "d", "agent": "user:42", "operation": "deleteEntry"})));
+    alice.outbound.answer(ScriptedAnswer::json(&json!({"deleted": true, "erased": erased, "at": 1, "digest": "d", "agent": "user:42", "operation": "deleteEntry"})));
     let gone = alice.ok(
         "deleteEntry",
         json!({"label": "theirs", "key": "k", "purge": true}),
@@ -511,14 +513,14 @@ fn a_service_that_deletes_nothing_is_said() {
         .bindings
         .borrow_mut()
         .push("NOTES".to_owned());
-    alice.outbound.answer(Said::json(&json!({})));
+    alice.outbound.answer(ScriptedAnswer::json(&json!({})));
     alice.ok(
         "defineBlock",
         json!({"label": "notes", "kind": "searchable", "source": {"service": "NOTES"}}),
     );
     alice.outbound.answers.borrow_mut().clear();
     for (status, deleted) in [(200, true), (404, false), (405, false)] {
-        alice.outbound.answer(Ok(Said::text(status, "")));
+        alice.outbound.answer(Ok(ScriptedAnswer::text(status, "")));
         let gone = alice.ok(
             "deleteEntry",
             json!({"label": "notes", "key": "k", "purge": true}),

@@ -56,7 +56,7 @@ fn query_of(dice: &mut Dice) -> String {
 }
 
 #[test]
-fn a_search_finds_what_a_plain_look_finds_in_an_agent_and_in_a_session() {
+fn a_search_finds_what_a_plain_scan_finds_in_an_agent_and_in_a_session() {
     let mut dice = Dice(7);
     let mut found_any = 0;
     for _ in 0..6 {

@@ -260,7 +260,7 @@ fn import_again(alice: &Alice, session: &str) {
 }
 
 #[test]
-fn random_play_leaves_the_index_as_if_built_anew() {
+fn random_play_leaves_the_index_as_if_rebuilt() {
     let mut dice: u64 = 0x2545_F491_4F6C_DD1D;
     let mut roll = |sides: usize| {
         dice ^= dice << 13;

@@ -14,7 +14,7 @@ use api::dispatch::dispatch;
 use base::database::Database;
 use base::ids::Id;
 use base::outbound::CallFailure;
-use base::testing::{Failing, Said};
+use base::testing::{Failing, ScriptedAnswer};
 
 const RAIN: [f64; 3] = [1.0, 0.2, 0.0];
 const CATS: [f64; 3] = [0.0, 1.0, 0.2];
@@ -73,7 +73,7 @@ fn what_words_and_meaning_both_find_comes_first() {
 }
 
 #[test]
-fn without_a_model_words_alone_are_asked_and_nothing_is_kept() {
+fn without_a_model_words_alone_are_asked_and_nothing_is_stored() {
     let alice = Alice::with_session();
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
     alice.keep("umbrella", "Take it when it drizzles.");
@@ -88,7 +88,7 @@ fn without_a_model_words_alone_are_asked_and_nothing_is_kept() {
 #[test]
 fn an_entry_is_written_whatever_the_model_does_and_its_vector_comes_with_a_search() {
     let alice = library();
-    alice.outbound.answer(Ok(Said::text(400, "no")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
     alice.keep("umbrella", "Take it when it drizzles.");
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 0);
     // The vector of the query, then the vector of the entry that has none.
@@ -104,8 +104,8 @@ fn an_entry_is_written_whatever_the_model_does_and_its_vector_comes_with_a_searc
 fn a_model_that_fails_leaves_what_words_find_and_says_so() {
     let alice = stocked();
     for answer in [
-        Ok(Said::text(400, "no")),
-        Said::json(&json!({"data": [[0.0, 0.0, 0.0]]})),
+        Ok(ScriptedAnswer::text(400, "no")),
+        ScriptedAnswer::json(&json!({"data": [[0.0, 0.0, 0.0]]})),
         Err(CallFailure::TimedOut { silence_ms: 1 }),
     ] {
         alice.outbound.answer(answer);
@@ -122,10 +122,10 @@ fn a_model_that_fails_leaves_what_words_find_and_says_so() {
 #[test]
 fn a_search_whose_missing_vectors_fail_still_compares_those_there_are() {
     let alice = stocked();
-    alice.outbound.answer(Ok(Said::text(400, "no")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
     alice.keep("tax", "Forms.");
     alice.embeds(&[CATS]);
-    alice.outbound.answer(Ok(Said::text(400, "no")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
     let found = alice.look_up("animals");
     assert_eq!(keys(&found), ["kitten", "umbrella"]);
     assert_eq!(found["vectors"]["pending"], true);
@@ -139,7 +139,7 @@ fn a_changed_entry_has_the_vector_of_its_new_text_or_none() {
     alice.keep("umbrella", "Costs ten euros.");
     alice.embeds(&[RAIN]);
     assert_eq!(keys(&alice.look_up("wet weather"))[0], "kitten");
-    alice.outbound.answer(Ok(Said::text(400, "no")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
     alice.keep("umbrella", "Costs twelve euros.");
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 1);
     // Writing the same text again makes only the vector that is missing.
@@ -169,7 +169,7 @@ fn vectors_go_with_their_entries() {
 }
 
 #[test]
-fn another_model_makes_all_vectors_anew() {
+fn another_model_makes_all_vectors_again() {
     let alice = stocked().embedding_by("workers-ai:@cf/other");
     alice.embeds(&[CATS]);
     alice.embeds(&[CATS, RAIN]);
@@ -188,7 +188,7 @@ fn another_model_makes_all_vectors_anew() {
 fn a_search_makes_a_bounded_number_of_vectors() {
     let alice = library();
     for n in 0..100 {
-        alice.outbound.answer(Ok(Said::text(400, "no")));
+        alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
         alice.keep(&format!("k{n:03}"), &format!("text {n}"));
     }
     alice.embeds(&[CATS]);
@@ -202,16 +202,16 @@ fn a_search_makes_a_bounded_number_of_vectors() {
 }
 
 #[test]
-fn long_texts_go_to_the_model_a_few_at_a_time_and_what_was_made_is_kept() {
+fn long_texts_go_to_the_model_a_few_at_a_time_and_what_was_made_is_stored() {
     let alice = library();
     for number in 0..20 {
-        alice.outbound.answer(Ok(Said::text(400, "no")));
+        alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
         alice.keep(&format!("k{number:02}"), &"rain ".repeat(400)[..2_000]);
     }
     let before = alice.asked().len();
     alice.embeds(&[RAIN]);
     alice.embeds(&[RAIN; 16]);
-    alice.outbound.answer(Ok(Said::text(400, "no")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
     let found = alice.look_up("umbrella");
     let asked = alice.asked().split_off(before);
     let sizes: Vec<usize> = asked
@@ -494,7 +494,7 @@ fn vectors_of_any_age_are_compared_and_what_is_older_than_all_gets_its_own_last(
                SELECT (1 << 32) | seq, 'workers-ai:@cf/m', x'04'
                  FROM cf_agents_events
                 WHERE seq > 1000";
-    alice.db.by_hand(|| alice.db.run(sql, &[])).unwrap();
+    alice.db.unguarded(|| alice.db.run(sql, &[])).unwrap();
     alice.embeds(&[[1.0, 0.2, 0.0]]);
     alice.embeds(&[[1.0, 0.0, 0.0]; 64]);
     let found = alice.ok("search", json!({"query": "wet", "limit": 3}));
@@ -525,7 +525,7 @@ fn a_search_compares_the_newest_80_000_messages() {
 }
 
 #[test]
-fn vectors_of_an_earlier_build_are_compared_and_stored_anew() {
+fn vectors_of_an_earlier_build_are_compared_and_stored_again() {
     let alice = talkative();
     // A character per number, as an earlier build wrote them.
     store_vectors(&alice, &[(1, "'~XO'"), (2, "'O~X'")]);
@@ -542,7 +542,7 @@ fn vectors_of_an_earlier_build_are_compared_and_stored_anew() {
 }
 
 #[test]
-fn a_search_stores_a_bounded_number_of_earlier_vectors_anew() {
+fn a_search_stores_a_bounded_number_of_earlier_vectors_again() {
     let alice = with_messages(1);
     let sql = "INSERT INTO cf_agents_event_vectors (place, model, vector)
                SELECT (1 << 32) | seq, 'workers-ai:@cf/m', iif(seq = 7, '~XO', 'OX~')
@@ -608,7 +608,7 @@ fn an_entry_that_changes_while_its_vector_is_made_keeps_the_one_of_its_new_text(
     // number.
     meanwhile(&alice, |alice| {
         alice.ok("deleteEntry", json!({"label": "kb", "key": "umbrella"}));
-        alice.outbound.answer(Ok(Said::text(400, "no")));
+        alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
         alice.keep("kitten", "It purrs.");
         alice.embeds(&[RAIN]);
     });

@@ -6,7 +6,7 @@ use base::database::Database;
 use base::ids::Id;
 
 #[test]
-fn a_hit_shows_where_it_stands_and_why() {
+fn a_hit_shows_where_it_is_and_why() {
     let alice = Alice::with_session();
     alice.ok("updateSession", json!({"sessionId": "s", "name": "Ops"}));
     alice.tell("a", "The deployment failed on Friday.");
@@ -26,7 +26,7 @@ fn a_hit_shows_where_it_stands_and_why() {
 }
 
 #[test]
-fn a_snippet_is_the_text_as_it_stands_and_no_markup() {
+fn a_snippet_is_the_text_as_it_is_and_no_markup() {
     let alice = Alice::with_session();
     alice.tell("a", "\u{1F600} <img src=x onerror=alert(1)> apple</mark>");
     let hit = &alice.search("apples image")[0];
@@ -226,7 +226,7 @@ fn nothing_in_a_query_is_an_error() {
 }
 
 #[test]
-fn an_agent_that_never_searches_pays_nothing_and_then_the_index_is_kept_exact() {
+fn an_agent_that_never_searches_pays_nothing_and_then_the_index_stays_exact() {
     let alice = Alice::with_session();
     alice.tell("a", "apple");
     let indexed = || {
@@ -431,7 +431,7 @@ fn entries_are_found_by_several_queries_and_the_models_tools_take_them() {
 }
 
 #[test]
-fn what_stands_around_a_result_is_found_by_a_question_alone() {
+fn what_is_around_a_result_is_found_by_a_question_alone() {
     let alice = Alice::with_session();
     for (id, text) in [
         ("far", "Good morning."),

@@ -17,7 +17,7 @@ use base::background::{Background, JobKind};
 use base::database::Database;
 use base::error::Error;
 use base::outbound::LocalBoxFuture;
-use base::testing::recovery::ToldRecovery;
+use base::testing::recovery::RecordingRecovery;
 use base::testing::{FixedHost, Script, Sqlite, wait_for};
 use chat::run::cycle::run;
 use chat::run::deployed::Deployed;
@@ -109,7 +109,7 @@ pub struct Alice {
     pub work: WorkUnderWay,
     pub audience: Onlookers,
     pub starter: BegunWorks,
-    pub recovery: ToldRecovery,
+    pub recovery: RecordingRecovery,
     /// The agents that forwarded its requests.
     pub via: Vec<String>,
 }
@@ -130,7 +130,7 @@ impl Default for Alice {
             work: WorkUnderWay::default(),
             audience: Onlookers::default(),
             starter: BegunWorks::default(),
-            recovery: ToldRecovery::default(),
+            recovery: RecordingRecovery::default(),
             via: Vec::new(),
         }
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::Alice;
 use base::database::Database as _;
 use base::outbound::{CallFailure, Endpoint, OutboundRequest};
-use base::testing::{Said, wait_for};
+use base::testing::{ScriptedAnswer, wait_for};
 use chat::run::callbacks::CallbackSender;
 
 pub const ENDED: &str = "https://tools.example/ended";
@@ -64,6 +64,6 @@ pub fn header<'a>(call: &'a OutboundRequest, name: &str) -> &'a str {
     found.map_or("", |(_, value)| value.as_str())
 }
 
-pub fn ok() -> Result<Said, CallFailure> {
-    Ok(Said::text(204, ""))
+pub fn ok() -> Result<ScriptedAnswer, CallFailure> {
+    Ok(ScriptedAnswer::text(204, ""))
 }

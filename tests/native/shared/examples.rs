@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::Alice;
 use api::table::OPERATIONS;
 use base::host::Host as _;
-use base::testing::archive::Shelf;
+use base::testing::archive::MemoryArchive;
 use memory::proposals::rows::{StoredProposal, restore};
 use memory::proposals::{ProposalKind, ProposalNote};
 
@@ -117,7 +117,7 @@ pub fn furnish(alice: &Alice) {
         let mut settings = alice.outbound.settings.borrow_mut();
         settings.insert(name.to_owned(), value.to_owned());
     }
-    alice.outbound.shelf.get_or_init(Shelf::default);
+    alice.outbound.shelf.get_or_init(MemoryArchive::default);
     let said = alice.say(&["1", "2", "3", "4"]);
     alice.ok("appendEvents", json!({"sessionId": "s", "parentId": said[1], "events": [{"id": "b1", "action": "user_message", "content": "My parcel is late."}]}));
     alice.ok(
@@ -164,7 +164,7 @@ pub fn furnish(alice: &Alice) {
     furnish_proposals(alice);
     alice.recovery.since_ms.set(Some(0));
     let file = alice.export_agent().into_bytes();
-    let shelf = alice.outbound.shelf.get_or_init(Shelf::default);
+    let shelf = alice.outbound.shelf.get_or_init(MemoryArchive::default);
     shelf.objects.borrow_mut().insert(BACKUP.to_owned(), file);
 }
 

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
+use api::agent_file::import::ImportedAgent;
 use api::answers;
 use api::file_import::FileImport as _;
 use api::transfer::{begin_agent_export, begin_agent_import, begin_export, begin_import};
-use api::whole::import::ImportedAgent;
 use base::database::Database;
 use base::error::Error;
 use lifecycle::transfer::PagedFile as _;
@@ -36,7 +36,7 @@ impl Alice {
             .chunks(bytes)
             .try_for_each(|piece| import.push(db, &self.host, piece))
             .and_then(|()| import.finish(db, &self.host));
-        answers::hold_output("importSession", &imported);
+        answers::assert_output_matches_schema("importSession", &imported);
         imported
     }
 
@@ -46,7 +46,7 @@ impl Alice {
         let imported = import
             .push(&self.db, &self.host, file.as_bytes())
             .and_then(|()| import.finish(&self.db, &self.host));
-        answers::hold_output("importSession", &imported);
+        answers::assert_output_matches_schema("importSession", &imported);
         imported
     }
 
@@ -123,7 +123,7 @@ impl Alice {
             .chunks(bytes)
             .try_for_each(|piece| import.push(db, &self.host, piece))
             .and_then(|()| import.end(db, &self.host));
-        answers::hold_output("importAgent", &imported);
+        answers::assert_output_matches_schema("importAgent", &imported);
         imported
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::Alice;
 use base::database::Database;
 use base::error::Error;
-use base::testing::{Said, wait_for};
+use base::testing::{ScriptedAnswer, wait_for};
 use learning::rounds::{TimedRound, learn_if_due};
 
 impl Alice {
@@ -40,7 +40,7 @@ impl Alice {
             "choices": [{"message": {"content": text}, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 100, "completion_tokens": 10},
         });
-        self.outbound.answer(Said::json(&answer));
+        self.outbound.answer(ScriptedAnswer::json(&answer));
     }
 
     /// The text of the newest request to the model.

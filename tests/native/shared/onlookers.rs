@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use api::answers::hold_frame;
+use api::answers::assert_frame_matches_schema;
 use base::ids::Id;
 use chat::run::running_turns::Audience;
 
@@ -16,8 +16,8 @@ pub struct Onlookers {
 }
 
 impl Audience for Onlookers {
-    fn tell(&self, _: &Id, frame: &str, _: Option<&str>) {
-        hold_frame(frame);
+    fn send(&self, _: &Id, frame: &str, _: Option<&str>) {
+        assert_frame_matches_schema(frame);
         self.frames.borrow_mut().push(frame.to_owned());
     }
 

@@ -74,17 +74,17 @@ impl Alice {
         }
         let mut listener = begun.listener;
         wait_for(listener.begins()).unwrap();
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while let Some(events) = wait_for(listener.next_events()) {
             for event in events.split_terminator("\n\n") {
                 let data = event.lines().find_map(|line| line.strip_prefix("data: "));
                 match data.unwrap() {
-                    "[DONE]" => heard.push(json!("[DONE]")),
-                    data => heard.push(serde_json::from_str(data).unwrap()),
+                    "[DONE]" => received.push(json!("[DONE]")),
+                    data => received.push(serde_json::from_str(data).unwrap()),
                 }
             }
         }
-        heard
+        received
     }
 
     /// The bodies of the requests to the model.

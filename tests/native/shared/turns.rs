@@ -7,11 +7,11 @@ use api::chat::{BegunTurn, begin_chat};
 use base::database::Database;
 use base::error::Error;
 use base::outbound::{CallFailure, Endpoint};
-use base::testing::{Said, wait_for};
+use base::testing::{ScriptedAnswer, wait_for};
 use chat::run::cycle::run;
 use chat::run::listener::TurnListener;
+use chat::run::resume::{RecoveryRound, resume_some_turns};
 use chat::run::running_turns::RunningTurns;
-use chat::run::take_up::{RecoveryRound, take_up_some};
 use chat::run::under_way::WorkUnderWay;
 use chat::run::work::TurnWork;
 use conversation::session::last_turns::IS_OPEN;
@@ -48,7 +48,7 @@ impl Alice {
         if let Some(work) = begun.work {
             self.run_work(work);
         }
-        hear(begun.listener)
+        receive(begun.listener)
     }
 
     pub fn says(&self, text: &str) -> Vec<Value> {
@@ -77,7 +77,7 @@ impl Alice {
     }
 }
 
-pub fn hear(mut listener: TurnListener) -> Vec<Value> {
+pub fn receive(mut listener: TurnListener) -> Vec<Value> {
     let mut chunks = Vec::new();
     let mut is_done = false;
     while let Some(events) = wait_for(listener.next()) {
@@ -99,21 +99,24 @@ pub fn user(text: &str) -> Value {
 }
 
 /// An answer of a model, streamed in OpenAI's shape.
-pub fn said(text: &str) -> Result<Said, CallFailure> {
+pub fn said(text: &str) -> Result<ScriptedAnswer, CallFailure> {
     let chunk = json!({"choices": [{"delta": {"content": text}}]});
     let end = json!({"choices": [{"delta": {}, "finish_reason": "stop"}]});
     let usage = json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 2}});
-    Ok(Said::stream(&format!(
+    Ok(ScriptedAnswer::stream(&format!(
         "data: {chunk}\n\ndata: {end}\n\ndata: {usage}\n\ndata: [DONE]\n\n"
     )))
 }
 
-pub fn calls(calls: &[(&str, &str, Value)]) -> Result<Said, CallFailure> {
+pub fn calls(calls: &[(&str, &str, Value)]) -> Result<ScriptedAnswer, CallFailure> {
     calls_that_cost(calls, Value::Null)
 }
 
 /// The same from a provider that reports the tokens of the request.
-pub fn calls_that_cost(calls: &[(&str, &str, Value)], usage: Value) -> Result<Said, CallFailure> {
+pub fn calls_that_cost(
+    calls: &[(&str, &str, Value)],
+    usage: Value,
+) -> Result<ScriptedAnswer, CallFailure> {
     let calls: Vec<Value> = calls
         .iter()
         .enumerate()
@@ -124,7 +127,7 @@ pub fn calls_that_cost(calls: &[(&str, &str, Value)], usage: Value) -> Result<Sa
         .collect();
     let chunk = json!({"choices": [{"delta": {"content": "Let me see.", "tool_calls": calls}}]});
     let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}], "usage": usage});
-    Ok(Said::stream(&format!(
+    Ok(ScriptedAnswer::stream(&format!(
         "data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n"
     )))
 }
@@ -137,8 +140,8 @@ pub fn define(alice: &Alice, name: &str, needs_approval: bool) {
 }
 
 impl Alice {
-    pub fn look(&self, db: &dyn Database) -> RecoveryRound {
-        take_up_some(&self.agent(db))
+    pub fn recover(&self, db: &dyn Database) -> RecoveryRound {
+        resume_some_turns(&self.agent(db))
     }
 
     pub fn turn_rows(&self) -> usize {

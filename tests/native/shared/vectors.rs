@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 use base::database::Database;
-use base::testing::{Said, wait_for};
+use base::testing::{ScriptedAnswer, wait_for};
 use recall::entries::follow_writes;
 
 impl Alice {
@@ -17,7 +17,8 @@ impl Alice {
 
     /// Sets the model's next answer: one vector for each text of the request.
     pub fn embeds(&self, vectors: &[[f64; 3]]) {
-        self.outbound.answer(Said::json(&json!({"data": vectors})));
+        self.outbound
+            .answer(ScriptedAnswer::json(&json!({"data": vectors})));
     }
 
     /// The texts of each request that the model got.

@@ -145,7 +145,7 @@ fn the_first_write_makes_the_tables_and_what_is_refused_makes_none() {
 }
 
 #[test]
-fn a_look_by_any_other_door_at_an_agent_that_was_never_written_writes_nothing() {
+fn a_read_through_any_other_entry_point_at_an_agent_that_was_never_written_writes_nothing() {
     let blank = Blank::new();
     let db = blank.db();
     let agent = blank.alice.agent(&db);

@@ -8,7 +8,7 @@ use crate::BegunWorks;
 use crate::Onlookers;
 use access::{Caller, Policy};
 use base::database::Database;
-use base::testing::recovery::ToldRecovery;
+use base::testing::recovery::RecordingRecovery;
 use base::testing::{Failing, FixedHost, Script, Sqlite};
 use chat::run::running_turns::RunningTurns;
 use chat::run::under_way::WorkUnderWay;
@@ -60,7 +60,7 @@ fn carried_over(rows: &str) -> Alice {
         work: WorkUnderWay::default(),
         audience: Onlookers::default(),
         starter: BegunWorks::default(),
-        recovery: ToldRecovery::default(),
+        recovery: RecordingRecovery::default(),
     }
 }
 
@@ -108,7 +108,7 @@ fn events_without_a_session_get_one_back() {
 }
 
 #[test]
-fn writing_goes_on_after_the_last_event() {
+fn writing_continues_after_the_last_event() {
     let alice = carried_over(ROWS);
     let outcome = alice.ok(
         "appendEvents",
@@ -138,7 +138,7 @@ fn writing_goes_on_after_the_last_event() {
 }
 
 #[test]
-fn numbers_that_our_key_can_not_hold_are_given_anew() {
+fn numbers_that_our_key_can_not_hold_are_reassigned() {
     let alice = carried_over(
         "INSERT INTO cf_agents_sessions VALUES ('s', 'alice', 1, 1, NULL);
          INSERT INTO cf_agents_events VALUES ('a', 's', 0, 'user_message', '1', NULL, 1);
@@ -163,7 +163,7 @@ fn numbers_that_our_key_can_not_hold_are_given_anew() {
 }
 
 #[test]
-fn metadata_of_another_shape_stays_metadata_and_damage_is_told() {
+fn metadata_of_another_shape_stays_metadata_and_damage_is_reported() {
     let alice = carried_over(
         r#"INSERT INTO cf_agents_sessions VALUES ('s', 'alice', 1, 1, NULL);
            INSERT INTO cf_agents_events VALUES ('a', 's', 1, 'tool_call_request', '', '{"toolCalls":"none"}', 1);

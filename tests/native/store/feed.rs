@@ -177,7 +177,7 @@ fn with_a_run() -> Alice {
 }
 
 #[test]
-fn replacing_a_run_tells_every_event_of_it() {
+fn replacing_a_run_reports_every_event_of_it() {
     let alice = with_a_run();
     let (_, cursor) = told(&alice, 0);
     alice.ok(
@@ -191,7 +191,7 @@ fn replacing_a_run_tells_every_event_of_it() {
 }
 
 #[test]
-fn deleting_a_run_tells_every_event_of_it() {
+fn deleting_a_run_reports_every_event_of_it() {
     let alice = with_a_run();
     let (_, cursor) = told(&alice, 0);
     alice.ok(
@@ -205,7 +205,7 @@ fn deleting_a_run_tells_every_event_of_it() {
 }
 
 #[test]
-fn a_run_that_loses_events_is_told_by_its_messages_id() {
+fn a_run_that_loses_events_is_reported_by_its_messages_id() {
     let table = [
         // An event in the middle of the run, its last event, and its first, whose loss
         // gives the message another id.
@@ -230,7 +230,7 @@ fn a_run_that_loses_events_is_told_by_its_messages_id() {
 }
 
 #[test]
-fn events_that_join_a_run_are_told_by_the_messages_id_once_an_append() {
+fn events_that_join_a_run_are_reported_by_the_messages_id_once_an_append() {
     let alice = with_a_run();
     assert_eq!(
         told(&alice, 0).0,
@@ -259,7 +259,7 @@ fn events_that_join_a_run_are_told_by_the_messages_id_once_an_append() {
 
 /// The result joins the call's message, and a user's message stands beside it.
 #[test]
-fn a_result_that_comes_after_a_user_went_on_is_told_at_cursors_of_its_own() {
+fn a_result_that_comes_after_a_user_continued_is_reported_at_cursors_of_its_own() {
     let alice = Alice::with_session();
     let [call, result] = called("c");
     alice.adds(&[asked("u"), call, asked("v")]);
@@ -282,7 +282,7 @@ fn a_result_that_comes_after_a_user_went_on_is_told_at_cursors_of_its_own() {
 }
 
 #[test]
-fn a_run_longer_than_a_message_can_be_is_told_within_bounds() {
+fn a_run_longer_than_a_message_can_be_is_reported_within_bounds() {
     let alice = Alice::with_session();
     for batch in 0..3 {
         let run: Vec<Value> = (0..900)
@@ -324,7 +324,7 @@ fn deleting_a_run_spares_what_was_written_between_its_events() {
 }
 
 #[test]
-fn an_overlay_whose_edges_move_is_told() {
+fn an_overlay_whose_edges_move_is_reported() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2", "3", "4"].map(asked));
     let cover = json!({"sessionId": "s", "summary": "S", "fromId": "2", "toId": "3"});
@@ -341,7 +341,7 @@ fn an_overlay_whose_edges_move_is_told() {
 }
 
 #[test]
-fn the_feed_of_a_fork_tells_its_overlays() {
+fn the_feed_of_a_fork_reports_its_overlays() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2", "3", "4"].map(asked));
     let cover = json!({"sessionId": "s", "summary": "S", "fromId": "2", "toId": "3"});
@@ -361,7 +361,7 @@ fn the_feed_of_a_fork_tells_its_overlays() {
 }
 
 #[test]
-fn a_cursor_of_an_earlier_life_is_told_all_of_the_new_one() {
+fn a_cursor_of_an_earlier_lifetime_is_told_all_of_the_new_one() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2", "3"].map(asked));
     let (_, mut old) = told(&alice, 0);
@@ -402,7 +402,7 @@ fn a_cursor_of_an_earlier_life_is_told_all_of_the_new_one() {
 }
 
 #[test]
-fn a_session_that_comes_back_from_its_file_has_a_life_of_its_own() {
+fn a_session_that_comes_back_from_its_file_has_a_lifetime_of_its_own() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2", "3"].map(asked));
     let file = alice.export("s").unwrap();
@@ -438,7 +438,7 @@ fn file_up_to(file: &str, seq: i64) -> String {
 }
 
 #[test]
-fn imports_and_deletes_of_one_session_are_heard_in_no_other_feed() {
+fn imports_and_deletes_of_one_session_are_reported_in_no_other_feed() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2"].map(asked));
     let file = alice.export("s").unwrap();

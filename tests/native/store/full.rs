@@ -69,7 +69,7 @@ fn a_write_to_a_full_object_is_refused_whole_and_says_what_helps() {
 }
 
 #[test]
-fn reads_of_a_full_object_go_on() {
+fn reads_of_a_full_object_continue() {
     let (alice, taken) = full(true);
     assert_eq!(alice.events().len(), taken);
     let page = alice.ok("getHistory", json!({"sessionId": "s", "limit": 10}));
@@ -81,7 +81,7 @@ fn reads_of_a_full_object_go_on() {
 }
 
 #[test]
-fn a_full_object_has_room_again_once_something_is_deleted() {
+fn a_full_object_has_capacity_again_once_something_is_deleted() {
     for operation in ["deleteSession", "clearMessages"] {
         let (alice, _) = full(false);
         alice.ok(operation, json!({"sessionId": "t"}));

@@ -28,7 +28,7 @@ const USUAL: &[&str] = &[
 ];
 
 #[test]
-fn usual_requests_prepare_no_statement_anew() {
+fn common_requests_prepare_no_statement_again() {
     let alice = furnished();
     assert!(!alice.db.take_prepared_anew().is_empty());
     let mut run = 0;

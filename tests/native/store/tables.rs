@@ -12,8 +12,8 @@ use crate::store::upgrades::rows_of;
 use api::table::find_entry;
 use api::transfer::begin_import;
 use base::database::Database;
-use base::tables::{Deletion, InFile, InFork, RowOwner, Table};
-use chat::run::take_up::take_up_some;
+use base::tables::{Deletion, ExportRule, ForkRule, RowOwner, Table};
+use chat::run::resume::resume_some_turns;
 use lifecycle::tables::tables;
 
 /// The names of the tables that something leaves out.
@@ -63,7 +63,8 @@ fn each_table_that_the_migrations_make_has_a_line() {
 fn a_fork_gets_every_column_of_the_rows_that_it_copies() {
     let db = Alice::default().db;
     for table in tables() {
-        let (RowOwner::Session(owner), InFork::Copy { columns }) = (table.owner, table.fork) else {
+        let (RowOwner::Session(owner), ForkRule::Copy { columns }) = (table.owner, table.fork)
+        else {
             continue;
         };
         let copied: Vec<&str> = columns.split(", ").collect();
@@ -122,7 +123,7 @@ fn a_blocks_content_is_purged_with_the_block() {
 #[test]
 fn the_operation_that_shows_a_tables_rows_exists() {
     for table in tables() {
-        if let InFile::ShownBy(operation) = table.file {
+        if let ExportRule::ShownBy(operation) = table.file {
             assert!(find_entry(operation).is_ok(), "{operation}");
         }
     }
@@ -136,7 +137,7 @@ fn a_fork_has_rows_wherever_its_original_has() {
         let copied = names(rows_of(&alice.db, fork["id"].as_str().unwrap()));
         let original = without(
             names(rows_of(&alice.db, session)),
-            &left_out(|table| matches!(table.fork, InFork::Nothing(_))),
+            &left_out(|table| matches!(table.fork, ForkRule::Nothing(_))),
         );
         let missing: Vec<_> = original.difference(&copied).collect();
         assert!(
@@ -159,7 +160,9 @@ fn an_imported_session_has_rows_wherever_the_exported_one_has() {
         let imported = names(rows_of(&bob.db, session));
         let original = without(
             names(rows_of(&alice.db, session)),
-            &left_out(|table| matches!(table.file, InFile::MadeAnew(_) | InFile::Nothing(_))),
+            &left_out(|table| {
+                matches!(table.file, ExportRule::MadeAnew(_) | ExportRule::Nothing(_))
+            }),
         );
         let missing: Vec<_> = original.difference(&imported).collect();
         assert!(
@@ -196,7 +199,7 @@ fn a_deleted_session_leaves_rows_in_no_table() {
     let alice = make(true);
     // `deleteSession` would only ask a running turn to stop, so the turns are taken up
     // and dropped.
-    drop(take_up_some(&alice.agent(&alice.db)));
+    drop(resume_some_turns(&alice.agent(&alice.db)));
     let count = |table: &str| {
         let rows = alice
             .db
@@ -239,7 +242,7 @@ fn a_deleted_session_leaves_rows_in_no_table() {
 #[test]
 fn a_cleared_session_has_no_rows_of_what_was_said() {
     let alice = make(true);
-    drop(take_up_some(&alice.agent(&alice.db)));
+    drop(resume_some_turns(&alice.agent(&alice.db)));
     let cleared =
         left_out(|table| matches!(table.deletion, Deletion::WithLog | Deletion::WithContext));
     for session in ["s", "mixed", "talked"] {

@@ -64,9 +64,9 @@ const CALLERS: &[&str] = &[
 ];
 
 /// JSON without duplicate fields, except within what callers sent.
-pub struct OnceNamed;
+pub struct UniqueKeys;
 
-impl<'de> Deserialize<'de> for OnceNamed {
+impl<'de> Deserialize<'de> for UniqueKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Walk)
     }
@@ -75,13 +75,13 @@ impl<'de> Deserialize<'de> for OnceNamed {
 struct Walk;
 
 impl<'de> Visitor<'de> for Walk {
-    type Value = OnceNamed;
+    type Value = UniqueKeys;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("JSON")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OnceNamed, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<UniqueKeys, A::Error> {
         let mut names = HashSet::new();
         while let Some(name) = map.next_key::<String>()? {
             if names.contains(&name) {
@@ -94,40 +94,40 @@ impl<'de> Visitor<'de> for Walk {
                     map.next_value::<IgnoredAny>()?;
                 }
                 false => {
-                    map.next_value::<OnceNamed>()?;
+                    map.next_value::<UniqueKeys>()?;
                 }
             }
             names.insert(name);
         }
-        Ok(OnceNamed)
+        Ok(UniqueKeys)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<OnceNamed, A::Error> {
-        while items.next_element::<OnceNamed>()?.is_some() {}
-        Ok(OnceNamed)
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<UniqueKeys, A::Error> {
+        while items.next_element::<UniqueKeys>()?.is_some() {}
+        Ok(UniqueKeys)
     }
 
-    fn visit_unit<E>(self) -> Result<OnceNamed, E> {
-        Ok(OnceNamed)
+    fn visit_unit<E>(self) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<OnceNamed, E> {
-        Ok(OnceNamed)
+    fn visit_bool<E>(self, _: bool) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<OnceNamed, E> {
-        Ok(OnceNamed)
+    fn visit_i64<E>(self, _: i64) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<OnceNamed, E> {
-        Ok(OnceNamed)
+    fn visit_u64<E>(self, _: u64) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<OnceNamed, E> {
-        Ok(OnceNamed)
+    fn visit_f64<E>(self, _: f64) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<OnceNamed, E> {
-        Ok(OnceNamed)
+    fn visit_str<E>(self, _: &str) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 }

@@ -18,7 +18,7 @@ use super::OPENAPI_JSON;
 use super::operation::Reply;
 use base::error::{Error, Result};
 use base::json;
-use closed::{OnceNamed, close, close_within};
+use closed::{UniqueKeys, close, close_within};
 
 /// The part of openapi.json that describes answers.
 struct Document {
@@ -59,7 +59,7 @@ impl Document {
 
 #[track_caller]
 fn check(operation: &str, validator: &Validator, text: &str) {
-    if let Err(error) = serde_json::from_str::<OnceNamed>(text) {
+    if let Err(error) = serde_json::from_str::<UniqueKeys>(text) {
         panic!("{operation} returned an invalid JSON object: {error}");
     }
     let value: Value = serde_json::from_str(text).unwrap();
@@ -76,40 +76,40 @@ fn check(operation: &str, validator: &Validator, text: &str) {
 }
 
 /// Fails the test if the answer of `operation` differs from openapi.json.
-pub fn hold(operation: &str, answer: &Result<Reply>) {
+pub fn assert_matches_schema(operation: &str, answer: &Result<Reply>) {
     match answer {
-        Ok(reply) => hold_json(operation, &reply.body.copy()),
-        Err(error) => hold_error(operation, error),
+        Ok(reply) => assert_json_matches_schema(operation, &reply.body.copy()),
+        Err(error) => assert_error_matches_schema(operation, error),
     }
 }
 
-/// As [`hold`], for an answer that is rendered later.
-pub fn hold_output(operation: &str, answer: &Result<impl Serialize>) {
+/// As [`assert_matches_schema`], for an answer that is rendered later.
+pub fn assert_output_matches_schema(operation: &str, answer: &Result<impl Serialize>) {
     match answer {
-        Ok(output) => hold_json(operation, &json::encode(output).unwrap()),
-        Err(error) => hold_error(operation, error),
+        Ok(output) => assert_json_matches_schema(operation, &json::encode(output).unwrap()),
+        Err(error) => assert_error_matches_schema(operation, error),
     }
 }
 
-/// As [`hold`], for an entry point that answers with a stream: checks only refusals.
-pub fn hold_refusal<T>(operation: &str, answer: &Result<T>) {
+/// As [`assert_matches_schema`], for an entry point that answers with a stream: checks only refusals.
+pub fn assert_refusal_matches_schema<T>(operation: &str, answer: &Result<T>) {
     if let Err(error) = answer {
-        hold_error(operation, error);
+        assert_error_matches_schema(operation, error);
     }
 }
 
-/// As [`hold`], for the messages of a frame, if it has any.
-pub fn hold_frame(frame: &str) {
+/// As [`assert_matches_schema`], for the messages of a frame, if it has any.
+pub fn assert_frame_matches_schema(frame: &str) {
     let frame: Value = serde_json::from_str(frame).unwrap();
     if let Some(messages) = frame.get("messages") {
-        hold_json("getMessages", &messages.to_string());
+        assert_json_matches_schema("getMessages", &messages.to_string());
     } else if frame["type"] == "cf_agent_message_updated" {
-        hold_json("getMessages", &format!("[{}]", frame["message"]));
+        assert_json_matches_schema("getMessages", &format!("[{}]", frame["message"]));
     }
 }
 
-/// As [`hold`], for the text of a successful answer.
-pub fn hold_json(operation: &str, json: &str) {
+/// As [`assert_matches_schema`], for the text of a successful answer.
+pub fn assert_json_matches_schema(operation: &str, json: &str) {
     // With `UPDATE`, the document is being generated: the file may be out of date.
     if std::env::var_os("UPDATE").is_some() {
         return;
@@ -120,7 +120,7 @@ pub fn hold_json(operation: &str, json: &str) {
     }
 }
 
-fn hold_error(operation: &str, error: &Error) {
+fn assert_error_matches_schema(operation: &str, error: &Error) {
     check(operation, &DOCUMENT.error, &error.body());
 }
 
@@ -144,40 +144,40 @@ mod tests {
     #[test]
     #[should_panic(expected = "\"length\" is a required property")]
     fn an_answer_without_a_field_fails_its_test() {
-        hold("getPathLength", &Ok(Reply::text("{}".to_owned())));
+        assert_matches_schema("getPathLength", &Ok(Reply::text("{}".to_owned())));
     }
 
     #[test]
     #[should_panic(expected = "('size' was unexpected)")]
     fn an_answer_with_a_field_too_many_fails_its_test() {
         let answer = r#"{"length":1,"size":1}"#.to_owned();
-        hold("getPathLength", &Ok(Reply::text(answer)));
+        assert_matches_schema("getPathLength", &Ok(Reply::text(answer)));
     }
 
     #[test]
     #[should_panic(expected = "/error")]
     fn an_error_without_a_documented_detail_fails_its_test() {
         let error = Error::new(Code::InvalidRequest, "No.");
-        hold("getPathLength", &Err(error));
+        assert_matches_schema("getPathLength", &Err(error));
     }
 
     #[test]
     fn an_error_may_say_more_than_is_documented() {
         let error = Error::invalid("a", "No.").with("b", 1);
-        hold("getPathLength", &Err(error));
+        assert_matches_schema("getPathLength", &Err(error));
     }
 
     #[test]
     #[should_panic(expected = "the field `length` appears twice")]
     fn an_answer_with_a_field_twice_fails_its_test() {
         let answer = r#"{"length":1,"length":1}"#.to_owned();
-        hold("getPathLength", &Ok(Reply::text(answer)));
+        assert_matches_schema("getPathLength", &Ok(Reply::text(answer)));
     }
 
     #[test]
     #[should_panic(expected = "('x' was unexpected)")]
     fn a_field_too_many_in_an_item_fails_its_test() {
         let answer = json!({"tools": [], "servers": [{"x": 1}]});
-        hold_json("listTools", &answer.to_string());
+        assert_json_matches_schema("listTools", &answer.to_string());
     }
 }

@@ -3,6 +3,6 @@
 use crate::operation::Reply;
 use base::error::Result;
 
-pub fn hold(_: &str, _: &Result<Reply>) {}
+pub fn assert_matches_schema(_: &str, _: &Result<Reply>) {}
 
-pub fn hold_refusal<T>(_: &str, _: &Result<T>) {}
+pub fn assert_refusal_matches_schema<T>(_: &str, _: &Result<T>) {}

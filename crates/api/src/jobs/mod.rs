@@ -78,7 +78,7 @@ pub fn plan(agent: &Agent<'_>, is_asked: impl Fn(&Job) -> bool) -> Plan {
 pub async fn wake(agent: &Agent<'_>) {
     let turns = agent.turns;
     if turns.checks.take_listeners_due(agent.host.now_ms()) {
-        turns.cut_off_silent();
+        turns.disconnect_silent();
     }
     let plan = plan(agent, |_| true);
     let due = |place| {

@@ -4,7 +4,7 @@
 use super::job::{Job, JobPlace, Step};
 use crate::operation::Agent;
 use base::background::{CHECK_AFTER_MS, JobKind};
-use chat::run::take_up::take_up_some;
+use chat::run::resume::resume_some_turns;
 
 pub const JOB: Job = Job {
     kind: JobKind::Turns,
@@ -21,7 +21,7 @@ pub const JOB: Job = Job {
 /// Resumes some of the interrupted turns. Returns when to look again; `None`: no turn is left, and
 /// none runs.
 pub fn recover(agent: &Agent<'_>) -> Option<i64> {
-    let round = take_up_some(agent);
+    let round = resume_some_turns(agent);
     for failure in &round.failures {
         agent.background.log(failure);
     }

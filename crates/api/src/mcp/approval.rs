@@ -37,7 +37,7 @@ pub const MAX_QUESTION_BYTES: usize = 64 << 10;
 
 /// The requested call, and whether it may bring answers to questions that were not sent
 /// yet.
-pub struct Asked<'a> {
+pub struct RequestedCall<'a> {
     pub name: &'a str,
     /// The text that the state of its questions is signed with.
     pub binding: String,
@@ -146,7 +146,7 @@ impl CallRound {
         agent: &Agent<'_>,
         clients: &Clients,
         request: &Request,
-        asked: &Asked<'_>,
+        asked: &RequestedCall<'_>,
     ) -> Result<Self, RpcError> {
         let Some(state) = request.find_text("requestState")? else {
             let mut round = Self::first(agent.host);

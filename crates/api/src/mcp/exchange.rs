@@ -8,7 +8,9 @@ use std::cell::Cell;
 
 use serde_json::{Map, Value};
 
-use super::approval::{self, Asked, CallRound, MAX_QUESTION_BYTES, MAX_QUESTIONS, Questions};
+use super::approval::{
+    self, CallRound, MAX_QUESTION_BYTES, MAX_QUESTIONS, Questions, RequestedCall,
+};
 use super::capabilities::{Capabilities, is_question, needed_by};
 use super::clients::Clients;
 use super::content;
@@ -73,7 +75,7 @@ impl Exchange<'_> {
             Revision::Handshake => {
                 let session = self.session();
                 let asked = session.and_then(|session| self.clients.level(session));
-                Some(asked.unwrap_or(Level::USUAL))
+                Some(asked.unwrap_or(Level::DEFAULT))
             }
         }
     }
@@ -87,7 +89,7 @@ impl Exchange<'_> {
         arguments: &JsonObject,
     ) -> Result<Outcome, RpcError> {
         let name = tool.definition.name.as_str();
-        let asked = Asked {
+        let asked = RequestedCall {
             name,
             binding: approval::binding(scope, tool, arguments),
             // An approval must answer one of our own questions. A server of tools has a state of
@@ -142,7 +144,7 @@ impl Exchange<'_> {
         &self,
         scope: &Scope<'_>,
         request: &Request,
-        asked: &Asked<'_>,
+        asked: &RequestedCall<'_>,
         mut take_step: impl AsyncFnMut(&mut CallRound) -> Result<Step, RpcError>,
     ) -> Result<Ended, RpcError> {
         let agent = scope.agent;

@@ -19,7 +19,7 @@ pub struct Level(usize);
 
 impl Level {
     /// The default level of a client with a handshake.
-    pub const USUAL: Self = Self(1);
+    pub const DEFAULT: Self = Self(1);
 
     pub fn find(name: &str) -> Option<Self> {
         NAMES.iter().position(|other| *other == name).map(Self)

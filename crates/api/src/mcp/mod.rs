@@ -129,7 +129,7 @@ pub async fn answer(agent: &Agent<'_>, request: McpRequest<'_>) -> McpAnswer {
             let result = revision.finish(&outcome.json, outcome.is_list, outcome.is_question);
             let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
             McpAnswer {
-                indexing_goes_on: outcome.indexing_goes_on,
+                indexing_continues: outcome.indexing_continues,
                 session: outcome.session,
                 ..form.answer(200, body)
             }

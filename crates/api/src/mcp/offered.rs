@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::approval::{Asked, CallRound};
+use super::approval::{CallRound, RequestedCall};
 use super::clients::caller_text;
 use super::content::is_content;
 use super::exchange::{Ended, Exchange, Step, read_questions};
@@ -110,7 +110,7 @@ pub struct OfferedArgument {
 }
 
 /// The class's answer to a call.
-enum Told {
+enum ClassReply {
     /// The body as text.
     Text(String),
     /// There is no such resource, or prompt.
@@ -149,9 +149,11 @@ pub async fn list_prompts(scope: &Scope<'_>) -> Result<Vec<OfferedPrompt>, RpcEr
 async fn list(scope: &Scope<'_>) -> Result<Offered, RpcError> {
     let told = ask(scope, json!({"ask": "list"}), MAX_LIST_BYTES, LIST_MS).await;
     let text = match told {
-        Told::Nothing => return Ok(Offered::default()),
-        Told::Text(text) => text,
-        Told::BadArgument(_) | Told::Failed => return Err(failed("list what it offers")),
+        ClassReply::Nothing => return Ok(Offered::default()),
+        ClassReply::Text(text) => text,
+        ClassReply::BadArgument(_) | ClassReply::Failed => {
+            return Err(failed("list what it offers"));
+        }
     };
     let offered: Offered = read_as(&text, "the lists of `mcp`")?;
     let items = offered.resources.len() + offered.templates.len() + offered.prompts.len();
@@ -208,7 +210,7 @@ async fn converse(
 ) -> Result<Option<Outcome>, RpcError> {
     let session = scope.session_id().map_or("", Id::as_str);
     let caller = caller_text(scope.agent);
-    let asked = Asked {
+    let asked = RequestedCall {
         name,
         binding: json::text(&json!([scope.agent.name, caller, session, "mcp", what])),
         takes_unasked: true,
@@ -225,17 +227,17 @@ async fn converse(
             }
         }
         let text = match ask(scope, what, MAX_ANSWER_BYTES, ANSWER_MS).await {
-            Told::Text(text) => text,
-            Told::Nothing => {
+            ClassReply::Text(text) => text,
+            ClassReply::Nothing => {
                 is_there = false;
                 return Outcome::new(&json!({})).map(Step::Done);
             }
-            Told::BadArgument(argument) => {
+            ClassReply::BadArgument(argument) => {
                 let argument: String = argument.chars().take(100).collect();
                 let message = format!("The argument `{argument}` is missing or not valid.");
                 return Err(RpcError::params("arguments", message));
             }
-            Told::Failed => return Err(failed(&format!("give `{name}`"))),
+            ClassReply::Failed => return Err(failed(&format!("give `{name}`"))),
         };
         if asks_for_input(&text) {
             return read_questions(name, &text).map(Step::Asks);
@@ -283,32 +285,32 @@ pub async fn complete(
         "arguments": others.cloned().unwrap_or_else(|| json!({})),
     });
     match ask(scope, what, MAX_LIST_BYTES, LIST_MS).await {
-        Told::Text(text) => read_as(&text, "the completions"),
-        Told::Nothing | Told::BadArgument(_) => Ok(Vec::new()),
-        Told::Failed => Err(failed("complete the argument")),
+        ClassReply::Text(text) => read_as(&text, "the completions"),
+        ClassReply::Nothing | ClassReply::BadArgument(_) => Ok(Vec::new()),
+        ClassReply::Failed => Err(failed("complete the argument")),
     }
 }
 
 /// A fingerprint that changes when the resource changes. `Ok(None)`: there is no such
 /// resource.
-pub async fn find_mark(scope: &Scope<'_>, uri: &str) -> Result<Option<String>, RpcError> {
+pub async fn find_fingerprint(scope: &Scope<'_>, uri: &str) -> Result<Option<String>, RpcError> {
     if !may_use(scope, RESOURCE_RIGHT) || uri.len() > MAX_URI_BYTES {
         return Ok(None);
     }
     let what = json!({"ask": "version", "uri": uri});
     match ask(scope, what, MAX_ANSWER_BYTES, ANSWER_MS).await {
-        Told::Text(text) => Ok(Some(mark_of(&text))),
-        Told::Nothing => Ok(None),
-        Told::BadArgument(_) | Told::Failed => Err(failed(&format!("give `{uri}`"))),
+        ClassReply::Text(text) => Ok(Some(fingerprint_of(&text))),
+        ClassReply::Nothing => Ok(None),
+        ClassReply::BadArgument(_) | ClassReply::Failed => Err(failed(&format!("give `{uri}`"))),
     }
 }
 
 /// A short hash of the text.
-pub fn mark_of(text: &str) -> String {
+pub fn fingerprint_of(text: &str) -> String {
     format!("{:016x}", hash_names(&[text]))
 }
 
-async fn ask(scope: &Scope<'_>, mut what: Value, max_bytes: usize, ms: i64) -> Told {
+async fn ask(scope: &Scope<'_>, mut what: Value, max_bytes: usize, ms: i64) -> ClassReply {
     if let Some(fields) = what.as_object_mut() {
         fields.insert("agent".to_owned(), scope.agent.name.into());
         if let Some(id) = scope.session_id() {
@@ -332,16 +334,16 @@ async fn ask(scope: &Scope<'_>, mut what: Value, max_bytes: usize, ms: i64) -> T
         },
     };
     let Ok(answer) = send_and_read(scope.agent.outbound, call).await else {
-        return Told::Failed;
+        return ClassReply::Failed;
     };
     let Ok(text) = String::from_utf8(answer.body) else {
-        return Told::Failed;
+        return ClassReply::Failed;
     };
     match answer.status {
-        200 => Told::Text(text),
-        404 => Told::Nothing,
-        400 => Told::BadArgument(text),
-        _ => Told::Failed,
+        200 => ClassReply::Text(text),
+        404 => ClassReply::Nothing,
+        400 => ClassReply::BadArgument(text),
+        _ => ClassReply::Failed,
     }
 }
 

@@ -19,7 +19,7 @@ pub struct McpAnswer {
     /// An error that must be logged.
     pub failure: Option<Error>,
     /// As in [`crate::operation::Reply`].
-    pub indexing_goes_on: bool,
+    pub indexing_continues: bool,
 }
 
 /// The result of a method: a JSON object.
@@ -31,7 +31,7 @@ pub struct Outcome {
     pub is_question: bool,
     /// As in [`McpAnswer`].
     pub session: Option<String>,
-    pub indexing_goes_on: bool,
+    pub indexing_continues: bool,
 }
 
 impl Outcome {
@@ -41,7 +41,7 @@ impl Outcome {
             is_list: false,
             is_question: false,
             session: None,
-            indexing_goes_on: false,
+            indexing_continues: false,
         })
     }
 
@@ -73,7 +73,7 @@ impl Form {
             body: body.into(),
             session: None,
             failure: None,
-            indexing_goes_on: false,
+            indexing_continues: false,
         }
     }
 }

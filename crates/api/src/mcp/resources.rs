@@ -17,7 +17,7 @@ use base::ids::Id;
 use base::json::{self, Tree, json};
 use base::quoted::{Untrusted, quote};
 use context::tools::recalled::shown_document;
-use memory::homes::PATIENCE_MS;
+use memory::backends::PATIENCE_MS;
 use memory::kind::BlockKind;
 use memory::label::Label;
 use memory::origin::Origin;
@@ -293,10 +293,13 @@ pub async fn read(
 
 /// A fingerprint that changes when the resource with this URI changes. `Ok(None)`: there is
 /// no such resource.
-pub async fn find_mark(scope: &Scope<'_>, address: &str) -> Result<Option<String>, RpcError> {
+pub async fn find_fingerprint(
+    scope: &Scope<'_>,
+    address: &str,
+) -> Result<Option<String>, RpcError> {
     match find(scope, address).await? {
-        Some((text, _)) => Ok(Some(offered::mark_of(&text))),
-        None => offered::find_mark(scope, address).await,
+        Some((text, _)) => Ok(Some(offered::fingerprint_of(&text))),
+        None => offered::find_fingerprint(scope, address).await,
     }
 }
 

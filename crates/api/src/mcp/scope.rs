@@ -149,7 +149,7 @@ async fn ask<T: DeserializeOwned>(
     }
     let reply = dispatch(agent, operation, json::text(&input)).await?;
     // The object clears the pages after the message's answer.
-    agent.work.pages.leave_again(&reply.purged);
+    agent.work.pages.mark_again(&reply.purged);
     let told = json::decode(&reply.body.into_string());
     told.map_err(|_| Error::storage(format!("an answer of {operation} has another shape")))
 }

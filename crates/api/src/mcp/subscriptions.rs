@@ -58,7 +58,7 @@ pub async fn change(
         exchange.clients.unsubscribe(&key, asked);
         return Outcome::new(&json!({}));
     }
-    let Some(mark) = resources::find_mark(scope, asked).await? else {
+    let Some(mark) = resources::find_fingerprint(scope, asked).await? else {
         return Err(resources::not_found(exchange.revision, asked));
     };
     if exchange.clients.subscribe(&key, asked, mark) {
@@ -111,7 +111,7 @@ pub async fn poll(
         // If a backend is unavailable, or a class fails, the resource counts as unchanged.
         let mark = match is_late {
             true => None,
-            false => resources::find_mark(scope, &address)
+            false => resources::find_fingerprint(scope, &address)
                 .await
                 .ok()
                 .map(|mark| mark.unwrap_or_else(|| NOTHING.to_owned())),

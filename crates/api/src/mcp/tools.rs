@@ -217,7 +217,7 @@ async fn search(scope: &Scope<'_>, arguments: &JsonObject) -> Result<Outcome, Rp
         Ok(reply) => {
             let found = content::of_text(&reply.body.into_string(), false);
             Ok(Outcome {
-                indexing_goes_on: reply.indexing_goes_on,
+                indexing_continues: reply.indexing_continues,
                 ..Outcome::new(&found)?
             })
         }

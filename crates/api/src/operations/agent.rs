@@ -17,7 +17,7 @@ use memory::BlockScope;
 use memory::definitions::load_definitions;
 use memory::label::Label;
 use memory::proposals::apply::entries_of;
-use memory::source::BlockHome;
+use memory::source::BlockBackend;
 use models::choice::ModelName;
 use store::callbacks::CallbackTarget;
 use store::config::ShownConfig;
@@ -44,7 +44,7 @@ impl RunAtOnce for ConfigureAgent {
         check_into(agent, &self)?;
         let has_new_rules = self.retention.given().is_some() || self.backups.given().is_some();
         let shown = change_config(agent.db, &agent.deployed.memory.config, self)?;
-        agent.keep_soon(has_new_rules);
+        agent.schedule_retention(has_new_rules);
         Reply::json(&shown)
     }
 }
@@ -164,7 +164,7 @@ impl RunAtOnce for GetConfig {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let mut shown = show_config(agent.db, &agent.deployed.memory.config)?;
         if *agent.caller != Caller::Owner {
-            shown.conceal();
+            shown.redact();
         }
         Reply::json(&shown)
     }
@@ -240,7 +240,7 @@ pub async fn destroy(agent: &Agent<'_>, receipted: Option<&str>) -> Result<Destr
         member.leave().await?;
     }
     let homes = match receipted {
-        Some(_) => find_homes(agent)?,
+        Some(_) => find_backend_agents(agent)?,
         None => Vec::new(),
     };
     let receipt = match receipted {
@@ -257,19 +257,19 @@ pub async fn destroy(agent: &Agent<'_>, receipted: Option<&str>) -> Result<Destr
 }
 
 /// The agents in which this agent stores blocks.
-fn find_homes(agent: &Agent<'_>) -> Result<Vec<String>> {
+fn find_backend_agents(agent: &Agent<'_>) -> Result<Vec<String>> {
     let mut homes = Vec::new();
     for block in load_definitions(&agent.memory(), BlockScope::Agent)? {
-        match block.home() {
-            BlockHome::Agent { name, .. } if !homes.iter().any(|home| home == name) => {
+        match block.backend() {
+            BlockBackend::Agent { name, .. } if !homes.iter().any(|home| home == name) => {
                 homes.push(name.to_owned());
             }
-            BlockHome::Agent { .. }
-            | BlockHome::Object
-            | BlockHome::Bucket { .. }
-            | BlockHome::BucketPrefix { .. }
-            | BlockHome::Service { .. }
-            | BlockHome::Nowhere { .. } => {}
+            BlockBackend::Agent { .. }
+            | BlockBackend::Object
+            | BlockBackend::Bucket { .. }
+            | BlockBackend::BucketPrefix { .. }
+            | BlockBackend::Service { .. }
+            | BlockBackend::Nowhere { .. } => {}
         }
     }
     Ok(homes)

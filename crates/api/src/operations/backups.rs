@@ -6,8 +6,8 @@
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agent_file::export::AgentExport;
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
-use crate::whole::export::AgentExport;
 use access::{Effect, Needs};
 use base::budget::Reservation;
 use base::error::{Code, Error, Result};
@@ -25,7 +25,7 @@ use store::config::load_config;
 const PART_BYTES: usize = 5 << 20;
 
 /// The memory of a backup: the part that is being sent, the one that is being filled, and a page.
-const ROOM_BYTES: usize = 2 * PART_BYTES + PAGE_BYTES;
+const BACKUP_MEMORY_BYTES: usize = 2 * PART_BYTES + PAGE_BYTES;
 
 /// The most backups of an agent that are listed. R2 lists so many at once.
 const MAX_LISTED: u32 = 1000;
@@ -93,7 +93,7 @@ pub async fn back_up(agent: &Agent<'_>, keep: Option<i64>) -> Result<WrittenBack
     let at = agent.host.now_ms();
     let prefix = prefix_of(agent.name);
     let key = format!("{prefix}{at:0TIME_DIGITS$}{SUFFIX}");
-    let _room = Reservation::for_request(ROOM_BYTES)?;
+    let _room = Reservation::for_request(BACKUP_MEMORY_BYTES)?;
     let mut upload = archive.begin(&key).await.map_err(failed)?;
     let written = match write(agent, upload.as_mut()).await {
         Ok(written) => upload.complete().await.map(|()| written).map_err(failed),

@@ -8,9 +8,9 @@ use access::{Effect, Needs};
 use base::error::Result;
 use base::ids::Id;
 use chat::run::agent::CANCEL_RULE;
-use chat::run::line::take_back;
+use chat::run::queue::withdraw;
 use chat::run::recover;
-use chat::run::watchers::show_if_watched;
+use chat::run::watchers::broadcast_list;
 
 /// Stops the running turn of a session. The answer so far is stored.
 ///
@@ -46,30 +46,31 @@ impl RunAtOnce for CancelTurn {
         let session_id = &self.session_id;
         let message_id = self.message_id.as_ref().map(Id::as_str);
         if let Some(id) = message_id
-            && take_back(agent, session_id, |place| {
+            && withdraw(agent, session_id, |place| {
                 place.message_ids.iter().any(|waiting| waiting == id)
             })?
         {
             return Reply::json(&Cancelled { cancelled: true });
         }
-        let is_meant = |question: Option<&Id>, answer: &str| {
+        let is_eligible = |question: Option<&Id>, answer: &str| {
             message_id.is_none_or(|id| id == answer || question.is_some_and(|it| it.as_str() == id))
         };
         let cancelled = match agent.turns.find(session_id) {
             Some(running) => {
-                let is_meant = is_meant(running.question_id.as_ref(), &running.message_id);
-                if is_meant {
+                let is_eligible = is_eligible(running.question_id.as_ref(), &running.message_id);
+                if is_eligible {
                     running.cancel();
                 }
-                is_meant
+                is_eligible
             }
             None => {
-                let was_there = recover::stop_cut_off(agent.turn_context(), session_id, &|turn| {
-                    is_meant(turn.parent_id.as_ref(), &turn.message_id)
-                })?;
+                let was_there =
+                    recover::stop_interrupted(agent.turn_context(), session_id, &|turn| {
+                        is_eligible(turn.parent_id.as_ref(), &turn.message_id)
+                    })?;
                 agent.call_back();
                 if was_there {
-                    show_if_watched(agent, session_id, None);
+                    broadcast_list(agent, session_id, None);
                 }
                 was_there
             }

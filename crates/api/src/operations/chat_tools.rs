@@ -108,7 +108,7 @@ impl DefineTool {
     /// The validated tool. Deployed tools are validated here, too.
     pub fn into_tool(self, outbound: &dyn Outbound) -> Result<RegisteredTool> {
         let tool = self.into_tool_anywhere()?;
-        tool.check_reach(outbound)?;
+        tool.check_address(outbound)?;
         Ok(tool)
     }
 
@@ -320,8 +320,8 @@ impl RunAtOnce for ListTools {
             hidden: known.hidden,
         };
         if *agent.caller != Caller::Owner {
-            shown.tools.iter_mut().for_each(ShownTool::conceal);
-            shown.servers.iter_mut().for_each(ShownServer::conceal);
+            shown.tools.iter_mut().for_each(ShownTool::redact);
+            shown.servers.iter_mut().for_each(ShownServer::redact);
         }
         Reply::json(&shown)
     }

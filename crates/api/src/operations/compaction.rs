@@ -14,24 +14,24 @@ use context::compaction::act::{
     CompactionOutcome, CompactionReason, CompactionTask, Compactor, CoveredIds,
 };
 use context::compaction::auto;
-use context::compaction::by_hand::add_compaction;
 use context::compaction::configure::{change_settings, load_settings, settings_of};
 use context::compaction::estimate::Estimate;
 use context::compaction::estimate::PromptOverhead;
 use context::compaction::fixed::{load_fixed, read_fixed};
 use context::compaction::journal::load_journal;
+use context::compaction::manual::add_compaction;
 use context::compaction::settings::CompactionSettings;
 use context::compaction::settings::OwnSettings;
-use context::compaction::summariser::ModelSummariser;
+use context::compaction::summarizer::ModelSummarizer;
 use conversation::log::note::get_note;
 use conversation::log::tip::{StoredSettings, get_tip};
-use conversation::messages::taken_back::delete_overlay;
+use conversation::messages::derived::delete_overlay;
 use conversation::messages::tree::leaf::resolve_leaf;
 use conversation::messages::tree::overlays;
 use conversation::session::learn_due::{Occasion, due_at};
 use models::ToolDefinition;
 use store::learn_settings::LearnSettings;
-use store::limits::HolderLimits;
+use store::limits::PrincipalLimits;
 
 /// Sets when and how far conversations are compacted. Omitted fields are unchanged.
 ///
@@ -202,7 +202,7 @@ impl RunWaiting for Compact {
                 let compactor = Compactor {
                     db: agent.db,
                     host: agent.host,
-                    summariser: &ModelSummariser::of(agent.memory(), agent.caller.limits()),
+                    summariser: &ModelSummarizer::of(agent.memory(), agent.caller.limits()),
                 };
                 let task = CompactionTask {
                     session_id: &self.session_id,
@@ -215,7 +215,7 @@ impl RunWaiting for Compact {
                     fixed,
                     is_auto: false,
                     dry_run: self.dry_run,
-                    room: None,
+                    capacity: None,
                 };
                 compactor.compact(&task).await?
             }
@@ -425,7 +425,7 @@ pub fn find_due(agent: &Agent<'_>, stored: &StoredSettings) -> Option<i64> {
 
 /// The limits of whoever caused the newest event. `None`: there are none, or the session was
 /// deleted.
-fn find_payer(agent: &Agent<'_>, session_id: &Id) -> Result<Option<HolderLimits>> {
+fn find_payer(agent: &Agent<'_>, session_id: &Id) -> Result<Option<PrincipalLimits>> {
     let leaf = match get_tip(agent.db, session_id) {
         Ok(tip) => tip.leaf,
         Err(error) if error.code == Code::SessionNotFound => None,
@@ -438,7 +438,7 @@ fn find_payer(agent: &Agent<'_>, session_id: &Id) -> Result<Option<HolderLimits>
 /// Compacts a session that grew, if it is due. The spending counts for whoever let it grow.
 pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
     let find_payer = || find_payer(agent, session_id);
-    let summariser = ModelSummariser::of_growth(agent.memory(), &find_payer);
+    let summariser = ModelSummarizer::of_growth(agent.memory(), &find_payer);
     let compactor = Compactor {
         db: agent.db,
         host: agent.host,
@@ -455,7 +455,7 @@ pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
     let outcome = after.await;
     // A running turn reports its own phases.
     if summariser.has_begun() && agent.turns.find(session_id).is_none() {
-        agent.turn_context().tell_class(session_id, "idle");
+        agent.turn_context().notify_class(session_id, "idle");
     }
     match outcome?.and_then(|outcome| outcome.error) {
         Some(error) => Err(error),

@@ -18,7 +18,7 @@ use base::json::{self, Count, Limit, MAX_NAMES, json, optional_list};
 use base::outbound::{CallLimits, CallPurpose, Endpoint, OutboundRequest, send_and_read};
 use directory::list::AgentPage;
 use directory::list::list_agents;
-use memory::homes::agent::secret_header;
+use memory::backends::agent::secret_header;
 use recall::questions::one_or_several;
 use search::query::MAX_QUERIES;
 

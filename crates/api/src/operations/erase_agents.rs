@@ -18,7 +18,7 @@ use directory::list::list_agents;
 use lifecycle::receipt::{ErasedNames, Issuer, Receipt};
 
 /// The maximum number of additional backends in one request.
-const MAX_HOMES: usize = 8;
+const MAX_BACKENDS: usize = 8;
 
 /// Destroys the agents whose names start with the prefix, with all their data, at most 32
 /// in one request. If the prefix ends with a colon, the agent of the name before the colon
@@ -35,8 +35,8 @@ pub struct EraseAgents {
     /// The prefix again, as a confirmation.
     confirm: String,
     /// Further agents to destroy last, which store shared memory of these.
-    #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_HOMES>")]
-    #[schemars(length(max = MAX_HOMES))]
+    #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_BACKENDS>")]
+    #[schemars(length(max = MAX_BACKENDS))]
     homes: Option<Vec<String>>,
     /// The receipt of the previous request, if this one continues it.
     receipt: Option<Receipt>,

@@ -7,14 +7,14 @@ use crate::limits::EVENTS_BODY_BYTES;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::operations::compaction::{find_due, mark_grown};
 use crate::operations::receipts::{admit_purge, issue_of};
-use access::{Effect, Needs, permit_voice};
+use access::{Effect, Needs, permit_role};
 use base::action::Action;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{Count, Limit, MAX_NAMES, list, nullable, optional_list};
 use conversation::log::MAX_EVENTS;
 use conversation::log::append::AppendOutcome;
-use conversation::log::append::{Parent, append_news};
+use conversation::log::append::{Parent, append_and_schedule_learning};
 use conversation::log::event::Event;
 use conversation::log::event::NewEvent;
 use conversation::log::load::{EventQuery, load_events};
@@ -78,7 +78,7 @@ impl RunAtOnce for AppendEvents {
         for (index, event) in self.events.iter().enumerate() {
             event.check(&format!("events[{index}]"))?;
             let is_users = event.action == Action::UserMessage;
-            permit_voice(agent.caller, is_users, &format!("events[{index}].action"))?;
+            permit_role(agent.caller, is_users, &format!("events[{index}].action"))?;
         }
         if !agent.caller.may_write_agent_messages() {
             let config = load_config(agent.db, &agent.deployed.memory.config)?;
@@ -88,7 +88,7 @@ impl RunAtOnce for AppendEvents {
         for event in &mut self.events {
             event.note = Note::of_caller(&authority);
         }
-        let outcome = append_news(
+        let outcome = append_and_schedule_learning(
             agent.db,
             agent.host,
             &self.session_id,

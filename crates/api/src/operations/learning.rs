@@ -8,14 +8,14 @@ use super::memory_blocks::SetBlock;
 use super::memory_entries::SetEntry;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use access::{Effect, Needs, permit_by_name};
-use base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
+use base::budget::{AnswerCapacity, MAX_ANSWER_BYTES};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, Count, Limit, MAX_INTEGER, optional_list};
-use learning::consolidate::{OrderWish, consolidate};
-use learning::rounds::learn_by_hand;
+use learning::consolidate::{ConsolidationRequest, consolidate};
+use learning::rounds::learn_manually;
 use memory::label::Label;
-use memory::proposals::apply::find_standing;
+use memory::proposals::apply::find_current;
 use memory::proposals::decide::{ChosenChange, Verdict, decide};
 use memory::proposals::revert::revert;
 use memory::proposals::rows::{ProposalFilter, StoredProposal, load_page};
@@ -25,7 +25,7 @@ use memory::writer::MemoryWriter;
 fn show(agent: &Agent<'_>, proposal: StoredProposal) -> Result<Proposal> {
     let memory = agent.memory();
     let place = proposal.place()?;
-    proposal.show(&|change| find_standing(&memory, &place, change))
+    proposal.show(&|change| find_current(&memory, &place, change))
 }
 
 fn show_all(agent: &Agent<'_>, proposals: Vec<StoredProposal>) -> Result<Vec<Proposal>> {
@@ -72,7 +72,7 @@ impl RunWaiting for Learn {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let memory = agent.memory();
         let session_id = self.session_id.as_ref();
-        let round = learn_by_hand(&memory, &agent.work.learning, session_id).await?;
+        let round = learn_manually(&memory, &agent.work.learning, session_id).await?;
         Reply::json(&Learnt {
             looks: round.looks,
             events: round.events,
@@ -117,14 +117,14 @@ impl Operation for Consolidate {
 impl RunWaiting for Consolidate {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let memory = agent.memory();
-        let wish = OrderWish {
+        let request = ConsolidationRequest {
             label: self.label.as_ref().map(Label::as_str),
             profile: self.profile.as_ref().map(Label::as_str),
             is_timed: false,
             entries_wait: permit_by_name(agent.caller, SetEntry::RULE).is_err(),
             profile_waits: permit_by_name(agent.caller, SetBlock::RULE).is_err(),
         };
-        let ordered = consolidate(&memory, wish).await?;
+        let ordered = consolidate(&memory, request).await?;
         let proposal = ordered.proposal;
         Reply::json(&Consolidated {
             proposal: proposal.map(|proposal| show(agent, proposal)).transpose()?,
@@ -184,11 +184,11 @@ impl RunAtOnce for GetProposals {
         let mut has_more = found.len() as i64 > limit;
         found.truncate(usize::try_from(limit).unwrap_or(0));
         // A pending change includes the current text, which may be long.
-        let mut room = AnswerRoom::of(MAX_ANSWER_BYTES);
+        let mut capacity = AnswerCapacity::of(MAX_ANSWER_BYTES);
         let mut proposals = Vec::new();
         for stored in found {
             let shown = show(agent, stored)?;
-            if !room.takes(json::encode(&shown)?.len()) {
+            if !capacity.takes(json::encode(&shown)?.len()) {
                 has_more = true;
                 break;
             }

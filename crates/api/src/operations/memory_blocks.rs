@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::body_with_text;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::operations::receipts::{admit_purge, issue_of};
-use crate::operations::writers::{told_by, writer_of};
+use crate::operations::writers::{with_notifications_of, writer_of};
 use access::{Caller, Effect, Needs};
 use base::error::Result;
 use base::ids::Id;
@@ -32,7 +32,7 @@ use memory::write::Versions;
 use memory::write::{
     NewContent, Placement, clear, find_item_version, read_versions, revert, write,
 };
-use memory::writer::{MemoryWriter, SaidOrigin};
+use memory::writer::{MemoryWriter, StatedOrigin};
 use memory::{BlockScope, Memory};
 
 impl Operation for DefineBlock {
@@ -55,7 +55,7 @@ impl RunWaiting for DefineBlock {
         let is_owner = *agent.caller == Caller::Owner;
         let has_rules = definition.retention.is_some();
         let block = define(&agent.memory(), definition, is_owner).await?;
-        agent.keep_soon(has_rules);
+        agent.schedule_retention(has_rules);
         Reply::json(&block)
     }
 }
@@ -185,9 +185,10 @@ impl RunWaiting for GetBlocks {
         let memory = agent.memory();
         let defined = load_definitions(&memory, scope)?;
         if !self.contents {
-            let away = || BlockContent::away("its content was not requested".to_owned());
+            let unavailable =
+                || BlockContent::unavailable("its content was not requested".to_owned());
             let blocks: Vec<_> = (defined.iter())
-                .map(|block| Block::new(block, away()))
+                .map(|block| Block::new(block, unavailable()))
                 .collect();
             return Reply::json(&blocks);
         }
@@ -266,7 +267,7 @@ impl SetBlock {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
-        let said = SaidOrigin {
+        let said = StatedOrigin {
             source: self.source,
             events: &[],
         };
@@ -276,7 +277,7 @@ impl SetBlock {
             placement,
             expected_version: self.expected_version.map(|version| version.0),
             reason: self.reason.as_deref(),
-            writer: told_by(agent, writer, self.delivery_id.as_ref()),
+            writer: with_notifications_of(agent, writer, self.delivery_id.as_ref()),
         };
         Reply::json(&write(&memory, &block, &text).await?)
     }

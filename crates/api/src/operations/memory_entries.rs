@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::operations::receipts::{ItemGone, admit_purge};
-use crate::operations::writers::{told_by, writer_of};
+use crate::operations::writers::{with_notifications_of, writer_of};
 use crate::tracing::note_found;
 use access::{Effect, Needs};
 use base::error::{Error, Result};
@@ -26,7 +26,7 @@ use memory::found_entry::{FoundEntry, PastEntry};
 use memory::label::Label;
 use memory::origin::{MAX_SOURCE_EVENTS, MarksChange, Origin};
 use memory::purge::purge_entry;
-use memory::writer::SaidOrigin;
+use memory::writer::StatedOrigin;
 use recall::VectorReport;
 use recall::entries::search;
 use recall::questions::one_or_several;
@@ -99,12 +99,12 @@ impl RunWaiting for SetEntry {
                 tags: self.tags,
             },
         };
-        let said = SaidOrigin {
+        let said = StatedOrigin {
             source: self.source,
             events: &self.events,
         };
         let writer = said.writer(agent.caller, self.session_id.as_ref())?;
-        let writer = told_by(agent, writer, self.delivery_id.as_ref());
+        let writer = with_notifications_of(agent, writer, self.delivery_id.as_ref());
         Reply::json(&set(&memory, &block, &text, writer).await?)
     }
 }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::limits::body_with_text;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::operations::receipts::{ItemGone, admit_purge};
-use crate::operations::writers::{told_by, writer_of};
+use crate::operations::writers::{with_notifications_of, writer_of};
 use access::{Effect, Needs};
-use base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
+use base::budget::{AnswerCapacity, MAX_ANSWER_BYTES};
 use base::error::Result;
 use base::filter::Filter;
 use base::ids::Id;
@@ -24,8 +24,8 @@ use memory::purge::purge_document;
 use memory::skills::skill::Skill;
 use memory::skills::{self, delete, get_document, loaded, put};
 use memory::skills::{MAX_SKILL_BYTES, SkillText};
-use memory::view::{get_in_view, read_to_keep};
-use memory::writer::SaidOrigin;
+use memory::view::{get_in_view, read_for_storage};
+use memory::writer::StatedOrigin;
 
 /// Writes a document of a loadable block. A document with the same key is replaced.
 ///
@@ -84,12 +84,12 @@ impl RunWaiting for PutSkill {
                 tags: self.tags,
             },
         };
-        let said = SaidOrigin {
+        let said = StatedOrigin {
             source: self.source,
             events: &self.events,
         };
         let writer = said.writer(agent.caller, self.session_id.as_ref())?;
-        let writer = told_by(agent, writer, self.delivery_id.as_ref());
+        let writer = with_notifications_of(agent, writer, self.delivery_id.as_ref());
         Reply::json(&put(&memory, &block, &text, writer).await?)
     }
 }
@@ -189,9 +189,9 @@ impl RunWaiting for ListSkills {
             skills.retain(|skill| skill.key > *cursor);
         }
         let limit = usize::try_from(self.limit.0).unwrap_or(0);
-        let mut room = AnswerRoom::of(MAX_ANSWER_BYTES);
+        let mut capacity = AnswerCapacity::of(MAX_ANSWER_BYTES);
         let fitting = skills.iter().take(limit);
-        let fitting = fitting.take_while(|skill| room.takes(skill.written_bytes()));
+        let fitting = fitting.take_while(|skill| capacity.takes(skill.written_bytes()));
         let shown = fitting.count();
         let has_more = skills.len() > shown;
         skills.truncate(shown);
@@ -257,7 +257,7 @@ impl RunWaiting for LoadSkill {
             let document = get_document(&memory, &block, &self.key).await;
             document.map(|document| (block, document))
         };
-        let (block, document) = read_to_keep(&memory, read).await?;
+        let (block, document) = read_for_storage(&memory, read).await?;
         let loaded = match self.session_id.as_ref().filter(|_| !self.dry_run) {
             Some(id) => loaded::load(
                 agent.db,

@@ -45,10 +45,10 @@ pub fn toolbox<'a>(
         session_id,
         turn_id: None,
         event_id: None,
-        tells_nobody: false,
+        is_silent: false,
         untrusted: None,
         only_session: agent.caller.only_session(),
-        writes_agent: agent.caller.reach().writes_agent(),
+        writes_agent: agent.caller.memory_scope().writes_agent(),
     }
 }
 

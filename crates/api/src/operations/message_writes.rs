@@ -9,12 +9,12 @@ use crate::limits::EVENTS_BODY_BYTES;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::operations::compaction::{find_due, mark_grown};
 use crate::operations::receipts::{admit_purge, issue_of};
-use access::{Effect, Needs, permit_voice};
+use access::{Effect, Needs, permit_role};
 use base::action::Action;
 use base::error::Result;
 use base::ids::Id;
 use base::json::{JsonObject, list, nullable};
-use chat::request::check_said;
+use chat::request::check_has_content;
 use conversation::log::MAX_EVENTS;
 use conversation::log::append::Parent;
 use conversation::log::find::find_action;
@@ -70,7 +70,7 @@ impl AppendMessage {
     fn split(self, agent: &Agent<'_>) -> Result<(MessagePlacement, NewMessage)> {
         let message = Speaker::of(agent, self.source)?.parse(agent, &self.message)?;
         if message.action == Action::UserMessage && message.content.trim().is_empty() {
-            check_said(&self.message)?;
+            check_has_content(&self.message)?;
         }
         let place = MessagePlacement {
             session_id: self.session_id,
@@ -136,7 +136,7 @@ impl Speaker {
     pub(super) fn parse(&self, agent: &Agent<'_>, message: &JsonObject) -> Result<NewMessage> {
         let mut message = parse_message(message, self.source, &self.reserved)?;
         let is_users = message.action == Action::UserMessage;
-        permit_voice(agent.caller, is_users, "message.role")?;
+        permit_role(agent.caller, is_users, "message.role")?;
         message.note = Note::of_caller(&agent.caller.authority());
         Ok(message)
     }
@@ -153,7 +153,7 @@ fn permit_replacing(agent: &Agent<'_>, session_id: &Id, message: &NewMessage) ->
     match find_action(agent.db, session_id, id)? {
         Some(action) => {
             let is_users = action == Action::UserMessage;
-            permit_voice(agent.caller, is_users, "message.id")
+            permit_role(agent.caller, is_users, "message.id")
         }
         None => Ok(()),
     }

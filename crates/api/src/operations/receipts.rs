@@ -7,19 +7,19 @@ use crate::operation::{Agent, Operation, Reply, RunAtOnce};
 use access::{Effect, Needs, permit_purge};
 use base::error::Result;
 use lifecycle::receipt::{Issuer, Receipt};
-use lifecycle::retention::kept_until;
+use lifecycle::retention::retained_until;
 use memory::Memory;
 use memory::definition::Definition;
 use memory::past::ItemDeleted;
 use memory::purge::{HomeReceipt, Purged};
-use memory::source::BlockHome;
+use memory::source::BlockBackend;
 use store::erased::{Erased, Erasure};
 
 /// Checks that the caller may purge by this operation, and that not too many purges wait for
 /// receipts. Runs before anything is deleted.
 pub fn admit_purge(agent: &Agent<'_>, operation: &str) -> Result<()> {
     permit_purge(agent.caller, operation)?;
-    agent.work.pages.check_room(agent.host.now_ms())
+    agent.work.pages.check_capacity(agent.host.now_ms())
 }
 
 /// A receipt of this agent for a committed purge. It becomes true once pages are cleared, which the
@@ -64,13 +64,13 @@ impl ItemGone {
     /// because a committed deletion may not fail any more. If another agent stores the block, its
     /// answer has the time.
     pub fn find_until(memory: &Memory<'_>, block: &Definition) -> Result<Option<i64>> {
-        match block.home() {
-            BlockHome::Agent { .. } => Ok(None),
-            BlockHome::Object
-            | BlockHome::Bucket { .. }
-            | BlockHome::BucketPrefix { .. }
-            | BlockHome::Service { .. }
-            | BlockHome::Nowhere { .. } => kept_until(memory, &block.scope, &block.label),
+        match block.backend() {
+            BlockBackend::Agent { .. } => Ok(None),
+            BlockBackend::Object
+            | BlockBackend::Bucket { .. }
+            | BlockBackend::BucketPrefix { .. }
+            | BlockBackend::Service { .. }
+            | BlockBackend::Nowhere { .. } => retained_until(memory, &block.scope, &block.label),
         }
     }
 

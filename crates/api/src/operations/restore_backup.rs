@@ -4,11 +4,11 @@ use crate::json_schema::JsonSchema;
 use serde::Deserialize;
 
 use super::backups::{failed, find_archive, is_backup};
+use crate::agent_file::import::AgentImport;
+use crate::agent_file::import::ImportedAgent;
 use crate::file_import::FileImport as _;
 use crate::jobs::is_backup_due;
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
-use crate::whole::import::AgentImport;
-use crate::whole::import::ImportedAgent;
 use access::{Effect, Needs};
 use base::budget::Reservation;
 use base::error::{Error, Result};
@@ -16,7 +16,7 @@ use base::json;
 use base::outbound::Archive;
 use lifecycle::retention::is_due;
 use lifecycle::transfer::cpu::CpuAllowance;
-use store::restores::RestorePlace;
+use store::restores::RestoreAdmission;
 
 /// The bytes of one read.
 const PIECE_BYTES: i64 = 1 << 20;
@@ -57,7 +57,7 @@ impl RunWaiting for RestoreBackup {
         loop {
             let restores = &agent.work.restores;
             let running = match restores.begin(&self.key, self.allow_sources)? {
-                RestorePlace::Begins(lease) => {
+                RestoreAdmission::Begins(lease) => {
                     let running = lease.running();
                     agent
                         .background
@@ -66,7 +66,7 @@ impl RunWaiting for RestoreBackup {
                     lease.end(&answer);
                     return answer.map(Reply::text);
                 }
-                RestorePlace::Runs(running) => running,
+                RestoreAdmission::Runs(running) => running,
             };
             running.wait(agent.outbound).await;
             // An interrupted restore has no answer, and starts again.
@@ -101,7 +101,7 @@ impl RestoreBackup {
             offset += piece.bytes.len() as i64;
             // The import keeps the incomplete line and the unwritten rows in memory.
             drop(reservation);
-            let needed = import.kept_bytes() + piece.bytes.len();
+            let needed = import.buffered_bytes() + piece.bytes.len();
             reservation = match Reservation::for_request(needed) {
                 Ok(reservation) => reservation,
                 Err(error) => {
@@ -116,7 +116,7 @@ impl RestoreBackup {
         }
         let imported = import.end(agent.db, agent.host)?;
         let has_rules = is_due(&agent.memory())? || is_backup_due(agent)?;
-        agent.keep_soon(has_rules);
+        agent.schedule_retention(has_rules);
         json::encode(&imported)
     }
 }

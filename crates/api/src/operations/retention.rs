@@ -7,7 +7,7 @@ use crate::operation::{Agent, Operation, Reply, RunAtOnce};
 use access::{Effect, Needs};
 use base::error::{Error, Result};
 use base::ids::Id;
-use lifecycle::retention::{Pages, RetentionPlace, preview, step, step_in_session};
+use lifecycle::retention::{Pages, RetentionTarget, preview, step, step_in_session};
 use memory::label::Label;
 use store::erased::LeftPages;
 use store::retention::Retention;
@@ -66,7 +66,7 @@ impl RunAtOnce for ApplyRetention {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         self.check()?;
         let memory = agent.memory();
-        let place = RetentionPlace {
+        let place = RetentionTarget {
             session_id: self.session_id,
             label: self.label,
             rules: self.retention,
@@ -105,7 +105,7 @@ impl RunAtOnce for ApplyRetention {
         for session_id in &step.changed {
             agent.background.show(session_id);
         }
-        agent.keep_soon(step.has_more);
+        agent.schedule_retention(step.has_more);
         let reply = Reply::json(&RetentionApplied {
             dry_run: false,
             gone: step.gone,

@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::EVENTS_BODY_BYTES;
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
-use access::{Caller, Effect, Needs, permit_voice};
+use access::{Caller, Effect, Needs, permit_role};
 use base::action::Role;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject, RawValue, optional_list};
 use chat::request::client_tools::{MAX_CLIENT_TOOLS, parse_client_tools};
 use chat::request::known_messages::check_repeated;
-use chat::request::waiting::find_of_message;
+use chat::request::queued_requests::find_of_message;
 use chat::request::{ChatRequest, ClientMessage, Trigger, parse_message};
+use chat::run::resume::resume_turn;
 use chat::run::running_turns::{AwaitedTurn, Begun, RunningTurn};
 use chat::run::start::Started;
 use chat::run::start::start_permitted;
-use chat::run::take_up::take_up;
 use chat::turn::report::{TurnFinish, TurnReport, find_report};
 use chat::turn::store::find_turn;
 use conversation::log::find::find_seqs;
@@ -99,7 +99,7 @@ impl RunWaiting for RunTurn {
         let session_id = self.session_id.clone();
         let asked = ask(agent, &session_id, self.into_request(agent)?)?;
         // The turn may take minutes, and the message is stored now.
-        agent.give_body_back();
+        agent.release_body();
         agent.starter.recover();
         let running = match asked {
             Asked::Over { answer_id, report } => {
@@ -109,7 +109,7 @@ impl RunWaiting for RunTurn {
             Asked::Waiting(place) => match place.begins().await {
                 Begun::Running(running) => running,
                 Begun::Never(Some(error)) => return Err(error),
-                Begun::Never(None) => return Reply::json(&RanTurn::taken_back()),
+                Begun::Never(None) => return Reply::json(&RanTurn::withdrawn()),
             },
         };
         let report = running.ends().await?;
@@ -124,7 +124,7 @@ impl RunWaiting for RunTurn {
 impl RunTurn {
     fn into_request(self, agent: &Agent<'_>) -> Result<ChatRequest> {
         let message = parse_message("message", self.message)?;
-        permit_voice(
+        permit_role(
             agent.caller,
             message.role == Some(Role::User),
             "message.role",
@@ -222,7 +222,7 @@ fn find_earlier(
     check_repeated(db, session_id, message, hint)?;
     if agent.turns.find(session_id).is_none()
         && find_turn(db, session_id)?.is_some_and(|turn| turn.message_id == answer_id)
-        && let Some(work) = take_up(agent, session_id)?
+        && let Some(work) = resume_turn(agent, session_id)?
     {
         agent.starter.begin(work);
     }
@@ -271,7 +271,7 @@ impl RanTurn {
     }
 
     /// The answer to a message that was withdrawn from the queue.
-    fn taken_back() -> Self {
+    fn withdrawn() -> Self {
         Self {
             message: None,
             usage: TurnUsage::default(),

@@ -122,7 +122,7 @@ impl RunWaiting for Search {
             truncated: found.is_cut,
             vectors: found.vectors,
         })?;
-        reply.indexing_goes_on = progress.goes_on;
+        reply.indexing_continues = progress.goes_on;
         Ok(reply)
     }
 }

@@ -20,9 +20,9 @@ use conversation::log::sessions::{
 use conversation::session::retention::SessionRetentionChange;
 use conversation::session::usage::UsageIncrease;
 use lifecycle::delete::delete_session;
+use lifecycle::pending_import;
 use lifecycle::purge::purge_session;
 use lifecycle::receipt::Receipt;
-use lifecycle::staging;
 use memory::definitions::has_own_rules;
 use store::retention::Retention;
 
@@ -80,8 +80,14 @@ impl RunAtOnce for CreateSession {
         };
         check_retention(agent.caller, &new.retention)?;
         let asks = new.retention.asks();
-        let session = create_session(agent.db, agent.host, agent.name, &new, staging::forget)?;
-        agent.keep_soon(asks);
+        let session = create_session(
+            agent.db,
+            agent.host,
+            agent.name,
+            &new,
+            pending_import::forget,
+        )?;
+        agent.schedule_retention(asks);
         Ok(Reply::text(session))
     }
 }
@@ -221,7 +227,7 @@ impl RunAtOnce for UpdateSession {
             &change,
             has_own_rules,
         )?;
-        agent.keep_soon(asks);
+        agent.schedule_retention(asks);
         Ok(Reply::text(session))
     }
 }

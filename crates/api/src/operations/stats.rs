@@ -16,7 +16,7 @@ use chat::request::delivery::Delivery;
 use chat::run::running_turns::MAX_TURNS;
 use conversation::index::{IndexState, find_index_state};
 use conversation::log::event_facts::count_at_most;
-use conversation::log::learning_marks::{count_waiting, load_failures};
+use conversation::log::learning_watermarks::{count_waiting, load_failures};
 use conversation::log::slices::MAX_EVENT_BYTES;
 use store::callbacks::{FailedCallback, load_failed};
 use store::consolidation::find_consolidation;
@@ -30,7 +30,7 @@ const MAX_COUNTED_ROWS: i64 = 1_000;
 const MAX_TABLES: i64 = 100;
 
 /// The most failed learning passes that are shown.
-const MAX_FAILED_LOOKS: i64 = 20;
+const MAX_FAILED_PASSES: i64 = 20;
 
 /// Shows how large the agent is, how much memory is used, and what runs.
 ///
@@ -109,7 +109,7 @@ impl From<LearnFailure> for LearnError {
 
 impl LearningStats {
     fn load(agent: &Agent<'_>) -> Result<Self> {
-        let failed = load_failures(agent.db, MAX_COUNTED_ROWS, MAX_FAILED_LOOKS)?;
+        let failed = load_failures(agent.db, MAX_COUNTED_ROWS, MAX_FAILED_PASSES)?;
         let failures = failed.into_iter().filter_map(|(session_id, failure)| {
             let failure: LearnFailure = json::decode(&failure).ok()?;
             Some(FailedLook {
@@ -243,7 +243,7 @@ impl RunAtOnce for GetStats {
 
 fn held(budget: &'static std::thread::LocalKey<ByteBudget>) -> ReservedBytes {
     budget.with(|budget| ReservedBytes {
-        held_bytes: budget.held_bytes(),
+        held_bytes: budget.reserved_bytes(),
         max_bytes: budget.max_bytes(),
     })
 }

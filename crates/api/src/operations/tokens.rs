@@ -13,7 +13,7 @@ use base::json::{Limit, given, list};
 use base::settings::Setting;
 use models::choice::ModelName;
 use store::config::load_config;
-use store::limits::{GivenLimits, HolderLimits};
+use store::limits::{GivenLimits, PrincipalLimits};
 use store::memory_use::MemoryUse;
 
 /// The most operation names in one request: more than there are operations.
@@ -190,7 +190,7 @@ impl MintToken {
             }
         }
         check_allow(&self.allow)?;
-        let limits = self.held_limits(agent)?;
+        let limits = self.principal_limits(agent)?;
         Ok(TokenScope {
             session_id: self.session_id,
             operations: named(agent.operations, self.preset, self.operations),
@@ -202,7 +202,7 @@ impl MintToken {
     }
 
     /// The token's limits, and the name under which they are counted.
-    fn held_limits(&self, agent: &Agent<'_>) -> Result<Option<HolderLimits>> {
+    fn principal_limits(&self, agent: &Agent<'_>) -> Result<Option<PrincipalLimits>> {
         let Some(GivenLimits(most)) = &self.limits else {
             return match self.holder {
                 None => Ok(None),
@@ -218,7 +218,7 @@ impl MintToken {
             Some(name) => format!("holder {name}"),
             None => format!("token {}", Id::mint_token(agent.host)),
         };
-        Ok(Some(HolderLimits {
+        Ok(Some(PrincipalLimits {
             holder,
             most: most.clone(),
         }))

@@ -8,7 +8,7 @@ use access::{Effect, Needs};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{Count, Limit, MAX_INTEGER};
-use conversation::log::ended_turns::{EventPlace, load_ended_turns};
+use conversation::log::ended_turns::{EventPosition, load_ended_turns};
 use conversation::log::sessions::session_exists;
 use conversation::session::last_turns::load_days;
 use conversation::session::usage_days::{DAY_MS, DayUsage, add, load_agents_days, load_kept};
@@ -232,10 +232,10 @@ impl GetUsage {
     }
 }
 
-fn parse_place(cursor: &str) -> Result<EventPlace> {
+fn parse_place(cursor: &str) -> Result<EventPosition> {
     let (seq, session_id) = cursor.split_once(':').ok_or_else(bad_cursor)?;
     let seq: i64 = seq.parse().map_err(|_| bad_cursor())?;
-    Ok(EventPlace {
+    Ok(EventPosition {
         session_id: session_id.to_owned(),
         seq: seq.clamp(0, MAX_INTEGER),
     })

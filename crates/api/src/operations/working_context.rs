@@ -9,7 +9,7 @@ use super::next_request::render_next_request;
 use crate::limits::{EVENTS_BODY_BYTES, body_with_text};
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::operations::compaction::{find_due, mark_grown};
-use access::{Effect, Needs, permit, permit_voice};
+use access::{Effect, Needs, permit, permit_role};
 use base::action::Role;
 use base::budget::MAX_ANSWER_BYTES;
 use base::database::Database;
@@ -21,11 +21,11 @@ use context::compaction::fixed::tools_tokens;
 use context::tools::{has_search, load_tools};
 use context::working_context::budget::{Budget, WindowSteps};
 use context::working_context::build::{ContextWindow, WorkingContext, build_working_context};
+use context::working_context::fast_path::FastPathContext;
 use context::working_context::fitting::{build_fitting, estimates};
-use context::working_context::plain::PlainContext;
 use conversation::log::MAX_EVENTS;
 use conversation::log::append::AppendOutcome;
-use conversation::log::append::{Parent, append_news};
+use conversation::log::append::{Parent, append_and_schedule_learning};
 use conversation::log::event::NewEvent;
 use conversation::log::note::Note;
 use conversation::log::tip::Leaf;
@@ -107,7 +107,7 @@ impl RunWaiting for BuildWorkingContext {
         let limit = usize::try_from(self.limit.0).unwrap_or(0);
         let is_bare = self.format.is_none() && !self.memory;
         let newest = match is_bare && self.leaf_id.is_none() {
-            true => PlainContext::find_newest(agent.db, session_id, limit)?,
+            true => FastPathContext::find_newest(agent.db, session_id, limit)?,
             false => None,
         };
         // A wrong leaf is rejected before blocks are read from their backends.
@@ -146,7 +146,7 @@ impl RunWaiting for BuildWorkingContext {
         });
         let plain = match (newest, &leaf) {
             (None, Some(leaf)) if is_bare && self.leaf_id.is_some() => {
-                PlainContext::find(agent.db, session_id, leaf, limit)?
+                FastPathContext::find(agent.db, session_id, leaf, limit)?
             }
             (newest, _) => newest,
         };
@@ -251,7 +251,7 @@ impl RunAtOnce for PersistWorkingContext {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         for (index, message) in self.messages.iter().enumerate() {
             let is_users = message.role == Role::User;
-            permit_voice(agent.caller, is_users, &format!("messages[{index}].role"))?;
+            permit_role(agent.caller, is_users, &format!("messages[{index}].role"))?;
         }
         // An id may name several calls: a result belongs to the newest such call above it.
         let mut called: HashMap<String, Id> = HashMap::new();
@@ -272,7 +272,7 @@ impl RunAtOnce for PersistWorkingContext {
                 })
             })
             .collect::<Result<Vec<_>>>()?;
-        let outcome = append_news(
+        let outcome = append_and_schedule_learning(
             agent.db,
             agent.host,
             &self.session_id,

@@ -13,18 +13,18 @@ pub fn writer_of<'a>(
     delivery_id: Option<&Id>,
 ) -> MemoryWriter<'a> {
     let writer = MemoryWriter::of_caller(agent.caller, session_id);
-    told_by(agent, writer, delivery_id)
+    with_notifications_of(agent, writer, delivery_id)
 }
 
 /// Turns notifications off for a writer that answers a call which the agent made.
-pub fn told_by<'a>(
+pub fn with_notifications_of<'a>(
     agent: &Agent<'_>,
     writer: MemoryWriter<'a>,
     delivery_id: Option<&Id>,
 ) -> MemoryWriter<'a> {
     let delivery = Delivery::of_memory(agent.policy, agent.name);
     MemoryWriter {
-        tells_nobody: delivery_id.is_some_and(|id| delivery.gave(id)),
+        is_silent: delivery_id.is_some_and(|id| delivery.issued(id)),
         ..writer
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::de::Visitor;
 
 use super::problem::{ReadError, ReadResult};
-use super::scan::count_plain;
+use super::scan::count_unescaped;
 use super::string::unescape;
 
 /// The largest integer that JavaScript, and so the engine's binding, represents exactly.
@@ -173,7 +173,7 @@ impl<'de> Cursor<'de> {
         let mut has_escape = false;
         loop {
             let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-            self.at += count_plain(rest);
+            self.at += count_unescaped(rest);
             match self.byte() {
                 b'"' => {
                     self.at += 1;

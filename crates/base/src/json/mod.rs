@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_many_unusual_values_is_looked_at_once() {
+    fn a_text_of_many_unusual_values_is_scanned_once() {
         // If each value looked at the whole text, this test would take hours.
         let text = r#"{"é":1},"#.repeat(1 << 20);
         let text = text.trim_end_matches(',');
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_bounded_also_in_what_is_kept_as_text() {
+    fn depth_is_bounded_also_in_what_is_stored_as_text() {
         let nested = |depth: usize| {
             let (open, close) = ("[".repeat(depth), "]".repeat(depth));
             format!(r#"{{"sessionId":"a","metadata":{{"x":{open}{close}}}}}"#)
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_kept_as_text_is_kept_to_the_letter() {
+    fn a_value_kept_as_text_is_stored_verbatim() {
         let kept = r#"{"b":12345678901234567890,"a":1.0,"b":-0.0}"#;
         let body = format!(r#"{{"sessionId":"a","metadata":{kept}}}"#);
         let sample: Sample = parse(body.as_bytes()).unwrap();

@@ -2,7 +2,7 @@
 //! type. If the text is truncated or isn't JSON, the tokens before the fault are still
 //! returned.
 
-use super::scan::count_plain;
+use super::scan::count_unescaped;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonPiece<'a> {
@@ -81,7 +81,7 @@ fn ends_scalar(byte: u8) -> bool {
 fn find_quote(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     loop {
-        at += count_plain(bytes.get(at..).unwrap_or_default());
+        at += count_unescaped(bytes.get(at..).unwrap_or_default());
         match bytes.get(at) {
             None => return bytes.len(),
             Some(b'"') => return at,

@@ -166,7 +166,7 @@ mod tests {
     const TEXT: &str = r#"{"kept":{"b": 1.0,"a":12345678901234567890,"b":-0}}"#;
 
     #[test]
-    fn the_text_is_kept_to_the_letter() {
+    fn the_text_is_stored_verbatim() {
         let read: Sample = decode(TEXT).unwrap();
         assert_eq!(read.kept.get(), &TEXT[8..TEXT.len() - 1]);
         assert_eq!(encode(&read).unwrap(), TEXT);

@@ -15,7 +15,7 @@ use serde::forward_to_deserialize_any;
 use super::cursor::Cursor;
 use super::problem::{ReadError, ReadResult};
 use super::raw_name::RAW_NAME;
-use super::scan::skip_usual;
+use super::scan::skip_common;
 
 /// How deep the types that are read may nest, as in serde_json: reading them recurses.
 const MAX_READ_DEPTH: u8 = 127;
@@ -28,14 +28,14 @@ pub fn decode<'de, T: de::Deserialize<'de>>(text: &'de str) -> ReadResult<T> {
     Ok(value)
 }
 
-/// The number of comma-separated values in a text. `None`: the text is something else. `usual`: see
-/// [`skip_usual`]. A usual value may contain bytes that are not UTF-8.
-pub fn count_values(bytes: &[u8], usual: &[&str]) -> Option<usize> {
+/// The number of comma-separated values in a text. `None`: the text is something else. `common`: see
+/// [`skip_common`]. A usual value may contain bytes that are not UTF-8.
+pub fn count_values(bytes: &[u8], common: &[&str]) -> Option<usize> {
     let mut text = None;
     let mut at = 0;
     let mut count = 0;
     loop {
-        at = match skip_usual(bytes, at, usual) {
+        at = match skip_common(bytes, at, common) {
             Some(end) if matches!(bytes.get(end), None | Some(b',')) => end,
             _ => {
                 let known = match text {

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_stands_where_serde_json_sees_it() {
+    fn a_fault_is_where_serde_json_sees_it() {
         let mut faults = 0;
         for text in damaged().chain(
             TEXTS

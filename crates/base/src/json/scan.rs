@@ -2,21 +2,21 @@
 
 /// The number of bytes before the first one that ends the string, starts an escape, or is
 /// not allowed in a string.
-pub fn count_plain(bytes: &[u8]) -> usize {
+pub fn count_unescaped(bytes: &[u8]) -> usize {
     #[cfg(target_arch = "wasm32")]
-    let start = match simd::count_plain(bytes) {
+    let start = match simd::count_unescaped(bytes) {
         Ok(count) => return count,
         Err(start) => start,
     };
     #[cfg(not(target_arch = "wasm32"))]
     let start = 0;
-    start + count_plain_by_eight(bytes.get(start..).unwrap_or_default())
+    start + count_unescaped_by_eight(bytes.get(start..).unwrap_or_default())
 }
 
 /// The end of an object in a fixed layout that starts at `at`: the given `words` with a
 /// string between each two of them, then a number and the closing brace. `None`: the object
 /// has another layout, or is no JSON.
-pub fn skip_usual(bytes: &[u8], at: usize, words: &[&str]) -> Option<usize> {
+pub fn skip_common(bytes: &[u8], at: usize, words: &[&str]) -> Option<usize> {
     let (first, others) = words.split_first()?;
     let mut rest = bytes.get(at..)?.strip_prefix(first.as_bytes())?;
     for word in others {
@@ -34,7 +34,7 @@ pub fn skip_usual(bytes: &[u8], at: usize, words: &[&str]) -> Option<usize> {
 fn skip_string(bytes: &[u8]) -> Option<&[u8]> {
     let mut rest = bytes.strip_prefix(b"\"")?;
     loop {
-        rest = rest.get(count_plain(rest)..)?;
+        rest = rest.get(count_unescaped(rest)..)?;
         rest = match rest {
             [b'"', rest @ ..] => return Some(rest),
             [
@@ -47,8 +47,8 @@ fn skip_string(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Like [`count_plain`], eight bytes at a time.
-fn count_plain_by_eight(bytes: &[u8]) -> usize {
+/// Like [`count_unescaped`], eight bytes at a time.
+fn count_unescaped_by_eight(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = ONES * 0x80;
     let holds_zero = |word: u64| word.wrapping_sub(ONES) & !word;
@@ -76,10 +76,10 @@ mod simd {
         u8x16_bitmask, u8x16_eq, u8x16_lt, u8x16_splat, v128_any_true, v128_load, v128_or,
     };
 
-    /// Like [`super::count_plain`]. `Err(n)`: the first `n` bytes are plain, and fewer than
+    /// Like [`super::count_unescaped`]. `Err(n)`: the first `n` bytes are plain, and fewer than
     /// sixteen are left.
     #[target_feature(enable = "simd128")]
-    pub fn count_plain(bytes: &[u8]) -> Result<usize, usize> {
+    pub fn count_unescaped(bytes: &[u8]) -> Result<usize, usize> {
         let (chunks, _) = bytes.as_chunks::<16>();
         for (index, chunk) in chunks.iter().enumerate() {
             // SAFETY: a load reads 16 bytes and needs no alignment. A chunk has 16 bytes.
@@ -109,10 +109,10 @@ mod tests {
             for length in 0..20 {
                 for filler in [b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xc3, 0xff] {
                     let mut bytes = vec![filler; length];
-                    assert_eq!(count_plain(&bytes), length);
+                    assert_eq!(count_unescaped(&bytes), length);
                     bytes.push(end);
                     bytes.extend([filler; 9]);
-                    assert_eq!(count_plain(&bytes), length, "{filler} {end}");
+                    assert_eq!(count_unescaped(&bytes), length, "{filler} {end}");
                 }
             }
         }

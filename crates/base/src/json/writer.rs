@@ -12,7 +12,7 @@ use serde::ser::{
 use serde_json::{Number, Value};
 
 use super::raw_name::RAW_NAME;
-use super::scan::count_plain;
+use super::scan::count_unescaped;
 use crate::error::{Error, Result};
 
 /// The value as JSON. Fails only if a map's key is not a text, and none of our types has
@@ -59,7 +59,7 @@ pub fn push_quoted(json: &mut String, text: &str) {
     let mut rest = text;
     loop {
         let (plain, special) = rest
-            .split_at_checked(count_plain(rest.as_bytes()))
+            .split_at_checked(count_unescaped(rest.as_bytes()))
             .unwrap_or((rest, ""));
         json.push_str(plain);
         let mut marks = special.chars();
@@ -86,7 +86,10 @@ pub fn push_quoted(json: &mut String, text: &str) {
 pub fn written_bytes(text: &str) -> usize {
     let mut bytes = text.len();
     let mut rest = text.as_bytes();
-    while let Some((mark, after)) = rest.get(count_plain(rest)..).and_then(<[u8]>::split_first) {
+    while let Some((mark, after)) = rest
+        .get(count_unescaped(rest)..)
+        .and_then(<[u8]>::split_first)
+    {
         bytes += match mark {
             b'"' | b'\\' | 0x8 | b'\t' | b'\n' | 0xc | b'\r' => 1,
             _ => "u0000".len(),

@@ -29,8 +29,8 @@ impl LeaseHolder for Holder {
 }
 
 fn lease() -> (Rc<Lease>, Rc<Heard>) {
-    let heard = Rc::new(Heard::default());
-    (Lease::new(Box::new(Holder(Rc::clone(&heard)))), heard)
+    let received = Rc::new(Heard::default());
+    (Lease::new(Box::new(Holder(Rc::clone(&received)))), received)
 }
 
 const LIMITS: CallLimits = CallLimits {
@@ -73,24 +73,24 @@ async fn read(host: &FixedHost) -> Option<Result<(u16, Vec<u8>), CallFailure>> {
 
 #[test]
 fn a_call_waits_for_its_holder_and_reads_what_arrives() {
-    let (host, (lease, heard)) = (FixedHost::default(), lease());
+    let (host, (lease, received)) = (FixedHost::default(), lease());
     let mut reading: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
     assert!(is_pending(&mut reading));
-    let asked = heard.asked.borrow()[0].clone();
+    let asked = received.asked.borrow()[0].clone();
     assert_eq!((asked.number, asked.body.as_str()), (0, "{}"));
     assert_eq!(asked.limits.mute_ms, None);
     wait_for(lease.rests());
     assert!(lease.arrive(0, head()));
-    assert_eq!(heard.resumed.get(), 1);
+    assert_eq!(received.resumed.get(), 1);
     assert!(lease.arrive(0, Arrival::Bytes(b"on".to_vec())));
-    assert_eq!(heard.resumed.get(), 1, "the turn was not waiting");
+    assert_eq!(received.resumed.get(), 1, "the turn was not waiting");
     assert!(is_pending(&mut reading));
     assert!(!lease.arrive(7, Arrival::End), "no call has this number");
     assert!(lease.arrive(0, Arrival::Bytes(b"e".to_vec())));
     assert!(lease.arrive(0, Arrival::End));
     let whole = Some(Ok((200, b"one".to_vec())));
     assert_eq!(wait_for(reading), whole);
-    assert!(heard.given_up.borrow().is_empty());
+    assert!(received.given_up.borrow().is_empty());
     assert!(!lease.arrive(0, Arrival::End), "the call is over");
 }
 
@@ -106,24 +106,27 @@ fn limits_hold_without_a_timer() {
             },
         ),
     ] {
-        let (host, (lease, heard)) = (FixedHost::default(), lease());
+        let (host, (lease, received)) = (FixedHost::default(), lease());
         let mut reading: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
         assert!(is_pending(&mut reading));
         lease.arrive(0, head());
         host.advance(wait_ms);
         lease.arrive(0, Arrival::Bytes(bytes.to_vec()));
         assert_eq!(wait_for(reading), Some(Err(failure)));
-        assert_eq!(*heard.given_up.borrow(), [0]);
+        assert_eq!(*received.given_up.borrow(), [0]);
     }
 }
 
 #[test]
 fn a_call_that_is_dropped_is_given_up_and_the_turn_works_again() {
-    let (host, (lease, heard)) = (FixedHost::default(), lease());
+    let (host, (lease, received)) = (FixedHost::default(), lease());
     let mut reading: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
     assert!(is_pending(&mut reading));
     drop(reading);
-    assert_eq!((heard.given_up.borrow()[0], heard.resumed.get()), (0, 1));
+    assert_eq!(
+        (received.given_up.borrow()[0], received.resumed.get()),
+        (0, 1)
+    );
     let mut resting = pin!(lease.rests());
     let mut context = Context::from_waker(Waker::noop());
     assert!(resting.as_mut().poll(&mut context).is_pending());
@@ -178,7 +181,7 @@ fn a_holder_that_says_nonsense_fails_the_call() {
 
 #[test]
 fn one_call_is_out_at_a_time() {
-    let (host, (lease, heard)) = (FixedHost::default(), lease());
+    let (host, (lease, received)) = (FixedHost::default(), lease());
     let mut first: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
     assert!(is_pending(&mut first));
     assert_eq!(wait_for(lease.run(read(&host))), None);
@@ -186,7 +189,7 @@ fn one_call_is_out_at_a_time() {
     assert_eq!(wait_for(first), Some(Err(CallFailure::Crowded)));
     let mut second: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
     assert!(is_pending(&mut second));
-    assert_eq!(heard.asked.borrow()[1].number, 1);
+    assert_eq!(received.asked.borrow()[1].number, 1);
 }
 
 #[test]

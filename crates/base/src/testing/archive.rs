@@ -10,7 +10,7 @@ use crate::outbound::{CallFailure, ListedObject, LocalBoxFuture, ObjectListing};
 type Objects = Rc<RefCell<BTreeMap<String, Vec<u8>>>>;
 
 #[derive(Default)]
-pub struct Shelf {
+pub struct MemoryArchive {
     pub objects: Objects,
     /// The lengths of the parts that were put.
     pub parts: Rc<RefCell<Vec<usize>>>,
@@ -21,7 +21,7 @@ pub struct Shelf {
     pub waits: Cell<bool>,
 }
 
-struct ShelvedUpload {
+struct MemoryUpload {
     key: String,
     bytes: Vec<u8>,
     objects: Objects,
@@ -30,12 +30,12 @@ struct ShelvedUpload {
     aborted: Rc<RefCell<usize>>,
 }
 
-impl Archive for Shelf {
+impl Archive for MemoryArchive {
     fn begin<'a>(
         &'a self,
         key: &'a str,
     ) -> LocalBoxFuture<'a, Result<Box<dyn ArchiveUpload>, CallFailure>> {
-        let upload = ShelvedUpload {
+        let upload = MemoryUpload {
             key: key.to_owned(),
             bytes: Vec::new(),
             objects: Rc::clone(&self.objects),
@@ -102,7 +102,7 @@ impl Archive for Shelf {
     }
 }
 
-impl ArchiveUpload for ShelvedUpload {
+impl ArchiveUpload for MemoryUpload {
     fn put(&mut self, part: Vec<u8>) -> LocalBoxFuture<'_, Result<(), CallFailure>> {
         let mut parts = self.parts.borrow_mut();
         let fails = *self.fails_after.borrow() == Some(parts.len());

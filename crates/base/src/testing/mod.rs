@@ -13,7 +13,7 @@ mod sqlite;
 pub use failing::Failing;
 pub use guard::{ErasingMark, GuardedTable};
 pub use host::FixedHost;
-pub use outbound::{Said, Script, Trickle, cut_off};
+pub use outbound::{Script, ScriptedAnswer, Trickle, cut_off};
 pub use sqlite::{NativeText, Sqlite};
 
 use std::future::Future;

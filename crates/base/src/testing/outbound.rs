@@ -9,7 +9,7 @@ use std::task::{Context, Waker};
 
 use sha2::{Digest, Sha256};
 
-use super::archive::Shelf;
+use super::archive::MemoryArchive;
 use crate::leased_calls::{Lease, run_ai_leased, send_leased};
 use crate::outbound::Archive;
 use crate::outbound::{
@@ -23,14 +23,14 @@ use crate::trace;
 use crate::trace::span::SpanQueue;
 
 /// One scripted answer.
-pub struct Said {
+pub struct ScriptedAnswer {
     pub status: u16,
     pub content_type: &'static str,
     /// The pieces of the body, which the reader receives one by one.
     pub chunks: Vec<Result<Vec<u8>, CallFailure>>,
 }
 
-impl Said {
+impl ScriptedAnswer {
     pub fn json(body: &serde_json::Value) -> Result<Self, CallFailure> {
         Ok(Self {
             status: 200,
@@ -62,7 +62,7 @@ type Texts = BTreeMap<String, (String, Option<String>)>;
 type Act = Box<dyn FnOnce()>;
 
 /// Answers each request; `None`: the request stays unanswered.
-type Replies = Box<dyn Fn(&OutboundRequest) -> Option<Result<Said, CallFailure>>>;
+type Replies = Box<dyn Fn(&OutboundRequest) -> Option<Result<ScriptedAnswer, CallFailure>>>;
 
 /// A scripted [`Outbound`]: it returns its answers in order and records every request. The bucket
 /// is a real map.
@@ -72,7 +72,7 @@ pub struct Script {
     /// The text of the bundled `agent-defaults.json`.
     pub defaults_file: RefCell<Option<String>>,
     pub bindings: RefCell<Vec<String>>,
-    pub answers: RefCell<VecDeque<Result<Said, CallFailure>>>,
+    pub answers: RefCell<VecDeque<Result<ScriptedAnswer, CallFailure>>>,
     /// How many seconds the caller should wait, in each answer.
     pub retry_after: RefCell<Option<i64>>,
     /// The session id of an MCP server, in each answer.
@@ -106,7 +106,7 @@ pub struct Script {
     /// agent.
     pub rivals: RefCell<VecDeque<(String, String)>>,
     /// The bucket of backups, if it is bound.
-    pub shelf: OnceCell<Shelf>,
+    pub shelf: OnceCell<MemoryArchive>,
     pub writers: WriteLocks,
     /// The queued spans, if the test has a receiver of spans.
     pub spans: OnceCell<SpanQueue>,
@@ -158,8 +158,8 @@ impl ByteChunks for TrickledBody {
         Box::pin(async { outcome })
     }
 
-    fn said_something(&mut self) {
-        self.clock.note_said(self.now_ms);
+    fn note_content(&mut self) {
+        self.clock.note_content(self.now_ms);
     }
 }
 
@@ -189,7 +189,7 @@ impl ByteChunks for Rest {
 }
 
 impl Script {
-    pub fn answer(&self, said: Result<Said, CallFailure>) {
+    pub fn answer(&self, said: Result<ScriptedAnswer, CallFailure>) {
         self.answers.borrow_mut().push_back(said);
     }
 
@@ -203,7 +203,7 @@ impl Script {
 
     fn respond(
         &self,
-        said: Result<Said, CallFailure>,
+        said: Result<ScriptedAnswer, CallFailure>,
         limits: CallLimits,
     ) -> Result<OutboundResponse<'static>, CallFailure> {
         let said = said?;
@@ -263,10 +263,10 @@ impl Script {
                 "agents": [{"name": "alice", "createdAt": 0}],
                 "more": false,
             });
-            return Box::pin(async move { self.respond(Said::json(&page), call.limits) });
+            return Box::pin(async move { self.respond(ScriptedAnswer::json(&page), call.limits) });
         }
         if !self.hears_discovery.get() && call.body.contains(r#""method":"server/discover""#) {
-            let unknown = Ok(Said::text(404, ""));
+            let unknown = Ok(ScriptedAnswer::text(404, ""));
             return Box::pin(async move { self.respond(unknown, call.limits) });
         }
         if let Some(replies) = &self.replies {

@@ -6,14 +6,14 @@ use crate::outbound::LocalBoxFuture;
 use crate::recovery::{Recovery, RecoveryFailure};
 
 #[derive(Default)]
-pub struct ToldRecovery {
+pub struct RecordingRecovery {
     /// The time of the oldest state. `None`: the platform has no recovery.
     pub since_ms: Cell<Option<i64>>,
     /// The bookmarks whose restore was requested.
     pub restored: RefCell<Vec<String>>,
 }
 
-impl Recovery for ToldRecovery {
+impl Recovery for RecordingRecovery {
     fn find_bookmark(
         &self,
         at_ms: Option<i64>,

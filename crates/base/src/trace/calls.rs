@@ -2,7 +2,7 @@
 
 use super::Trace;
 use super::span::{Span, SpanKind, SpanQueue};
-use crate::outbound::{CallFailure, Endpoint, conceal_url, host_and_port};
+use crate::outbound::{CallFailure, Endpoint, host_and_port, redact_url};
 
 /// Records a call whose answer has started, or that failed. `outcome` is the answer's
 /// status.
@@ -57,7 +57,7 @@ const REMOVED: &str = "REDACTED";
 
 /// The URL without anything that may be a credential: many services put one into the path.
 fn without_secrets(url: &str) -> String {
-    let origin = conceal_url(url);
+    let origin = redact_url(url);
     let after = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = after.find(['/', '?', '#']).and_then(|at| after.get(at..));
     match path.is_none_or(|path| path == "/") {

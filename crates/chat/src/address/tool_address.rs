@@ -60,7 +60,7 @@ impl ToolAddress {
 
     /// Checks that the address is configured and allowed, and that the secrets may be sent
     /// there. `field` is the name of the URL in the request.
-    pub fn check_reach(
+    pub fn check_address(
         &self,
         outbound: &dyn Outbound,
         headers: &ToolHeaders,

@@ -24,7 +24,7 @@ pub struct EndedRecord {
 /// Additional facts about a turn, together with its record: the value of `ends_turn`, and
 /// of a stored turn's row.
 #[derive(Serialize)]
-pub struct ToldWithRecord<'a, T> {
+pub struct FactsWithRecord<'a, T> {
     #[serde(flatten)]
     pub told: &'a T,
     pub record: &'a EndedRecord,

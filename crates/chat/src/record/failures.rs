@@ -1,4 +1,4 @@
-//! Pages of the turns that failed, newest first. Each has a row (`conversation/session/kept_turns.rs`).
+//! Pages of the turns that failed, newest first. Each has a row (`conversation/session/stored_turns.rs`).
 
 use super::page::{TurnPage, bad_cursor, parse_place, place_of, render_place};
 use super::show::ShownTurn;
@@ -6,8 +6,8 @@ use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
 use base::json::MAX_INTEGER;
-use conversation::session::kept_turns::{
-    FailurePlace, are_few, find_lowest, load_failed_of_agent, load_failed_of_session,
+use conversation::session::stored_turns::{
+    FailurePosition, are_few, find_lowest, load_failed_of_agent, load_failed_of_session,
     load_failed_of_sessions,
 };
 
@@ -26,7 +26,7 @@ pub fn load_failed_of_one(
     let last = failed.last().filter(|_| is_more);
     Ok(TurnPage {
         cursor: last.map(|last| render_place(place_of(last))),
-        turns: failed.iter().map(ShownTurn::of_kept).collect(),
+        turns: failed.iter().map(ShownTurn::of_stored).collect(),
     })
 }
 
@@ -37,7 +37,7 @@ struct FailuresCursor {
     /// stored.
     below: Option<i64>,
     /// The last failure that was shown of them.
-    before: Option<FailurePlace>,
+    before: Option<FailurePosition>,
 }
 
 impl FailuresCursor {
@@ -57,7 +57,7 @@ impl FailuresCursor {
         let below: i64 = parts.next()?.parse().ok()?;
         let before = match (parts.next(), parts.next(), parts.next()) {
             (None, ..) => None,
-            (Some(ended_at), Some(seq), Some(session_id)) => Some(FailurePlace {
+            (Some(ended_at), Some(seq), Some(session_id)) => Some(FailurePosition {
                 ended_at: ended_at.parse().ok()?,
                 seq: seq.parse().ok()?,
                 session_id: session_id.to_owned(),
@@ -103,7 +103,7 @@ pub fn load_failed_of_all(
     let next = match (failed.last().filter(|_| is_more), lowest) {
         (Some(last), _) => Some(FailuresCursor {
             below: cursor.below,
-            before: Some(FailurePlace {
+            before: Some(FailurePosition {
                 ended_at: last.ended_at,
                 seq: last.seq,
                 session_id: last.session_id.clone(),
@@ -117,6 +117,6 @@ pub fn load_failed_of_all(
     };
     Ok(TurnPage {
         cursor: next.map(|next| next.render()),
-        turns: failed.iter().map(ShownTurn::of_kept).collect(),
+        turns: failed.iter().map(ShownTurn::of_stored).collect(),
     })
 }

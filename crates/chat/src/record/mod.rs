@@ -3,7 +3,7 @@
 //! the record survives eviction. The event that ends the turn stores the record in
 //! `ends_turn`. That row is written anyway. Imports never contain the column, and forks
 //! don't copy it. A turn that failed, or that no event ended, has its own row
-//! (`conversation/session/kept_turns.rs`).
+//! (`conversation/session/stored_turns.rs`).
 //!
 //! Invariant: a record contains names, numbers and this Worker's own sentences, and no text
 //! of a message, an argument or an output.
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_record_is_kept_whole() {
+    fn a_short_record_is_stored_whole() {
         let mut record = TurnRecord::default();
         record.add_step(step(3));
         record.add_step(step(0));

@@ -15,11 +15,11 @@ use base::json::MAX_INTEGER;
 use base::packed::{pack, unpack};
 use conversation::log::session_places::{find_id_of, load_at, load_namesakes};
 use conversation::log::turn_ends::{NextTurn, TurnWalk, find_turn_end};
-use conversation::session::activity::{SessionPlace, load_places};
-use conversation::session::kept_turns::{KeptTurn, load_of_session};
+use conversation::session::activity::{SessionPosition, load_places};
+use conversation::session::stored_turns::{StoredTurn, load_of_session};
 
 /// The most events that a page scans where no link leads from turn to turn.
-const MAX_LOOKED_AT: i64 = 1_000;
+const MAX_SCANNED_EVENTS: i64 = 1_000;
 
 /// The most sessions whose position a cursor has. If so many are open, their turns come before
 /// those of sessions that were written to earlier.
@@ -46,7 +46,7 @@ struct SessionTurns {
     number: i64,
     walk: TurnWalk,
     /// The turns that have rows and may follow, the newest last.
-    kept: Vec<KeptTurn>,
+    kept: Vec<StoredTurn>,
     /// The next turn in the log. `None`: it was not looked up yet.
     next: Option<NextTurn>,
 }
@@ -92,7 +92,7 @@ impl SessionTurns {
             NextTurn::Pause => Some(self.walk.place() - 1),
         };
         // The event that ended a failed turn has already reported it.
-        let is_told = |one: &KeptTurn| one.has_answer && Some(one.seq) == ended;
+        let is_told = |one: &StoredTurn| one.has_answer && Some(one.seq) == ended;
         self.kept.retain(|one| !is_told(one));
         if let Some(kept) = self
             .kept
@@ -100,7 +100,7 @@ impl SessionTurns {
         {
             self.next = Some(found);
             let place = place_of(&kept);
-            return Ok(Next::Turn(Box::new(ShownTurn::of_kept(&kept)), place));
+            return Ok(Next::Turn(Box::new(ShownTurn::of_stored(&kept)), place));
         }
         Ok(match found {
             NextTurn::Turn(end) => {
@@ -127,7 +127,7 @@ impl SessionTurns {
     }
 }
 
-pub(super) fn place_of(kept: &KeptTurn) -> TurnPlace {
+pub(super) fn place_of(kept: &StoredTurn) -> TurnPlace {
     TurnPlace {
         seq: kept.seq,
         ended_at: kept.ended_at,
@@ -144,7 +144,7 @@ pub fn load_of_one(
     let before = cursor.map(parse_place).transpose()?;
     let mut turns = SessionTurns::open(db, (session_id, 0), before)?;
     let mut page = TurnPage::default();
-    let mut budget = MAX_LOOKED_AT;
+    let mut budget = MAX_SCANNED_EVENTS;
     let mut shown = before;
     loop {
         match turns.next(db, &mut budget)? {
@@ -188,7 +188,7 @@ pub fn find_turn(
         }
         let kept = load_of_session(db, id)?;
         if let Some(kept) = kept.iter().find(|one| place_of(one) == named.place) {
-            return Ok(Some(ShownTurn::of_kept(kept)));
+            return Ok(Some(ShownTurn::of_stored(kept)));
         }
     }
     Ok(None)
@@ -289,7 +289,7 @@ pub fn load_of_all(
     };
     AllSessionsWalk {
         db,
-        budget: MAX_LOOKED_AT,
+        budget: MAX_SCANNED_EVENTS,
         page: TurnPage::default(),
         open: Vec::new(),
         paused: Vec::new(),
@@ -433,7 +433,7 @@ impl AllSessionsWalk<'_> {
         let AllSessionsCursor {
             began_at, opened, ..
         } = self.cursor;
-        let opened = SessionPlace {
+        let opened = SessionPosition {
             active_at: opened.0,
             number: opened.1,
         };

@@ -9,8 +9,8 @@ use base::ids::{Id, MAX_ID_CHARS};
 use base::json;
 use base::trace::header::render_hex;
 use conversation::log::turn_ends::TurnEnd;
-use conversation::session::kept_turns::KeptTurn;
 use conversation::session::spending::{TurnSpending, TurnUsage};
+use conversation::session::stored_turns::StoredTurn;
 
 /// The maximum number of characters of a session's id in a turn's id, after the two
 /// numbers.
@@ -73,7 +73,7 @@ impl ShownTurn {
         turn
     }
 
-    pub fn of_kept(kept: &KeptTurn) -> Self {
+    pub fn of_stored(kept: &StoredTurn) -> Self {
         let place = (kept.seq, kept.ended_at);
         Self::of(&kept.session_id, place, &kept.record)
     }

@@ -11,7 +11,7 @@ use base::ids::Id;
 use base::json::{self, RawValue, list};
 use base::part::{Part, ToolState};
 use conversation::log::message_text::MAX_PARTS;
-use conversation::log::note::Kept;
+use conversation::log::note::ProviderData;
 
 /// The text that a model reads if the user declined a call without a reason.
 pub const DECLINED: &str = "The user declined this call.";
@@ -26,7 +26,7 @@ pub struct ClientAnswer {
     pub outcome: ClientOutcome,
     /// The result as the caller wrote it in a provider's format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<Kept>,
+    pub kept: Option<ProviderData>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_tools_with_one_name_the_later_holds() {
+    fn of_two_tools_with_one_name_the_later_applies() {
         assert_eq!(
             told(r#"[{"name":"a","description":"1"},{"name":"b"},{"name":"a","description":"2"}]"#),
             [r#"b () {"type":"object"}"#, r#"a (2) {"type":"object"}"#]

@@ -44,7 +44,7 @@ impl<'a> Delivery<'a> {
 
     /// Whether this id was issued for a turn of this session, or for memory, also under a secret
     /// that is being replaced.
-    pub fn gave(self, given: &Id) -> bool {
+    pub fn issued(self, given: &Id) -> bool {
         let Some((id, _)) = given.as_str().rsplit_once('-') else {
             return false;
         };

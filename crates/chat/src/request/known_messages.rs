@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use crate::request::open_calls::open_calls;
 use crate::request::plan::NamedMessage;
 use crate::request::{ChatRequest, ClientMessage, Trigger};
-use access::ModelReach;
+use access::MemoryScope;
 use base::action::Action;
 use base::database::Database;
 use base::error::{Code, Error, Result};
@@ -17,7 +17,7 @@ use conversation::log::tip::get_tip;
 use conversation::messages::parse::{MessageSource, parse_message};
 use conversation::messages::read::find_message_around;
 use conversation::messages::run::{
-    RunEvent, find_newest_end, get_run_event, load_parted, load_run_around,
+    RunEvent, find_newest_end, get_run_event, load_continuations, load_run_around,
 };
 
 /// Messages of a request that are looked up at once, newest first. A client sends all
@@ -34,15 +34,15 @@ pub struct KnownMessage {
     pub rows: Vec<RunEvent>,
     /// The events with which the message's run continues in other messages, if the run is split.
     /// Results of the message's calls may be among them.
-    pub parted: Vec<RunEvent>,
+    pub continuations: Vec<RunEvent>,
     /// Events up to this one were imported or copied by a fork.
     pub copied_seq: i64,
 }
 
 impl KnownMessage {
     /// The narrowest scope of the models that wrote the message.
-    pub fn reach(&self) -> Result<ModelReach> {
-        let mut reach = ModelReach::Agent;
+    pub fn memory_scope(&self) -> Result<MemoryScope> {
+        let mut reach = MemoryScope::Agent;
         for row in &self.rows {
             reach = reach.min(row.note()?.reach);
         }
@@ -135,18 +135,18 @@ pub fn load_message(
     let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
         return Ok(None);
     };
-    let parted = match last.is_run_member {
-        true => load_parted(db, session_id, last.seq)?,
+    let continuations = match last.is_run_member {
+        true => load_continuations(db, session_id, last.seq)?,
         false => Vec::new(),
     };
     Ok(Some(KnownMessage {
         stored: NamedMessage {
             id: first.id.clone(),
             is_users: first.action == Action::UserMessage,
-            open: open_calls(&rows, &parted, copied_seq)?,
+            open: open_calls(&rows, &continuations, copied_seq)?,
         },
         rows,
-        parted,
+        continuations,
         copied_seq,
     }))
 }

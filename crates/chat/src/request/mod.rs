@@ -12,7 +12,7 @@ pub mod known_messages;
 pub mod open_calls;
 pub mod path_digest;
 pub mod plan;
-pub mod waiting;
+pub mod queued_requests;
 
 use std::fmt;
 
@@ -98,8 +98,8 @@ pub struct ClientMessage {
 }
 
 impl ClientMessage {
-    pub fn check_said(&self) -> Result<()> {
-        check_said(&self.text)
+    pub fn check_has_content(&self) -> Result<()> {
+        check_has_content(&self.text)
     }
 
     /// The message's answers to calls that may have been left to the client.
@@ -122,7 +122,7 @@ impl ClientMessage {
 
 /// Refuses a user's message without content that a model could read: providers refuse it,
 /// and its session would get no further answer.
-pub fn check_said(message: &JsonObject) -> Result<()> {
+pub fn check_has_content(message: &JsonObject) -> Result<()> {
     #[derive(Deserialize)]
     struct Parts<'a> {
         #[serde(borrow, default)]
@@ -150,7 +150,7 @@ pub fn check_said(message: &JsonObject) -> Result<()> {
 
 impl ChatRequest {
     /// The bytes of the message that its turn keeps in memory.
-    pub fn kept_bytes(&self) -> usize {
+    pub fn retained_bytes(&self) -> usize {
         let instructions = self.system_instructions.iter().map(String::len);
         let tools = self
             .client_tools

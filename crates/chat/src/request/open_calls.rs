@@ -24,14 +24,14 @@ pub fn own_rows(rows: &[RunEvent], copied_seq: i64) -> impl DoubleEndedIterator<
         .filter(move |row| row.seq > copied_seq && row.is_run_member)
 }
 
-/// The calls of a message that wait for the client or the user. `parted` are the events
+/// The calls of a message that wait for the client or the user. `continuations` are the events
 /// that continue the split message's run in other messages.
 pub fn open_calls(
     rows: &[RunEvent],
-    parted: &[RunEvent],
+    continuations: &[RunEvent],
     copied_seq: i64,
 ) -> Result<Vec<OpenCall>> {
-    let answered = AnsweredCalls::of(rows, parted, copied_seq);
+    let answered = AnsweredCalls::of(rows, continuations, copied_seq);
     let mut open = Vec::new();
     for row in own_rows(rows, copied_seq).filter(|row| row.has_note()) {
         let note = row.note()?;
@@ -75,10 +75,10 @@ pub struct AnsweredCalls<'r> {
 }
 
 impl<'r> AnsweredCalls<'r> {
-    /// `parted` are the events that continue the run of `rows` in other messages.
-    pub fn of(rows: &'r [RunEvent], parted: &'r [RunEvent], copied_seq: i64) -> Self {
+    /// `continuations` are the events that continue the run of `rows` in other messages.
+    pub fn of(rows: &'r [RunEvent], continuations: &'r [RunEvent], copied_seq: i64) -> Self {
         let mut newest = HashMap::new();
-        for row in own_rows(rows, copied_seq).chain(own_rows(parted, copied_seq)) {
+        for row in own_rows(rows, copied_seq).chain(own_rows(continuations, copied_seq)) {
             if let Some(call_id) = &row.answered {
                 let result = newest.entry(call_id.as_str()).or_insert(row.seq);
                 *result = row.seq.max(*result);

@@ -151,7 +151,7 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Req
     planned
         .new_user_messages
         .iter()
-        .try_for_each(|message| message.check_said())?;
+        .try_for_each(|message| message.check_has_content())?;
     match &request.trigger {
         Trigger::Regenerate { message_id } => {
             let has_new = !planned.new_user_messages.is_empty();
@@ -168,7 +168,9 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Req
                     && message_id.is_some()
                     && message.id == *message_id
             });
-            planned.edited.map_or(Ok(()), ClientMessage::check_said)?;
+            planned
+                .edited
+                .map_or(Ok(()), ClientMessage::check_has_content)?;
             take_answers(&mut planned, &log, request);
         }
     }

@@ -61,7 +61,7 @@ fn instructions_are_one_or_several() {
 }
 
 #[test]
-fn tools_come_under_either_name_and_the_later_holds() {
+fn tools_come_under_either_name_and_the_later_applies() {
     let request = parse(
         r#"{"messages":[],"tools":[{"name":"a"}],"clientTools":[{"name":"b","description":"2"}]}"#,
     )

@@ -81,7 +81,7 @@ impl<'a> Agent<'a> {
 
     /// Releases the memory reservation of the request's body. The operation must have
     /// dropped all values that it parsed from the body.
-    pub fn give_body_back(&self) {
+    pub fn release_body(&self) {
         if let Some(body) = self.body {
             body.resize(0);
         }
@@ -103,7 +103,7 @@ impl<'a> Agent<'a> {
 
     /// Schedules retention and backups to start or continue soon, if there is work for
     /// them.
-    pub fn keep_soon(&self, has_work: bool) {
+    pub fn schedule_retention(&self, has_work: bool) {
         if has_work {
             self.background.wake_within(SOON_MS);
         }

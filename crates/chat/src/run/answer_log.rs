@@ -101,7 +101,7 @@ impl AnswerLog<'_> {
 
     fn append_within(&self, known: &KnownMessage, mut event: NewEvent) -> Result<()> {
         let asked = Authority {
-            reach: known.reach()?,
+            reach: known.memory_scope()?,
             ..Authority::default()
         };
         let note = event.note.take().unwrap_or_default();
@@ -184,7 +184,7 @@ impl AnswerLog<'_> {
     /// The calls of a message that were approved or answered, and have no result yet.
     fn load_ready(&self, known: &KnownMessage) -> Result<Vec<TurnCall>> {
         let mut calls = Vec::new();
-        let answered = AnsweredCalls::of(&known.rows, &known.parted, known.copied_seq);
+        let answered = AnsweredCalls::of(&known.rows, &known.continuations, known.copied_seq);
         for row in own_rows(&known.rows, known.copied_seq).filter(|row| row.has_note()) {
             let mut note = get_note(self.db, self.session_id, row.seq)?;
             let mut questions = std::mem::take(&mut note.questions);

@@ -17,11 +17,11 @@ use crate::run::agent::Agent;
 use crate::run::answer_log::AnswerLog;
 use crate::run::request_writer::{RequestWriter, turn_in_progress};
 use crate::run::start::check_client_tools;
-use crate::run::watchers::show_if_watched;
+use crate::run::watchers::broadcast_list;
 use crate::run::work::TurnWork;
 use crate::turn::store::{has_turn, insert_turn};
-use crate::turn::{Turn, TurnRoom};
-use access::{ModelReach, needs_allowance};
+use crate::turn::{LengthFeedback, Turn};
+use access::{MemoryScope, needs_allowance};
 use base::database::atomically;
 use base::error::{Error, Result};
 use base::ids::Id;
@@ -38,7 +38,7 @@ use store::config::load_config;
 
 /// Where the request's history continues in the log.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ApiPlace {
+pub enum ApiPosition {
     /// The log has no part of the history.
     Root,
     /// The history continues after this event.
@@ -52,7 +52,7 @@ pub struct ApiRequest {
     pub model: Option<Id>,
     pub system_instructions: Vec<String>,
     pub client_tools: Vec<ToolDefinition>,
-    pub place: ApiPlace,
+    pub place: ApiPosition,
     /// The results of calls that wait for the caller at that position.
     pub answers: Vec<ClientAnswer>,
     /// The events that the log lacks, in order.
@@ -79,18 +79,18 @@ pub fn start_api(
     if agent.turns.find(session_id).is_some() || has_turn(agent.db, session_id)? {
         return Err(turn_in_progress());
     }
-    let kept = kept_bytes(&request);
+    let kept = retained_bytes(&request);
     let reservation = agent.turns.reserve(kept)?;
-    let writer = RequestWriter::of(agent, session_id, agent.caller.asker());
+    let writer = RequestWriter::of(agent, session_id, agent.caller.principal());
     let turn = atomically(agent.db, || writer.write_api(&request, turn_id))?;
     // The turn is stored now: nothing below may prevent it from starting.
     let work = agent.begin(turn, reservation);
-    show_if_watched(agent, session_id, Some(turn_id));
+    broadcast_list(agent, session_id, Some(turn_id));
     Ok(work)
 }
 
 /// The bytes of the request that its turn keeps in memory.
-fn kept_bytes(request: &ApiRequest) -> usize {
+fn retained_bytes(request: &ApiRequest) -> usize {
     let texts = request.system_instructions.iter().map(String::len);
     let tools = request.client_tools.iter();
     let tools = tools.map(|tool| tool.description.len() + tool.parameters.get().len());
@@ -116,28 +116,28 @@ impl RequestWriter<'_> {
         }
         let config = load_config(db, self.deployed)?;
         let known = match request.place {
-            ApiPlace::After(seq) => {
+            ApiPosition::After(seq) => {
                 let copied_seq = get_tip(db, self.session_id)?.copied_seq;
                 load_message(db, self.session_id, seq, copied_seq)?
             }
-            ApiPlace::Root => None,
+            ApiPosition::Root => None,
         };
         let mut parent = match request.place {
-            ApiPlace::Root => None,
-            ApiPlace::After(seq) => Some(event_id(db, self.session_id, seq)?),
+            ApiPosition::Root => None,
+            ApiPosition::After(seq) => Some(event_id(db, self.session_id, seq)?),
         };
-        let mut reach = self.asker.reach;
+        let mut reach = self.principal.reach;
         let mut continued: Option<&KnownMessage> = None;
         if let (Some(known), false) = (&known, request.answers.is_empty()) {
             self.write_answers(request, known)?;
-            reach = reach.min(known.reach()?);
+            reach = reach.min(known.memory_scope()?);
             parent = find_answers_end(db, self.session_id, &known.stored.id)?;
             continued = Some(known).filter(|_| request.events.is_empty());
         }
         if request.events.is_empty()
             && let Some(asked) = &parent
         {
-            reach = reach.min(self.reach_of(asked)?);
+            reach = reach.min(self.memory_scope_of(asked)?);
         }
         for some in request.events.chunks(MAX_EVENTS) {
             let place = parent.map_or(Parent::Root, Parent::After);
@@ -158,7 +158,7 @@ impl RequestWriter<'_> {
             db,
             host,
             config: &config,
-            token: self.asker.limits.as_ref(),
+            token: self.principal.limits.as_ref(),
             budget: None,
         };
         // A turn that continues after the caller's results is the same turn.
@@ -183,7 +183,7 @@ impl RequestWriter<'_> {
             system_instructions: request.system_instructions.clone(),
             client_tools: request.client_tools.clone(),
             only_session: (!reach.is_agent()).then(|| self.session_id.clone()),
-            agent_memory: reach == ModelReach::SessionAndMemory,
+            agent_memory: reach == MemoryScope::SessionAndMemory,
             declined: Vec::new(),
             steps: Vec::new(),
             usage: TokenUsage::default(),
@@ -192,9 +192,9 @@ impl RequestWriter<'_> {
             estimated: 0,
             is_run: false,
             calls_nobody_back: false,
-            room: TurnRoom::default(),
+            room: LengthFeedback::default(),
             untrusted: None,
-            limits: self.asker.limits.clone(),
+            limits: self.principal.limits.clone(),
             record: TurnRecord {
                 started_at: host.now_ms(),
                 asked_by: self.asked_by(),
@@ -209,7 +209,7 @@ impl RequestWriter<'_> {
     }
 
     fn write_answers(&self, request: &ApiRequest, known: &KnownMessage) -> Result<()> {
-        let authority = self.asker.authority();
+        let authority = self.principal.authority();
         let answers = AnswerLog {
             db: self.db,
             host: self.host,

@@ -3,17 +3,17 @@
 use serde::{Deserialize, Serialize};
 
 use crate::request::answers::CallAnswer;
-use access::{Asker, AskerKind, ModelReach};
+use access::{AskerKind, MemoryScope, Principal};
 use base::ids::Id;
 use base::trace::StoredTrace;
 use models::ToolDefinition;
-use store::limits::HolderLimits;
+use store::limits::PrincipalLimits;
 
 /// The clients that watch a session through a socket.
 pub trait Audience {
     /// Sends a frame to every client that isn't waiting for a replay. `except` is the id of a
     /// request whose client is skipped.
-    fn tell(&self, session_id: &Id, frame: &str, except: Option<&str>);
+    fn send(&self, session_id: &Id, frame: &str, except: Option<&str>);
 
     /// Whether any client watches the session.
     fn is_there(&self, session_id: &Id) -> bool;
@@ -33,18 +33,18 @@ pub struct ClientReply {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskerKind>,
     /// The memory that the model may read and write for the caller.
-    pub reach: ModelReach,
+    pub reach: MemoryScope,
     /// The limits of the caller's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limits: Option<HolderLimits>,
+    pub limits: Option<PrincipalLimits>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<StoredTrace>,
 }
 
 impl ClientReply {
     /// The caller that answered.
-    pub fn asker(&self) -> Asker {
-        Asker {
+    pub fn principal(&self) -> Principal {
+        Principal {
             kind: self.asked_by,
             reach: self.reach,
             limits: self.limits.clone(),

@@ -50,7 +50,7 @@ impl<R> Awaited<R> {
         self.session_id == *session_id && self.turn_id == turn_id
     }
 
-    pub fn settle(&self, begun: Begun<R>) {
+    pub fn resolve(&self, begun: Begun<R>) {
         self.begun.replace(Some(begun));
         for waker in self.wakers.take() {
             waker.wake();

@@ -48,12 +48,12 @@ const SIGNATURE_HEADER: &str = "webhook-signature";
 
 /// The calls that run in this instance of the object.
 #[derive(Default)]
-pub struct CallbacksUnderWay {
+pub struct CallbacksInFlight {
     calls: RefCell<Vec<(i64, String)>>,
     pub new: NewCallbacks,
 }
 
-impl CallbacksUnderWay {
+impl CallbacksInFlight {
     /// Whether a call about this session is running.
     pub fn is_of(&self, session_id: &Id) -> bool {
         let calls = self.calls.borrow();
@@ -85,7 +85,7 @@ impl CallbacksUnderWay {
 pub struct CallbackSender<'a> {
     pub memory: Memory<'a>,
     pub policy: &'a Policy,
-    pub under_way: &'a CallbacksUnderWay,
+    pub under_way: &'a CallbacksInFlight,
 }
 
 impl CallbackSender<'_> {
@@ -110,7 +110,7 @@ impl CallbackSender<'_> {
                 self.under_way.end(call.number);
                 match outcome {
                     Ok(()) => call.forget(db)?,
-                    Err(reason) => call.put_off(db, host.now_ms(), &reason)?,
+                    Err(reason) => call.postpone(db, host.now_ms(), &reason)?,
                 }
             }
         }
@@ -136,8 +136,8 @@ impl CallbackSender<'_> {
             delivery_id,
             body,
         } = match call.tells_of_turn() {
-            true => turn_end::tell(&self.memory, self.policy, call)?,
-            false => memory_change::tell(&self.memory, self.policy, call)?,
+            true => turn_end::render(&self.memory, self.policy, call)?,
+            false => memory_change::render(&self.memory, self.policy, call)?,
         };
         let now_s = (self.memory.host.now_ms() / 1000).to_string();
         // A Worker without a secret has no key to sign with. While a secret is replaced, there are

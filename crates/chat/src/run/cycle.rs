@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use crate::request::waiting;
+use crate::request::queued_requests;
 use crate::run::agent::Agent;
 use crate::run::driver;
-use crate::run::line::take_waiting;
-use crate::run::replies::take_early_answers;
-use crate::run::watchers::show_if_watched;
+use crate::run::queue::start_queued;
+use crate::run::replies::accept_out_of_band_results;
+use crate::run::watchers::broadcast_list;
 use crate::run::work::TurnWork;
 use base::error::Result;
 use base::ids::Id;
@@ -31,13 +31,13 @@ pub async fn run(agent: &Agent<'_>, work: TurnWork) -> Id {
 /// The work after a turn: a message that replaced the turn, an out-of-band tool result that
 /// continues the turn, or the next queued message.
 fn find_next_work(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
-    let first = waiting::find_first(agent.db, session_id)?;
-    if !first.is_some_and(|place| place.goes_first())
-        && let Some(work) = take_early_answers(agent, session_id)?
+    let first = queued_requests::find_first(agent.db, session_id)?;
+    if !first.is_some_and(|place| place.is_first())
+        && let Some(work) = accept_out_of_band_results(agent, session_id)?
     {
         return Ok(Some(work));
     }
-    take_waiting(agent, session_id)
+    start_queued(agent, session_id)
 }
 
 async fn run_one(agent: &Agent<'_>, work: TurnWork) {
@@ -48,16 +48,16 @@ async fn run_one(agent: &Agent<'_>, work: TurnWork) {
             TurnWork::Begin(running, turn) => {
                 driver::run(agent.turn_context(), &running, *turn).await;
             }
-            TurnWork::TakeUp(taken) => driver::resume(agent.turn_context(), *taken).await,
+            TurnWork::Resume(taken) => driver::resume(agent.turn_context(), *taken).await,
         }
     };
     run_in(trace, driven).await;
     let is_offered = agent.audience.is_held(&running.session_id);
-    agent.turns.outlast(&running, is_offered);
+    agent.turns.retain_finished(&running, is_offered);
     agent.call_back();
     // The client that made the request has the turn, but not the messages that others wrote
     // meanwhile.
-    let has_all = !running.is_continuation && !running.has_news();
+    let has_all = !running.is_continuation && !running.was_broadcast();
     let except = has_all.then_some(running.request_id.as_str());
-    show_if_watched(agent, &running.session_id, except);
+    broadcast_list(agent, &running.session_id, except);
 }

@@ -16,7 +16,7 @@ use futures_util::stream::{self, FuturesUnordered};
 
 use crate::run::context::TurnContext;
 use crate::run::recover::{MAX_RECOVERIES, RecoveredTurn};
-use crate::run::retell::{retell, tell_outcome};
+use crate::run::replay::{emit_outcome, replay};
 use crate::run::running_turns::RunningTurn;
 use crate::run::tracing::{compaction_part, part_of, tool_part};
 use crate::run::whole_outputs::{MAX_WHOLE_OUTPUT_BYTES, store};
@@ -24,26 +24,28 @@ use crate::stream::chunk_writer::ChunkWriter;
 use crate::stream::chunks::Chunk;
 use crate::tools::input::question::{MAX_ASKING_CALLS, MAX_STEP_BYTES, stored_bytes};
 use crate::tools::turn_tools::{MAX_OUTPUT_BYTES, TurnTools};
-use crate::turn::place::find_place;
+use crate::turn::answer_position::find_place;
 use crate::turn::store::save_turn;
 use crate::turn::window::TurnWindow;
-use crate::turn::{CallState, NextAction, Turn, TurnCall, TurnEnding, WholeOutputs, kept_bytes};
-use access::ModelReach;
+use crate::turn::{
+    CallState, NextAction, Turn, TurnCall, TurnEnding, WholeOutputs, retained_bytes,
+};
+use access::MemoryScope;
 use base::error::{Code, Error, Result};
 use base::ids::Id;
 use base::trace::run_in;
 use context::compaction::act::Compactor;
-use context::compaction::auto::make_room;
+use context::compaction::auto::compact_for_turn;
 use context::compaction::configure::load_settings;
 use context::compaction::fixed::load_fixed;
-use context::compaction::summariser::ModelSummariser;
+use context::compaction::summarizer::ModelSummarizer;
 use context::tools::{Toolbox, is_ours};
 use memory::Memory;
 use models::TokenUsage;
 use models::call::choose_model;
 use models::choice::ModelChoice;
 use store::config::{Config, load_config};
-use store::limits::HolderLimits;
+use store::limits::PrincipalLimits;
 
 /// The reason why a turn ended early.
 enum Broken {
@@ -69,19 +71,19 @@ struct TurnDriver<'a> {
 
 /// What the turn's caller allows.
 struct TurnCaller {
-    reach: ModelReach,
-    limits: Option<HolderLimits>,
+    reach: MemoryScope,
+    limits: Option<PrincipalLimits>,
     calls_nobody_back: bool,
 }
 
 /// Runs a new turn.
 pub async fn run(context: TurnContext<'_>, running: &RunningTurn, turn: Turn) {
-    let (writer, begun) = retell(&turn, &WholeOutputs::default());
+    let (writer, begun) = replay(&turn, &WholeOutputs::default());
     let drive = TurnDriver::new(context, running, turn, writer);
-    drive.tell(begun);
-    let outcome = drive.go().await;
+    drive.emit(begun);
+    let outcome = drive.run_steps().await;
     drive.finish(outcome).await;
-    context.tell_class(&running.session_id, "idle");
+    context.notify_class(&running.session_id, "idle");
 }
 
 /// Continues an interrupted turn, or closes it after too many recoveries.
@@ -94,16 +96,16 @@ pub async fn resume(context: TurnContext<'_>, taken: RecoveredTurn) {
     } = taken;
     let drive = TurnDriver::new(context, &running, turn, writer);
     let outcome = if recoveries > MAX_RECOVERIES {
-        drive.say_that_it_was_interrupted();
+        drive.emit_interrupted();
         Err(Broken::Failed(Error::new(
             Code::ModelFailed,
             "The turn was interrupted several times and could not be finished. Try again.",
         )))
     } else {
-        drive.go().await
+        drive.run_steps().await
     };
     drive.finish(outcome).await;
-    context.tell_class(&running.session_id, "idle");
+    context.notify_class(&running.session_id, "idle");
 }
 
 impl<'a> TurnDriver<'a> {
@@ -117,7 +119,7 @@ impl<'a> TurnDriver<'a> {
             context,
             running,
             caller: TurnCaller {
-                reach: turn.reach(),
+                reach: turn.memory_scope(),
                 limits: turn.limits.clone(),
                 calls_nobody_back: turn.calls_nobody_back,
             },
@@ -126,14 +128,14 @@ impl<'a> TurnDriver<'a> {
         }
     }
 
-    async fn go(&self) -> Result<TurnEnding, Broken> {
+    async fn run_steps(&self) -> Result<TurnEnding, Broken> {
         loop {
             let next = self.turn.borrow().next();
             self.context
-                .tell_class(&self.running.session_id, next.phase());
+                .notify_class(&self.running.session_id, next.phase());
             match next {
                 NextAction::AskModel => self.ask().await?,
-                NextAction::MakeRoom => self.make_room().await?,
+                NextAction::Compact => self.compact_for_turn().await?,
                 NextAction::AskClass(calls) => self.ask_class(&calls).await?,
                 NextAction::RunTools(calls) => self.run_tools(&calls).await?,
                 NextAction::Finish(ending) => return Ok(ending),
@@ -157,7 +159,7 @@ impl<'a> TurnDriver<'a> {
 
     /// Compacts the conversation, so that the request fits. If the summary fails, only its
     /// details are missing: the next request is shorter anyway.
-    async fn make_room(&self) -> Result<(), Broken> {
+    async fn compact_for_turn(&self) -> Result<(), Broken> {
         let config = self.config()?;
         let memory = &self.context.memory;
         let place = find_place(memory.db, &self.turn.borrow())?;
@@ -170,14 +172,14 @@ impl<'a> TurnDriver<'a> {
             let fixed = load_fixed(memory, session_id, &turn_tools.definitions)?;
             let deployed = &self.context.deployed.compaction;
             let settings = load_settings(db, deployed, Some(session_id))?;
-            let summariser = ModelSummariser::of(*memory, self.caller.limits.as_ref());
+            let summariser = ModelSummarizer::of(*memory, self.caller.limits.as_ref());
             let compactor = Compactor {
                 db,
                 host,
                 summariser: &summariser,
             };
             let compactions = self.context.compactions;
-            let made = make_room(
+            let made = compact_for_turn(
                 compactions,
                 &compactor,
                 session_id,
@@ -195,7 +197,7 @@ impl<'a> TurnDriver<'a> {
             let Some(made) = made else {
                 // The cancelled request is counted here, because its summariser no longer
                 // can.
-                if let Some((model, sent)) = summariser.take_under_way() {
+                if let Some((model, sent)) = summariser.take_in_flight() {
                     let spent = TokenUsage {
                         input_tokens: sent,
                         ..TokenUsage::default()
@@ -206,7 +208,7 @@ impl<'a> TurnDriver<'a> {
             };
             made?;
         }
-        self.turn.borrow_mut().room.take_room();
+        self.turn.borrow_mut().room.note_compacted();
         Ok(())
     }
 
@@ -231,7 +233,7 @@ impl<'a> TurnDriver<'a> {
             session_id,
             turn_id: Some(&running.request_id),
             event_id: Some(&running.message_id),
-            tells_nobody: caller.calls_nobody_back,
+            is_silent: caller.calls_nobody_back,
             untrusted: turn.untrusted,
             only_session: session_id.filter(|_| !caller.reach.is_agent()),
             writes_agent: caller.reach.writes_agent(),
@@ -287,18 +289,18 @@ impl<'a> TurnDriver<'a> {
             let mut turn = self.turn.borrow_mut();
             turn.finish_call(index, state);
             let call = turn.newest_calls().get(index);
-            let told = call.map(|call| tell_outcome(&mut self.writer.borrow_mut(), call));
+            let told = call.map(|call| emit_outcome(&mut self.writer.borrow_mut(), call));
             if let (Some(shown), Some(call)) = (shown, turn.newest_calls().get_mut(index)) {
                 call.state = shown;
             }
             drop(turn);
-            self.tell(told.unwrap_or_default());
+            self.emit(told.unwrap_or_default());
             if left > 0 {
                 self.save()?;
             }
         }
         let ended = self.writer.borrow_mut().finish_step();
-        self.tell(ended);
+        self.emit(ended);
         if self.turn.borrow().next() == NextAction::AskModel {
             self.save()?;
         }
@@ -360,7 +362,7 @@ impl<'a> TurnDriver<'a> {
         else {
             return Ok(None);
         };
-        let bytes = kept_bytes(output);
+        let bytes = retained_bytes(output);
         let shown_bytes = tools.shown_bytes(call.name.as_str());
         if output.len() <= shown_bytes && *output_bytes + bytes <= MAX_OUTPUT_BYTES {
             *output_bytes += bytes;
@@ -371,9 +373,9 @@ impl<'a> TurnDriver<'a> {
         let output = (output.as_str(), *is_json);
         let shown = store(db, session_id, &call.id, output, stored_bytes)?;
         if let Some(CallState::Done { output, .. }) = &shown
-            && *output_bytes + kept_bytes(output) <= MAX_OUTPUT_BYTES
+            && *output_bytes + retained_bytes(output) <= MAX_OUTPUT_BYTES
         {
-            *output_bytes += kept_bytes(output);
+            *output_bytes += retained_bytes(output);
             return Ok(shown);
         }
         *state = CallState::failed(format!(
@@ -388,19 +390,19 @@ impl<'a> TurnDriver<'a> {
     }
 
     /// Sends chunks to all listeners.
-    fn tell(&self, chunks: Vec<Chunk>) {
+    fn emit(&self, chunks: Vec<Chunk>) {
         for chunk in chunks {
             let json: Rc<str> = chunk.json().into();
             let number = self.running.push(Rc::clone(&json));
             let session_id = &self.running.session_id;
             if self.context.audience.is_there(session_id) {
                 let frame = self.running.frame_header(false).render_chunk(&json, number);
-                self.context.audience.tell(session_id, &frame, None);
+                self.context.audience.send(session_id, &frame, None);
             }
         }
     }
 
-    fn say_that_it_was_interrupted(&self) {
+    fn emit_interrupted(&self) {
         let mut turn = self.turn.borrow_mut();
         turn.take_partial(
             "This answer was interrupted several times and could not be finished.".to_owned(),

@@ -1,12 +1,12 @@
 //! Writes the end of a turn into the log.
 
-use crate::record::ended::{EndedRecord, ToldWithRecord};
+use crate::record::ended::{EndedRecord, FactsWithRecord};
 use crate::record::{RecordedFailure, TurnFinish, TurnRecord};
 use crate::request::api_turn::ApiTurn;
 use crate::run::callbacks;
 use crate::run::whole_outputs::{forget, load};
 use crate::turn::Turn;
-use crate::turn::place::{find_place, gone};
+use crate::turn::answer_position::{find_place, gone};
 use crate::turn::report::TurnReport;
 use base::database::{Database, atomically};
 use base::error::{Code, Error, Result};
@@ -16,11 +16,11 @@ use base::json;
 use conversation::log::append::{AppendOutcome, Parent, append};
 use conversation::log::note::find_note;
 use conversation::messages::change::change_note;
-use conversation::session::kept_turns::{self, KeptFor, KeptTurn};
 use conversation::session::last_turns::{LastTurn, end_open_turn, find_open_turn};
 use conversation::session::learn_due::{NEVER_MS, Occasion, due_at, mark_due};
 use conversation::session::path_digests;
 use conversation::session::spending::TurnSpending;
+use conversation::session::stored_turns::{self, StoredTurn, StoredTurnKind};
 use conversation::session::usage_days::{DayUsage, count_for_agent};
 use memory::Memory;
 use store::config::load_config;
@@ -51,7 +51,7 @@ pub fn write(
                 };
                 end_open_turn(db, host, &turn.session_id, &open, report.spent.clone())?;
                 forget(db, turn)?;
-                keep_record(memory, turn, &without, (host.now_ms(), None))?;
+                store_record(memory, turn, &without, (host.now_ms(), None))?;
                 callbacks::insert(memory, turn, &turn.message_id, report)
             })?;
             // Whoever cancelled the turn already knows why it ended.
@@ -86,11 +86,11 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
         let told_id = (!place.has_moved).then_some(turn.message_id.as_str());
         let record = &report.record(turn, ended_at, told_id);
         let json = match turn.is_run {
-            true => json::encode(&ToldWithRecord {
+            true => json::encode(&FactsWithRecord {
                 told: report,
                 record,
             }),
-            false => json::encode(&ToldWithRecord {
+            false => json::encode(&FactsWithRecord {
                 told: spent,
                 record,
             }),
@@ -113,9 +113,9 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
         end_open_turn(db, host, &turn.session_id, &open, spent.clone())?;
     }
     forget(db, turn)?;
-    note_news(memory, turn)?;
+    schedule_learning(memory, turn)?;
     let answer = answer.map(|seq| (seq, message_id.as_str()));
-    keep_record(memory, turn, report, (ended_at, answer))?;
+    store_record(memory, turn, report, (ended_at, answer))?;
     callbacks::insert(memory, turn, &message_id, report)
 }
 
@@ -143,7 +143,7 @@ fn note_path(
     seq: i64,
     report: &TurnReport,
 ) -> Result<()> {
-    let path = turn.told_path(api);
+    let path = turn.visible_path(api);
     path_digests::note(db, &turn.session_id, path.as_str(), seq, true)?;
     if let Some(id) = &api.response_id {
         path_digests::note(db, &turn.session_id, id, seq, true)?;
@@ -158,7 +158,7 @@ fn note_path(
 /// callback schedules none: learned facts cause callbacks, and the receiver's next turn
 /// would be learned from in turn. Its events are covered by the session's next turn or by
 /// `learn`.
-fn note_news(memory: &Memory<'_>, turn: &Turn) -> Result<()> {
+fn schedule_learning(memory: &Memory<'_>, turn: &Turn) -> Result<()> {
     let config = load_config(memory.db, &memory.deployed.config)?;
     let Some(learn) = &config.learn else {
         return Ok(());
@@ -173,32 +173,32 @@ fn note_news(memory: &Memory<'_>, turn: &Turn) -> Result<()> {
 /// Stores the record of a turn that failed, or that no event records. `answer` is the event
 /// that ended the turn, if any, and the message that it belongs to. Must run in a
 /// transaction.
-fn keep_record(
+fn store_record(
     memory: &Memory<'_>,
     turn: &Turn,
     report: &TurnReport,
     (ended_at, answer): (i64, Option<(i64, &str)>),
 ) -> Result<()> {
-    let kept_for = match (report.spent.has_failed, answer) {
-        (true, _) => KeptFor::Failure,
-        (false, None) => KeptFor::Silence,
+    let kind = match (report.spent.has_failed, answer) {
+        (true, _) => StoredTurnKind::Failure,
+        (false, None) => StoredTurnKind::Silence,
         // The event contains the record.
         (false, Some(_)) => return Ok(()),
     };
     let record = &report.record(turn, ended_at, answer.map(|(_, id)| id));
     let told = &report.spent;
-    let kept = KeptTurn {
+    let kept = StoredTurn {
         session_id: turn.session_id.as_str().to_owned(),
         seq: answer.map_or(turn.answer_seq, |(seq, _)| seq),
         ended_at,
         has_answer: answer.is_some(),
-        record: json::encode(&ToldWithRecord { told, record })?,
+        record: json::encode(&FactsWithRecord { told, record })?,
     };
-    kept_turns::insert(memory.db, &kept, kept_for)
+    stored_turns::insert(memory.db, &kept, kind)
 }
 
 /// Records the failure of a turn whose state can't be read. Must run in a transaction.
-pub fn keep_unreadable(
+pub fn store_unreadable(
     db: &dyn Database,
     session_id: &Id,
     turn_id: &str,
@@ -220,14 +220,14 @@ pub fn keep_unreadable(
         has_failed: true,
         ..TurnSpending::default()
     };
-    let kept = KeptTurn {
+    let kept = StoredTurn {
         session_id: session_id.as_str().to_owned(),
         seq,
         ended_at,
         has_answer: false,
-        record: json::encode(&ToldWithRecord { told, record })?,
+        record: json::encode(&FactsWithRecord { told, record })?,
     };
-    kept_turns::insert(db, &kept, KeptFor::Failure)
+    stored_turns::insert(db, &kept, StoredTurnKind::Failure)
 }
 
 /// Whether the answer is at the position that the turn's row names. Then the answer ends

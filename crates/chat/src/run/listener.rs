@@ -3,7 +3,7 @@
 
 use std::rc::{Rc, Weak};
 
-use crate::run::running_turns::{AwaitedTurn, Begun, RetoldMessage, RunningTurn};
+use crate::run::running_turns::{AwaitedTurn, Begun, ReplayedMessage, RunningTurn};
 use crate::stream::chunks::{Chunk, SSE_DONE, sse};
 use crate::stream::problem::StreamProblem;
 use base::error::Result;
@@ -18,7 +18,7 @@ pub struct TurnListener {
     prelude: Vec<String>,
     /// The turn's message as it was before, and how much of it was sent. The turn keeps the message
     /// for all listeners.
-    retold: Option<(Weak<RetoldMessage>, usize)>,
+    replayed: Option<(Weak<ReplayedMessage>, usize)>,
     next: usize,
     is_over: bool,
 }
@@ -41,7 +41,7 @@ impl TurnListener {
             awaited: None,
             running: Some(running),
             prelude: Vec::new(),
-            retold: None,
+            replayed: None,
             next: 0,
             is_over: false,
         }
@@ -53,7 +53,7 @@ impl TurnListener {
             awaited: Some(awaited),
             running: None,
             prelude: Vec::new(),
-            retold: None,
+            replayed: None,
             next: 0,
             is_over: false,
         }
@@ -70,24 +70,24 @@ impl TurnListener {
         for chunk in chunks {
             events.push_str(&sse(&chunk.json()));
         }
-        self.retold = Some((running.retell(events)?, 0));
+        self.replayed = Some((running.replay(events)?, 0));
         self.next = 1;
         Ok(())
     }
 
     /// The next piece of the turn's message as it was before. `None`: all of it was sent, or the
     /// turn's chunks no longer exist.
-    fn next_retold(&mut self) -> Option<String> {
-        let (retold, sent) = self.retold.as_mut()?;
-        let piece = retold.upgrade().and_then(|retold| {
-            let rest = retold.events.get(*sent..).unwrap_or_default();
+    fn next_replayed(&mut self) -> Option<String> {
+        let (replayed, sent) = self.replayed.as_mut()?;
+        let piece = replayed.upgrade().and_then(|replayed| {
+            let rest = replayed.events.get(*sent..).unwrap_or_default();
             let end = rest.floor_char_boundary(MAX_EVENTS_BYTES);
             rest.get(..end).map(str::to_owned)
         });
         let piece = piece.filter(|piece| !piece.is_empty());
         match &piece {
             Some(piece) => *sent += piece.len(),
-            None => self.retold = None,
+            None => self.replayed = None,
         }
         piece
     }
@@ -111,7 +111,7 @@ impl TurnListener {
         if !self.prelude.is_empty() {
             return Some(self.prelude.drain(..).map(|chunk| sse(&chunk)).collect());
         }
-        if let Some(events) = self.next_retold() {
+        if let Some(events) = self.next_replayed() {
             if let Some(running) = &self.running {
                 running.was_read();
             }
@@ -166,7 +166,7 @@ pub fn left_to_client(message_id: String) -> TurnListener {
         awaited: None,
         running: None,
         prelude: vec![start.json(), finish.json()],
-        retold: None,
+        replayed: None,
         next: 0,
         is_over: false,
     }

@@ -4,8 +4,8 @@
 use std::rc::Rc;
 
 use crate::run::context::TurnContext;
-use crate::run::ending::{keep_unreadable, write};
-use crate::run::retell::{retell, retell_events};
+use crate::run::ending::{store_unreadable, write};
+use crate::run::replay::{replay, replay_events};
 use crate::run::running_turns::RunningTurn;
 use crate::run::whole_outputs;
 use crate::stream::chunk_writer::ChunkWriter;
@@ -26,7 +26,7 @@ pub const MAX_RECOVERIES: i64 = 2;
 
 /// Recovers an interrupted turn. [`go_on`] drives the result, once the incremented count is
 /// durable. `None`: there is no such turn.
-pub fn take_up(context: TurnContext<'_>, session_id: &Id) -> Result<Option<RecoveredTurn>> {
+pub fn resume_turn(context: TurnContext<'_>, session_id: &Id) -> Result<Option<RecoveredTurn>> {
     if context.turns.find(session_id).is_some() {
         return Ok(None);
     }
@@ -50,11 +50,11 @@ pub fn take_up(context: TurnContext<'_>, session_id: &Id) -> Result<Option<Recov
     turn.record.recoveries = recoveries;
     let running = context.turns.begin(&turn, held, true);
     running.keeps(turn.stored_bytes);
-    let (writer, chunks) = retell(&turn, &whole_outputs::load(context.memory.db, &turn)?);
+    let (writer, chunks) = replay(&turn, &whole_outputs::load(context.memory.db, &turn)?);
     for chunk in &chunks {
         running.push(chunk.json().into());
     }
-    for event in retell_events(&turn) {
+    for event in replay_events(&turn) {
         running.push_event(event);
     }
     Ok(Some(RecoveredTurn {
@@ -79,7 +79,7 @@ fn close_unreadable(context: TurnContext<'_>, session_id: &Id, error: &Error) ->
             Some(open) => {
                 let seq = said.events.first().map_or(0, |said| said.seq);
                 let turn_id = open.turn_id.as_deref().unwrap_or_default();
-                keep_unreadable(db, session_id, turn_id, (host.now_ms(), seq), error)?;
+                store_unreadable(db, session_id, turn_id, (host.now_ms(), seq), error)?;
                 let spent = TurnSpending {
                     has_failed: true,
                     ..TurnSpending::default()
@@ -92,17 +92,17 @@ fn close_unreadable(context: TurnContext<'_>, session_id: &Id, error: &Error) ->
 }
 
 /// Stops an interrupted turn that is not recovered yet. `false`: there is no such turn, or
-/// `is_meant` rejects it.
-pub fn stop_cut_off(
+/// `is_eligible` rejects it.
+pub fn stop_interrupted(
     context: TurnContext<'_>,
     session_id: &Id,
-    is_meant: &dyn Fn(&Turn) -> bool,
+    is_eligible: &dyn Fn(&Turn) -> bool,
 ) -> Result<bool> {
     if context.turns.find(session_id).is_some() {
         return Ok(false);
     }
     let found = find_turn(context.memory.db, session_id)?;
-    let Some(mut turn) = found.filter(is_meant) else {
+    let Some(mut turn) = found.filter(is_eligible) else {
         return Ok(false);
     };
     turn.resume();

@@ -1,10 +1,10 @@
 //! Stores clients' answers to tool calls, which may resume a turn.
 
 use crate::run::agent::Agent;
-use crate::run::early::{EarlyAnswer, find_oldest, forget};
-use crate::run::request_writer::{RequestWriter, is_for_later};
+use crate::run::out_of_band::{OutOfBandResult, find_oldest, forget};
+use crate::run::request_writer::{RequestWriter, is_temporary};
 use crate::run::running_turns::ClientReply;
-use crate::run::watchers::{show_if_watched, show_updated};
+use crate::run::watchers::{broadcast_list, broadcast_message};
 use crate::run::work::TurnWork;
 use base::database::atomically;
 use base::error::{Code, Result};
@@ -13,8 +13,8 @@ use base::ids::Id;
 /// Processes out-of-band tool results, which arrived while a turn ran, in their order, until one
 /// resumes a turn. The rest wait for the end of that turn. A result that no call waits for any
 /// more, or that the log can't store, is dropped.
-pub fn take_early_answers(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
-    while let Some(EarlyAnswer { number, reply }) = find_oldest(agent.db, session_id)? {
+pub fn accept_out_of_band_results(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
+    while let Some(OutOfBandResult { number, reply }) = find_oldest(agent.db, session_id)? {
         let Some(reply) = reply else {
             forget(agent.db, session_id, number)?;
             continue;
@@ -22,11 +22,11 @@ pub fn take_early_answers(agent: &Agent<'_>, session_id: &Id) -> Result<Option<T
         match take_reply(agent, session_id, reply, Some(number)) {
             Ok(None) => {}
             Ok(work) => return Ok(work),
-            Err(error) if is_for_later(error.code) => return Err(error),
+            Err(error) if is_temporary(error.code) => return Err(error),
             Err(_) => {
                 forget(agent.db, session_id, number)?;
                 // The page shows the answer as the call's output.
-                show_if_watched(agent, session_id, None);
+                broadcast_list(agent, session_id, None);
             }
         }
     }
@@ -43,7 +43,7 @@ pub fn take_answer(
         // The answer doesn't fit its question. Pages show it as the call's output; in the stored
         // messages the call still waits.
         Err(error) if matches!(error.code, Code::InvalidRequest | Code::PayloadTooLarge) => {
-            show_if_watched(agent, session_id, None);
+            broadcast_list(agent, session_id, None);
             Ok(None)
         }
         outcome => outcome,
@@ -58,7 +58,7 @@ fn take_reply(
     early: Option<i64>,
 ) -> Result<Option<TurnWork>> {
     let reservation = agent.turns.reserve(0)?;
-    let writer = RequestWriter::of(agent, session_id, given.asker());
+    let writer = RequestWriter::of(agent, session_id, given.principal());
     let turn_id = Id::mint_turn(agent.host);
     let started = atomically(agent.db, || {
         if let Some(number) = early {
@@ -76,6 +76,6 @@ fn take_reply(
     };
     // The turn is stored now: nothing below may prevent it from starting.
     let work = started.turn.map(|turn| agent.begin(turn, reservation));
-    show_updated(agent, session_id, &started.message_id);
+    broadcast_message(agent, session_id, &started.message_id);
     Ok(work)
 }

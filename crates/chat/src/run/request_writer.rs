@@ -15,8 +15,8 @@ use crate::request::{ChatRequest, ClientMessage};
 use crate::run::agent::Agent;
 use crate::run::answer_log::AnswerLog;
 use crate::turn::store::{has_turn, insert_turn};
-use crate::turn::{Turn, TurnRoom};
-use access::{Asker, ModelReach};
+use crate::turn::{LengthFeedback, Turn};
+use access::{MemoryScope, Principal};
 use base::action::Action;
 use base::database::{Database, atomically};
 use base::error::{Code, Error, Result};
@@ -33,7 +33,7 @@ use conversation::messages::change::update_message;
 use conversation::messages::parse::{MessageSource, NewMessage, parse_message};
 use conversation::messages::run::get_run_event;
 use conversation::session::meter::Meter;
-use lifecycle::staging;
+use lifecycle::pending_import;
 use models::{TokenUsage, ToolDefinition};
 use store::config::{Config, DeployedConfig, load_config};
 
@@ -69,18 +69,18 @@ pub struct RequestWriter<'a> {
     pub agent_name: &'a str,
     pub session_id: &'a Id,
     /// The caller that requests the turn.
-    pub asker: Asker,
+    pub principal: Principal,
 }
 
 impl<'a> RequestWriter<'a> {
-    pub fn of(agent: &Agent<'a>, session_id: &'a Id, asker: Asker) -> Self {
+    pub fn of(agent: &Agent<'a>, session_id: &'a Id, principal: Principal) -> Self {
         Self {
             db: agent.db,
             host: agent.host,
             deployed: &agent.deployed.memory.config,
             agent_name: agent.name,
             session_id,
-            asker,
+            principal,
         }
     }
 }
@@ -192,8 +192,8 @@ impl RequestWriter<'_> {
     }
 
     pub(super) fn asked_by(&self) -> Option<AskedBy> {
-        let limits = self.asker.limits.as_ref();
-        self.asker.kind.map(|kind| AskedBy {
+        let limits = self.principal.limits.as_ref();
+        self.principal.kind.map(|kind| AskedBy {
             kind,
             holder: limits.map(|limits| limits.holder.clone()),
         })
@@ -201,7 +201,7 @@ impl RequestWriter<'_> {
 
     /// The turn is a span below its request.
     pub(super) fn begin_trace(&self) -> Option<StoredTrace> {
-        let asked = self.asker.trace.as_ref()?.find_trace()?;
+        let asked = self.principal.trace.as_ref()?.find_trace()?;
         Some(StoredTrace::of(&asked.child(self.host)))
     }
 
@@ -210,7 +210,14 @@ impl RequestWriter<'_> {
             id: Some(self.session_id.clone()),
             ..NewSession::default()
         };
-        create_session(self.db, self.host, self.agent_name, &new, staging::forget).map(drop)
+        create_session(
+            self.db,
+            self.host,
+            self.agent_name,
+            &new,
+            pending_import::forget,
+        )
+        .map(drop)
     }
 
     /// Writes the planned messages, and the turn.
@@ -222,7 +229,7 @@ impl RequestWriter<'_> {
         planned: &RequestPlan<'_>,
     ) -> Result<WrittenRequest> {
         let has_changed = !planned.is_continuation();
-        let authority = self.asker.authority();
+        let authority = self.principal.authority();
         if let Some(message) = planned.edited {
             let mut message = self.parse(message, config)?;
             message.note = Note::of_caller(&authority);
@@ -275,7 +282,7 @@ impl RequestWriter<'_> {
                 db: self.db,
                 host: self.host,
                 config,
-                token: self.asker.limits.as_ref(),
+                token: self.principal.limits.as_ref(),
                 budget: None,
             };
             // A turn that continues after a client's answer is the same turn.
@@ -284,9 +291,9 @@ impl RequestWriter<'_> {
         let asked = parent
             .as_ref()
             .filter(|_| planned.new_user_messages.is_empty());
-        let mut reach = self.find_reach(planned, known, continued)?;
+        let mut reach = self.find_memory_scope(planned, known, continued)?;
         if let Some(asked) = asked {
-            reach = reach.min(self.reach_of(asked)?);
+            reach = reach.min(self.memory_scope_of(asked)?);
         }
         let mut turn = Turn {
             id: options.turn_id.to_owned(),
@@ -300,7 +307,7 @@ impl RequestWriter<'_> {
             system_instructions: options.system_instructions.to_vec(),
             client_tools: options.client_tools.to_vec(),
             only_session: (!reach.is_agent()).then(|| self.session_id.clone()),
-            agent_memory: reach == ModelReach::SessionAndMemory,
+            agent_memory: reach == MemoryScope::SessionAndMemory,
             declined: planned
                 .approvals
                 .iter()
@@ -315,9 +322,9 @@ impl RequestWriter<'_> {
             is_run: options.is_run,
             calls_nobody_back: options.calls_nobody_back,
             api: None,
-            room: TurnRoom::default(),
+            room: LengthFeedback::default(),
             untrusted: None,
-            limits: self.asker.limits.clone(),
+            limits: self.principal.limits.clone(),
             record: TurnRecord {
                 started_at: self.host.now_ms(),
                 asked_by: self.asked_by(),
@@ -343,7 +350,7 @@ impl RequestWriter<'_> {
     ) -> Result<Id> {
         message.note = Some(Note {
             run_answer: run_answer.map(|id| id.as_str().to_owned()),
-            ..Note::of(self.asker.authority())
+            ..Note::of(self.principal.authority())
         });
         let parent = parent.map_or(Parent::Root, Parent::After);
         let place = (&parent, None);
@@ -356,26 +363,26 @@ impl RequestWriter<'_> {
 
     /// The scope of the turn's model: no wider than that of its caller, and of whoever requested
     /// the messages that the turn continues.
-    fn find_reach(
+    fn find_memory_scope(
         &self,
         planned: &RequestPlan<'_>,
         known: &[KnownMessage],
         continued: Option<&KnownMessage>,
-    ) -> Result<ModelReach> {
-        let mut reach = self.asker.reach;
+    ) -> Result<MemoryScope> {
+        let mut reach = self.principal.reach;
         let answered = planned.answered_messages();
         let answered = answered.filter_map(|id| find_known(known, id));
         for known in continued.into_iter().chain(answered) {
-            reach = reach.min(known.reach()?);
+            reach = reach.min(known.memory_scope()?);
         }
         Ok(reach)
     }
 
     /// The scope of the caller who wrote a stored message that the turn answers.
-    pub(super) fn reach_of(&self, event_id: &Id) -> Result<ModelReach> {
+    pub(super) fn memory_scope_of(&self, event_id: &Id) -> Result<MemoryScope> {
         let found = find_seqs(self.db, self.session_id, std::iter::once(event_id))?;
         let seq = found.get(event_id.as_str()).copied();
-        seq.map_or(Ok(ModelReach::Agent), |seq| {
+        seq.map_or(Ok(MemoryScope::Agent), |seq| {
             Ok(get_note(self.db, self.session_id, seq)?.reach)
         })
     }
@@ -464,7 +471,7 @@ pub fn turn_in_progress() -> Error {
 }
 
 /// Whether a retry may succeed after this error.
-pub fn is_for_later(code: Code) -> bool {
+pub fn is_temporary(code: Code) -> bool {
     matches!(
         code,
         Code::StorageFailed | Code::RateLimited | Code::TurnInProgress

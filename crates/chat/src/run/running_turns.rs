@@ -12,7 +12,7 @@ use std::task::{Poll, Waker};
 
 use crate::frames::outgoing::{FrameHeader, TurnOutcome};
 use crate::request::api_turn::ApiTurn;
-use crate::request::waiting::MAX_WAITING;
+use crate::request::queued_requests::MAX_WAITING;
 pub use crate::run::audience::{Audience, ClientReply};
 use crate::run::awaited::Awaited;
 pub use crate::run::awaited::Begun;
@@ -45,7 +45,7 @@ const EVENT_BYTES: usize = 96;
 /// A finished turn's listeners are dropped after this many checks in a row without
 /// progress. The object checks every ten seconds, and the first check only records the
 /// state, so listeners have half a minute.
-const MAX_SILENT_LOOKS: u32 = 2;
+const MAX_SILENT_CHECKS: u32 = 2;
 
 /// A turn that has not started yet, shared with the callers that wait for it.
 pub type AwaitedTurn = Awaited<RunningTurn>;
@@ -61,7 +61,7 @@ pub struct RunningTurns {
     /// Turns that have not started yet and that a caller waits for.
     awaited: RefCell<Vec<Weak<AwaitedTurn>>>,
     /// The sessions of requests that wait for the end of a turn without storing anything.
-    in_line: RefCell<Vec<Weak<Id>>>,
+    queued_sessions: RefCell<Vec<Weak<Id>>>,
     /// When this activation looks for interrupted turns and slow listeners.
     pub checks: TurnChecks,
 }
@@ -94,7 +94,7 @@ impl RunningTurns {
         self.offered
             .borrow_mut()
             .retain(|turn| turn.session_id != *session_id);
-        self.call_off_all(session_id);
+        self.give_up_all(session_id);
     }
 
     /// The number of running turns.
@@ -116,13 +116,13 @@ impl RunningTurns {
     }
 
     /// How many of the running turns were interrupted and recovered.
-    pub fn count_taken_up(&self) -> usize {
+    pub fn count_resumed(&self) -> usize {
         let running = self.running.borrow();
         running.values().filter(|turn| turn.was_cut_off).count()
     }
 
     /// Drops the chunks of finished turns whose listeners have stopped reading.
-    pub fn cut_off_silent(&self) {
+    pub fn disconnect_silent(&self) {
         self.outlasted
             .borrow_mut()
             .retain(|turn| turn.upgrade().is_some_and(|turn| !turn.check_listeners()));
@@ -139,21 +139,21 @@ impl RunningTurns {
         }
         self.offered.take();
         for awaited in self.awaited.take().iter().filter_map(Weak::upgrade) {
-            awaited.settle(Begun::Never(None));
+            awaited.resolve(Begun::Never(None));
         }
     }
 
     /// Queues a request that waits for the end of its session's turn, with nothing stored,
     /// until its client disconnects. `None`: the queue is full.
-    pub fn stand_in_line(&self, session_id: &Id) -> Option<Rc<Id>> {
-        let mut in_line = self.in_line.borrow_mut();
-        in_line.retain(|place| place.strong_count() > 0);
-        let places = in_line.iter().filter_map(Weak::upgrade);
+    pub fn enqueue(&self, session_id: &Id) -> Option<Rc<Id>> {
+        let mut queued_sessions = self.queued_sessions.borrow_mut();
+        queued_sessions.retain(|place| place.strong_count() > 0);
+        let places = queued_sessions.iter().filter_map(Weak::upgrade);
         if places.filter(|place| **place == *session_id).count() >= MAX_WAITING {
             return None;
         }
         let place = Rc::new(session_id.clone());
-        in_line.push(Rc::downgrade(&place));
+        queued_sessions.push(Rc::downgrade(&place));
         Some(place)
     }
 
@@ -172,32 +172,32 @@ impl RunningTurns {
 
     /// Notifies the callers that wait for a turn that it will not start. `error` is the
     /// reason; `None`: its message was withdrawn.
-    pub fn call_off(&self, session_id: &Id, turn_id: &str, error: Option<&Error>) {
-        self.settle_awaited(
+    pub fn give_up(&self, session_id: &Id, turn_id: &str, error: Option<&Error>) {
+        self.resolve_all(
             |place| place.is_of(session_id, turn_id),
             || Begun::Never(error.cloned()),
         );
     }
 
     /// Cancels all queued turns of a session.
-    fn call_off_all(&self, session_id: &Id) {
-        self.settle_awaited(|place| place.is_in(session_id), || Begun::Never(None));
+    fn give_up_all(&self, session_id: &Id) {
+        self.resolve_all(|place| place.is_in(session_id), || Begun::Never(None));
     }
 
-    fn settle_awaited(
+    fn resolve_all(
         &self,
-        is_meant: impl Fn(&AwaitedTurn) -> bool,
+        is_eligible: impl Fn(&AwaitedTurn) -> bool,
         begun: impl Fn() -> Begun<RunningTurn>,
     ) {
         self.awaited.borrow_mut().retain(|place| {
             let Some(place) = place.upgrade() else {
                 return false;
             };
-            let is_meant = is_meant(&place);
-            if is_meant {
-                place.settle(begun());
+            let is_eligible = is_eligible(&place);
+            if is_eligible {
+                place.resolve(begun());
             }
-            !is_meant
+            !is_eligible
         });
     }
 
@@ -234,14 +234,14 @@ impl RunningTurns {
             chunks: RefCell::default(),
             chunk_bytes: Cell::new(0),
             turn_bytes: Cell::new(0),
-            retold: RefCell::default(),
+            replayed: RefCell::default(),
             is_over_limit: Cell::new(false),
             problem: Cell::new(None),
             reservation,
             outcome: Cell::new(None),
             is_cancelled: Cell::new(false),
             has_lost_log: Cell::new(false),
-            has_news: Cell::new(false),
+            was_broadcast: Cell::new(false),
             reads: Cell::new(0),
             silent_checks: Cell::new((0, 0)),
             wakers: RefCell::default(),
@@ -249,7 +249,7 @@ impl RunningTurns {
         self.running
             .borrow_mut()
             .insert(turn.session_id.as_str().to_owned(), Rc::clone(&running));
-        self.settle_awaited(
+        self.resolve_all(
             |place| place.is_of(&turn.session_id, &turn.id),
             || Begun::Running(Rc::clone(&running)),
         );
@@ -280,7 +280,7 @@ impl RunningTurns {
 
     /// Tracks a finished turn while listeners still read its chunks. `is_offered`: a socket
     /// has yet to acknowledge the turn, and then reads its chunks.
-    pub fn outlast(&self, running: &Rc<RunningTurn>, is_offered: bool) {
+    pub fn retain_finished(&self, running: &Rc<RunningTurn>, is_offered: bool) {
         self.outlasted.borrow_mut().push(Rc::downgrade(running));
         if is_offered && !running.has_lost_log() {
             self.offered.borrow_mut().push(Rc::clone(running));
@@ -298,7 +298,7 @@ impl RunningTurns {
 }
 
 /// The events that replay the start of a message, and their memory reservation.
-pub struct RetoldMessage {
+pub struct ReplayedMessage {
     pub events: String,
     _held: Reservation,
 }
@@ -323,7 +323,7 @@ pub struct RunningTurn {
     turn_bytes: Cell<usize>,
     /// The turn's message before the turn, for listeners that resume: one copy for all of
     /// them.
-    retold: RefCell<Vec<Rc<RetoldMessage>>>,
+    replayed: RefCell<Vec<Rc<ReplayedMessage>>>,
     /// Released with the last listener.
     reservation: Reservation,
     is_over_limit: Cell<bool>,
@@ -333,7 +333,7 @@ pub struct RunningTurn {
     is_cancelled: Cell<bool>,
     has_lost_log: Cell<bool>,
     /// Messages of others were broadcast to the session's sockets while the turn ran.
-    has_news: Cell<bool>,
+    was_broadcast: Cell<bool>,
     /// The turn was interrupted and recovered.
     was_cut_off: bool,
     /// `reads` counts the chunks that listeners read. `silent_checks` is that count at the
@@ -461,18 +461,18 @@ impl RunningTurn {
 
     /// Stores events that listeners receive first, for as long as the turn's chunks exist.
     /// Refuses them if there is no memory.
-    pub fn retell(&self, events: String) -> Result<Weak<RetoldMessage>> {
-        let mut retold = self.retold.borrow_mut();
-        let found = retold.iter().find(|known| known.events == events);
+    pub fn replay(&self, events: String) -> Result<Weak<ReplayedMessage>> {
+        let mut replayed = self.replayed.borrow_mut();
+        let found = replayed.iter().find(|known| known.events == events);
         if let Some(known) = found {
             return Ok(Rc::downgrade(known));
         }
         let held = Reservation::take(&TURNS, events.len(), "Running turns")?;
-        let new = Rc::new(RetoldMessage {
+        let new = Rc::new(ReplayedMessage {
             events,
             _held: held,
         });
-        retold.push(Rc::clone(&new));
+        replayed.push(Rc::clone(&new));
         Ok(Rc::downgrade(&new))
     }
 
@@ -488,13 +488,13 @@ impl RunningTurn {
         let reads = self.reads.get();
         let looks = if reads == seen { looks + 1 } else { 0 };
         self.silent_checks.set((reads, looks));
-        if looks < MAX_SILENT_LOOKS {
+        if looks < MAX_SILENT_CHECKS {
             return false;
         }
         self.problem.set(Some(StreamProblem::TooSlow));
         self.chunks.take();
         self.events.take();
-        self.retold.take();
+        self.replayed.take();
         self.reservation.resize(0);
         true
     }
@@ -506,12 +506,12 @@ impl RunningTurn {
 
     /// Records that the session's messages were broadcast to its sockets while the turn
     /// runs.
-    pub fn note_news(&self) {
-        self.has_news.set(true);
+    pub fn note_broadcast(&self) {
+        self.was_broadcast.set(true);
     }
 
-    pub fn has_news(&self) -> bool {
-        self.has_news.get()
+    pub fn was_broadcast(&self) -> bool {
+        self.was_broadcast.get()
     }
 
     pub fn is_cancelled(&self) -> bool {

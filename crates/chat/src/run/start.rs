@@ -6,10 +6,10 @@ use std::rc::Rc;
 use crate::request::ChatRequest;
 use crate::request::delivery::Delivery;
 use crate::run::agent::{Agent, CHAT_RULE};
-use crate::run::line::line_up;
+use crate::run::queue::enqueue;
 use crate::run::request_writer::RequestWriter;
 use crate::run::running_turns::AwaitedTurn;
-use crate::run::watchers::show_if_watched;
+use crate::run::watchers::broadcast_list;
 use crate::run::work::TurnWork;
 use access::{Caller, needs_allowance, permit};
 use base::error::Result;
@@ -45,22 +45,22 @@ pub fn start_permitted(
     request: &mut ChatRequest,
     turn_id: &str,
 ) -> Result<Started> {
-    check_wishes(agent.caller, request)?;
+    check_overrides(agent.caller, request)?;
     if let Some(id) = &request.delivery_id {
-        request.calls_nobody_back |= Delivery::of(agent.policy, agent.name, session_id).gave(id)
-            || Delivery::of_memory(agent.policy, agent.name).gave(id);
+        request.calls_nobody_back |= Delivery::of(agent.policy, agent.name, session_id).issued(id)
+            || Delivery::of_memory(agent.policy, agent.name).issued(id);
     }
     let request = &*request;
-    if let Some(place) = line_up(agent, session_id, request, turn_id)? {
+    if let Some(place) = enqueue(agent, session_id, request, turn_id)? {
         return Ok(Started::Queued(place));
     }
-    let reservation = agent.turns.reserve(request.kept_bytes())?;
-    let writer = RequestWriter::of(agent, session_id, agent.caller.asker());
+    let reservation = agent.turns.reserve(request.retained_bytes())?;
+    let writer = RequestWriter::of(agent, session_id, agent.caller.principal());
     let started = writer.write(request, turn_id)?;
     // The turn is stored now: nothing below may prevent it from starting.
     let work = started.turn.map(|turn| agent.begin(turn, reservation));
     if started.has_changed {
-        show_if_watched(agent, session_id, Some(turn_id));
+        broadcast_list(agent, session_id, Some(turn_id));
     }
     Ok(match work {
         Some(work) => Started::Turn(work),
@@ -72,7 +72,7 @@ pub fn start_permitted(
 
 /// Checks that the caller's token allows the request's own model, system prompt and
 /// tools.
-fn check_wishes(caller: &Caller, request: &ChatRequest) -> Result<()> {
+fn check_overrides(caller: &Caller, request: &ChatRequest) -> Result<()> {
     if let Some(model) = &request.model {
         ModelName::parse("model", model.as_str())?;
         if !caller.may_choose_model(model.as_str()) {

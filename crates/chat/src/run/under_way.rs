@@ -1,7 +1,7 @@
 //! The work beside turns that this activation of the object has begun. A cache, as
 //! `running_turns.rs` is: the tables store what must survive an eviction.
 
-use crate::run::callbacks::CallbacksUnderWay;
+use crate::run::callbacks::CallbacksInFlight;
 use base::lease::Exclusive;
 use memory::pending_vectors::PendingVectors;
 use store::clearing::PageClearing;
@@ -9,7 +9,7 @@ use store::restores::RestoreTracker;
 
 #[derive(Default)]
 pub struct WorkUnderWay {
-    pub callbacks: CallbacksUnderWay,
+    pub callbacks: CallbacksInFlight,
     /// The learning pass in progress.
     pub learning: Exclusive,
     /// The queue of written entries without vectors.

@@ -2,7 +2,7 @@
 
 use crate::frames::outgoing::{render_message_updated, render_messages};
 use crate::run::agent::Agent;
-use crate::run::show_pace::News;
+use crate::run::broadcast_throttle::Broadcast;
 use base::database::{Database, SqlText};
 use base::error::{Code, Result};
 use base::ids::Id;
@@ -31,13 +31,13 @@ pub fn load_shown(db: &dyn Database, session_id: &Id) -> Result<SqlText> {
 }
 
 /// Sends a changed message to every socket of the session.
-pub fn show_updated(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
+pub fn broadcast_message(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
     if agent.audience.is_there(session_id)
         && let Ok(id) = Id::parse(message_id.to_owned())
         && let Ok(Some(message)) = find_message(agent.db, session_id, &id)
     {
         let frame = render_message_updated(&message.json);
-        agent.audience.tell(session_id, &frame, None);
+        agent.audience.send(session_id, &frame, None);
     }
 }
 
@@ -45,16 +45,16 @@ pub fn show_updated(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
 const MAX_CHANGED_BYTES: usize = 512 << 10;
 
 /// Sends what changed to the session's sockets: the messages alone, or the list.
-pub fn show_news(agent: &Agent<'_>, session_id: &Id, news: &News) {
+pub fn send_broadcast(agent: &Agent<'_>, session_id: &Id, news: &Broadcast) {
     let frames = match news {
-        News::Messages(ids) => render_changed(agent, session_id, ids),
-        News::List => None,
+        Broadcast::Messages(ids) => render_changed(agent, session_id, ids),
+        Broadcast::List => None,
     };
     let Some(frames) = frames else {
-        return show_if_watched(agent, session_id, None);
+        return broadcast_list(agent, session_id, None);
     };
     for frame in frames {
-        agent.audience.tell(session_id, &frame, None);
+        agent.audience.send(session_id, &frame, None);
     }
 }
 
@@ -78,11 +78,11 @@ fn render_changed(agent: &Agent<'_>, session_id: &Id, ids: &[Id]) -> Option<Vec<
 
 /// Sends the session's messages to its sockets. If the messages can't be read, nothing is sent: a
 /// client that reads them receives the error.
-pub fn show_if_watched(agent: &Agent<'_>, session_id: &Id, except: Option<&str>) {
+pub fn broadcast_list(agent: &Agent<'_>, session_id: &Id, except: Option<&str>) {
     if agent.audience.is_there(session_id)
         && let Ok(messages) = load_shown(agent.db, session_id)
     {
         let frame = render_messages(&messages.into_string());
-        agent.audience.tell(session_id, &frame, except);
+        agent.audience.send(session_id, &frame, except);
     }
 }

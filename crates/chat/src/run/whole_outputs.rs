@@ -11,7 +11,7 @@ use base::json;
 use context::working_context::truncate::cut_middle;
 use lifecycle::tables::EARLY_ANSWERS;
 
-use crate::run::early::insert_parts;
+use crate::run::out_of_band::insert_parts;
 use crate::turn::{CallState, Turn, WholeOutput, WholeOutputs};
 
 /// The most bytes of all whole outputs of a turn. The end of the turn loads them into

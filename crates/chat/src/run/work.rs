@@ -9,21 +9,21 @@ use crate::turn::Turn;
 /// A turn to run.
 pub enum TurnWork {
     Begin(Rc<RunningTurn>, Box<Turn>),
-    TakeUp(Box<RecoveredTurn>),
+    Resume(Box<RecoveredTurn>),
 }
 
 impl TurnWork {
     pub fn turn(&self) -> &Turn {
         match self {
             TurnWork::Begin(_, turn) => turn,
-            TurnWork::TakeUp(taken) => &taken.turn,
+            TurnWork::Resume(taken) => &taken.turn,
         }
     }
 
     pub fn running(&self) -> &Rc<RunningTurn> {
         match self {
             TurnWork::Begin(running, _) => running,
-            TurnWork::TakeUp(taken) => &taken.running,
+            TurnWork::Resume(taken) => &taken.running,
         }
     }
 }

@@ -22,7 +22,7 @@ impl AnswerEvent {
                 AnswerPart::Text(text)
                 | AnswerPart::Reasoning(text)
                 | AnswerPart::CallDelta { text, .. }
-                | AnswerPart::Kept(text)
+                | AnswerPart::ProviderData(text)
                 | AnswerPart::Event(text)
                 | AnswerPart::Failed(text) => text.len(),
                 AnswerPart::CallStart { id, name, .. } => id.len() + name.len(),
@@ -38,7 +38,7 @@ impl AnswerEvent {
     }
 
     /// Whether listeners need the event. A complete call repeats its pieces.
-    pub fn is_told(part: &AnswerPart) -> bool {
-        !matches!(part, AnswerPart::Kept(_) | AnswerPart::Failed(_))
+    pub fn is_for_listeners(part: &AnswerPart) -> bool {
+        !matches!(part, AnswerPart::ProviderData(_) | AnswerPart::Failed(_))
     }
 }

@@ -102,7 +102,7 @@ impl ChunkWriter {
                 arguments,
             } => self.finish_call(*index, id, name, arguments, &mut out),
             AnswerPart::Finish(_) | AnswerPart::Failed(_) => self.close(&mut out),
-            AnswerPart::Usage(_) | AnswerPart::Kept(_) | AnswerPart::Event(_) => {}
+            AnswerPart::Usage(_) | AnswerPart::ProviderData(_) | AnswerPart::Event(_) => {}
         }
         out
     }

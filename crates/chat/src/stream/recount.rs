@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_told_part_by_part_in_steps() {
+    fn a_message_is_sent_part_by_part_in_steps() {
         let message = r#"{"id":"a1","role":"assistant","parts":[
             {"type":"reasoning","text":"hm"},{"type":"text","text":"See:"},
             {"type":"tool-place","toolCallId":"c1","state":"output-available","input":{"a":1.0},"output":"here"},

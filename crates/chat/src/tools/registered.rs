@@ -61,8 +61,8 @@ pub struct RegisteredTool {
 
 impl RegisteredTool {
     /// Checks that the tool's address is allowed, and that it may receive its secrets.
-    pub fn check_reach(&self, outbound: &dyn Outbound) -> Result<ResolvedHeaders> {
-        self.at.check_reach(outbound, &self.headers, "url")
+    pub fn check_address(&self, outbound: &dyn Outbound) -> Result<ResolvedHeaders> {
+        self.at.check_address(outbound, &self.headers, "url")
     }
 
     /// A hash of the tool's address and headers, and of its server's description. The hash
@@ -197,7 +197,7 @@ impl RegisteredTool {
         exchange: &ToolExchange<'_>,
     ) -> CallState {
         // The settings may have changed since the tool was defined.
-        let resolved = match self.check_reach(memory.outbound) {
+        let resolved = match self.check_address(memory.outbound) {
             Ok(resolved) => resolved,
             Err(error) => return CallState::failed(error.into_message()),
         };
@@ -298,21 +298,21 @@ async fn send_and_listen(
     let mut events = is_stream.then(sse::Parser::default);
     let mut body = Vec::new();
     while let Some(bytes) = answer.body.next().await? {
-        let heard = events.as_mut().map(|parser| parser.push(&bytes));
+        let received = events.as_mut().map(|parser| parser.push(&bytes));
         body.extend_from_slice(&bytes);
-        let Some(Ok(heard)) = heard else {
+        let Some(Ok(received)) = received else {
             // A line that is too long is no event: the body is the answer.
             events = None;
             continue;
         };
-        for event in heard {
-            if let Some(result) = hear(&event.data, exchange, sent) {
+        for event in received {
+            if let Some(result) = receive(&event.data, exchange, sent) {
                 return Ok(of_result(&result));
             }
         }
     }
     let last = events.and_then(|mut parser| parser.end().ok().flatten());
-    let result = last.and_then(|event| hear(&event.data, exchange, sent));
+    let result = last.and_then(|event| receive(&event.data, exchange, sent));
     Ok(match result {
         Some(result) => of_result(&result),
         None => WholeResponse {
@@ -332,9 +332,13 @@ fn of_result(result: &RawValue) -> WholeResponse {
 }
 
 /// Reads one event of a tool's stream. Returns a result, and passes a notification on.
-fn hear(data: &str, exchange: &ToolExchange<'_>, sent: &ResolvedHeaders) -> Option<Box<RawValue>> {
+fn receive(
+    data: &str,
+    exchange: &ToolExchange<'_>,
+    sent: &ResolvedHeaders,
+) -> Option<Box<RawValue>> {
     #[derive(Deserialize)]
-    struct Told {
+    struct ToolLine {
         method: Option<String>,
         #[serde(default)]
         params: Tree,
@@ -343,7 +347,7 @@ fn hear(data: &str, exchange: &ToolExchange<'_>, sent: &ResolvedHeaders) -> Opti
     if !data.trim_start().starts_with('{') {
         return None;
     }
-    let told: Told = json::decode(data).ok()?;
+    let told: ToolLine = json::decode(data).ok()?;
     if let (Some(method), Some(notify)) = (&told.method, exchange.notify) {
         let shown = sent.strip_json(json::text(&told.params.0));
         if let Ok(params) = json::decode_tree(&shown) {
@@ -394,7 +398,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_text_or_json_and_a_failure_is_told() {
+    fn an_answer_is_text_or_json_and_a_failure_is_reported() {
         let sent = ResolvedHeaders::default();
         let read_bytes = |status, kind: &str, body: &[u8]| {
             let answer = WholeResponse {

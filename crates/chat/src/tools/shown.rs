@@ -12,7 +12,7 @@ use crate::tools::mcp::oauth::settings::OAuthClient;
 use crate::tools::mcp::server::ToolServer;
 use crate::tools::registered::RegisteredTool;
 use base::json::RawValue;
-use base::outbound::conceal_url;
+use base::outbound::redact_url;
 
 /// A registered tool, as returned by `listTools`.
 #[derive(Serialize, JsonSchema)]
@@ -132,26 +132,26 @@ pub struct ShownServer {
 /// The text that is shown in place of a header's value.
 const SET: &str = "set";
 
-fn conceal_headers(headers: &mut BTreeMap<String, String>) {
+fn redact_headers(headers: &mut BTreeMap<String, String>) {
     let names = std::mem::take(headers).into_keys();
     *headers = names.map(|name| (name, SET.to_owned())).collect();
 }
 
 impl ShownTool {
     /// Hides what a caller without the secret must not see.
-    pub fn conceal(&mut self) {
-        conceal_headers(&mut self.headers);
+    pub fn redact(&mut self) {
+        redact_headers(&mut self.headers);
         if let Some(url) = &mut self.url {
-            *url = conceal_url(url);
+            *url = redact_url(url);
         }
     }
 }
 
 impl ShownServer {
     /// Hides what a caller without the secret must not see.
-    pub fn conceal(&mut self) {
-        conceal_headers(&mut self.headers);
-        self.mcp.conceal();
+    pub fn redact(&mut self) {
+        redact_headers(&mut self.headers);
+        self.mcp.redact();
         self.oauth = OAuthClient::default();
     }
 }

@@ -281,7 +281,7 @@ impl TurnCall {
     }
 
     /// Applies the class's decision on whether the user must approve the call.
-    pub fn settle(&mut self, needs_approval: bool) {
+    pub fn apply_decision(&mut self, needs_approval: bool) {
         let CallState::Unsettled {
             approval_id,
             asked_of,

@@ -12,11 +12,11 @@
 //!
 //! For a tool of the class that may need approval, the class decides before Run.
 
+pub mod answer_position;
 mod call;
+mod length_feedback;
 pub mod partial_answer;
-pub mod place;
 pub mod report;
-mod room;
 pub mod store;
 pub mod window;
 
@@ -32,9 +32,9 @@ pub use crate::turn::call::{
     result_event,
 };
 use crate::turn::call::{CANCELLED, CUT_OFF, FAILED, decide};
-pub use crate::turn::room::TurnRoom;
-use ::store::limits::HolderLimits;
-use access::{AskerKind, Authority, ModelReach};
+pub use crate::turn::length_feedback::LengthFeedback;
+use ::store::limits::PrincipalLimits;
+use access::{AskerKind, Authority, MemoryScope};
 use base::action::Action;
 use base::action::Role;
 use base::error::Result;
@@ -42,15 +42,15 @@ use base::ids::Id;
 use base::json;
 use context::tools::untrusted::less_trusted;
 use conversation::log::event::NewEvent;
-use conversation::log::note::{Kept, MAX_REASONING_BYTES, Note, Question};
+use conversation::log::note::{MAX_REASONING_BYTES, Note, ProviderData, Question};
 use conversation::log::tool::ToolCall;
 use conversation::session::spending::TurnSpending;
 use memory::origin::Origin;
 use models::message::ContextMessage;
 use models::{FinishReason, TokenUsage, ToolDefinition};
 
-/// The most bytes of [`Kept`] in one turn, which is stored in one row. Later data is dropped.
-const MAX_TURN_KEPT_BYTES: usize = 256 << 10;
+/// The most bytes of [`ProviderData`] in one turn, which is stored in one row. Later data is dropped.
+const MAX_TURN_PROVIDER_DATA_BYTES: usize = 256 << 10;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -61,7 +61,7 @@ pub struct Turn {
     /// The id of the assistant message that the turn writes or continues.
     pub message_id: String,
     pub is_continuation: bool,
-    /// The event that the turn answers; `None`: the answer is a root. See `chat/turn/place.rs`.
+    /// The event that the turn answers; `None`: the answer is a root. See `chat/turn/answer_position.rs`.
     pub parent_id: Option<Id>,
     /// The `seq` of the session's next event when the turn began; 0: not known.
     #[serde(default)]
@@ -98,15 +98,15 @@ pub struct Turn {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub calls_nobody_back: bool,
     /// How the model reacted to the length of the request.
-    #[serde(default, skip_serializing_if = "TurnRoom::is_unasked")]
-    pub room: TurnRoom,
+    #[serde(default, skip_serializing_if = "LengthFeedback::is_unasked")]
+    pub room: LengthFeedback,
     /// The least trusted source of what the model has read, if any is untrusted. What the model
     /// writes into memory gets this source, unless the user's words support it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untrusted: Option<Origin>,
     /// The limits of the token that began the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limits: Option<HolderLimits>,
+    pub limits: Option<PrincipalLimits>,
     #[serde(default)]
     pub record: TurnRecord,
     /// Set if a request in a provider's API began the turn.
@@ -133,7 +133,7 @@ pub struct TurnStep {
     pub finish_reason: Option<FinishReason>,
     /// The data that the provider requires again with the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<Kept>,
+    pub kept: Option<ProviderData>,
 }
 
 /// The next thing to do.
@@ -141,7 +141,7 @@ pub struct TurnStep {
 pub enum NextAction {
     AskModel,
     /// Compact the conversation: the model rejected its length.
-    MakeRoom,
+    Compact,
     /// Let the class decide which of these calls of the newest step the user must approve.
     AskClass(Vec<usize>),
     /// Run these calls of the newest step, given by their index in the step.
@@ -154,7 +154,7 @@ impl NextAction {
     pub fn phase(&self) -> &'static str {
         match self {
             Self::AskModel => "thinking",
-            Self::MakeRoom => "compacting",
+            Self::Compact => "compacting",
             Self::AskClass(_) | Self::RunTools(_) => "tools",
             Self::Finish(_) => "ending",
         }
@@ -163,7 +163,7 @@ impl NextAction {
 
 #[derive(Debug, PartialEq)]
 pub enum TurnEnding {
-    Said(FinishReason),
+    Answered(FinishReason),
     /// The client or the user must answer a call, or its tool's questions, first.
     LeftToClient,
     StepLimit,
@@ -171,11 +171,11 @@ pub enum TurnEnding {
 
 impl Turn {
     /// The memory that this turn's model may read and write.
-    pub fn reach(&self) -> ModelReach {
+    pub fn memory_scope(&self) -> MemoryScope {
         match (&self.only_session, self.agent_memory) {
-            (None, _) => ModelReach::Agent,
-            (Some(_), true) => ModelReach::SessionAndMemory,
-            (Some(_), false) => ModelReach::Session,
+            (None, _) => MemoryScope::Agent,
+            (Some(_), true) => MemoryScope::SessionAndMemory,
+            (Some(_), false) => MemoryScope::Session,
         }
     }
 
@@ -184,14 +184,14 @@ impl Turn {
         let asked_by = self.record.asked_by.as_ref();
         Authority {
             is_token: asked_by.is_some_and(|asked| asked.kind == AskerKind::Token),
-            reach: self.reach(),
+            reach: self.memory_scope(),
             limits: self.limits.clone(),
         }
     }
 
     pub fn next(&self) -> NextAction {
         if self.room.is_needed {
-            return NextAction::MakeRoom;
+            return NextAction::Compact;
         }
         let Some(step) = self.steps.last() else {
             return NextAction::AskModel;
@@ -208,7 +208,7 @@ impl Turn {
             return NextAction::Finish(TurnEnding::LeftToClient);
         }
         if step.calls.is_empty() {
-            return NextAction::Finish(TurnEnding::Said(
+            return NextAction::Finish(TurnEnding::Answered(
                 step.finish_reason.unwrap_or(FinishReason::Stop),
             ));
         }
@@ -254,7 +254,7 @@ impl Turn {
         mint: &mut dyn FnMut() -> String,
     ) {
         truncate(&mut reasoning, MAX_REASONING_BYTES);
-        self.room = TurnRoom::default();
+        self.room = LengthFeedback::default();
         let calls = asked
             .into_iter()
             .enumerate()
@@ -275,12 +275,12 @@ impl Turn {
     pub fn keep(&mut self, by: &str, parts: &str) {
         let kept = self.steps.iter().filter_map(|step| step.kept.as_ref());
         let bytes: usize = kept.map(|kept| kept.parts.as_str().len()).sum();
-        if bytes + parts.len() > MAX_TURN_KEPT_BYTES {
+        if bytes + parts.len() > MAX_TURN_PROVIDER_DATA_BYTES {
             return;
         }
         if let (Some(step), Ok(parts)) = (self.steps.last_mut(), json::decode(parts)) {
             let by = by.to_owned();
-            step.kept = Some(Kept { by, parts });
+            step.kept = Some(ProviderData { by, parts });
         }
     }
 
@@ -334,7 +334,7 @@ impl Turn {
         let outputs = self.steps.iter().flat_map(|step| &step.calls);
         outputs
             .map(|call| match &call.state {
-                CallState::Done { output, .. } => kept_bytes(output),
+                CallState::Done { output, .. } => retained_bytes(output),
                 _ => 0,
             })
             .sum()
@@ -433,7 +433,7 @@ impl Turn {
     }
 
     /// The path that the client has after this turn's answer: without the calls that ran here.
-    pub fn told_path(&self, api: &ApiTurn) -> PathDigest {
+    pub fn visible_path(&self, api: &ApiTurn) -> PathDigest {
         let steps = self.steps.iter().filter(|step| !step.is_logged);
         let texts: Vec<&str> = steps.clone().map(|step| step.text.as_str()).collect();
         let calls = steps.flat_map(|step| &step.calls);
@@ -547,7 +547,7 @@ impl Turn {
 }
 
 /// The bytes of a text as JSON: quotes and line breaks take two bytes each.
-pub fn kept_bytes(text: &str) -> usize {
+pub fn retained_bytes(text: &str) -> usize {
     let escaped = text.bytes().map(|byte| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
         0..0x20 => 6,
@@ -589,7 +589,7 @@ mod tests {
             is_run: false,
             calls_nobody_back: false,
             api: None,
-            room: TurnRoom::default(),
+            room: LengthFeedback::default(),
             untrusted: None,
             limits: None,
             record: TurnRecord::default(),
@@ -649,7 +649,7 @@ mod tests {
         answer(&mut turn, "Hi", &[]);
         assert_eq!(
             turn.next(),
-            NextAction::Finish(TurnEnding::Said(FinishReason::Stop))
+            NextAction::Finish(TurnEnding::Answered(FinishReason::Stop))
         );
         let events = turn.events(&WholeOutputs::default()).unwrap();
         assert_eq!(events[0].id.as_ref().unwrap().as_str(), "m");
@@ -703,15 +703,15 @@ mod tests {
         let mut turn: Turn = serde_json::from_str(&stored).unwrap();
         turn.resume();
         assert_eq!(turn.next(), NextAction::AskClass(vec![0, 2]));
-        turn.newest_calls()[0].settle(false);
-        turn.newest_calls()[2].settle(true);
+        turn.newest_calls()[0].apply_decision(false);
+        turn.newest_calls()[2].apply_decision(true);
         assert_eq!(turn.next(), NextAction::RunTools(vec![0, 1]));
         // Settled calls stay settled.
         let stored = serde_json::to_string(&turn).unwrap();
         let mut turn: Turn = serde_json::from_str(&stored).unwrap();
         turn.resume();
         assert!(turn.newest_calls()[0].is_spared);
-        turn.newest_calls()[1].settle(true);
+        turn.newest_calls()[1].apply_decision(true);
         assert_eq!(turn.next(), NextAction::RunTools(vec![0, 1]));
         turn.finish_call(0, done("x"));
         turn.finish_call(1, done("y"));
@@ -799,7 +799,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_not_an_object_are_told_and_kept() {
+    fn arguments_that_are_not_an_object_are_reported_and_stored() {
         let mut turn = turn();
         let asked = vec![AskedCall {
             id: "c".to_owned(),

@@ -85,7 +85,7 @@ impl PartialAnswer {
                 name,
                 arguments,
             }),
-            AnswerPart::Kept(kept) => self.kept = Some(kept),
+            AnswerPart::ProviderData(kept) => self.kept = Some(kept),
             AnswerPart::Usage(usage) => self.usage = usage,
             AnswerPart::Finish(reason) => self.finish_reason = reason,
             AnswerPart::CallDelta { text, .. } => self.argument_bytes += text.len(),

@@ -109,7 +109,7 @@ impl TurnReport {
     /// The report of a turn that ended by itself.
     pub fn of_ending(turn: &Turn, ending: &TurnEnding) -> Self {
         match ending {
-            TurnEnding::Said(reason) => Self::new(turn, (*reason).into()),
+            TurnEnding::Answered(reason) => Self::new(turn, (*reason).into()),
             TurnEnding::LeftToClient => Self::new(turn, TurnFinish::ToolCalls),
             TurnEnding::StepLimit => Self::of_failure(turn, &step_limit_reached(turn)),
         }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_is_told_later_as_it_was() {
+    fn every_failure_is_reported_later_as_it_was() {
         for code in Code::ALL {
             let plain = Error::new(*code, format!("It is {}.", code.name()));
             let detailed = plain.clone().with("id", "e-1").with_retry_after(7);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn details_that_older_builds_stored_are_still_told() {
+    fn details_that_older_builds_stored_are_still_reported() {
         let stored = r#"{"inputTokens":1,"outputTokens":0,"failure":{"code":"rate_limited","message":"Later.","retryAfter":9}}"#;
         let report: TurnReport = json::decode(stored).unwrap();
         let error = Error::new(Code::RateLimited, "Later.").with_retry_after(9);

@@ -7,11 +7,11 @@ use base::ids::Id;
 use base::json;
 use conversation::session::last_turns::{self, NewTurn, find_open_turn};
 use conversation::session::open_turns;
-pub use conversation::session::open_turns::{count_recovery, load_sessions_cut_off};
+pub use conversation::session::open_turns::{count_recovery, load_interrupted_sessions};
 
 /// The most interrupted turns that are recovered at the same time. Each is loaded
 /// completely and calls its model immediately; the others follow when these end.
-pub const MAX_TAKEN_UP: usize = 4;
+pub const MAX_RESUMED: usize = 4;
 
 /// A turn is stored as one value, and SQLite limits a value to 2 MB here.
 const MAX_STATE_BYTES: usize = 1_900_000;

@@ -99,7 +99,9 @@ impl TurnWindow {
             tools: tools_tokens(tools) + others,
             bytes: MAX_SENT_BYTES,
             events: CONTEXT_EVENTS,
-            steps: WindowSteps::Kept(load_journal(db, session_id)?.window.unwrap_or_default()),
+            steps: WindowSteps::Positioned(
+                load_journal(db, session_id)?.window.unwrap_or_default(),
+            ),
             field: "maxContextTokens",
             has_search: has_search(tools),
         })

@@ -19,7 +19,7 @@ use base::outbound::LocalBoxFuture;
 use base::tokens;
 use conversation::log::event_facts::find_id;
 use conversation::log::tip::get_tip;
-use conversation::messages::delete::tell_boundaries;
+use conversation::messages::delete::record_boundaries;
 use conversation::messages::history::{PathItem, WalkStart, walk_items};
 use conversation::messages::tree::overlay_writes::{self, AddedOverlay, NewOverlay};
 use conversation::messages::tree::overlays::{self, EventRange};
@@ -28,7 +28,7 @@ use conversation::session::changes::{self, ChangeType, LogState};
 use conversation::session::usage::{UsageIncrease, count_usage};
 use memory::BlockScope;
 use memory::block::Block;
-use memory::frozen::freeze_again;
+use memory::frozen::refreeze;
 use models::TokenUsage;
 use models::length::LengthRefusal;
 use models::message::ContextMessage;
@@ -41,17 +41,17 @@ const MAX_TRIES: u32 = 3;
 
 /// How many older overlays are stored under a wider one. They return when the wider overlay is
 /// deleted.
-const KEPT_NESTED: i64 = 20;
+const MAX_NESTED: i64 = 20;
 
 /// The trait of everything that writes summaries.
-pub trait Summariser {
-    fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> LocalBoxFuture<'a, Summarised>;
+pub trait Summarizer {
+    fn summarize<'a>(&'a self, prompt: String, max_tokens: i64) -> LocalBoxFuture<'a, NewSummary>;
 
     /// Is called when a compaction after an append begins.
-    fn tell_begun(&self, _session_id: &Id) {}
+    fn notify_begun(&self, _session_id: &Id) {}
 
     /// Is called with the outcome of a compaction that was not a dry run.
-    fn tell(&self, _session_id: &Id, _outcome: &CompactionOutcome) {}
+    fn notify(&self, _session_id: &Id, _outcome: &CompactionOutcome) {}
 
     /// Whether the session's prompt is refreshed with the compaction.
     fn refreshes_prompt(&self, _session_id: &Id) -> Result<bool> {
@@ -65,7 +65,7 @@ pub trait Summariser {
 }
 
 /// A summary, or the error, and the cost of the request in either case.
-pub struct Summarised {
+pub struct NewSummary {
     pub summary: Result<String>,
     pub usage: TokenUsage,
     /// By the agent's prices.
@@ -77,7 +77,7 @@ pub struct Summarised {
 pub struct Compactor<'a> {
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
-    pub summariser: &'a dyn Summariser,
+    pub summariser: &'a dyn Summarizer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -157,7 +157,7 @@ impl Compactor<'_> {
     pub async fn compact(&self, task: &CompactionTask<'_>) -> Result<CompactionOutcome> {
         let outcome = self.run(task).await?;
         if !task.dry_run {
-            self.summariser.tell(task.session_id, &outcome);
+            self.summariser.notify(task.session_id, &outcome);
         }
         Ok(outcome)
     }
@@ -191,10 +191,10 @@ impl Compactor<'_> {
         }
         let seen = LogState::load(self.db, task.session_id)?;
         // Checked first, before a request costs anything.
-        let room = overlay_writes::check_room(self.db, task.session_id);
+        let capacity = overlay_writes::check_capacity(self.db, task.session_id);
         let mut used = UsageIncrease::default();
-        let summary = match room {
-            Ok(()) => self.summarise(task, &units, &plan, seen, &mut used).await,
+        let summary = match capacity {
+            Ok(()) => self.summarize(task, &units, &plan, seen, &mut used).await,
             Err(error) => Err(error),
         };
         let summary = match summary {
@@ -249,7 +249,7 @@ impl Compactor<'_> {
 
     /// Sends one request per part, with the summary of the parts before. `None`: an event was
     /// changed during a request, so the positions of the other parts are no longer valid.
-    async fn summarise(
+    async fn summarize(
         &self,
         task: &CompactionTask<'_>,
         units: &[PathUnit],
@@ -270,18 +270,18 @@ impl Compactor<'_> {
             };
             let mut conversation = self.render_part(task.session_id, part)?;
             let mut tokens = summary_tokens(plan.covered_tokens);
-            if let Some(room) = task.room {
-                tokens = tokens.min(room / SUMMARY_SHARE);
-                cut(&mut conversation, part_tokens(room) * CHARS_PER_TOKEN);
+            if let Some(capacity) = task.capacity {
+                tokens = tokens.min(capacity / SUMMARY_SHARE);
+                cut(&mut conversation, part_tokens(capacity) * CHARS_PER_TOKEN);
                 if let Some(summary) = &mut summary {
-                    cut(summary, room / SUMMARY_SHARE * CHARS_PER_TOKEN);
+                    cut(summary, capacity / SUMMARY_SHARE * CHARS_PER_TOKEN);
                 }
             }
             let mut tries = 0;
             let answer = loop {
                 let prompt = render_prompt(summary.as_deref(), &conversation, tokens);
                 // Twice the intended length: a cut-off summary is worse than a long one.
-                let answer = self.summariser.summarise(prompt, tokens * 2).await;
+                let answer = self.summariser.summarize(prompt, tokens * 2).await;
                 let refusal = answer.summary.as_ref().err().and_then(LengthRefusal::of);
                 tries += 1;
                 if refusal.is_none() || tries == MAX_TRIES {
@@ -387,9 +387,9 @@ impl Compactor<'_> {
                 id,
                 pruned,
                 changed: split,
-            } = overlay_writes::insert(self.db, self.host, session_id, &new, Some(KEPT_NESTED))?;
+            } = overlay_writes::insert(self.db, self.host, session_id, &new, Some(MAX_NESTED))?;
             if let Some(blocks) = &prompt {
-                freeze_again(self.db, self.host, BlockScope::Session(session_id), blocks)?;
+                refreeze(self.db, self.host, BlockScope::Session(session_id), blocks)?;
             }
             let changed: Vec<Option<&str>> = pruned
                 .iter()
@@ -405,7 +405,7 @@ impl Compactor<'_> {
                 ChangeType::Compaction,
                 &changed,
             )?;
-            tell_boundaries(self.db, self.host, session_id, tip.last_seq(), &split)?;
+            record_boundaries(self.db, self.host, session_id, tip.last_seq(), &split)?;
             change_journal(self.db, session_id, |journal| {
                 // The summary frees capacity, so the window may begin with the branch again.
                 if let Some(window) = &mut journal.window {

@@ -159,8 +159,8 @@ pub async fn after_append(
             leaf.seq,
         )
     {
-        compactor.summariser.tell_begun(session_id);
-        last = make_room(
+        compactor.summariser.notify_begun(session_id);
+        last = compact_for_turn(
             compactions,
             compactor,
             session_id,
@@ -199,10 +199,10 @@ pub async fn after_append(
             fixed,
             is_auto: true,
             dry_run: false,
-            room: None,
+            capacity: None,
         };
         if last.is_none() {
-            compactor.summariser.tell_begun(session_id);
+            compactor.summariser.notify_begun(session_id);
         }
         let outcome = compactor.compact(&task).await?;
         compactions.note(session_id, &outcome);
@@ -218,7 +218,7 @@ pub async fn after_append(
 /// Compacts for the chat turns of a session, whose context window has so many tokens.
 /// `None`: compaction for chat turns is off, or another compaction of this session is
 /// running.
-pub async fn make_room(
+pub async fn compact_for_turn(
     compactions: &CompactionTracker,
     compactor: &Compactor<'_>,
     session_id: &Id,
@@ -226,8 +226,8 @@ pub async fn make_room(
     settings: CompactionSettings,
     (fixed, tokens): (&PromptOverhead, i64),
 ) -> Result<Option<CompactionOutcome>> {
-    let room = tokens - fixed.system_prompt - fixed.tools;
-    if settings.is_off || room <= 0 {
+    let capacity = tokens - fixed.system_prompt - fixed.tools;
+    if settings.is_off || capacity <= 0 {
         return Ok(None);
     }
     let Some(_lease) = compactions.take(session_id) else {
@@ -242,7 +242,7 @@ pub async fn make_room(
             fixed: *fixed,
             is_auto: true,
             dry_run: false,
-            room: Some(room),
+            capacity: Some(capacity),
         };
         let outcome = compactor.compact(&task).await?;
         compactions.note(session_id, &outcome);

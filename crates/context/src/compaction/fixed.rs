@@ -10,7 +10,7 @@ use base::error::Result;
 use base::ids::Id;
 use base::tokens;
 use conversation::session::last_turns::load_calibration;
-use memory::block::{Block, hold_here};
+use memory::block::{Block, load_content_here};
 use memory::frozen::find_frozen;
 use memory::prompt::{PromptFormat, render};
 use memory::view::{load_view, read_view};
@@ -47,8 +47,8 @@ pub fn load_fixed(
         None => {
             let mut blocks = Vec::new();
             for block in load_view(memory, scope)? {
-                if block.home().is_this_object() {
-                    blocks.push(Block::new(&block, hold_here(memory, &block)?));
+                if block.backend().is_this_object() {
+                    blocks.push(Block::new(&block, load_content_here(memory, &block)?));
                 }
             }
             render(&blocks, PromptFormat::Text)
@@ -89,7 +89,7 @@ fn toolbox<'a>(memory: &Memory<'a>, config: &'a Config, session_id: &'a Id) -> T
         session_id: Some(session_id),
         turn_id: None,
         event_id: None,
-        tells_nobody: false,
+        is_silent: false,
         untrusted: None,
         only_session: None,
         writes_agent: true,

@@ -6,7 +6,7 @@ use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::settings::OwnSettings;
-use crate::working_context::budget::KeptWindow;
+use crate::working_context::budget::WindowPosition;
 use base::database::Database;
 use base::error::{Error, Result};
 use base::host::Host;
@@ -28,7 +28,7 @@ pub struct Journal {
     pub last_error: Option<LastCompactionError>,
     /// The position of the window of chat turns. `None`: the window covers the whole branch.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<KeptWindow>,
+    pub window: Option<WindowPosition>,
     /// The correction of estimates that the session's turns have shown, once its last turn has no
     /// row any more (`conversation/session/last_turns.rs`).
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,13 +8,13 @@
 pub mod act;
 pub mod auto;
 pub mod boundary;
-pub mod by_hand;
 pub mod configure;
 pub mod estimate;
 pub mod fixed;
 pub mod journal;
+pub mod manual;
 pub mod plan;
 pub mod service;
 pub mod settings;
-pub mod summariser;
+pub mod summarizer;
 pub mod summary;

@@ -42,7 +42,7 @@ pub struct CompactionTask<'a> {
     pub dry_run: bool,
     /// The tokens that a chat turn has for messages, if the compaction is for one. `None`: the
     /// settings alone determine how far to compact.
-    pub room: Option<i64>,
+    pub capacity: Option<i64>,
 }
 
 /// What a compaction may cover, and what it covers.
@@ -73,7 +73,7 @@ pub fn plan_units(db: &dyn Database, task: &CompactionTask<'_>) -> Result<Planne
 
 /// Reads all units of the path and decides.
 fn plan_all(db: &dyn Database, task: &CompactionTask<'_>) -> Result<PlannedUnits> {
-    let length = match task.room {
+    let length = match task.capacity {
         Some(_) => MessageLength::Short,
         None => MessageLength::Whole,
     };
@@ -84,8 +84,8 @@ fn plan_all(db: &dyn Database, task: &CompactionTask<'_>) -> Result<PlannedUnits
         task.fixed.calibration,
         (length, OpenCalls::Waiting),
     )?;
-    let plan = match task.room {
-        Some(room) => plan_for_room(&units, &task.settings, room),
+    let plan = match task.capacity {
+        Some(capacity) => plan_for_room(&units, &task.settings, capacity),
         None => plan(&units, &task.settings, PART_TOKENS),
     };
     let messages = units.iter().map(|unit| unit.tokens).sum();
@@ -99,7 +99,7 @@ fn plan_all(db: &dyn Database, task: &CompactionTask<'_>) -> Result<PlannedUnits
 /// As [`plan_all`], but reads only the oldest units of the path, as many as one
 /// compaction covers. `None`: the decision depends on more.
 fn plan_oldest(db: &dyn Database, task: &CompactionTask<'_>) -> Result<Option<PlannedUnits>> {
-    if task.room.is_some() || tokens::has_counter() {
+    if task.capacity.is_some() || tokens::has_counter() {
         return Ok(None);
     }
     let path = PathSums::of(db, task.session_id, task.leaf_seq)?;
@@ -164,8 +164,8 @@ fn plan_oldest(db: &dyn Database, task: &CompactionTask<'_>) -> Result<Option<Pl
     Ok(None)
 }
 
-pub fn part_tokens(room: i64) -> i64 {
-    (room / PART_SHARE).clamp(MIN_PART_TOKENS, PART_TOKENS)
+pub fn part_tokens(capacity: i64) -> i64 {
+    (capacity / PART_SHARE).clamp(MIN_PART_TOKENS, PART_TOKENS)
 }
 
 /// As [`plan`], for a chat turn with this capacity for messages. The settings apply as far as the
@@ -173,20 +173,20 @@ pub fn part_tokens(room: i64) -> i64 {
 fn plan_for_room(
     units: &[PathUnit],
     settings: &CompactionSettings,
-    room: i64,
+    capacity: i64,
 ) -> Option<CompactionPlan> {
     let tokens = |unit: &PathUnit| unit.tokens;
     let newest: i64 = units.iter().rev().take(MAX_TAIL_UNITS).map(tokens).sum();
     let mut head = 0;
     let fitting = units.iter().take_while(|unit| {
         head += unit.tokens;
-        head <= room / HEAD_SHARE
+        head <= capacity / HEAD_SHARE
     });
     let settings = CompactionSettings {
         protect_head: settings.protect_head.min(fitting.count() as i64),
         tail_token_budget: settings
             .tail_token_budget
-            .min(room / TAIL_SHARE)
+            .min(capacity / TAIL_SHARE)
             .min(newest),
         ..*settings
     };
@@ -196,8 +196,8 @@ fn plan_for_room(
         .iter()
         .filter(|unit| unit.summary.is_none());
     let gain: i64 = news.map(tokens).sum();
-    let plan = plan(units, &settings, part_tokens(room));
-    plan.filter(|plan| gain > room / GAIN_SHARE || plan.covered_units > MAX_TAIL_UNITS)
+    let plan = plan(units, &settings, part_tokens(capacity));
+    plan.filter(|plan| gain > capacity / GAIN_SHARE || plan.covered_units > MAX_TAIL_UNITS)
 }
 
 fn plan(

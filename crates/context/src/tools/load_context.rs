@@ -11,7 +11,7 @@ use memory::BlockScope;
 use memory::definition::Definition;
 use memory::kind::BlockKind;
 use memory::skills::{get_document, list, loaded};
-use memory::view::{get_in_view, read_to_keep};
+use memory::view::{get_in_view, read_for_storage};
 
 pub const TOOL: ContextTool = ContextTool {
     name: "load_context",
@@ -59,7 +59,7 @@ async fn run(
         let block = get_in_view(memory, scope, &block.label)?;
         get_document(memory, &block, key).await
     };
-    let document = match read_to_keep(memory, read).await {
+    let document = match read_for_storage(memory, read).await {
         Err(error) if error.code == Code::SkillNotFound => {
             return Err(with_keys(toolbox, block, error).await);
         }

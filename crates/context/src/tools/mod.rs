@@ -24,8 +24,8 @@ use base::ids::Id;
 use base::json::{self, json};
 use base::outbound::LocalBoxFuture;
 use base::quoted::{Untrusted, quote};
+use memory::backends::find_unavailable;
 use memory::definition::Definition;
-use memory::homes::find_unavailable;
 use memory::kind::BlockKind;
 use memory::origin::Origin;
 use memory::view::load_view;
@@ -68,8 +68,8 @@ pub struct Toolbox<'a> {
     pub turn_id: Option<&'a str>,
     /// The first event of the turn's answer.
     pub event_id: Option<&'a str>,
-    /// Whether the tools run in answer to a notification: see [`MemoryWriter::tells_nobody`].
-    pub tells_nobody: bool,
+    /// Whether the tools run in answer to a notification: see [`MemoryWriter::is_silent`].
+    pub is_silent: bool,
     /// The source of untrusted content in the turn's context (`untrusted.rs`).
     pub untrusted: Option<Origin>,
     /// If set, `session_search` finds only messages of this session.
@@ -100,7 +100,7 @@ impl<'a> Toolbox<'a> {
             session_id: self.session_id,
             turn_id: self.turn_id,
             event_id: self.event_id,
-            tells_nobody: self.tells_nobody,
+            is_silent: self.is_silent,
             ..MemoryWriter::default()
         }
     }
@@ -146,7 +146,7 @@ pub async fn run(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<T
             output,
             is_error: false,
         }),
-        Err(error) if error.code.status() >= 500 && !is_told(&error) => Err(error),
+        Err(error) if error.code.status() >= 500 && !is_reported_to_model(&error) => Err(error),
         Err(error) => Ok(ToolOutcome {
             output: error.into_message(),
             is_error: true,
@@ -156,7 +156,7 @@ pub async fn run(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<T
 
 /// Whether the model receives this error as an answer: a backend that is unavailable or not
 /// configured does not fail the request.
-fn is_told(error: &Error) -> bool {
+fn is_reported_to_model(error: &Error) -> bool {
     find_unavailable(error).is_some() || error.code == base::error::Code::NotConfigured
 }
 

@@ -14,7 +14,7 @@ use memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use memory::kind::BlockKind;
 use memory::origin::MarksChange;
 use memory::skills::{Addition, SkillText};
-use memory::source::BlockHome;
+use memory::source::BlockBackend;
 use memory::write::{NewContent, Placement, write};
 use memory::writer::MemoryWriter;
 use memory::{entries, entry_rows, skills};
@@ -30,9 +30,13 @@ const MAX_KEY_CHARS: usize = 80;
 
 /// Whether an append can read the block's current text.
 fn is_readable(block: &Definition) -> bool {
-    match block.home() {
-        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => true,
-        BlockHome::Service { .. } | BlockHome::Agent { .. } | BlockHome::Nowhere { .. } => false,
+    match block.backend() {
+        BlockBackend::Object | BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
+            true
+        }
+        BlockBackend::Service { .. }
+        | BlockBackend::Agent { .. }
+        | BlockBackend::Nowhere { .. } => false,
     }
 }
 

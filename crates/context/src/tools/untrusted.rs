@@ -9,9 +9,9 @@ use super::is_ours;
 use crate::working_context::build::WorkingContext;
 use base::action::Role;
 use base::error::Result;
-use conversation::log::spoken::{find_copied_seq, load_users_texts};
+use conversation::log::user_texts::{find_copied_seq, load_users_texts};
 use conversation::messages::tree::overlays::covers_results;
-use learning::evidence::is_borne_out_whole;
+use learning::evidence::is_fully_supported;
 use learning::naming::is_supported;
 use memory::origin::Origin;
 use memory::writer::MemoryWriter;
@@ -97,7 +97,7 @@ impl<'a> Toolbox<'a> {
         let said = load_users_texts(db, session_id, copied_seq)?;
         let said = || said.iter().map(String::as_str);
         let mut names = text.names.iter();
-        Ok(is_borne_out_whole(text.content, said())
+        Ok(is_fully_supported(text.content, said())
             && names.all(|name| is_supported(name, text.content, said())))
     }
 }

@@ -14,7 +14,7 @@ use models::message::ContextMessage;
 use store::calibration::Calibration;
 
 /// The minimum number of tokens for the messages. With less, no conversation is possible.
-pub const MIN_ROOM_TOKENS: i64 = 100;
+pub const MIN_CAPACITY_TOKENS: i64 = 100;
 
 /// The limits of a context.
 pub struct Budget<'a> {
@@ -38,13 +38,13 @@ pub enum WindowSteps {
     /// The window moves in fixed steps, and nothing is stored between two contexts.
     Round,
     /// The window stays where it is until it is full.
-    Kept(KeptWindow),
+    Positioned(WindowPosition),
 }
 
 /// The position of a session's window. It changes only when the window is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct KeptWindow {
+pub struct WindowPosition {
     /// The first event that is sent; 0: the root of the path.
     pub from_seq: i64,
     /// Long texts are truncated up to this event.
@@ -101,7 +101,7 @@ impl Budget<'_> {
     pub fn too_small(&self, prompt: i64, messages: i64) -> Error {
         let corrected = |tokens: i64| self.calibration.correct(tokens);
         let (prompt, tools) = (corrected(prompt), corrected(self.tools));
-        let messages = corrected(messages.max(MIN_ROOM_TOKENS));
+        let messages = corrected(messages.max(MIN_CAPACITY_TOKENS));
         let field = self.field;
         Error::invalid(
             field,

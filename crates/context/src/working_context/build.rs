@@ -4,11 +4,11 @@ use crate::json_schema::JsonSchema;
 use serde::Serialize;
 
 use super::documents::find_documents;
-use super::media::{media_line, name_older_files};
+use super::media::{media_cutoff, name_older_files};
 use super::message::{from_overlay, from_row};
 use super::truncate::shorten_older;
 use super::window::{PlacedMessage, close_pairs};
-use base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
+use base::budget::{AnswerCapacity, MAX_ANSWER_BYTES};
 use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
@@ -19,7 +19,7 @@ use conversation::messages::history::{PathItem, WalkStart, walk_items};
 use conversation::messages::tree::path::WalkStep;
 use memory::skills::loaded::{LoadedSkill, load_context_documents};
 use models::ToolDefinition;
-use models::call_ids::tell_apart;
+use models::call_ids::make_ids_unique;
 use models::file::File;
 use models::message::ContextMessage;
 
@@ -77,8 +77,8 @@ impl WorkingContext {
     /// what exceeds the capacity: estimates do not count this data, so it takes up to about a
     /// quarter of a window of so many tokens.
     pub fn give_back_to(&mut self, model: &str, window_tokens: i64) {
-        let room = usize::try_from(window_tokens).unwrap_or(0);
-        let mut left = room.min(MAX_GIVEN_BACK_BYTES);
+        let capacity = usize::try_from(window_tokens).unwrap_or(0);
+        let mut left = capacity.min(MAX_GIVEN_BACK_BYTES);
         for message in self.messages.iter_mut().rev() {
             message.kept = message.kept.take().filter(|kept| {
                 let bytes = kept.parts.as_str().len();
@@ -111,8 +111,9 @@ pub fn build_working_context(
     let loaded = load_context_documents(db, session_id)?;
     let mut items: Vec<(i64, Vec<ContextMessage>)> = Vec::new();
     let mut leaf_id = None;
-    let mut room =
-        AnswerRoom::of(MAX_ANSWER_BYTES.saturating_sub(fixed_bytes(&system_instructions, &loaded)));
+    let mut capacity = AnswerCapacity::of(
+        MAX_ANSWER_BYTES.saturating_sub(fixed_bytes(&system_instructions, &loaded)),
+    );
     if let Some(leaf_seq) = leaf_seq {
         let start = WalkStart::At(leaf_seq);
         walk_items(db, session_id, start, limit as i64, &mut |item| {
@@ -124,7 +125,7 @@ pub fn build_working_context(
                 }
             };
             let written: usize = messages.iter().map(ContextMessage::bytes).sum();
-            if !room.takes(stored.max(written)) {
+            if !capacity.takes(stored.max(written)) {
                 return Ok(WalkStep::Stop);
             }
             if leaf_id.is_none() {
@@ -156,14 +157,14 @@ pub fn build_working_context(
     let mut documents = find_documents(&placed, &loaded);
     system_instructions.append(&mut documents.instructions);
     shorten_older(&mut placed);
-    let line = media_line(placed.iter().rev(), keep_media);
+    let line = media_cutoff(placed.iter().rev(), keep_media);
     name_older_files(&mut placed, line);
     documents.place(&mut placed);
     let mut messages: Vec<ContextMessage> =
         placed.into_iter().map(|placed| placed.message).collect();
     // The caller may send the context to any model.
     messages.iter_mut().for_each(|message| message.kept = None);
-    tell_apart(&mut messages);
+    make_ids_unique(&mut messages);
     let tokens_estimate = messages.iter().map(message_tokens).sum::<i64>()
         + system_instructions
             .iter()

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loaded_document_stands_where_it_was_loaded() {
+    fn a_loaded_document_is_where_it_was_loaded() {
         let messages = vec![call("1"), answer("1", "The list.")];
         let (tools, instructions) = arranged(messages, document(Some("The list.")));
         assert_eq!(
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn loaded_again_it_stands_once_at_its_newest_place() {
+    fn loaded_again_it_is_once_at_its_newest_place() {
         let messages = vec![
             call("1"),
             answer("1", "The list."),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_stands_nowhere_is_said_with_the_instructions() {
+    fn one_that_is_nowhere_is_said_with_the_instructions() {
         let (tools, instructions) = arranged(Vec::new(), document(Some("The list.")));
         assert!(tools.is_empty());
         assert_eq!(

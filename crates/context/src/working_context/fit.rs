@@ -41,22 +41,24 @@ impl std::iter::Sum for Size {
 }
 
 impl Size {
-    /// Whether this fits in `room`.
-    pub fn fits(self, room: Self) -> bool {
-        self.tokens <= room.tokens && self.bytes <= room.bytes && self.events <= room.events
+    /// Whether this fits in `capacity`.
+    pub fn fits(self, capacity: Self) -> bool {
+        self.tokens <= capacity.tokens
+            && self.bytes <= capacity.bytes
+            && self.events <= capacity.events
     }
 }
 
 /// The capacity for messages, without the fixed parts of every request.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct ContextCapacity {
     /// The maximum size of the messages.
     pub most: Size,
     /// The maximum size of the messages after the window moved.
     pub target: Size,
 }
 
-impl Room {
+impl ContextCapacity {
     /// `whole` is the total capacity. `fixed` of its tokens are not for messages.
     pub fn new(whole: Size, fixed: i64) -> Self {
         let percent =
@@ -129,19 +131,19 @@ impl Groups<'_> {
     }
 
     /// A cut that fits in the target, given a cut `before` that is too long.
-    pub fn make_room(&self, before: Cut, room: &Room) -> Cut {
+    pub fn shrink_to_fit(&self, before: Cut, capacity: &ContextCapacity) -> Cut {
         let mut cut = Cut {
             start: before.start,
             short: before.short.max(self.newest),
         };
-        if self.total(cut).fits(room.target) {
+        if self.total(cut).fits(capacity.target) {
             return cut;
         }
-        while cut.start < self.newest && !self.total(cut).fits(room.target) {
+        while cut.start < self.newest && !self.total(cut).fits(capacity.target) {
             cut.start += 1;
         }
         // The newest messages are dropped only if they don't fit.
-        while cut.start < self.last() && !self.total(cut).fits(room.most) {
+        while cut.start < self.last() && !self.total(cut).fits(capacity.most) {
             cut.start += 1;
         }
         self.begin_with_a_user(&mut cut);
@@ -152,15 +154,15 @@ impl Groups<'_> {
     /// start is the roundest event number between the first start that fits and the first
     /// that reaches the target. As a conversation grows, the roundest number rarely
     /// changes.
-    pub fn fit_round(&self, short: usize, room: &Room) -> Cut {
-        let fits = |start: usize, room: Size| self.total(Cut { start, short }).fits(room);
+    pub fn fit_round(&self, short: usize, capacity: &ContextCapacity) -> Cut {
+        let fits = |start: usize, capacity: Size| self.total(Cut { start, short }).fits(capacity);
         let starts = || 0..self.last();
-        let first = starts().find(|start| fits(*start, room.most));
+        let first = starts().find(|start| fits(*start, capacity.most));
         let first = match first {
             Some(0) => return Cut { start: 0, short },
             first => first.unwrap_or(self.last()),
         };
-        let end = starts().find(|start| fits(*start, room.target));
+        let end = starts().find(|start| fits(*start, capacity.target));
         let end = end.unwrap_or(self.last()).min(self.newest).max(first);
         let start = (first..=end)
             .max_by_key(|place| {
@@ -194,8 +196,8 @@ mod tests {
         }
     }
 
-    fn room(whole: i64, fixed: i64) -> Room {
-        Room::new(
+    fn capacity(whole: i64, fixed: i64) -> ContextCapacity {
+        ContextCapacity::new(
             Size {
                 tokens: whole,
                 bytes: usize::MAX / 2,
@@ -233,19 +235,19 @@ mod tests {
         let list = groups(script);
         let groups = groups_of(&list, pinned);
         let (start, short) = before;
-        let cut = step(&groups, Cut { start, short }, &room(100, 0));
+        let cut = step(&groups, Cut { start, short }, &capacity(100, 0));
         (cut.start, cut.short)
     }
 
-    fn step(groups: &Groups<'_>, before: Cut, room: &Room) -> Cut {
-        match groups.total(before).fits(room.most) {
+    fn step(groups: &Groups<'_>, before: Cut, capacity: &ContextCapacity) -> Cut {
+        match groups.total(before).fits(capacity.most) {
             true => before,
-            false => groups.make_room(before, room),
+            false => groups.shrink_to_fit(before, capacity),
         }
     }
 
     #[test]
-    fn a_window_with_room_stays_and_a_full_one_moves_down_to_seventy_percent() {
+    fn a_window_with_capacity_stays_and_a_full_one_moves_down_to_seventy_percent() {
         for (script, before, expected) in [
             ("u25 u25 u25 u25", (0, 0), (0, 0)),
             // 101 tokens: the oldest are dropped until at most 70 are left.
@@ -278,10 +280,10 @@ mod tests {
     }
 
     #[test]
-    fn the_fixed_part_takes_of_the_room() {
+    fn the_fixed_part_takes_of_the_capacity() {
         let room_with = |whole, fixed| {
-            let room = room(whole, fixed);
-            (room.most.tokens, room.target.tokens)
+            let capacity = capacity(whole, fixed);
+            (capacity.most.tokens, capacity.target.tokens)
         };
         assert_eq!(room_with(1_000, 0), (1_000, 700));
         assert_eq!(room_with(1_000, 300), (700, 400));
@@ -298,7 +300,7 @@ mod tests {
             bytes: 10,
             events: 10,
         };
-        let cut = step(&groups, Cut::default(), &Room::new(whole, 0));
+        let cut = step(&groups, Cut::default(), &ContextCapacity::new(whole, 0));
         assert_eq!(list.len() - cut.start, 7);
     }
 
@@ -321,18 +323,18 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_kept_moves_every_thirty_percent() {
-        let room = room(1_000, 0);
+    fn a_window_that_is_stored_moves_every_thirty_percent() {
+        let capacity = capacity(1_000, 0);
         assert_eq!(
-            count_moves(|groups, before| step(groups, before, &room)),
+            count_moves(|groups, before| step(groups, before, &capacity)),
             10
         );
     }
 
     #[test]
     fn a_window_that_nobody_keeps_moves_seldom_too() {
-        let room = room(1_000, 0);
-        let moves = count_moves(|groups, _| groups.fit_round(0, &room));
+        let capacity = capacity(1_000, 0);
+        let moves = count_moves(|groups, _| groups.fit_round(0, &capacity));
         assert!((10..=25).contains(&moves), "{moves}");
     }
 }

@@ -1,10 +1,10 @@
 //! Builds a context that fits a budget: reads the messages that could be sent, selects
 //! those that are sent, and adds a notice about the others.
 
-use super::budget::{Budget, KeptWindow, MIN_ROOM_TOKENS};
+use super::budget::{Budget, MIN_CAPACITY_TOKENS, WindowPosition};
 use super::build::{ContextWindow, WorkingContext, fixed_bytes, message_tokens};
 use super::documents::find_documents;
-use super::fit::Room;
+use super::fit::ContextCapacity;
 use super::reading::Reading;
 use super::squeeze::squeeze;
 use base::database::Database;
@@ -15,7 +15,7 @@ use conversation::messages::history::{PathItem, WalkStart, walk_items};
 use conversation::messages::tree::overlays::{Overlay, Overlays};
 use conversation::messages::tree::path::{PathSegment, WalkStep, is_on_path, load_segments};
 use memory::skills::loaded::{LoadedSkill, load_context_documents};
-use models::call_ids::tell_apart;
+use models::call_ids::make_ids_unique;
 use models::message::ContextMessage;
 
 /// The size of the notice about messages that are not shown.
@@ -24,7 +24,7 @@ const NOTICE_TOKENS: i64 = 60;
 pub struct FittedContext {
     pub context: WorkingContext,
     /// The window, if it moved.
-    pub moved: Option<KeptWindow>,
+    pub moved: Option<WindowPosition>,
     /// The estimated tokens of everything that was read, with long texts truncated, plus
     /// the part before the messages.
     pub least_tokens: i64,
@@ -49,13 +49,13 @@ pub fn build_fitting(
     whole.bytes = whole.bytes.saturating_sub(fixed);
     let left = whole.tokens - prompt - budget.tools;
     let has_messages = window.leaf_seq.is_some() || !window.added.is_empty();
-    if left < if has_messages { MIN_ROOM_TOKENS } else { 0 } {
+    if left < if has_messages { MIN_CAPACITY_TOKENS } else { 0 } {
         return Err(budget.too_small(prompt, 0));
     }
-    let shelf = Shelf::new(&documents, left / 2);
+    let shelf = FittedDocuments::new(&documents, left / 2);
     let fixed = prompt + budget.tools + shelf.tokens;
-    let room = Room::new(whole, fixed + notice_tokens(left - shelf.tokens));
-    let mut reading = Reading::new(room, &documents, budget.steps, window.keep_media);
+    let capacity = ContextCapacity::new(whole, fixed + notice_tokens(left - shelf.tokens));
+    let mut reading = Reading::new(capacity, &documents, budget.steps, window.keep_media);
     let leaf_seq = window.leaf_seq.unwrap_or(0);
     let count = window.added.len() as i64;
     for (message, place) in window.added.into_iter().rev().zip(0..) {
@@ -93,7 +93,7 @@ pub fn build_fitting(
     found.place(&mut chosen.placed);
     let placed = chosen.placed.into_iter();
     let mut messages: Vec<ContextMessage> = placed.map(|placed| placed.message).collect();
-    tell_apart(&mut messages);
+    make_ids_unique(&mut messages);
     let instructions = estimates(&system_instructions);
     if !squeeze(&mut messages, whole.tokens - instructions - budget.tools) {
         let least = messages.iter().map(message_tokens).sum();
@@ -125,9 +125,9 @@ fn notice_tokens(left: i64) -> i64 {
 
 /// The most tokens of a conversation that can be sent unchanged, if no document is loaded.
 /// `None`: no conversation is possible.
-pub fn room_for_all(system_instructions: &[String], budget: &Budget<'_>) -> Option<i64> {
+pub fn capacity_for_all(system_instructions: &[String], budget: &Budget<'_>) -> Option<i64> {
     let left = budget.whole().tokens - estimates(system_instructions) - budget.tools;
-    (left >= MIN_ROOM_TOKENS).then(|| left - notice_tokens(left))
+    (left >= MIN_CAPACITY_TOKENS).then(|| left - notice_tokens(left))
 }
 
 /// Reads up the path from its leaf. Returns the leaf's id.
@@ -196,29 +196,29 @@ fn notice_of(hidden: i64, has_search: bool) -> String {
 }
 
 /// The documents that a session has loaded, within their part of the capacity.
-struct Shelf {
+struct FittedDocuments {
     tokens: i64,
     /// How many characters each document may have; `None`: they fit unchanged.
     chars: Option<usize>,
 }
 
-impl Shelf {
-    fn new(documents: &[LoadedSkill], room: i64) -> Self {
+impl FittedDocuments {
+    fn new(documents: &[LoadedSkill], capacity: i64) -> Self {
         let loaded = documents
             .iter()
             .filter_map(|document| document.content.as_ref());
         let estimates: Vec<i64> = loaded.map(|text| tokens::estimate(text)).collect();
         let tokens: i64 = estimates.iter().sum();
-        if tokens <= room {
+        if tokens <= capacity {
             return Self {
                 tokens,
                 chars: None,
             };
         }
         // A character is at most about one token.
-        let share = room / estimates.len().max(1) as i64;
+        let share = capacity / estimates.len().max(1) as i64;
         Self {
-            tokens: room,
+            tokens: capacity,
             chars: usize::try_from(share).ok(),
         }
     }

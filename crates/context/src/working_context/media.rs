@@ -37,7 +37,7 @@ pub fn name_files(message: &mut ContextMessage) {
 /// The `seq` of the newest event whose files are not sent; 0: all are sent. The files of
 /// the newest `keep` messages are sent. Consecutive messages of the agent and its tools
 /// count as one. `messages` are newest first.
-pub fn media_line<'a>(messages: impl IntoIterator<Item = &'a PlacedMessage>, keep: usize) -> i64 {
+pub fn media_cutoff<'a>(messages: impl IntoIterator<Item = &'a PlacedMessage>, keep: usize) -> i64 {
     let mut count = MessageCount::default();
     messages
         .into_iter()
@@ -119,7 +119,7 @@ mod tests {
             .map(|(seq, role)| placed(seq, role))
             .collect();
         for (keep, line) in [(1, 6), (2, 5), (3, 4), (4, 1), (5, 0), (100, 0)] {
-            assert_eq!(media_line(messages.iter().rev(), keep), line, "{keep}");
+            assert_eq!(media_cutoff(messages.iter().rev(), keep), line, "{keep}");
         }
     }
 

@@ -5,11 +5,11 @@
 pub mod budget;
 pub mod build;
 pub mod documents;
+pub mod fast_path;
 mod fit;
 pub mod fitting;
 pub mod media;
 pub mod message;
-pub mod plain;
 mod reading;
 mod squeeze;
 pub mod truncate;

@@ -1,13 +1,13 @@
 //! Reads the messages of a conversation that could be sent to a model, newest first, and
 //! selects those that are sent.
 
-use super::budget::{KeptWindow, MAX_SHARE, WindowSteps, short_size, size_of};
+use super::budget::{MAX_SHARE, WindowPosition, WindowSteps, short_size, size_of};
 use super::documents::is_document;
-use super::fit::{Cut, Group, Groups, Room, Size};
-use super::media::{MessageCount, media_line, name_files, name_urls};
+use super::fit::{ContextCapacity, Cut, Group, Groups, Size};
+use super::media::{MessageCount, media_cutoff, name_files, name_urls};
 use super::message::{from_overlay, from_row};
 use super::squeeze::cut_to;
-use super::truncate::{KEPT_MESSAGES, line_of, shorten_message};
+use super::truncate::{UNTRUNCATED_MESSAGES, cutoff_of, shorten_message};
 use super::window::{PlacedMessage, close_pairs};
 use base::action::Role;
 use base::error::Result;
@@ -31,13 +31,13 @@ const DOCUMENT_SIZE: Size = Size {
 
 /// The messages that were read so far, newest first.
 pub struct Reading<'a> {
-    room: Room,
+    capacity: ContextCapacity,
     documents: &'a [LoadedSkill],
     /// `None`: the window moves in fixed steps.
-    kept: Option<KeptWindow>,
+    kept: Option<WindowPosition>,
     /// Messages up to these events are truncated, or have their files replaced by names, or
     /// are dropped.
-    line: KeptWindow,
+    line: WindowPosition,
     keep_media: usize,
     items: Vec<(i64, Vec<ContextMessage>)>,
     count: MessageCount,
@@ -59,7 +59,7 @@ pub struct Reading<'a> {
 pub struct Chosen {
     pub placed: Vec<PlacedMessage>,
     /// The window, if it moved.
-    pub moved: Option<KeptWindow>,
+    pub moved: Option<WindowPosition>,
     /// The first event of the window. `None`: the window starts at the root of the path.
     pub first_seq: Option<i64>,
     summary: Option<EventRange>,
@@ -69,17 +69,17 @@ pub struct Chosen {
 
 impl<'a> Reading<'a> {
     pub fn new(
-        room: Room,
+        capacity: ContextCapacity,
         documents: &'a [LoadedSkill],
         steps: WindowSteps,
         keep_media: usize,
     ) -> Self {
         let kept = match steps {
-            WindowSteps::Kept(kept) => Some(kept),
+            WindowSteps::Positioned(kept) => Some(kept),
             WindowSteps::Round => None,
         };
         Self {
-            room,
+            capacity,
             documents,
             kept,
             line: kept.unwrap_or_default(),
@@ -103,7 +103,7 @@ impl<'a> Reading<'a> {
 
     /// Whether the window's start was reached, or more was read than fits.
     pub fn is_over(&self) -> bool {
-        self.found_start || !self.least.fits(self.room.most)
+        self.found_start || !self.least.fits(self.capacity.most)
     }
 
     /// Adds the next item up the path.
@@ -143,9 +143,9 @@ impl<'a> Reading<'a> {
     /// Measures a message. A message that won't be sent unchanged is shortened here, so
     /// that only texts that may be sent are kept in memory.
     fn measure(&mut self, seq: i64, message: &mut ContextMessage) {
-        let is_older = self.read >= KEPT_MESSAGES;
-        if self.read == KEPT_MESSAGES && self.kept.is_none() {
-            self.line.short_seq = line_of(seq);
+        let is_older = self.read >= UNTRUNCATED_MESSAGES;
+        if self.read == UNTRUNCATED_MESSAGES && self.kept.is_none() {
+            self.line.short_seq = cutoff_of(seq);
         }
         self.read += 1;
         let has_old_files = self.count.add(message.role) > self.keep_media;
@@ -172,7 +172,7 @@ impl<'a> Reading<'a> {
         }
         let size = size_of(message);
         self.whole = self.whole + size;
-        self.is_full |= !self.whole.fits(self.room.most);
+        self.is_full |= !self.whole.fits(self.capacity.most);
         self.least = self.least
             + match (is_older, self.kept) {
                 (true, Some(_)) => short_size(message, has_old_files),
@@ -186,7 +186,7 @@ impl<'a> Reading<'a> {
 
     /// The most tokens of one message in a full window.
     fn share(&self) -> i64 {
-        self.room.most.tokens / MAX_SHARE
+        self.capacity.most.tokens / MAX_SHARE
     }
 
     /// Selects the messages that are sent.
@@ -197,7 +197,7 @@ impl<'a> Reading<'a> {
             placed.extend(messages.map(|message| PlacedMessage { seq, message }));
         }
         let mut placed = close_pairs(placed);
-        let newest = placed.len().saturating_sub(KEPT_MESSAGES);
+        let newest = placed.len().saturating_sub(UNTRUNCATED_MESSAGES);
         let mut grouped = self.group(&placed, newest, self.line.media_seq);
         let mut moved = None;
         let cut = match self.kept {
@@ -206,11 +206,11 @@ impl<'a> Reading<'a> {
                     start: grouped.newest,
                     short: 0,
                 };
-                if !grouped.groups().total(shortest).fits(self.room.most) {
+                if !grouped.groups().total(shortest).fits(self.capacity.most) {
                     self.cut_long(&mut placed);
                     grouped = self.group(&placed, newest, self.line.media_seq);
                 }
-                grouped.groups().fit_round(0, &self.room)
+                grouped.groups().fit_round(0, &self.capacity)
             }
             Some(kept) => {
                 let start = match self.found_start {
@@ -220,16 +220,17 @@ impl<'a> Reading<'a> {
                     false => 0,
                 };
                 let before = Cut { start, short: 0 };
-                let is_full = self.is_full || !grouped.groups().total(before).fits(self.room.most);
-                let media_seq = media_line(placed.iter().rev(), self.keep_media);
+                let is_full =
+                    self.is_full || !grouped.groups().total(before).fits(self.capacity.most);
+                let media_seq = media_cutoff(placed.iter().rev(), self.keep_media);
                 if is_full {
                     self.cut_long(&mut placed);
                     grouped = self.group(&placed, newest, media_seq.max(kept.media_seq));
-                    let cut = grouped.groups().make_room(before, &self.room);
+                    let cut = grouped.groups().shrink_to_fit(before, &self.capacity);
                     let is_whole = cut.start == 0 && self.above_seq == 0;
                     let start = self.find_first(&grouped, cut).filter(|_| !is_whole);
                     let short = grouped.last_seq_before(&placed, cut.short);
-                    moved = Some(KeptWindow {
+                    moved = Some(WindowPosition {
                         from_seq: start.unwrap_or(0),
                         short_seq: short.max(kept.short_seq),
                         media_seq: media_seq.max(kept.media_seq),
@@ -239,7 +240,7 @@ impl<'a> Reading<'a> {
                     cut
                 } else {
                     if self.old_media_bytes > MAX_OLD_MEDIA_BYTES {
-                        moved = Some(KeptWindow { media_seq, ..kept });
+                        moved = Some(WindowPosition { media_seq, ..kept });
                     }
                     before
                 }

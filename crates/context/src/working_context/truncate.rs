@@ -11,7 +11,7 @@ use base::action::Role;
 use models::message::ContextMessage;
 
 /// How many of the newest messages are never truncated.
-pub const KEPT_MESSAGES: usize = 4;
+pub const UNTRUNCATED_MESSAGES: usize = 4;
 
 /// How many characters remain of a tool's output, and of any other text.
 const MAX_OUTPUT_CHARS: usize = 500;
@@ -21,12 +21,12 @@ const MAX_TEXT_CHARS: usize = 10_000;
 const STEP: i64 = 8;
 
 pub fn shorten_older(messages: &mut [PlacedMessage]) {
-    let Some(newest_older) = messages.len().checked_sub(KEPT_MESSAGES + 1) else {
+    let Some(newest_older) = messages.len().checked_sub(UNTRUNCATED_MESSAGES + 1) else {
         return;
     };
     let line = messages
         .get(newest_older)
-        .map_or(0, |placed| line_of(placed.seq));
+        .map_or(0, |placed| cutoff_of(placed.seq));
     for placed in messages.iter_mut().take(newest_older + 1) {
         if placed.seq > line {
             continue;
@@ -36,8 +36,8 @@ pub fn shorten_older(messages: &mut [PlacedMessage]) {
 }
 
 /// The `seq` up to which messages are truncated. `newest_older` is the `seq` of the newest
-/// message older than the [`KEPT_MESSAGES`].
-pub fn line_of(newest_older: i64) -> i64 {
+/// message older than the [`UNTRUNCATED_MESSAGES`].
+pub fn cutoff_of(newest_older: i64) -> i64 {
     newest_older / STEP * STEP
 }
 
@@ -168,7 +168,7 @@ mod tests {
                 .rev()
                 .take_while(|content| content.chars().count() == 501)
                 .count();
-            assert!(whole >= KEPT_MESSAGES.min(messages.len()));
+            assert!(whole >= UNTRUNCATED_MESSAGES.min(messages.len()));
         }
     }
 

@@ -1,9 +1,9 @@
 //! Candidates in a whole agent, by the engine's score.
 
 use crate::index::FIRST_PART;
-use crate::index::begun_words::load_begun;
-use crate::index::candidates::{IndexMatches, filtered, filters_cut, looked_for};
+use crate::index::candidates::{IndexMatches, engine_words, filtered, filters_cut};
 use crate::index::phrases::{PhraseTexts, find_floor, texts_for};
+use crate::index::prefix_words::load_prefix_words;
 use crate::index::request::SearchRequest;
 use crate::index::term_counts::load_terms;
 use base::database::Database;
@@ -67,9 +67,9 @@ impl EngineQuery {
             .filter(|term| term.found > 0)
             .cloned()
             .collect();
-        let wanted = looked_for(&held, most_steps);
+        let wanted = engine_words(&held, most_steps);
         let mut steps_left = PREFIX_SHARE * most_steps;
-        let begun = load_begun(db, &query.prefixes, &mut steps_left)?;
+        let begun = load_prefix_words(db, &query.prefixes, &mut steps_left)?;
         let is_cut = begun.is_cut || wanted.len() < held.len();
         let words = wanted.iter().map(|stem| find_word(stem));
         let asked: Vec<String> = words.chain(begun.queries).collect();

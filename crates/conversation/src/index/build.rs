@@ -211,7 +211,7 @@ fn build_batch_of_all(db: &dyn Database) -> Result<StoredProgress> {
             None => return Ok(WHOLE),
         };
         let mut batch = IndexBatch::new(db);
-        while batch.has_room() {
+        while batch.has_capacity() {
             // A session above the cursor is new and was too long for one batch.
             if let Some(session) = find_begun(db, cursor.number)? {
                 let from = batch.take(&session.id, session.number, session.from)?;
@@ -271,7 +271,7 @@ fn find_next(db: &dyn Database, cursor: IndexCursor) -> Result<Option<SessionBui
     Ok(Some(SessionBuild {
         number,
         id,
-        from: own.unwrap_or_else(|| StoredProgress::Building(cursor).usual_from(number)),
+        from: own.unwrap_or_else(|| StoredProgress::Building(cursor).default_from(number)),
     }))
 }
 
@@ -291,7 +291,7 @@ impl<'a> IndexBatch<'a> {
         }
     }
 
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         self.events_left > 0 && self.bytes_left > 0
     }
 
@@ -301,11 +301,11 @@ impl<'a> IndexBatch<'a> {
         self.events_left -= 1;
         let mut writer = IndexWriter::new(self.db);
         let mut is_whole = from == 0;
-        while self.has_room() && !is_whole {
+        while self.has_capacity() && !is_whole {
             let events = load_newest_below(self.db, session_id, from, PAGE, INLINE_BYTES)?;
             is_whole = (events.len() as i64) < PAGE;
             for (seq, event) in events {
-                if !self.has_room() {
+                if !self.has_capacity() {
                     is_whole = false;
                     break;
                 }

@@ -39,7 +39,7 @@ pub struct IndexMatches {
 
 /// The words that the engine searches: the rarest, as long as they take at most so many steps. The
 /// others are too common to select texts, and count in the texts that are read.
-pub fn looked_for(terms: &[QueryTerm], most_steps: i64) -> HashSet<&str> {
+pub fn engine_words(terms: &[QueryTerm], most_steps: i64) -> HashSet<&str> {
     let mut rarest: Vec<&QueryTerm> = terms.iter().collect();
     rarest.sort_by_key(|term| term.found);
     let mut steps = 0;
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rarest_words_are_looked_for_as_far_as_the_steps_go() {
+    fn the_rarest_words_are_searched_for_as_far_as_the_steps_go() {
         for (found, expected) in [
             (vec![5, 100, 7], vec!["w0", "w1", "w2"]),
             (vec![14_000, 1_001, 3], vec!["w1", "w2"]),
@@ -119,7 +119,7 @@ mod tests {
                 .zip(&found)
                 .map(|(place, found)| QueryTerm::new(format!("w{place}"), *found, 1_000_000))
                 .collect();
-            let mut wanted: Vec<&str> = looked_for(&terms, 15_000).into_iter().collect();
+            let mut wanted: Vec<&str> = engine_words(&terms, 15_000).into_iter().collect();
             wanted.sort_unstable();
             assert_eq!(wanted, expected, "{found:?}");
         }

@@ -16,12 +16,12 @@ use base::columns::load;
 use base::database::Database;
 use base::error::Result;
 use base::row;
-use search::asked::AskedWords;
-use search::counter::{Candidate, TermCounter, asked};
+use search::counter::{Candidate, TermCounter, query_words};
 use search::document::{EventText, MAX_TEXT_BYTES, about, find_speaker, read_text, text_of};
 use search::fuse::{Nearest, fuse_found};
 use search::merge::merge;
 use search::query::WordQuery;
+use search::query_words::QueryWords;
 use search::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
 use search::speaker::named_at_start;
 use search::stem::stem;
@@ -132,7 +132,7 @@ pub fn find(
         .into_iter()
         .flat_map(|query| query.prefixes)
         .collect();
-    let mut asked = AskedWords::new(stems.iter().map(String::as_str), &prefixes);
+    let mut asked = QueryWords::new(stems.iter().map(String::as_str), &prefixes);
     Ok(FoundEvents {
         hits: to_hits(db, search, &merge(rankings), &mut asked)?,
         is_cut,
@@ -143,7 +143,7 @@ pub fn find(
 pub struct TextReader<'a> {
     db: &'a dyn Database,
     search: &'a SearchRequest<'a>,
-    asked: AskedWords<'a>,
+    asked: QueryWords<'a>,
 }
 
 impl<'a> TextReader<'a> {
@@ -157,7 +157,7 @@ impl<'a> TextReader<'a> {
         Self {
             db,
             search,
-            asked: asked(&offer.terms, &query.prefixes, marks),
+            asked: query_words(&offer.terms, &query.prefixes, marks),
         }
     }
 }
@@ -189,7 +189,7 @@ fn to_hits(
     db: &dyn Database,
     search: &SearchRequest<'_>,
     ranked: &[((i64, i64), f64)],
-    asked: &mut AskedWords<'_>,
+    asked: &mut QueryWords<'_>,
 ) -> Result<Vec<Hit>> {
     let mut hits = Vec::new();
     let mut left = ranked;
@@ -220,7 +220,7 @@ fn to_hits(
 fn to_candidate(
     (session, seq): (i64, i64),
     event: &EventText<'_>,
-    asked: &mut AskedWords<'_>,
+    asked: &mut QueryWords<'_>,
     index_score: f64,
 ) -> Candidate {
     let mut counter = TermCounter::new(asked);
@@ -265,7 +265,7 @@ fn to_hit(
     db: &dyn Database,
     row: HitRow,
     score: f64,
-    asked: &mut AskedWords<'_>,
+    asked: &mut QueryWords<'_>,
 ) -> Result<Option<Hit>> {
     let session_id = row.session_id;
     let Some(event) = row.event.find_event(db, &session_id, SNIPPET_SLICES)? else {

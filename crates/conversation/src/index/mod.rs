@@ -6,13 +6,13 @@
 //! Nothing is done for an agent that never searched.
 
 pub mod agent_candidates;
-pub mod begun_words;
 pub mod build;
 pub mod candidates;
 pub mod find;
 pub mod indexed;
 pub mod order;
 mod phrases;
+pub mod prefix_words;
 pub mod progress;
 mod read;
 pub mod request;
@@ -76,14 +76,14 @@ pub struct SessionIndex {
 impl SessionIndex {
     /// Whether the index covers this event. An event that is not in the index yet is read later,
     /// with the text that it has by then.
-    pub fn holds(&self, seq: i64) -> bool {
+    pub fn covers(&self, seq: i64) -> bool {
         seq >= self.from
     }
 
     /// Whether new events, of which `seq` is the first, must be indexed. If so, stores that the
     /// session is indexed from `seq` on. Must run in the transaction that indexes the events.
     pub fn admit(&self, db: &dyn Database, seq: i64) -> Result<bool> {
-        if self.holds(seq) {
+        if self.covers(seq) {
             return Ok(true);
         }
         self.state.keep(db, self.number, seq)?;

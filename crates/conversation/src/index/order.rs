@@ -47,7 +47,7 @@ pub fn order(
     let mut candidates = source.read(&offer.events)?;
     // An answer to a question, or the rest of a thought, may contain none of its words.
     if query.is_open() {
-        let neighbours = find_neighbours(&ranking, &candidates, query.is_question, queries);
+        let neighbours = find_neighbors(&ranking, &candidates, query.is_question, queries);
         candidates.extend(source.read(&neighbours)?);
     }
     let scores = ranking.scores(&candidates);
@@ -62,7 +62,7 @@ pub fn order(
 
 /// The turns around the best candidates that are not candidates yet. If the query is not a
 /// question: only the turns directly after candidates that are questions.
-fn find_neighbours(
+fn find_neighbors(
     ranking: &Ranking<'_>,
     candidates: &[Candidate],
     query_asks: bool,

@@ -67,7 +67,7 @@ pub fn set_state(db: &dyn Database, state: StoredProgress) -> Result<()> {
 
 impl StoredProgress {
     /// The `seq` from which a session without its own row is indexed.
-    pub fn usual_from(self, number: i64) -> i64 {
+    pub fn default_from(self, number: i64) -> i64 {
         match self {
             StoredProgress::Whole(_) => 0,
             StoredProgress::Asked { .. } => NOTHING,
@@ -83,13 +83,13 @@ impl StoredProgress {
             return Ok(0);
         }
         let own = find_own(db, number)?;
-        Ok(own.unwrap_or_else(|| self.usual_from(number)))
+        Ok(own.unwrap_or_else(|| self.default_from(number)))
     }
 
     /// Stores the `seq` from which a session is indexed. Must run in the transaction that
     /// indexes the events.
     pub fn keep(self, db: &dyn Database, number: i64, from: i64) -> Result<()> {
-        if from == self.usual_from(number) {
+        if from == self.default_from(number) {
             return match self {
                 StoredProgress::Whole(_) => Ok(()),
                 _ => forget(db, number),

@@ -10,11 +10,11 @@
 use std::collections::HashSet;
 
 use crate::index::OWN_PARTS;
-use crate::index::candidates::{IndexMatches, filtered, filters_cut, looked_for};
+use crate::index::candidates::{IndexMatches, engine_words, filtered, filters_cut};
 use crate::index::progress::find_number;
 use crate::index::request::SearchRequest;
 use crate::index::session_scan::{
-    AskedTexts, MAX_READ_WHOLE, ScannedEvent, ScannedSession, scan_session,
+    MAX_READ_WHOLE, QueryTexts, ScannedEvent, ScannedSession, scan_session,
 };
 use base::columns::{find, find_value};
 use base::database::Database;
@@ -59,10 +59,10 @@ impl SearchedSession {
         };
         let log = find_log(db, number)?;
         let mut is_read_whole = log.events() <= MAX_READ_WHOLE;
-        let mut scanned = scan_session(db, session_id, AskedTexts::of(queries, is_read_whole))?;
+        let mut scanned = scan_session(db, session_id, QueryTexts::of(queries, is_read_whole))?;
         if is_read_whole && scanned.is_cut {
             is_read_whole = false;
-            scanned = scan_session(db, session_id, AskedTexts::of(queries, false))?;
+            scanned = scan_session(db, session_id, QueryTexts::of(queries, false))?;
         }
         Ok(Some(Self {
             number,
@@ -157,7 +157,7 @@ pub fn of_session(
             ..QueryTerm::new(stem, log.estimate(count, first), log.events())
         })
         .collect();
-    let wanted = looked_for(&terms, most_steps);
+    let wanted = engine_words(&terms, most_steps);
     let counted = || terms.iter().zip(&counts);
     // If the query has phrases, prefixes alone find nothing.
     let begun = |prefix: &String| -> Vec<i64> {

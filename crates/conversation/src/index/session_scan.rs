@@ -11,10 +11,10 @@ use crate::index::progress::NOTHING;
 use crate::index::read::{find_event, load_newest_below};
 use base::database::Database;
 use base::error::Result;
-use search::asked::AskedWords;
 use search::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
-use search::plain::FirstBytes;
+use search::fast_path::FirstBytes;
 use search::query::WordQuery;
+use search::query_words::QueryWords;
 use search::words::WordSplitter;
 
 /// The most events of a session that is scanned completely: about as many texts as the
@@ -40,7 +40,7 @@ const MAX_SLICES: i64 = 9;
 
 /// The terms of a search's queries, without duplicates.
 #[derive(Debug, Default)]
-pub struct AskedTexts {
+pub struct QueryTexts {
     stems: Vec<String>,
     prefixes: Vec<String>,
     phrases: Vec<Vec<String>>,
@@ -49,7 +49,7 @@ pub struct AskedTexts {
 /// Calls its argument with each piece of a text.
 type TextPieces<'a> = dyn FnMut(&mut dyn FnMut(&str)) + 'a;
 
-impl AskedTexts {
+impl QueryTexts {
     /// The prefixes, and the other terms if `with_words`.
     pub fn of(queries: &[WordQuery], with_words: bool) -> Self {
         let mut asked = Self::default();
@@ -96,7 +96,7 @@ pub struct ScannedEvent {
 /// The events of a session that contain any of the terms.
 #[derive(Default)]
 pub struct ScannedSession {
-    asked: AskedTexts,
+    asked: QueryTexts,
     /// Newest first.
     pub events: Vec<ScannedEvent>,
     /// Not all events were scanned.
@@ -124,7 +124,7 @@ impl ScannedSession {
 pub fn scan_session(
     db: &dyn Database,
     session_id: &str,
-    asked: AskedTexts,
+    asked: QueryTexts,
 ) -> Result<ScannedSession> {
     let mut scanned = ScannedSession::default();
     if asked.is_empty() {
@@ -168,16 +168,16 @@ pub fn scan_session(
 
 /// Scans one text after the other for the terms.
 struct TextScan<'a> {
-    asked: &'a AskedTexts,
-    stems: AskedWords<'a>,
+    asked: &'a QueryTexts,
+    stems: QueryWords<'a>,
     first_bytes: FirstBytes,
     /// The number of words of the longest phrase.
     longest_phrase: usize,
 }
 
 impl<'a> TextScan<'a> {
-    fn new(asked: &'a AskedTexts, beginnings: &'a [String]) -> Self {
-        let stems = AskedWords::new(asked.stems.iter().map(String::as_str), beginnings);
+    fn new(asked: &'a QueryTexts, beginnings: &'a [String]) -> Self {
+        let stems = QueryWords::new(asked.stems.iter().map(String::as_str), beginnings);
         Self {
             asked,
             first_bytes: stems.first_bytes,
@@ -255,7 +255,7 @@ mod tests {
         let query = r#"deploying 東 "de ploy it" "caf and the" de* caf* x1* 東京*"#;
         let with_phrases = WordQuery::parse(query);
         let without = WordQuery::parse(&query.replace('"', " "));
-        let asked = AskedTexts::of(&[with_phrases, without], true);
+        let asked = QueryTexts::of(&[with_phrases, without], true);
         assert_eq!((asked.phrases.len(), asked.prefixes.len()), (2, 4));
         let beginnings = asked.beginnings();
         let mut scan = TextScan::new(&asked, &beginnings);

@@ -77,7 +77,7 @@ pub fn append(
     expected_leaf: Option<&Option<Id>>,
 ) -> Result<AppendOutcome> {
     let is_never = |_: &StoredSettings| None;
-    append_news(
+    append_and_schedule_learning(
         db,
         host,
         session_id,
@@ -88,7 +88,7 @@ pub fn append(
 }
 
 /// Like [`append`], and schedules a learning pass in the same transaction.
-pub fn append_news(
+pub fn append_and_schedule_learning(
     db: &dyn Database,
     host: &dyn Host,
     session_id: &Id,

@@ -13,8 +13,8 @@
 //!
 //! Invariant: the column equals [`SPLITS_RUN`], the only definition of the rule.
 //! `write_rows` sets it for new rows. Everything else that changes an event's children, an
-//! event's kind or the ends of a summary must call [`settle`] in the same transaction.
-//! `verify` compares. The totals of paths count messages, so [`settle`] corrects them, too
+//! event's kind or the ends of a summary must call [`update_boundaries`] in the same transaction.
+//! `verify` compares. The totals of paths count messages, so [`update_boundaries`] corrects them, too
 //! (`totals.rs`).
 
 use std::collections::BTreeSet;
@@ -209,7 +209,7 @@ const SETTLE: &str = settling!(
 /// Updates the boundaries at the children of `parents`, and at the events `seqs`. Must run
 /// in the transaction that changed an event's siblings, an event's kind, or where a summary
 /// begins or ends. Returns the events that changed, oldest first.
-pub fn settle(
+pub fn update_boundaries(
     db: &dyn Database,
     session_id: &Id,
     parents: impl IntoIterator<Item = i64>,
@@ -314,7 +314,7 @@ const IN_RUN: &str = concat!(
 /// Updates the children of an event below which `seqs` started branches. Readers of the
 /// feed detect the split by the new events (`messages/feed.rs`). `has_run_member`: one of
 /// them is in a run.
-pub(crate) fn settle_beside(
+pub(crate) fn update_sibling_boundaries(
     db: &dyn Database,
     session_id: &Id,
     parent_seq: i64,

@@ -11,18 +11,18 @@ use base::ids::Id;
 use base::json::{self, MAX_INTEGER};
 
 /// The most events that one page scans.
-const MAX_LOOKED_AT: usize = 1_000;
+const MAX_SCANNED_EVENTS: usize = 1_000;
 
 /// The position of an event among those of all sessions.
 #[derive(Clone, Debug, PartialEq)]
-pub struct EventPlace {
+pub struct EventPosition {
     pub session_id: String,
     pub seq: i64,
 }
 
 /// A completed turn.
 pub struct EndedTurn {
-    pub place: EventPlace,
+    pub place: EventPosition,
     pub event_id: String,
     pub at: i64,
     pub spent: TurnSpending,
@@ -31,11 +31,11 @@ pub struct EndedTurn {
 pub struct EndedTurns {
     pub turns: Vec<EndedTurn>,
     /// The start of the next page; `None`: this is the last one.
-    pub next: Option<EventPlace>,
+    pub next: Option<EventPosition>,
 }
 
 struct EventEnd {
-    place: EventPlace,
+    place: EventPosition,
     id: String,
     at: i64,
     spent: Option<TurnSpending>,
@@ -48,7 +48,7 @@ impl EventEnd {
 impl FromRow<'_> for EventEnd {
     fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
-            place: EventPlace {
+            place: EventPosition {
                 session_id: row.text(0)?.to_owned(),
                 seq: row.integer(1)?,
             },
@@ -66,11 +66,11 @@ impl FromRow<'_> for EventEnd {
 pub fn load_ended_turns(
     db: &dyn Database,
     session_id: Option<&Id>,
-    before: Option<&EventPlace>,
+    before: Option<&EventPosition>,
     since: i64,
     limit: usize,
 ) -> Result<EndedTurns> {
-    let mut params: Vec<SqlValue> = vec![(MAX_LOOKED_AT as i64).into()];
+    let mut params: Vec<SqlValue> = vec![(MAX_SCANNED_EVENTS as i64).into()];
     let condition = match (session_id, before) {
         (Some(id), _) => {
             params.push(id.as_str().into());
@@ -93,7 +93,7 @@ pub fn load_ended_turns(
         EventEnd::COLUMNS
     );
     let ends: Vec<EventEnd> = load(db, &sql, &params)?;
-    let is_whole = ends.len() < MAX_LOOKED_AT;
+    let is_whole = ends.len() < MAX_SCANNED_EVENTS;
     let mut page = EndedTurns {
         turns: Vec::new(),
         next: None,

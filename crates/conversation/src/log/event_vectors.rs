@@ -1,7 +1,7 @@
 //! The vectors of events, which searches make (`recall/events.rs`). A vector is stored under its
 //! event's place, and deleted with the event's words (`conversation/index/mod.rs`).
 
-use super::said;
+use super::vector_texts;
 use crate::index::request::SearchRequest;
 use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
@@ -41,7 +41,7 @@ pub fn load_batch(
     let search = wanted.search;
     let is_wanted = match search.is_filtered() {
         false => "?2 IS NULL AND ?3 IS NULL AND ?4 IS NULL".to_owned(),
-        true => said::is_wanted_sql(search, "v.place", "?10"),
+        true => vector_texts::is_wanted_sql(search, "v.place", "?10"),
     };
     let sql = format!(
         "SELECT coalesce(CAST(group_concat(vector, '') FILTER (WHERE is_wanted AND is_blob) AS BLOB), x''),
@@ -110,7 +110,7 @@ impl NewVector<'_> {
                  ON CONFLICT (place) DO UPDATE
                 SET model = excluded.model,
                     vector = excluded.vector",
-            with_text = said::with_text_sql("?5", "?6", self.text_chars, "?4")
+            with_text = vector_texts::with_text_sql("?5", "?6", self.text_chars, "?4")
         );
         let params = [
             self.place.into(),

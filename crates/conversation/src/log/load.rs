@@ -4,7 +4,7 @@
 use super::event::{EVENT_JSON, StoredEvent};
 use super::slices::load_slices;
 use base::action::Action;
-use base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
+use base::budget::{AnswerCapacity, MAX_ANSWER_BYTES};
 use base::columns::{find_value, load};
 use base::database::{Database, SqlText, SqlValue, find_row};
 use base::error::{Error, Result, StorageFailure};
@@ -269,8 +269,8 @@ fn find_page(db: &dyn Database, query: &EventQuery<'_>) -> Result<(Vec<i64>, usi
     });
     let total = sizes.iter().map(|(_, bytes)| bytes).sum::<usize>();
     if total > MAX_ANSWER_BYTES && sizes.len() > 1 {
-        let mut room = AnswerRoom::of(MAX_ANSWER_BYTES);
-        let fitting = sizes.iter().take_while(|(_, bytes)| room.takes(*bytes));
+        let mut capacity = AnswerCapacity::of(MAX_ANSWER_BYTES);
+        let fitting = sizes.iter().take_while(|(_, bytes)| capacity.takes(*bytes));
         return Err(page_too_long(fitting.count(), total));
     }
     Ok((sizes.into_iter().map(|(seq, _)| seq).collect(), total))

@@ -107,7 +107,7 @@ struct MediaPart<'a> {
 /// The starts and ends of payloads in `fields`, in order. `None`: `fields` can't contain a
 /// payload.
 fn find_spans(fields: &str) -> Option<Vec<(usize, usize)>> {
-    if fields.len() < MIN_BYTES || !may_hold_data_url(fields) {
+    if fields.len() < MIN_BYTES || !may_contain_data_url(fields) {
         return None;
     }
     let whole = ["{", fields, "}"].concat();
@@ -130,7 +130,7 @@ fn find_spans(fields: &str) -> Option<Vec<(usize, usize)>> {
     Some(spans)
 }
 
-fn may_hold_data_url(fields: &str) -> bool {
+fn may_contain_data_url(fields: &str) -> bool {
     fields.match_indices(':').any(|(colon, _)| {
         let name = colon
             .checked_sub(5)

@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use access::{Authority, ModelReach};
+use access::{Authority, MemoryScope};
 use base::database::{Database, find_row};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, JsonObject};
 use base::part::{InputRequest, PartApproval};
-use store::limits::HolderLimits;
+use store::limits::PrincipalLimits;
 
 /// Bytes of reasoning that are stored per step.
 pub const MAX_REASONING_BYTES: usize = 64 << 10;
 
-/// Bytes of [`Kept`] per step. Longer data is not stored.
-pub const MAX_KEPT_BYTES: usize = 64 << 10;
+/// Bytes of [`ProviderData`] per step. Longer data is not stored.
+pub const MAX_PROVIDER_DATA_BYTES: usize = 64 << 10;
 
 /// The data that a provider expects back with a step of its model: signatures of thoughts and of
 /// calls, ids of its own. It is opaque here, and is sent only to the model that produced it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct ProviderData {
     /// The model's name.
     pub by: String,
     pub parts: JsonObject,
@@ -62,14 +62,14 @@ pub struct Note {
     pub bad_arguments: BTreeMap<String, String>,
     /// The scope of the caller who caused the event. It bounds a turn that continues from the
     /// event, and where facts learned from the event are written.
-    #[serde(skip_serializing_if = "ModelReach::is_agent")]
-    pub reach: ModelReach,
+    #[serde(skip_serializing_if = "MemoryScope::is_agent")]
+    pub reach: MemoryScope,
     /// Whether a minted token caused the event.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub by_token: bool,
     /// The limits of that token, which also apply to what is made from the event.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub limits: Option<HolderLimits>,
+    pub limits: Option<PrincipalLimits>,
     /// With a user's message that `runTurn` wrote: the id of the message that answers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_answer: Option<String>,
@@ -78,7 +78,7 @@ pub struct Note {
     pub untrusted: Option<String>,
     /// With a model's answer: the data that its provider expects back.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kept: Option<Kept>,
+    pub kept: Option<ProviderData>,
 }
 
 /// The questions that a tool asked the user during a call.

@@ -1,5 +1,5 @@
 //! The rows of the messages that wait for the end of their session's turn. What they contain, and
-//! when one is taken, is decided in `chat/request/waiting.rs`.
+//! when one is taken, is decided in `chat/request/queued_requests.rs`.
 
 use super::slices::cut;
 use crate::session::last_turns::load_without_turn;
@@ -14,7 +14,7 @@ use base::{row, sql};
 row! {
     /// How much waits in a session's line.
     #[derive(Default)]
-    pub struct LineLength {
+    pub struct QueueLength {
         pub waiting: i64 = "count(DISTINCT number)",
         pub bytes: i64 = "coalesce(sum(octet_length(text)), 0)",
         /// The numbers at both ends of the line; 0: nothing waits.
@@ -23,11 +23,11 @@ row! {
     }
 }
 
-impl LineLength {
+impl QueueLength {
     pub fn find(db: &dyn Database, session_id: &Id) -> Result<Self> {
         let sql = sql!(
             "SELECT ",
-            LineLength::COLUMNS,
+            QueueLength::COLUMNS,
             " FROM cf_agents_waiting
               WHERE session_id = ?1"
         );
@@ -38,24 +38,24 @@ impl LineLength {
 
 /// A queued request, without its content.
 #[derive(Debug)]
-pub struct WaitingPlace {
+pub struct QueuePosition {
     number: i64,
     pub turn_id: String,
     /// The ids of the request's messages, as far as the client gave them.
     pub message_ids: Vec<String>,
 }
 
-impl WaitingPlace {
+impl QueuePosition {
     /// Whether the request is queued because it replaces a turn: such a request goes before all
     /// others.
-    pub fn goes_first(&self) -> bool {
+    pub fn is_first(&self) -> bool {
         self.number <= 0
     }
 }
 
 row! {
     /// The columns of a request's first part.
-    for WaitingPlace {
+    for QueuePosition {
         number: i64 = "number",
         turn_id: String = "turn_id",
         message_ids: &str = "message_ids",
@@ -76,13 +76,13 @@ pub struct NewWaiting<'a> {
     pub message_ids: &'a str,
     pub text: &'a str,
     /// Whether it goes to the head of the queue, and not to its end.
-    pub goes_first: bool,
+    pub is_first: bool,
 }
 
 impl NewWaiting<'_> {
     /// Part of the transaction that has found this length.
-    pub fn insert(&self, db: &dyn Database, line: &LineLength) -> Result<()> {
-        let number = match self.goes_first {
+    pub fn insert(&self, db: &dyn Database, line: &QueueLength) -> Result<()> {
+        let number = match self.is_first {
             true => line.first.min(1) - 1,
             false => line.last.max(0) + 1,
         };
@@ -106,10 +106,10 @@ impl NewWaiting<'_> {
 }
 
 /// The queued requests, in the order in which they are answered, at most `limit`.
-pub fn load_first(db: &dyn Database, session_id: &Id, limit: i64) -> Result<Vec<WaitingPlace>> {
+pub fn load_first(db: &dyn Database, session_id: &Id, limit: i64) -> Result<Vec<QueuePosition>> {
     let sql = sql!(
         "SELECT ",
-        WaitingPlace::COLUMNS,
+        QueuePosition::COLUMNS,
         " FROM cf_agents_waiting
           WHERE session_id = ?1
             AND part = 1
@@ -126,7 +126,7 @@ pub fn has_any(db: &dyn Database, session_id: &Id) -> Result<bool> {
 }
 
 /// The content of a request.
-pub fn load_text(db: &dyn Database, session_id: &Id, place: &WaitingPlace) -> Result<String> {
+pub fn load_text(db: &dyn Database, session_id: &Id, place: &QueuePosition) -> Result<String> {
     let parts: Vec<String> = load_values(
         db,
         "SELECT text
@@ -140,7 +140,7 @@ pub fn load_text(db: &dyn Database, session_id: &Id, place: &WaitingPlace) -> Re
 }
 
 /// Deletes a request. Part of the transaction that accepts it.
-pub fn forget(db: &dyn Database, session_id: &Id, place: &WaitingPlace) -> Result<()> {
+pub fn forget(db: &dyn Database, session_id: &Id, place: &QueuePosition) -> Result<()> {
     let row = [session_id.as_str().into(), place.number.into()];
     Delete::from(WAITING, "session_id = ?1 AND number = ?2", &row).run(db)?;
     Ok(())

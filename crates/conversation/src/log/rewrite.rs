@@ -73,7 +73,7 @@ pub fn rewrite_bodies(
     replace_media(db, session_id, row, media)?;
     if let Some(place) = index::find_place(db, session_id.as_str())? {
         index::remove(db, &place, &[row.seq])?;
-        if place.holds(row.seq) {
+        if place.covers(row.seq) {
             let mut writer = index::IndexWriter::new(db);
             writer.add(place.number, row.seq, &new.event_text())?;
             writer.flush()?;

@@ -1,7 +1,7 @@
 //! Pages of sessions, newest activity first, in the order of `conversation/session/activity.rs`.
 
 use super::sessions::{ACTIVE_AT, HEAD_JSON, METADATA_JSON, USAGE_JSON, shown_sessions};
-use crate::session::activity::{SessionPlace, load_places};
+use crate::session::activity::{SessionPosition, load_places};
 use base::columns::{FromRow, find_value, load};
 use base::database::{Database, Row, SqlValue};
 use base::error::Result;
@@ -22,13 +22,13 @@ const MAX_FILTERED: i64 = 500;
 
 /// The end of a page of sessions: the next page has sessions with earlier activity.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SessionCursor(SessionPlace);
+pub struct SessionCursor(SessionPosition);
 
 impl SessionCursor {
     /// Reads `ACTIVE-NUMBER`. An earlier build wrote more after it.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '-');
-        let place = SessionPlace {
+        let place = SessionPosition {
             active_at: parts.next()?.parse().ok()?,
             number: parts.next()?.parse().ok()?,
         };
@@ -39,7 +39,7 @@ impl SessionCursor {
     }
 
     fn render(&self) -> String {
-        let SessionPlace { active_at, number } = self.0;
+        let SessionPosition { active_at, number } = self.0;
         format!("{active_at}-{number}")
     }
 }
@@ -89,11 +89,11 @@ pub fn list_sessions(db: &dyn Database, wanted: &WantedSessions<'_>) -> Result<S
     let limit = usize::try_from(limit).unwrap_or(0);
     let page = found.get(..limit).unwrap_or(&found);
     let looked_at = page.len();
-    let passing: Vec<(usize, SessionPlace)> = match filter {
+    let passing: Vec<(usize, SessionPosition)> = match filter {
         Some(filter) => load_passing(db, page, filter, most)?,
         None => page.iter().copied().enumerate().collect(),
     };
-    let places: Vec<SessionPlace> = passing.iter().map(|(_, place)| *place).collect();
+    let places: Vec<SessionPosition> = passing.iter().map(|(_, place)| *place).collect();
     let rows = load_shown(db, &places)?;
     let rows: Vec<ListedSession> = rows.iter().map(Row::read).collect::<Result<_>>()?;
     let mut sessions = String::new();
@@ -126,10 +126,10 @@ pub fn list_sessions(db: &dyn Database, wanted: &WantedSessions<'_>) -> Result<S
 /// Which of these sessions pass the filter: the first `most`, each with its index.
 fn load_passing(
     db: &dyn Database,
-    page: &[SessionPlace],
+    page: &[SessionPosition],
     filter: &Filter,
     most: i64,
-) -> Result<Vec<(usize, SessionPlace)>> {
+) -> Result<Vec<(usize, SessionPosition)>> {
     let sql = format!(
         "SELECT wanted.key, s.number
            FROM json_each(?1) AS wanted
@@ -155,13 +155,17 @@ fn load_passing(
 }
 
 /// The one session that the caller may see, if its place is after `last`.
-fn find_only(db: &dyn Database, id: &Id, last: Option<SessionPlace>) -> Result<Vec<SessionPlace>> {
+fn find_only(
+    db: &dyn Database,
+    id: &Id,
+    last: Option<SessionPosition>,
+) -> Result<Vec<SessionPosition>> {
     let sql = format!(
         "SELECT {ACTIVE_AT}, s.number
            FROM cf_agents_sessions AS s
           WHERE s.id = +?1"
     );
-    let mut places: Vec<SessionPlace> = load(db, &sql, &[id.as_str().into()])?;
+    let mut places: Vec<SessionPosition> = load(db, &sql, &[id.as_str().into()])?;
     // The number in a cursor depends on all sessions, so it is ignored for this caller.
     places.retain(|place| last.is_none_or(|last| place.active_at < last.active_at));
     Ok(places)
@@ -177,7 +181,7 @@ struct ListedSession<'r> {
 }
 
 /// The sessions at these places, in this order.
-fn load_shown(db: &dyn Database, places: &[SessionPlace]) -> Result<Vec<Row>> {
+fn load_shown(db: &dyn Database, places: &[SessionPosition]) -> Result<Vec<Row>> {
     let shown = shown_sessions(
         "wanted.key AS place, wanted.value ->> 0",
         "json_each(?1) AS wanted

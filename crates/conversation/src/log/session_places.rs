@@ -2,7 +2,7 @@
 //! of an id.
 
 use super::sessions::ACTIVE_AT;
-use crate::session::activity::SessionPlace;
+use crate::session::activity::SessionPosition;
 use base::columns::{FromRow, find, find_value, load, load_values};
 use base::database::Database;
 use base::error::Result;
@@ -26,7 +26,7 @@ pub fn load_namesakes(db: &dyn Database, beginning: &Id, most: i64) -> Result<Ve
 
 /// The sessions at these places, in the same order: when each was written to last, its number
 /// and its id.
-pub fn load_at(db: &dyn Database, places: &[SessionPlace]) -> Result<Vec<(i64, i64, String)>> {
+pub fn load_at(db: &dyn Database, places: &[SessionPosition]) -> Result<Vec<(i64, i64, String)>> {
     let sql = "SELECT wanted.value ->> 0, s.number, s.id
                  FROM json_each(?1) AS wanted
                 CROSS JOIN cf_agents_sessions AS s

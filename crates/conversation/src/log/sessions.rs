@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::session::activity;
 pub use crate::session::activity::ACTIVE_AT;
-use crate::session::changes::begin_life;
+use crate::session::changes::begin_lifetime;
 use crate::session::last_turns::{
     JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
 };
@@ -161,7 +161,7 @@ pub struct NewSession {
     pub retention: SessionRetentionChange,
 }
 
-/// Deletes the rows of an unfinished import with this id (`lifecycle/staging.rs`).
+/// Deletes the rows of an unfinished import with this id (`lifecycle/pending_import.rs`).
 pub type ForgetImport = fn(&dyn Database, &Id) -> Result<()>;
 
 pub fn create_session(
@@ -231,7 +231,7 @@ pub struct NewSessionRow<'a> {
 impl NewSessionRow<'_> {
     /// Part of a transaction.
     pub fn insert(self, db: &dyn Database, host: &dyn Host) -> Result<()> {
-        let feed_base = begin_life(db, host, self.id)?;
+        let feed_base = begin_lifetime(db, host, self.id)?;
         let sql = "INSERT INTO cf_agents_sessions
                     (id, agent_id, name, parent_session_id, metadata, created_at, updated_at,
                      seq_floor, leaf_seq, leaf_chosen_at, input_tokens, output_tokens, cost,

@@ -2,7 +2,7 @@
 //! statement whose cost does not depend on the log's length.
 
 use super::totals::{PathEnd, path_end};
-use crate::session::activity::IS_SETTLED;
+use crate::session::activity::IS_OUTSIDE_WINDOW;
 use base::columns::{FromRow, find};
 use base::database::{Database, Row};
 use base::error::{Error, Result};
@@ -115,7 +115,7 @@ impl AppendTip {
              (SELECT value {OF_KEY} '{COMPACTION}'),
              s.compaction,
              (SELECT value -> '$.learn' {OF_KEY} '{AGENT}'),
-             {IS_SETTLED},
+             {IS_OUTSIDE_WINDOW},
              EXISTS (SELECT 1
                        FROM cf_agents_compactions AS cut
                       WHERE cut.session_id = s.id

@@ -15,8 +15,8 @@ use base::ids::Id;
 use base::json::{self, MAX_INTEGER};
 
 /// The number of events in the first scan, and in the longest one.
-const FIRST_LOOK: i64 = 16;
-const LONGEST_LOOK: i64 = 512;
+const FIRST_SCAN: i64 = 16;
+const LONGEST_SCAN: i64 = 512;
 
 /// An event that ended a turn.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl TurnWalk {
                 return Ok(self.take(end));
             }
         }
-        let mut look = FIRST_LOOK;
+        let mut look = FIRST_SCAN;
         while *budget > 0 {
             let most = look.min(*budget);
             let (looked_at, lowest, found) = self.look(db, most)?;
@@ -151,7 +151,7 @@ impl TurnWalk {
                 return Ok(NextTurn::Nothing);
             }
             self.below = lowest;
-            look = (look * 2).min(LONGEST_LOOK);
+            look = (look * 2).min(LONGEST_SCAN);
         }
         Ok(NextTurn::Pause)
     }

@@ -216,7 +216,7 @@ impl<'a> NewRow<'a> {
     }
 
     /// Whether the row has none of the rarely used values.
-    fn is_usual(&self) -> bool {
+    fn is_fast_path(&self) -> bool {
         let row = &self.columns;
         row.message.is_none()
             && self.sliced_bytes() == 0
@@ -366,7 +366,7 @@ pub fn write_rows(
                 }
             }
             for (parent_seq, branch) in &branches {
-                boundary::settle_beside(
+                boundary::update_sibling_boundaries(
                     db,
                     session_id,
                     *parent_seq,
@@ -494,8 +494,8 @@ fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlVa
         [before, row] => row.columns.follows(&before.columns),
         _ => false,
     });
-    let is_usual = |row: &NewRow<'_>| row.is_usual() && row.columns.is_alike(first);
-    if batch.len() > MAX_ROWS_AS_VALUES || !follows || !batch.iter().all(is_usual) {
+    let is_fast_path = |row: &NewRow<'_>| row.is_fast_path() && row.columns.is_alike(first);
+    if batch.len() > MAX_ROWS_AS_VALUES || !follows || !batch.iter().all(is_fast_path) {
         return None;
     }
     let rows = || batch.iter().map(|row| &row.columns);

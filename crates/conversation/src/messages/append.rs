@@ -3,7 +3,7 @@
 
 use super::parse::NewMessage;
 use super::view::{Message, MessageGatherer};
-use crate::log::append::{AppendOutcome, FindDue, Parent, append_news};
+use crate::log::append::{AppendOutcome, FindDue, Parent, append_and_schedule_learning};
 use crate::log::event::NewEvent;
 use crate::log::row::EventRow;
 use crate::log::row::get_event_row;
@@ -32,7 +32,7 @@ pub fn append_messages(
     find_due: FindDue<'_>,
 ) -> Result<AppendOutcome> {
     let events: Vec<NewEvent> = messages.into_iter().map(to_event).collect();
-    append_news(db, host, session_id, &events, place, find_due)
+    append_and_schedule_learning(db, host, session_id, &events, place, find_due)
 }
 
 pub fn to_event(message: NewMessage) -> NewEvent {
@@ -56,7 +56,7 @@ pub fn append_message(
 ) -> Result<UpsertOutcome> {
     let given_at = message.created_at;
     let events = [to_event(message)];
-    let outcome = append_news(db, host, session_id, &events, place, find_due)?;
+    let outcome = append_and_schedule_learning(db, host, session_id, &events, place, find_due)?;
     let created_at = given_at.unwrap_or(outcome.written_at);
     let ([mut event], Some(appended)) = (events, outcome.events.into_iter().next()) else {
         return Err(Error::storage("an append without an outcome"));

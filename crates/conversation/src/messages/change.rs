@@ -1,7 +1,7 @@
 //! Replaces messages. An update replaces all events of a message's run, and records the
 //! change in the feed.
 
-use super::delete::{tell_boundaries, tell_deleted, tell_updated};
+use super::delete::{record_boundaries, record_deleted, record_updated};
 use super::parse::NewMessage;
 use super::read::message_from;
 use super::run::{Run, find_run};
@@ -70,7 +70,7 @@ pub fn update_message(
             }
         }
         let note = joined_note(&run, message)?;
-        last_turns::settle(db, session_id)?;
+        last_turns::fold_ended(db, session_id)?;
         let rest: Vec<i64> = run.seqs().skip(1).collect();
         let taken = delete_seqs(db, host, session_id, &tip, &rest)?;
         let created_at = message.created_at.unwrap_or(stored_at);
@@ -84,13 +84,14 @@ pub fn update_message(
             ..RowDraft::of_message(first_seq, id.as_str(), message.action, &cut, tokens)
         };
         rewrite_bodies(db, session_id, &draft.fit("message")?, media.as_deref())?;
-        tell_updated(db, host, session_id, tip.last_seq(), &[id.as_str()])?;
-        tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
+        record_updated(db, host, session_id, tip.last_seq(), &[id.as_str()])?;
+        record_deleted(db, host, session_id, tip.last_seq(), &taken)?;
         if is_run {
             // The event is no longer in a run, so no run is split below it or beside it.
             begin_messages_below(db, session_id, first_seq)?;
-            let changed = boundary::settle(db, session_id, [first_seq, parent_seq], [first_seq])?;
-            tell_boundaries(db, host, session_id, tip.last_seq(), &changed)?;
+            let changed =
+                boundary::update_boundaries(db, session_id, [first_seq, parent_seq], [first_seq])?;
+            record_boundaries(db, host, session_id, tip.last_seq(), &changed)?;
         }
         // The row was just written, so its values are known without reading it.
         let row = EventRow {
@@ -159,7 +160,7 @@ pub fn change_note(
 ) -> Result<()> {
     let last_seq = get_tip(db, session_id)?.last_seq();
     rewrite_note(db, session_id, seq, note.json().as_deref())?;
-    tell_updated(db, host, session_id, last_seq, &[message_id])
+    record_updated(db, host, session_id, last_seq, &[message_id])
 }
 
 pub fn touch(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<()> {

@@ -32,7 +32,7 @@ pub fn delete_events(
         let mut seqs: Vec<i64> = doomed.into_values().collect();
         seqs.sort();
         let taken = delete_seqs(db, host, session_id, &tip, &seqs)?;
-        tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
+        record_deleted(db, host, session_id, tip.last_seq(), &taken)?;
         Ok(taken.gone.len())
     })
 }
@@ -79,12 +79,12 @@ impl FoundMessages {
     pub fn delete(&self, db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<usize> {
         let tip = get_tip(db, session_id)?;
         let taken = delete_seqs(db, host, session_id, &tip, &self.seqs)?;
-        tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
+        record_deleted(db, host, session_id, tip.last_seq(), &taken)?;
         Ok(self.count)
     }
 }
 
-pub fn tell_updated(
+pub fn record_updated(
     db: &dyn Database,
     host: &dyn Host,
     session_id: &Id,
@@ -96,7 +96,7 @@ pub fn tell_updated(
 }
 
 /// Records a deletion in the feed, in the deletion's transaction.
-pub fn tell_deleted(
+pub fn record_deleted(
     db: &dyn Database,
     host: &dyn Host,
     session_id: &Id,
@@ -107,7 +107,7 @@ pub fn tell_deleted(
     changes::record(db, host, session_id, last_seq, ChangeType::Delete, &gone)?;
     let changed = find_changed(db, session_id, taken)?;
     let changed: Vec<&str> = changed.values().map(String::as_str).collect();
-    tell_updated(db, host, session_id, last_seq, &changed)?;
+    record_updated(db, host, session_id, last_seq, &changed)?;
     let overlays: Vec<Option<&str>> = taken.overlays.iter().map(|id| Some(&**id)).collect();
     changes::record(
         db,
@@ -121,7 +121,7 @@ pub fn tell_deleted(
 
 /// Records that runs were split or joined at these events: each has become a message or is none any
 /// more, and the message above has more or fewer events.
-pub fn tell_boundaries(
+pub fn record_boundaries(
     db: &dyn Database,
     host: &dyn Host,
     session_id: &Id,
@@ -137,7 +137,7 @@ pub fn tell_boundaries(
         }
     }
     let told: Vec<&str> = told.values().map(String::as_str).collect();
-    tell_updated(db, host, session_id, last_seq, &told)
+    record_updated(db, host, session_id, last_seq, &told)
 }
 
 /// The messages that read differently now, by the `seq` of the event that gives them their id: runs

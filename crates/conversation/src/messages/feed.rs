@@ -13,7 +13,9 @@ use std::collections::HashMap;
 use super::runs::{RunCache, RunPosition};
 use crate::log::row::EventLink;
 use crate::messages::tree::children::load_oldest_links;
-use crate::session::changes::{ChangeType, FeedChange, find_life, find_position, load_recorded};
+use crate::session::changes::{
+    ChangeType, FeedChange, find_lifetime, find_position, load_recorded,
+};
 use base::columns::load;
 use base::database::Database;
 use base::error::{Error, Result};
@@ -27,8 +29,8 @@ const MAX_READ: usize = 10_000;
 
 /// Up to `limit` changes after the cursor `since`, oldest first, as JSON.
 pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> Result<String> {
-    let life =
-        find_life(db, session_id)?.ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
+    let life = find_lifetime(db, session_id)?
+        .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
     // A copy from another life of the session is dropped. The page begins with a `clear`, at the
     // cursor before all others, and continues with the first change.
     let found = find_position(&life, since);
@@ -109,7 +111,7 @@ fn load_appended(
 /// The oldest children of an event. A page loads them once, so that many branches of one event cost
 /// no more than as many branches of many.
 #[derive(Default)]
-struct Family {
+struct OldestChildren {
     /// The two oldest.
     all: Vec<EventLink>,
     /// The two oldest that are members of runs, once they were needed.
@@ -131,7 +133,7 @@ fn find_split(
     db: &dyn Database,
     session_id: &Id,
     append: &EventLink,
-    families: &mut HashMap<i64, Family>,
+    families: &mut HashMap<i64, OldestChildren>,
     runs: &mut RunCache<'_>,
 ) -> Result<Option<[String; 2]>> {
     if !append.is_branch {

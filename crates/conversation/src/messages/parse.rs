@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_kept_as_text_less_what_are_columns() {
+    fn a_message_is_stored_as_text_less_what_are_columns() {
         let message = parse(
             r#"{"id":"m","role":"user","createdAt":5,"parts":[{"type":"text","text":"a\nb"},{"type":"file","n":1.0},{"type":"text","text":"c"}],"x":12345678901234567890}"#,
             MessageSource::Server,

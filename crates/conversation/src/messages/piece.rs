@@ -34,7 +34,7 @@ const PIECE_BYTES: usize = 1 << 20;
 const SHORT_BYTES: usize = 8 << 10;
 
 /// The JSON of most messages: these parts with a string between each two of them, and then a time.
-const USUAL: [&str; 4] = [
+const COMMON: [&str; 4] = [
     r#"{"id":"#,
     r#","role":"#,
     r#","parts":[{"type":"text","text":"#,
@@ -306,7 +306,7 @@ impl Piece {
                 .strip_suffix(ask.form.tail(piece.cursor()).as_bytes())?,
             false => &json,
         };
-        if json::count_values(messages, &USUAL) != Some(piece.length()) {
+        if json::count_values(messages, &COMMON) != Some(piece.length()) {
             return None;
         }
         if !row.is_plain {

@@ -246,7 +246,11 @@ pub fn load_run_around(db: &dyn Database, session_id: &Id, seq: i64) -> Result<R
 
 /// The events of the runs that continue a split message, at most [`MAX_RUN_EVENTS`]. They
 /// may include results of the message's calls.
-pub fn load_parted(db: &dyn Database, session_id: &Id, last_seq: i64) -> Result<Vec<RunEvent>> {
+pub fn load_continuations(
+    db: &dyn Database,
+    session_id: &Id,
+    last_seq: i64,
+) -> Result<Vec<RunEvent>> {
     let mut below = RunBuilder::default();
     let mut open = vec![last_seq];
     while let Some(seq) = open.pop() {

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_told_apart() {
+    fn a_date_is_distinguished() {
         let dated = MessageDigest::read(r#"{"createdAt":5,"role":"user"}"#).unwrap();
         assert_eq!(dated.date(), Some(5));
         assert!(

@@ -251,7 +251,7 @@ fn add_result<'a>(
             is_error: is_error == Some(true),
             approval: note.approval.map(PartApproval::from),
         };
-        part.settle(result).map_err(|_| row.damaged())?;
+        part.set_result(result).map_err(|_| row.damaged())?;
     }
     Ok(())
 }
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_without_its_call_stands_by_itself() {
+    fn a_result_without_its_call_is_by_itself() {
         let messages = gather(vec![row(
             1,
             "tool_result",
@@ -436,11 +436,11 @@ mod tests {
 
     #[test]
     fn a_run_that_splits_run_is_two_messages() {
-        let mut parted = row(2, "agent_message", "b", None);
-        parted.splits_run = true;
+        let mut continuations = row(2, "agent_message", "b", None);
+        continuations.splits_run = true;
         let messages = gather(vec![
             row(1, "agent_message", "a", None),
-            parted,
+            continuations,
             row(3, "agent_message", "c", None),
         ]);
         let ids: Vec<_> = messages.iter().map(|message| &message["id"]).collect();

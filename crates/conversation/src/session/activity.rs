@@ -6,7 +6,7 @@
 //!
 //! The rule: for a session outside the window, `settled_at` is the time of its last write. A write
 //! to such a session brings it into the window ([`note`]), which costs three rows. From time to
-//! time, surplus sessions leave the window, and their rows are updated ([`settle`]). So a session
+//! time, surplus sessions leave the window, and their rows are updated ([`trim_window`]). So a session
 //! that is written to continuously pays nothing.
 
 use serde::{Deserialize, Serialize};
@@ -34,18 +34,18 @@ pub const ACTIVE_AT: &str = "
                    ORDER BY e.seq DESC
                    LIMIT 1), 0))";
 
-/// The number of sessions in the window after [`settle`]. A page of sessions reads each of them, up
+/// The number of sessions in the window after [`trim_window`]. A page of sessions reads each of them, up
 /// to four rows.
 pub const WINDOW: i64 = 64;
 
 /// The window is settled with one of so many sessions that enter it.
-const SETTLED_EVERY: i64 = 16;
+const TRIMMED_EVERY: i64 = 16;
 
 /// The most sessions that leave the window at once: more than enter it meanwhile.
-const SETTLED_AT_ONCE: i64 = 256;
+const MAX_TRIMMED: i64 = 256;
 
 /// SQL: whether session `s` is outside the window.
-pub const IS_SETTLED: &str = sql!(
+pub const IS_OUTSIDE_WINDOW: &str = sql!(
     "(s.settled_at, s.number) <= (SELECT value ->> 0, value ->> 1 ",
     OF_KEY,
     "'",
@@ -61,13 +61,13 @@ const BESIDE: &str = "FROM cf_agents_sessions AS s WHERE s.settled_at = ?1 AND s
 row! {
     /// A session's place in the order of activity.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-    pub struct SessionPlace(active_at: &str) {
+    pub struct SessionPosition(active_at: &str) {
         pub active_at: i64 = active_at,
         pub number: i64 = "number",
     }
 }
 
-impl SessionPlace {
+impl SessionPosition {
     /// Before the place of every session.
     const FIRST: Self = Self {
         active_at: -1,
@@ -76,15 +76,12 @@ impl SessionPlace {
 }
 
 /// The last place outside the window. If the value can't be read, every session is in the window.
-fn find_edge(db: &dyn Database) -> Result<SessionPlace> {
+fn find_window_end(db: &dyn Database) -> Result<SessionPosition> {
     let stored = find_stored(db, ACTIVITY)?;
     let edge: Option<(i64, i64)> = stored.and_then(|stored| json::decode(&stored).ok());
-    Ok(
-        edge.map_or(SessionPlace::FIRST, |(active_at, number)| SessionPlace {
-            active_at,
-            number,
-        }),
-    )
+    Ok(edge.map_or(SessionPosition::FIRST, |(active_at, number)| {
+        SessionPosition { active_at, number }
+    }))
 }
 
 /// Records that a session was written to. Part of the write's transaction, after the write. It
@@ -94,15 +91,15 @@ pub fn note(db: &dyn Database, id: &Id) -> Result<()> {
         "UPDATE cf_agents_sessions AS s
             SET settled_at = {ACTIVE_AT}
           WHERE s.id = ?1
-            AND {IS_SETTLED}
+            AND {IS_OUTSIDE_WINDOW}
             AND s.settled_at < {ACTIVE_AT}
       RETURNING {}",
-        SessionPlace::columns("settled_at")
+        SessionPosition::columns("settled_at")
     );
-    let come: Option<SessionPlace> = find(db, &sql, &[id.as_str().into()])?;
+    let come: Option<SessionPosition> = find(db, &sql, &[id.as_str().into()])?;
     // About one of so many, whichever sessions they are.
-    match come.is_some_and(|come| (come.active_at + come.number) % SETTLED_EVERY == 0) {
-        true => settle(db),
+    match come.is_some_and(|come| (come.active_at + come.number) % TRIMMED_EVERY == 0) {
+        true => trim_window(db),
         false => Ok(()),
     }
 }
@@ -110,20 +107,20 @@ pub fn note(db: &dyn Database, id: &Id) -> Result<()> {
 /// Records a new session with its events. Part of the transaction that creates it.
 pub fn note_session(db: &dyn Database, id: &Id, number: i64) -> Result<()> {
     note(db, id)?;
-    match number % SETTLED_EVERY {
-        0 => settle(db),
+    match number % TRIMMED_EVERY {
+        0 => trim_window(db),
         _ => Ok(()),
     }
 }
 
 /// Removes surplus sessions from the window, those with the earliest times first, and updates their
 /// rows. Part of a transaction.
-pub fn settle(db: &dyn Database) -> Result<()> {
-    let edge = find_edge(db)?;
+pub fn trim_window(db: &dyn Database) -> Result<()> {
+    let edge = find_window_end(db)?;
     let params: [SqlValue; 2] = [edge.active_at.into(), edge.number.into()];
     let sql = format!("SELECT count(*) FROM (SELECT 1 {ABOVE} UNION ALL SELECT 1 {BESIDE})");
     let count: i64 = find_value(db, &sql, &params)?.unwrap_or(0);
-    let too_many = (count - WINDOW).min(SETTLED_AT_ONCE);
+    let too_many = (count - WINDOW).min(MAX_TRIMMED);
     if too_many <= 0 {
         return Ok(());
     }
@@ -167,13 +164,13 @@ pub fn settle(db: &dyn Database) -> Result<()> {
 pub fn load_places(
     db: &dyn Database,
     limit: i64,
-    before: Option<SessionPlace>,
-) -> Result<Vec<SessionPlace>> {
-    let edge = find_edge(db)?;
+    before: Option<SessionPosition>,
+) -> Result<Vec<SessionPosition>> {
+    let edge = find_window_end(db)?;
     let most = usize::try_from(limit).unwrap_or(0);
-    let mut places: Vec<SessionPlace> = Vec::new();
+    let mut places: Vec<SessionPosition> = Vec::new();
     if before.is_none_or(|before| before > edge) {
-        let columns = SessionPlace::columns(ACTIVE_AT);
+        let columns = SessionPosition::columns(ACTIVE_AT);
         let sql = format!(
             "SELECT {columns} {ABOVE}
               UNION ALL
@@ -187,7 +184,7 @@ pub fn load_places(
     // All of the window's sessions come before the others.
     let below = match before {
         Some(before) if before <= edge => before,
-        Some(_) | None => SessionPlace {
+        Some(_) | None => SessionPosition {
             number: edge.number + 1,
             ..edge
         },
@@ -197,7 +194,7 @@ pub fn load_places(
         "settled_at < ?1 AND ?2 IS NOT NULL",
     ] {
         let rest = limit - places.len() as i64;
-        if rest <= 0 || edge == SessionPlace::FIRST {
+        if rest <= 0 || edge == SessionPosition::FIRST {
             break;
         }
         let sql = format!(
@@ -206,10 +203,10 @@ pub fn load_places(
               WHERE {part}
               ORDER BY settled_at DESC, number DESC
               LIMIT ?3 + 0",
-            SessionPlace::columns("settled_at")
+            SessionPosition::columns("settled_at")
         );
         let params = [below.active_at.into(), below.number.into(), rest.into()];
-        places.extend(load::<SessionPlace>(db, &sql, &params)?);
+        places.extend(load::<SessionPosition>(db, &sql, &params)?);
     }
     Ok(places)
 }

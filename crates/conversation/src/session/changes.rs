@@ -276,7 +276,7 @@ pub fn forget_before_newest(db: &dyn Database, session_id: &Id) -> Result<()> {
 }
 
 /// One lifetime of a session's feed: from the session's creation until its deletion.
-pub struct FeedLife {
+pub struct FeedLifetime {
     /// A caller's cursor is the stored cursor plus this base.
     pub base: i64,
     /// The newest stored cursor.
@@ -323,7 +323,7 @@ fn parse_ended(stored: Option<&str>) -> Vec<u32> {
 /// 0, so a follower can continue when the session moves to another agent. A later lifetime
 /// starts at a random base, so that cursors of earlier lifetimes are invalid. Neither
 /// depends on other sessions.
-pub fn begin_life(db: &dyn Database, host: &dyn Host, session_id: &str) -> Result<i64> {
+pub fn begin_lifetime(db: &dyn Database, host: &dyn Host, session_id: &str) -> Result<i64> {
     let (key, bit) = ended_place(session_id);
     let sql = sql!("SELECT ", VALUE_OF_1, ", ", VALUE_OF_2);
     let found: Option<(Option<String>, Option<String>)> =
@@ -386,7 +386,7 @@ pub fn begin_again(
 
 row! {
     /// The columns of a session `s`, and of the newest recorded change `c`, if there is one.
-    for FeedLife {
+    for FeedLifetime {
         base: i64 = "s.feed_base",
         newest_seq: i64 = "coalesce((SELECT max(seq) FROM cf_agents_events WHERE session_id = s.id), 0)",
         newest_cursor: i64 = "coalesce(c.cursor, 0)",
@@ -400,7 +400,7 @@ row! {
 }
 
 /// `None`: the session does not exist.
-pub fn find_life(db: &dyn Database, session_id: &Id) -> Result<Option<FeedLife>> {
+pub fn find_lifetime(db: &dyn Database, session_id: &Id) -> Result<Option<FeedLifetime>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_sessions AS s
@@ -410,14 +410,14 @@ pub fn find_life(db: &dyn Database, session_id: &Id) -> Result<Option<FeedLife>>
                        ORDER BY cursor DESC
                        LIMIT 1) AS c
           WHERE s.id = ?1",
-        FeedLife::COLUMNS
+        FeedLifetime::COLUMNS
     );
     find(db, &sql, &[session_id.as_str().into()])
 }
 
 /// Records, before a session is deleted, that its id was used.
-pub fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
-    let has_cursors = find_life(db, session_id)?.is_some_and(|life| life.newest > 0);
+pub fn end_lifetime(db: &dyn Database, session_id: &Id) -> Result<()> {
+    let has_cursors = find_lifetime(db, session_id)?.is_some_and(|life| life.newest > 0);
     if !has_cursors {
         return Ok(());
     }
@@ -438,7 +438,7 @@ pub fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
 
 /// The stored position of a caller's cursor. 0 always means the start. `None`: the cursor
 /// is not from this lifetime.
-pub fn find_position(life: &FeedLife, since: i64) -> Option<i64> {
+pub fn find_position(life: &FeedLifetime, since: i64) -> Option<i64> {
     if since == 0 {
         return Some(0);
     }

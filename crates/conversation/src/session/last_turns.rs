@@ -16,11 +16,11 @@
 //!
 //! A session's spending is the sum of three: its own row, this row for the turns that were
 //! overwritten, and the event that ended the last turn ([`USED_INPUT_TOKENS`]). Reading the sum
-//! reads three rows at any length. An event may be deleted or changed, so [`settle`] must run
+//! reads three rows at any length. An event may be deleted or changed, so [`fold_ended`] must run
 //! first: it writes the event's numbers into this row.
 //!
-//! The rows of finished turns stay, up to [`MAX_OVER`]. Scans for interrupted turns read them all.
-//! [`settle_surplus`] adds them to their sessions and deletes them.
+//! The rows of finished turns stay, up to [`MAX_FINISHED`]. Scans for interrupted turns read them all.
+//! [`fold_surplus`] adds them to their sessions and deletes them.
 
 use serde::Deserialize;
 
@@ -78,10 +78,10 @@ const MAX_DAYS: usize = 7;
 
 /// Rows of finished turns that an agent stores. A session that has a row writes one row less with
 /// its next turn.
-const MAX_OVER: usize = 32;
+const MAX_FINISHED: usize = 32;
 
 /// The most rows that are settled at once.
-const MAX_SETTLED: usize = 64;
+const MAX_FOLDED: usize = 64;
 
 /// The most sessions that one scan for leftovers of turns finds.
 pub const MAX_FOUND: usize = 4;
@@ -95,10 +95,10 @@ pub struct LastTurn {
     /// session's row.
     earlier: SessionTally,
     /// The spending of the turn, if an event ended it.
-    ended: Option<OverTurn>,
+    ended: Option<FinishedTurn>,
 }
 
-struct OverTurn {
+struct FinishedTurn {
     spent: TurnSpending,
     at: i64,
 }
@@ -131,7 +131,7 @@ row! {
             // A value that can't be read is dropped, and learnt anew.
             calibration: calibration.and_then(|json| json::decode(json).ok()),
         },
-        ended: ended.map(|json| OverTurn {
+        ended: ended.map(|json| FinishedTurn {
             spent: json::decode(json).unwrap_or_default(),
             at: ended_at.unwrap_or_default(),
         }),
@@ -173,7 +173,7 @@ struct SessionTally {
 
 impl SessionTally {
     /// The sum with another turn.
-    fn with(&self, ended: &OverTurn) -> Self {
+    fn with(&self, ended: &FinishedTurn) -> Self {
         let spent = &ended.spent;
         let mut days = self.days.clone();
         usage_days::add(&mut days, DayUsage::of_turn(spent, ended.at));
@@ -266,7 +266,7 @@ pub fn begin(
         }
         Some(last) => (last.ended_seq(), last.over()),
         None => {
-            let kept = find_kept(db, new.session_id)?;
+            let kept = find_folded(db, new.session_id)?;
             let tally = SessionTally {
                 calibration: kept.calibration,
                 ..SessionTally::default()
@@ -316,13 +316,13 @@ pub fn end_open_turn(
     spent: TurnSpending,
 ) -> Result<()> {
     let at = host.now_ms();
-    let ended = OverTurn { spent, at };
+    let ended = FinishedTurn { spent, at };
     write_over(db, session_id, open.earlier.with(&ended))
 }
 
 /// Stores an event's numbers about the turn that it ended, and drops the turn's state. Part of the
 /// transaction that deletes or changes events. An open turn stays as it is.
-pub fn settle(db: &dyn Database, session_id: &Id) -> Result<()> {
+pub fn fold_ended(db: &dyn Database, session_id: &Id) -> Result<()> {
     if let Some(last) = find_last_turn(db, session_id)?
         && let Some(ended) = &last.ended
     {
@@ -375,23 +375,23 @@ fn write_over(db: &dyn Database, session_id: &Id, mut tally: SessionTally) -> Re
     )
 }
 
-/// If there are more than `MAX_OVER` rows of finished turns, adds some of them to their sessions
+/// If there are more than `MAX_FINISHED` rows of finished turns, adds some of them to their sessions
 /// and deletes them.
-pub fn settle_surplus(db: &dyn Database) -> Result<()> {
+pub fn fold_surplus(db: &dyn Database) -> Result<()> {
     let sql = format!(
         "SELECT t.session_id
            FROM cf_agents_last_turns AS t
           WHERE NOT {IS_OPEN}
           LIMIT ?1"
     );
-    let limit = (MAX_OVER + MAX_SETTLED) as i64;
+    let limit = (MAX_FINISHED + MAX_FOLDED) as i64;
     let over: Vec<String> = load_values(db, &sql, &[limit.into()])?;
-    if over.len() <= MAX_OVER {
+    if over.len() <= MAX_FINISHED {
         return Ok(());
     }
     atomically(db, || {
         let mut days = Vec::new();
-        for session_id in over.iter().take(MAX_SETTLED) {
+        for session_id in over.iter().take(MAX_FOLDED) {
             let id = Id::parse(session_id.clone()).map_err(Error::storage)?;
             let Some(last) = find_last_turn(db, &id)? else {
                 continue;
@@ -440,7 +440,7 @@ pub fn settle_surplus(db: &dyn Database) -> Result<()> {
 
 /// Adds the spending of a session's last turns to the agent's table. Their row is about
 /// to be deleted. Part of the transaction that deletes it.
-pub fn outlive(db: &dyn Database, session_id: &Id) -> Result<()> {
+pub fn add_to_agent(db: &dyn Database, session_id: &Id) -> Result<()> {
     match find_last_turn(db, session_id)? {
         Some(last) => usage_days::count_for_agent(db, &last.over().days),
         None => Ok(()),
@@ -479,24 +479,24 @@ pub const ENDED_SEQ: &str = "CASE
 
 /// SQL: the sums of a session `s` whose last turn has no row any more. They are in the
 /// session's journal, too.
-const KEPT_CALIBRATION: &str = "(SELECT kept.compaction -> '$.calibration'
+const FOLDED_CALIBRATION: &str = "(SELECT kept.compaction -> '$.calibration'
                                    FROM cf_agents_sessions AS kept
                                   WHERE kept.id = s.id
                                     AND json_valid(kept.compaction))";
 
-fn find_kept_calibration(db: &dyn Database, session_id: &Id) -> Result<Option<Calibration>> {
-    Ok(find_kept(db, session_id)?.calibration)
+fn find_folded_calibration(db: &dyn Database, session_id: &Id) -> Result<Option<Calibration>> {
+    Ok(find_folded(db, session_id)?.calibration)
 }
 
 /// The sums that a session's journal has of turns that have no row any more.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct KeptOfTurns {
+struct FoldedTurns {
     calibration: Option<Calibration>,
     last_turn: Option<i64>,
 }
 
-fn find_kept(db: &dyn Database, session_id: &Id) -> Result<KeptOfTurns> {
+fn find_folded(db: &dyn Database, session_id: &Id) -> Result<FoldedTurns> {
     let sql = "SELECT compaction
                  FROM cf_agents_sessions
                 WHERE id = +?1";
@@ -532,7 +532,7 @@ pub fn learn(
         return Ok(None);
     }
     let Some(last) = find_last_turn(db, session_id)? else {
-        let kept = find_kept_calibration(db, session_id)?.unwrap_or_default();
+        let kept = find_folded_calibration(db, session_id)?.unwrap_or_default();
         let learnt = kept.after(kept.uncorrect(told), reported);
         return learnt.as_ref().map(json::encode).transpose();
     };
@@ -561,7 +561,7 @@ struct CalibrationRow(Option<Calibration>);
 row! {
     for CalibrationRow {
         last: Joined<LastTurn> = sql!("t.session_id, ", LastTurn::COLUMNS),
-        kept: Option<&str> = sql!("CASE WHEN t.session_id IS NULL THEN ", KEPT_CALIBRATION, " END"),
+        kept: Option<&str> = sql!("CASE WHEN t.session_id IS NULL THEN ", FOLDED_CALIBRATION, " END"),
     }
     {
         Ok(Self(match last {

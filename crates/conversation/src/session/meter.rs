@@ -23,7 +23,7 @@ use base::json::{self, MAX_INTEGER};
 use base::row;
 use base::settings::Setting;
 use store::config::Config;
-use store::limits::{HolderLimits, Limits};
+use store::limits::{Limits, PrincipalLimits};
 
 /// The agent itself, as a principal.
 const AGENT: &str = "";
@@ -39,9 +39,9 @@ pub struct Meter<'a> {
     pub host: &'a dyn Host,
     pub config: &'a Config,
     /// The limits of the principal that caused the call.
-    pub token: Option<&'a HolderLimits>,
+    pub token: Option<&'a PrincipalLimits>,
     /// The budget for the agent's own work that also applies to the call.
-    pub budget: Option<&'a HolderLimits>,
+    pub budget: Option<&'a PrincipalLimits>,
 }
 
 /// A call that was counted with an estimate of its input.
@@ -75,7 +75,7 @@ enum Payer {
 }
 
 /// One principal's count on one day.
-struct HolderCount {
+struct PrincipalCount {
     day: i64,
     tokens: i64,
     cost: f64,
@@ -83,7 +83,7 @@ struct HolderCount {
 }
 
 row! {
-    for HolderCount {
+    for PrincipalCount {
         day: i64 = "day",
         tokens: i64 = "tokens",
         cost: f64 = "cost",
@@ -208,7 +208,7 @@ impl<'a> Meter<'a> {
             holder: AGENT,
             limits,
         });
-        let of = |payer, holder: &'a HolderLimits| Bound {
+        let of = |payer, holder: &'a PrincipalLimits| Bound {
             payer,
             holder: &holder.holder,
             limits: &holder.most,
@@ -255,7 +255,7 @@ impl<'a> Meter<'a> {
         bounds: Vec<Bound<'a>>,
         now_ms: i64,
         is_new: bool,
-    ) -> Result<Vec<(Bound<'a>, HolderCount)>> {
+    ) -> Result<Vec<(Bound<'a>, PrincipalCount)>> {
         if bounds.is_empty() {
             return Ok(Vec::new());
         }
@@ -277,11 +277,11 @@ impl<'a> Meter<'a> {
         longest.map_or(Ok(counts), |refusal| Err(refusal.error()))
     }
 
-    fn load_one(&self, bound: &Bound<'_>, day: i64) -> Result<HolderCount> {
+    fn load_one(&self, bound: &Bound<'_>, day: i64) -> Result<PrincipalCount> {
         let mut counted = match self.find_newest(bound.holder, day)? {
             Some(counted) if counted.day == day => counted,
             // The minute may have started before midnight.
-            newest => HolderCount {
+            newest => PrincipalCount {
                 day,
                 tokens: 0,
                 cost: 0.0,
@@ -297,7 +297,7 @@ impl<'a> Meter<'a> {
     }
 
     /// The newer one of this day's row and the previous day's.
-    fn find_newest(&self, holder: &str, day: i64) -> Result<Option<HolderCount>> {
+    fn find_newest(&self, holder: &str, day: i64) -> Result<Option<PrincipalCount>> {
         let sql = format!(
             "SELECT {}
                FROM cf_agents_metered
@@ -305,12 +305,12 @@ impl<'a> Meter<'a> {
                 AND holder = ?2
               ORDER BY day DESC
               LIMIT 1",
-            HolderCount::COLUMNS
+            PrincipalCount::COLUMNS
         );
         find(self.db, &sql, &[day.into(), holder.into()])
     }
 
-    fn store(&self, bound: &Bound<'_>, counted: &HolderCount) -> Result<()> {
+    fn store(&self, bound: &Bound<'_>, counted: &PrincipalCount) -> Result<()> {
         let starts = json::encode(&counted.starts)?;
         self.db.run(
             "INSERT INTO cf_agents_metered (day, holder, tokens, cost, starts)
@@ -339,7 +339,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-impl HolderCount {
+impl PrincipalCount {
     fn begin(&mut self, now_ms: i64) {
         self.starts.retain(|start| *start > now_ms - MINUTE_MS);
         self.starts.push(now_ms);
@@ -353,7 +353,7 @@ impl HolderCount {
 }
 
 impl Bound<'_> {
-    fn find_pace_refusal(&self, counted: &HolderCount, now_ms: i64) -> Option<LimitRefusal> {
+    fn find_pace_refusal(&self, counted: &PrincipalCount, now_ms: i64) -> Option<LimitRefusal> {
         let most = usize::try_from(self.limits.turns_per_minute?.0).ok()?;
         let since = now_ms - MINUTE_MS;
         let mut newest_first = counted.starts.iter().rev().filter(|start| **start > since);
@@ -367,7 +367,7 @@ impl Bound<'_> {
         })
     }
 
-    fn find_spent_refusal(&self, counted: &HolderCount, now_ms: i64) -> Option<LimitRefusal> {
+    fn find_spent_refusal(&self, counted: &PrincipalCount, now_ms: i64) -> Option<LimitRefusal> {
         let limits = self.limits;
         let tokens = limits.tokens_per_day;
         let (field, what) = if tokens.is_some_and(|most| counted.tokens >= most.0) {

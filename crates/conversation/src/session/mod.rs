@@ -4,7 +4,6 @@
 
 pub mod activity;
 pub mod changes;
-pub mod kept_turns;
 pub mod last_turns;
 pub mod learn_due;
 pub mod meter;
@@ -13,5 +12,6 @@ pub mod open_turns;
 pub mod path_digests;
 pub mod retention;
 pub mod spending;
+pub mod stored_turns;
 pub mod usage;
 pub mod usage_days;

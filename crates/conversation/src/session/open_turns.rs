@@ -47,7 +47,7 @@ pub fn count_recovery(db: &dyn Database, session_id: &Id) -> Result<Option<i64>>
 
 /// The sessions with an interrupted turn, those with the fewest recoveries first. `running`: the
 /// sessions whose turn runs.
-pub fn load_sessions_cut_off(
+pub fn load_interrupted_sessions(
     db: &dyn Database,
     running: &[String],
     limit: usize,

@@ -23,7 +23,7 @@ use base::row;
 pub const DAY_MS: i64 = 86_400_000;
 
 /// The most days and models in a session's row: about 10 KiB. The oldest are merged.
-const MAX_KEPT: usize = 100;
+const MAX_STORED: usize = 100;
 
 /// The usage on one day with one model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -147,7 +147,7 @@ pub fn kept_with(db: &dyn Database, session_id: &str, days: &[DayUsage]) -> Resu
 
 fn join_oldest(kept: &mut Vec<DayUsage>) {
     kept.sort_by_key(|one| one.day);
-    while kept.len() > MAX_KEPT {
+    while kept.len() > MAX_STORED {
         let oldest = kept.remove(0);
         if let Some(next) = kept.first_mut() {
             next.take(&oldest);
@@ -253,19 +253,19 @@ mod tests {
 
     #[test]
     fn the_oldest_of_too_many_days_are_joined_and_nothing_is_lost() {
-        let mut kept: Vec<DayUsage> = (0..MAX_KEPT as i64 + 5)
+        let mut kept: Vec<DayUsage> = (0..MAX_STORED as i64 + 5)
             .rev()
             .map(|day| spent(day, "a", 1))
             .collect();
         join_oldest(&mut kept);
-        assert_eq!(kept.len(), MAX_KEPT);
+        assert_eq!(kept.len(), MAX_STORED);
         assert_eq!(
             (kept[0].day, kept[0].input_tokens, &kept[0].model),
             (5, 6, &None)
         );
         assert_eq!(
             kept.iter().map(|one| one.turns).sum::<i64>(),
-            MAX_KEPT as i64 + 5
+            MAX_STORED as i64 + 5
         );
     }
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::events::trim;
-use super::sessions::{KeptSession, Thread};
+use super::sessions::{RetainedSession, Thread};
 use super::work::StepWork;
 use base::action::Action;
 use base::database::Database;
@@ -31,7 +31,7 @@ use conversation::log::row::get_event_text;
 use conversation::log::sessions::session_exists;
 use conversation::messages::tree::children::load_children;
 use store::erasing::ErasingDatabase;
-use store::retention_progress::RunPlace;
+use store::retention_progress::RetentionPosition;
 
 /// The action of a checkpoint.
 const CHECKPOINT: Action = Action::UserMessage;
@@ -41,7 +41,7 @@ const LONGEST_ID: usize = 200;
 
 /// The most bytes of the remaining checkpoints' own texts that a step reads. A thread with more is
 /// skipped.
-const MAX_KEPT_BYTES: usize = 8 << 20;
+const MAX_REMAINING_BYTES: usize = 8 << 20;
 
 /// A checkpoint as its message contains it. Its parts are texts: a type, a colon, the data.
 #[derive(Deserialize)]
@@ -84,10 +84,10 @@ fn id_of(names: &[Value]) -> String {
 pub fn delete_old(
     db: &ErasingDatabase<'_>,
     host: &dyn Host,
-    session: &KeptSession,
+    session: &RetainedSession,
     thread: &Thread,
     kept: i64,
-    place: &mut RunPlace,
+    place: &mut RetentionPosition,
     work: &mut StepWork,
 ) -> Result<bool> {
     let Some(needed) = find_needed(db, &session.id, kept, work)? else {
@@ -96,7 +96,7 @@ pub fn delete_old(
     let limit = work.page();
     let seqs = (place.after_seq, needed.from_seq);
     let page = load_between(db, &session.id, seqs, CHECKPOINT, limit)?;
-    work.look(page.len());
+    work.count_scanned(page.len());
     let is_last = (page.len() as i64) < limit;
     place.after_seq = page.last().map_or(place.after_seq, |last| last.seq);
     let mut gone = page;
@@ -135,7 +135,7 @@ fn find_needed(
 ) -> Result<Option<Needed>> {
     let newest = load_newest_seqs(db, session_id, CHECKPOINT, kept)?;
     // About two values precede each.
-    work.look(3 * newest.len());
+    work.count_scanned(3 * newest.len());
     let Some(from_seq) = newest
         .last()
         .copied()
@@ -154,7 +154,7 @@ fn find_needed(
         let Some(ids) = StoredCheckpoint::values(&event.content) else {
             return Ok(None);
         };
-        if bytes > MAX_KEPT_BYTES {
+        if bytes > MAX_REMAINING_BYTES {
             return Ok(None);
         }
         values.extend(ids);

@@ -23,12 +23,12 @@ use conversation::log::old_events::{self, EventKind, OldEvent};
 use conversation::log::queued;
 use conversation::log::sessions::find_active_at;
 use conversation::log::tip::get_tip;
-use conversation::messages::taken_back::find_summaries;
+use conversation::messages::derived::find_summaries;
 use conversation::messages::tree::delete::delete_seqs;
 use conversation::session::changes;
 use conversation::session::last_turns::find_open_turn;
 use store::erasing::ErasingDatabase;
-use store::retention_progress::RunPlace;
+use store::retention_progress::RetentionPosition;
 
 /// A page of old events, and the event after them.
 pub struct OldEvents {
@@ -57,7 +57,7 @@ impl OldEvents {
         let known = work.preview.deleted_after(after_seq);
         let most = bounds.events + 1;
         let mut rows = old_events::load_after(db, session_id, after_seq, &known, most)?;
-        work.look(rows.len());
+        work.count_scanned(rows.len());
         for event in &mut rows {
             event.parent_seq = work.preview.parent(event.parent_seq);
         }
@@ -65,8 +65,8 @@ impl OldEvents {
         let mut bytes = 0;
         let mut rest = rows.into_iter().peekable();
         while let Some(event) = rest.peek() {
-            let has_room = (old.len() as i64) < bounds.events && bytes < bounds.bytes;
-            if event.written_at > cutoff || !has_room {
+            let has_capacity = (old.len() as i64) < bounds.events && bytes < bounds.bytes;
+            if event.written_at > cutoff || !has_capacity {
                 break;
             }
             bytes += event.bytes;
@@ -103,8 +103,8 @@ impl OldEvents {
         session_id: &Id,
         cutoff: i64,
         work: &StepWork,
-    ) -> Result<HeldEvents> {
-        let mut held = HeldEvents::default();
+    ) -> Result<RetainedEvents> {
+        let mut held = RetainedEvents::default();
         let (Some(first), Some(last)) = (self.old.first(), self.old.last()) else {
             return Ok(held);
         };
@@ -127,7 +127,7 @@ impl OldEvents {
 
 /// The events of a page that stay, because of what comes after the page.
 #[derive(Default)]
-struct HeldEvents {
+struct RetainedEvents {
     /// They stay in this run: a young event belongs to their answer.
     by_young: BTreeSet<i64>,
     /// They are checked again with the rest of their answer.
@@ -171,10 +171,10 @@ pub fn delete_old(
     host: &dyn Host,
     session_id: &Id,
     cutoff: i64,
-    place: &mut RunPlace,
+    place: &mut RetentionPosition,
     work: &mut StepWork,
 ) -> Result<bool> {
-    let room = work.event_room();
+    let capacity = work.event_capacity();
     let page = OldEvents::load(db, session_id, place.after_seq, cutoff, &WHOLE_PAGE, work)?;
     let (Some(first), Some(last)) = (page.old.first(), page.old.last()) else {
         return Ok(true);
@@ -184,12 +184,14 @@ pub fn delete_old(
     if is_busy(db, session_id)? {
         return Ok(true);
     }
-    if room.is_some_and(|room| page.count() > room.events || page.bytes() > room.bytes) {
+    if capacity
+        .is_some_and(|capacity| page.count() > capacity.events || page.bytes() > capacity.bytes)
+    {
         // The next step has capacity for the whole page.
         work.end();
         return Ok(false);
     }
-    let HeldEvents {
+    let RetainedEvents {
         by_young: mut kept,
         by_old,
     } = page.held(db, session_id, cutoff, work)?;
@@ -214,7 +216,7 @@ pub fn delete_old(
         let parents = gone.iter().map(|event| (event.seq, event.parent_seq));
         work.preview.delete(parents);
         for summary in find_summaries(db, session_id, &seqs.into_iter().collect())? {
-            if work.preview.take_back(summary.id) {
+            if work.preview.note_deleted_summary(summary.id) {
                 work.gone.summaries.add(summary.created_at);
             }
         }
@@ -236,12 +238,12 @@ pub fn is_busy(db: &dyn Database, id: &Id) -> Result<bool> {
 
 /// A clock that is stopped at the session's last write: a deletion by retention does not count as a
 /// write.
-struct StandingClock<'a> {
+struct StoppedClock<'a> {
     host: &'a dyn Host,
     at_ms: i64,
 }
 
-impl Host for StandingClock<'_> {
+impl Host for StoppedClock<'_> {
     fn now_ms(&self) -> i64 {
         self.at_ms
     }
@@ -266,7 +268,7 @@ pub fn trim(
     if seqs.is_empty() {
         return Ok(());
     }
-    let clock = StandingClock {
+    let clock = StoppedClock {
         host,
         at_ms: find_active_at(db, session_id)?,
     };

@@ -10,15 +10,15 @@ use base::database::Database;
 use base::error::Result;
 use base::json;
 use memory::ages::{self, AgedRows, AgedVersion, BlockOf};
+use memory::change_events::{Selection, delete_callbacks};
 use memory::counts::CountChange;
 use memory::deployed::DeployedMemory;
 use memory::past::{MAX_DELETED, MAX_ENTRY_VERSIONS, forget_up_to};
 use memory::proposals::rows::forget_before;
-use memory::told::{Told, forget_calls};
 use memory::{content, definitions, frozen};
 use store::erasing::ErasingDatabase;
 use store::retention::{BlockRetention, MemoryRules};
-use store::retention_progress::{RunPlace, RunStage};
+use store::retention_progress::{RetentionPosition, RunStage};
 
 /// Milliseconds in a day.
 pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -28,7 +28,7 @@ pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 const ROWS_OF_ENTRY: i64 = 8;
 
 /// A scope's memory, and the rules that apply to it.
-pub struct KeptMemory<'a> {
+pub struct MemoryRetention<'a> {
     db: &'a ErasingDatabase<'a>,
     scope: &'a str,
     outer: MemoryRules,
@@ -74,7 +74,7 @@ pub fn versions_days(own: &HashMap<String, BlockRetention>, outer: MemoryRules) 
     rules.chain([outer.versions_days]).flatten().min()
 }
 
-impl<'a> KeptMemory<'a> {
+impl<'a> MemoryRetention<'a> {
     pub fn load(
         db: &'a ErasingDatabase<'a>,
         deployed: &DeployedMemory,
@@ -112,7 +112,7 @@ impl<'a> KeptMemory<'a> {
         let Some(cutoff) = self.prompts_cutoff.filter(|_| !work.is_dry) else {
             return Ok(());
         };
-        work.look(1);
+        work.count_scanned(1);
         frozen::forget_until(self.db, self.scope, cutoff)
     }
 
@@ -124,7 +124,7 @@ impl<'a> KeptMemory<'a> {
         }
         for (stage, keeps_pending) in [(RunStage::ItemVersions, true), (RunStage::Entries, false)] {
             if let Some(days) = days_of(stage, self.outer) {
-                work.look(1);
+                work.count_scanned(1);
                 forget_before(self.db, self.now_ms - days * DAY_MS, keeps_pending)?;
             }
         }
@@ -149,7 +149,7 @@ impl<'a> KeptMemory<'a> {
     }
 
     /// Processes one page of the stage at `place`, and advances the place.
-    pub fn go_on(&self, place: &mut RunPlace, work: &mut StepWork) -> Result<()> {
+    pub fn advance(&self, place: &mut RetentionPosition, work: &mut StepWork) -> Result<()> {
         let stage = place.stage;
         let Some(rows) = rows_of(stage).filter(|_| self.has_rule(stage)) else {
             next_stage(place);
@@ -169,7 +169,7 @@ impl<'a> KeptMemory<'a> {
                 return Ok(());
             }
         }
-        work.look(1);
+        work.count_scanned(1);
         match self.find_next_block(rows, &place.block)? {
             Some(block) => {
                 place.block = block;
@@ -181,7 +181,7 @@ impl<'a> KeptMemory<'a> {
     }
 
     /// The block at this place.
-    fn block<'p>(&'p self, place: &'p RunPlace) -> BlockOf<'p> {
+    fn block<'p>(&'p self, place: &'p RetentionPosition) -> BlockOf<'p> {
         (self.scope, &place.block)
     }
 
@@ -193,9 +193,14 @@ impl<'a> KeptMemory<'a> {
     }
 
     /// The earlier versions of a block's own text. A block has at most 50 of them.
-    fn block_versions(&self, place: &RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
+    fn block_versions(
+        &self,
+        place: &RetentionPosition,
+        cutoff: i64,
+        work: &mut StepWork,
+    ) -> Result<bool> {
         let versions = content::load_times(self.db, self.scope, &place.block)?;
-        work.look(versions.len());
+        work.count_scanned(versions.len());
         let mut gone = Vec::new();
         for (version, next) in versions.iter().zip(versions.iter().skip(1)) {
             let ((version, written_at), (_, replaced_at)) = (*version, *next);
@@ -209,12 +214,12 @@ impl<'a> KeptMemory<'a> {
         }
         work.delete(gone.len() as i64, 0);
         content::delete_versions(self.db, self.scope, &place.block, &gone)?;
-        forget_calls(
+        delete_callbacks(
             self.db,
             self.scope,
             &place.block,
             None,
-            Told::Versions(&gone),
+            Selection::Versions(&gone),
         )?;
         Ok(true)
     }
@@ -222,14 +227,14 @@ impl<'a> KeptMemory<'a> {
     /// The earlier versions of a block's entries and documents.
     fn item_versions(
         &self,
-        place: &mut RunPlace,
+        place: &mut RetentionPosition,
         cutoff: i64,
         work: &mut StepWork,
     ) -> Result<bool> {
         // At least one whole item, plus one row.
         let limit = work.page().max(MAX_ENTRY_VERSIONS + 1);
         let rows = ages::load_versions(self.db, self.block(place), &place.key, limit)?;
-        work.look(rows.len());
+        work.count_scanned(rows.len());
         let is_last = (rows.len() as i64) < limit;
         let mut items: Vec<(String, Vec<AgedVersion>)> = Vec::new();
         for row in rows {
@@ -268,7 +273,7 @@ impl<'a> KeptMemory<'a> {
             // The last version records that the item was deleted: see `deleted`.
             Some(last) if last.is_deletion || last.written_at > cutoff => None,
             Some(last) => {
-                work.look(1);
+                work.count_scanned(1);
                 let written_at = ages::find_written_at(self.db, (self.scope, block), key)?;
                 Some(written_at.unwrap_or(last.written_at))
             }
@@ -286,12 +291,12 @@ impl<'a> KeptMemory<'a> {
         work.delete(gone.len() as i64, 0);
         let numbers: Vec<i64> = gone.iter().map(|row| row.version).collect();
         ages::delete_versions(self.db, (self.scope, block), key, &numbers)?;
-        forget_calls(
+        delete_callbacks(
             self.db,
             self.scope,
             block,
             Some(key),
-            Told::Versions(&numbers),
+            Selection::Versions(&numbers),
         )?;
         let deletions = gone.iter().filter(|row| row.is_deletion).count();
         self.count_forgotten(block, deletions as i64)
@@ -299,7 +304,7 @@ impl<'a> KeptMemory<'a> {
 
     /// The remains of deleted entries and documents. The index finds the oldest deletions;
     /// a block stores at most 1,000.
-    fn deleted(&self, place: &RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
+    fn deleted(&self, place: &RetentionPosition, cutoff: i64, work: &mut StepWork) -> Result<bool> {
         // A dry run has already counted these as versions. A real run has already deleted
         // them.
         let counted = match work.is_dry {
@@ -312,7 +317,7 @@ impl<'a> KeptMemory<'a> {
         };
         let block = self.block(place);
         let deletions = ages::load_deletions(self.db, block, cutoff, counted, limit)?;
-        work.look(deletions.len());
+        work.count_scanned(deletions.len());
         for deletion in &deletions {
             work.gone.deleted.add(deletion.written_at);
         }
@@ -327,8 +332,8 @@ impl<'a> KeptMemory<'a> {
         let gone = forget_up_to(self.db, (self.scope, &place.block), &items)?;
         work.delete(gone.rows, 0);
         for (key, version) in items {
-            let told = Told::UpTo(version);
-            forget_calls(self.db, self.scope, &place.block, Some(key), told)?;
+            let told = Selection::UpTo(version);
+            delete_callbacks(self.db, self.scope, &place.block, Some(key), told)?;
         }
         self.count_forgotten(&place.block, gone.deletions)?;
         Ok(is_last)
@@ -343,15 +348,20 @@ impl<'a> KeptMemory<'a> {
     }
 
     /// The entries that were last written long ago.
-    fn entries(&self, place: &mut RunPlace, cutoff: i64, work: &mut StepWork) -> Result<bool> {
+    fn entries(
+        &self,
+        place: &mut RetentionPosition,
+        cutoff: i64,
+        work: &mut StepWork,
+    ) -> Result<bool> {
         let limit = work.page();
         let rows = ages::load_entries(self.db, self.block(place), &place.key, limit)?;
         // Two reads per entry: the index row, and the entry with its time.
-        work.look(2 * rows.len());
+        work.count_scanned(2 * rows.len());
         let is_last = (rows.len() as i64) < limit;
         for (key, updated_at) in rows {
             if updated_at <= cutoff {
-                if !work.is_dry && !work.has_room() {
+                if !work.is_dry && !work.has_capacity() {
                     return Ok(false);
                 }
                 work.gone.entries.add(updated_at);
@@ -384,7 +394,7 @@ fn rows_of(stage: RunStage) -> Option<AgedRows> {
     }
 }
 
-fn next_stage(place: &mut RunPlace) {
+fn next_stage(place: &mut RetentionPosition) {
     place.stage = match place.stage {
         RunStage::BlockVersions => RunStage::ItemVersions,
         RunStage::ItemVersions => RunStage::Deleted,

@@ -15,15 +15,15 @@
 //!   its beginning: the search ends at the first event that is young enough.
 //! - A version, by the time when it was replaced.
 
-mod by_hand;
 mod checkpoints;
 mod erase;
 mod events;
+mod manual;
 mod memory;
 mod sessions;
 mod step;
 mod walk;
 mod work;
 
-pub use by_hand::{RetentionPlace, kept_until, preview, step_in_session};
+pub use manual::{RetentionTarget, preview, retained_until, step_in_session};
 pub use step::{Pages, RetentionStep, find_due, is_due, step, step_if_due};

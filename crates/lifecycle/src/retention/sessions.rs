@@ -15,7 +15,7 @@ use store::erasing::ErasingDatabase;
 use store::retention::{Retention, RetentionRules, read_retention};
 
 /// A session with retention rules, its own or the agent's.
-pub struct KeptSession {
+pub struct RetainedSession {
     pub number: i64,
     pub id: Id,
     pub is_pinned: bool,
@@ -38,7 +38,7 @@ pub struct Thread {
     pub namespace: String,
 }
 
-impl KeptSession {
+impl RetainedSession {
     pub fn rules(&self, agents: RetentionRules) -> RetentionRules {
         match self.is_pinned {
             true => RetentionRules::default(),
@@ -48,7 +48,7 @@ impl KeptSession {
 }
 
 row! {
-    for KeptSession {
+    for RetainedSession {
         number: i64 = "s.number",
         id: &str = "s.id",
         retention: Option<&str> = "s.retention",
@@ -76,8 +76,8 @@ row! {
 }
 
 /// The session with this number.
-pub fn find_session(db: &dyn Database, number: i64) -> Result<Option<KeptSession>> {
-    session_places::find_by_number(db, KeptSession::COLUMNS, number)
+pub fn find_session(db: &dyn Database, number: i64) -> Result<Option<RetainedSession>> {
+    session_places::find_by_number(db, RetainedSession::COLUMNS, number)
 }
 
 /// Whether a namespace of this thread still has checkpoints.
@@ -91,11 +91,11 @@ fn has_checkpoints(db: &dyn Database, thread: &str) -> Result<bool> {
 /// The outcome for a session that may be idle.
 pub enum IdleSession {
     /// The session stays.
-    Stays,
+    Unchanged,
     /// The session was deleted, or would be.
-    Gone,
+    Deleted,
     /// Its oldest events were deleted. The next step continues.
-    Shorter,
+    Trimmed,
 }
 
 /// Deletes the session if nobody has written to it since `cutoff`. A long session is deleted in
@@ -103,37 +103,37 @@ pub enum IdleSession {
 pub fn delete_if_idle(
     db: &ErasingDatabase<'_>,
     host: &dyn Host,
-    session: &KeptSession,
+    session: &RetainedSession,
     cutoff: i64,
     work: &mut StepWork,
 ) -> Result<IdleSession> {
-    work.look(2);
+    work.count_scanned(2);
     let active_at = session_places::find_active_at(db, session.number)?;
     if active_at > cutoff || is_busy(db, &session.id)? {
-        return Ok(IdleSession::Stays);
+        return Ok(IdleSession::Unchanged);
     }
     // The session of a thread's writes names the namespaces, so it is deleted after the last of
     // them.
     if let Some(ThreadPart::Writes(thread)) = &session.thread
         && has_checkpoints(db, thread)?
     {
-        return Ok(IdleSession::Stays);
+        return Ok(IdleSession::Unchanged);
     }
     if !work.is_dry {
-        let room = work.room();
-        let oldest = OldEvents::load(db, &session.id, 0, i64::MAX, &room, work)?;
+        let capacity = work.capacity();
+        let oldest = OldEvents::load(db, &session.id, 0, i64::MAX, &capacity, work)?;
         if oldest.has_more() {
             work.delete(oldest.count(), oldest.bytes());
             // Counts the session, but not its summaries.
             let summaries = work.gone.summaries.clone();
             events::trim(db, host, &session.id, &oldest.seqs(), work)?;
             work.gone.summaries = summaries;
-            return Ok(IdleSession::Shorter);
+            return Ok(IdleSession::Trimmed);
         }
         work.delete(1 + oldest.count(), oldest.bytes());
         delete_session(db, &session.id)?;
         work.change(&session.id);
     }
     work.gone.sessions.add(active_at);
-    Ok(IdleSession::Gone)
+    Ok(IdleSession::Deleted)
 }

@@ -145,7 +145,7 @@ fn take_step(
     let mut work = StepWork::new(false);
     let walk = RetentionWalk::new(memory, db, run.started_at, session, &EVERYTHING)?;
     let mut purged = Vec::new();
-    let is_over = walk.go_on(&mut run, &mut work)? && {
+    let is_over = walk.advance(&mut run, &mut work)? && {
         // The final step runs alone to bound its duration.
         let was_finishing = std::mem::replace(&mut run.is_finishing, true);
         let is_clean =

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use super::checkpoints;
 use super::events;
-use super::memory::{DAY_MS, KeptMemory, load_block_rules, versions_days};
+use super::memory::{DAY_MS, MemoryRetention, load_block_rules, versions_days};
 use super::sessions::{IdleSession, ThreadPart, delete_if_idle, find_session};
 use super::work::StepWork;
 use base::error::Result;
@@ -14,7 +14,7 @@ use memory::Memory;
 use store::config::load_config;
 use store::erasing::ErasingDatabase;
 use store::retention::{BlockRetention, Retention, RetentionRules};
-use store::retention_progress::{RetentionRun, RunPlace, RunStage};
+use store::retention_progress::{RetentionPosition, RetentionRun, RunStage};
 
 /// The bounds of a walk, and the rules that a request brings for it.
 #[derive(Default)]
@@ -47,14 +47,14 @@ impl WalkBounds {
     }
 
     /// Where the walk begins.
-    pub fn start(&self) -> RunPlace {
-        RunPlace {
+    pub fn start(&self) -> RetentionPosition {
+        RetentionPosition {
             number: self.session.unwrap_or(0),
             stage: match self.block {
                 Some(_) => RunStage::BlockVersions,
                 None => RunStage::Idle,
             },
-            ..RunPlace::default()
+            ..RetentionPosition::default()
         }
     }
 }
@@ -117,28 +117,28 @@ impl<'a> RetentionWalk<'a> {
     }
 
     /// Continues until the work's bounds are reached. Returns whether the run is over.
-    pub fn go_on(&self, run: &mut RetentionRun, work: &mut StepWork) -> Result<bool> {
-        while work.has_room() {
+    pub fn advance(&self, run: &mut RetentionRun, work: &mut StepWork) -> Result<bool> {
+        while work.has_capacity() {
             if run.place.stage != RunStage::Over {
-                self.go_on_here(run, work)?;
+                self.advance_here(run, work)?;
                 continue;
             }
             if self.is_narrow() {
                 return Ok(true);
             }
-            work.look(1);
+            work.count_scanned(1);
             let Some(number) = find_next(self.db, run.place.number, !self.visits_all())? else {
                 return Ok(true);
             };
-            run.place = RunPlace {
+            run.place = RetentionPosition {
                 number,
-                ..RunPlace::default()
+                ..RetentionPosition::default()
             };
         }
         Ok(self.is_narrow() && run.place.stage == RunStage::Over)
     }
 
-    fn go_on_here(&self, run: &mut RetentionRun, work: &mut StepWork) -> Result<()> {
+    fn advance_here(&self, run: &mut RetentionRun, work: &mut StepWork) -> Result<()> {
         let place = &mut run.place;
         if place.number == 0 {
             let memory = self.memory_of("", self.agents)?;
@@ -147,7 +147,7 @@ impl<'a> RetentionWalk<'a> {
                 memory.forget_old_proposals(work)?;
                 return memory.forget_old_prompt(work);
             }
-            return memory.go_on(place, work);
+            return memory.advance(place, work);
         }
         if run.failed_at == Some(place.number) {
             run.failed_at = None;
@@ -158,7 +158,7 @@ impl<'a> RetentionWalk<'a> {
             return Ok(());
         }
         self.session.set(Some(place.number));
-        match self.go_on_in_session(place, work) {
+        match self.advance_in_session(place, work) {
             // A dry run skips what a run would skip.
             Err(_) if work.is_dry => place.stage = RunStage::Over,
             done => done?,
@@ -167,8 +167,8 @@ impl<'a> RetentionWalk<'a> {
         Ok(())
     }
 
-    fn go_on_in_session(&self, place: &mut RunPlace, work: &mut StepWork) -> Result<()> {
-        work.look(1);
+    fn advance_in_session(&self, place: &mut RetentionPosition, work: &mut StepWork) -> Result<()> {
+        work.count_scanned(1);
         let Some(session) = find_session(self.db, place.number)? else {
             place.stage = RunStage::Over;
             return Ok(());
@@ -190,9 +190,9 @@ impl<'a> RetentionWalk<'a> {
                 place.stage = RunStage::Checkpoints;
                 if let Some(days) = rules.sessions_idle_days {
                     match delete_if_idle(self.db, host, &session, cutoff(days), work)? {
-                        IdleSession::Stays => {}
-                        IdleSession::Gone => place.stage = RunStage::Over,
-                        IdleSession::Shorter => place.stage = RunStage::Idle,
+                        IdleSession::Unchanged => {}
+                        IdleSession::Deleted => place.stage = RunStage::Over,
+                        IdleSession::Trimmed => place.stage = RunStage::Idle,
                     }
                 }
                 Ok(())
@@ -230,14 +230,19 @@ impl<'a> RetentionWalk<'a> {
             }
             _ => self
                 .memory_of(session.id.as_str(), rules)?
-                .go_on(place, work),
+                .advance(place, work),
         }
     }
 
-    fn memory_of<'m>(&'m self, scope: &'m str, rules: RetentionRules) -> Result<KeptMemory<'m>> {
+    fn memory_of<'m>(
+        &'m self,
+        scope: &'m str,
+        rules: RetentionRules,
+    ) -> Result<MemoryRetention<'m>> {
         let deployed = self.memory.deployed;
         let shown = self.shown_days;
-        let memory = KeptMemory::load(self.db, deployed, scope, rules.memory, self.now_ms, shown)?;
+        let memory =
+            MemoryRetention::load(self.db, deployed, scope, rules.memory, self.now_ms, shown)?;
         Ok(match self.bounds.only_block() {
             Some((block, rules)) => memory.only(block, rules),
             None => memory,

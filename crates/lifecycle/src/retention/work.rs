@@ -12,14 +12,14 @@ use store::retention_progress::RetentionCounts;
 pub const MAX_STEP_DELETED: i64 = 500;
 
 /// The most rows that a step reads.
-pub const MAX_STEP_LOOKED: i64 = 2_000;
+pub const MAX_STEP_SCANNED: i64 = 2_000;
 
 /// The most bytes of the events that a step deletes. Only the last one may exceed it, which
 /// has at most 4 MiB.
 pub const MAX_STEP_BYTES: i64 = 4 << 20;
 
 /// The most rows that a dry run reads. It deletes nothing, so it may continue for longer.
-pub const MAX_DRY_LOOKED: i64 = 20_000;
+pub const MAX_DRY_RUN_SCANNED: i64 = 20_000;
 
 /// The limits of a page of old events.
 pub struct PageBounds {
@@ -34,7 +34,7 @@ pub struct StepWork {
     /// Only counts, and deletes nothing.
     pub is_dry: bool,
     pub preview: SessionPreview,
-    looked_left: i64,
+    scans_left: i64,
     deleted_left: i64,
     bytes_left: i64,
     pub gone: RetentionCounts,
@@ -47,9 +47,9 @@ impl StepWork {
         Self {
             is_dry,
             preview: SessionPreview::default(),
-            looked_left: match is_dry {
-                true => MAX_DRY_LOOKED,
-                false => MAX_STEP_LOOKED,
+            scans_left: match is_dry {
+                true => MAX_DRY_RUN_SCANNED,
+                false => MAX_STEP_SCANNED,
             },
             deleted_left: MAX_STEP_DELETED,
             bytes_left: MAX_STEP_BYTES,
@@ -58,38 +58,38 @@ impl StepWork {
         }
     }
 
-    pub fn has_room(&self) -> bool {
+    pub fn has_capacity(&self) -> bool {
         let may_delete = self.is_dry || (self.deleted_left > 0 && self.bytes_left > 0);
-        self.looked_left > 0 && may_delete
+        self.scans_left > 0 && may_delete
     }
 
     /// The most rows that one statement may return. At least one, so that a step makes
     /// progress.
     pub fn page(&self) -> i64 {
-        let room = match self.is_dry {
-            true => self.looked_left,
-            false => self.looked_left.min(self.deleted_left),
+        let capacity = match self.is_dry {
+            true => self.scans_left,
+            false => self.scans_left.min(self.deleted_left),
         };
-        room.clamp(1, MAX_STEP_DELETED)
+        capacity.clamp(1, MAX_STEP_DELETED)
     }
 
     /// The events that this step may still delete. `None`: there is no limit, because
     /// nothing was deleted yet or this is a dry run.
-    pub fn event_room(&self) -> Option<PageBounds> {
+    pub fn event_capacity(&self) -> Option<PageBounds> {
         let is_new = self.page() == MAX_STEP_DELETED && self.bytes_left == MAX_STEP_BYTES;
-        (!self.is_dry && !is_new).then(|| self.room())
+        (!self.is_dry && !is_new).then(|| self.capacity())
     }
 
     /// The events that this step may still delete: at least one.
-    pub fn room(&self) -> PageBounds {
+    pub fn capacity(&self) -> PageBounds {
         PageBounds {
             events: self.page(),
             bytes: self.bytes_left.max(0),
         }
     }
 
-    pub fn look(&mut self, rows: usize) {
-        self.looked_left -= rows as i64;
+    pub fn count_scanned(&mut self, rows: usize) {
+        self.scans_left -= rows as i64;
     }
 
     pub fn delete(&mut self, rows: i64, bytes: i64) {
@@ -101,7 +101,7 @@ impl StepWork {
 
     /// Ends the step after the current session.
     pub fn end(&mut self) {
-        self.looked_left = 0;
+        self.scans_left = 0;
     }
 
     pub fn change(&mut self, session_id: &Id) {
@@ -112,7 +112,7 @@ impl StepWork {
 }
 
 /// What a dry run would have deleted of the current session. It reads at most
-/// [`MAX_DRY_LOOKED`] rows.
+/// [`MAX_DRY_RUN_SCANNED`] rows.
 #[derive(Default)]
 pub struct SessionPreview {
     number: i64,
@@ -148,7 +148,7 @@ impl SessionPreview {
     }
 
     /// Whether the summary had not been deleted yet.
-    pub fn take_back(&mut self, id: Id) -> bool {
+    pub fn note_deleted_summary(&mut self, id: Id) -> bool {
         self.summaries.insert(id)
     }
 }

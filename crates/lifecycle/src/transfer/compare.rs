@@ -23,7 +23,7 @@ use base::ids::Id;
 use base::json::{self, Tree, json};
 use memory::item_note::ItemNote;
 
-pub struct Comparing {
+pub struct ImportComparison {
     export: Export,
     page: String,
     at: usize,
@@ -45,7 +45,7 @@ const TIMES: [&str; 3] = ["createdAt", "updatedAt", "seqFloor"];
 /// How an export begins the line of a frozen prompt.
 const PROMPT_LINE: &str = "{\"type\":\"prompt\"";
 
-impl Comparing {
+impl ImportComparison {
     pub fn begin(
         db: &dyn Database,
         sender: &ImportSender,
@@ -120,7 +120,7 @@ impl Comparing {
             source: self.sender.source(),
             reserved_keys: &self.reserved_keys,
             time: &time,
-            takes_kept: self.takes_prompts,
+            takes_provider_data: self.takes_prompts,
         };
         let line = PendingEvent::from_line(line, 0, &reading)?;
         let stored = PendingEvent::from_line(stored, 0, &reading);

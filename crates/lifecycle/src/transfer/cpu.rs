@@ -7,7 +7,7 @@
 use std::cell::Cell;
 
 use base::outbound::{CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, send_and_read};
-use memory::homes::agent::secret_header;
+use memory::backends::agent::secret_header;
 
 /// The bytes of a file that are written or read per allowance. A file of short sessions
 /// costs the most: about 1.5 seconds of CPU per MiB to import, and 1.1 to export.

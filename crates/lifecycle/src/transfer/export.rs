@@ -29,7 +29,7 @@ use conversation::messages::tree::path::PathRow;
 use conversation::session::changes::load_stored;
 
 /// Capacity for a line's ids, times and field names, in addition to its bodies.
-const LINE_ROOM_BYTES: usize = 2 << 10;
+const LINE_OVERHEAD_BYTES: usize = 2 << 10;
 
 /// Rows per statement. With bodies of at most `INLINE_BYTES` each, 8 MiB.
 const MAX_BATCH: i64 = 128;
@@ -50,7 +50,7 @@ enum ExportSection {
 
 /// A position in a session's events.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct EventsPlace {
+pub struct EventsPosition {
     /// The `seq` of the last event before the position.
     pub seq: i64,
     /// The number of events before the position.
@@ -166,7 +166,7 @@ impl Export {
     }
 
     /// Continues after a position that [`Self::find_place`] returned.
-    pub fn go_on(&mut self, place: EventsPlace) {
+    pub fn resume(&mut self, place: EventsPosition) {
         self.events = place.events;
         self.last = place.end.unwrap_or(self.last);
         self.section = ExportSection::Events {
@@ -176,13 +176,13 @@ impl Export {
 
     /// The position after the events that were written. `None`: the export is not in the
     /// event section.
-    pub fn find_place(&self) -> Option<EventsPlace> {
+    pub fn find_place(&self) -> Option<EventsPosition> {
         let seq = match self.section {
             ExportSection::Events { after_seq } => after_seq,
             ExportSection::Compactions => self.last.seq,
             _ => return None,
         };
-        Some(EventsPlace {
+        Some(EventsPosition {
             seq,
             events: self.events,
             end: Some(self.last),
@@ -326,7 +326,7 @@ impl Export {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let bodies = [&message, &event.tool, &event.metadata, &event.note];
         let bytes =
-            LINE_ROOM_BYTES + event.content.len() + bodies.map(length).iter().sum::<usize>();
+            LINE_OVERHEAD_BYTES + event.content.len() + bodies.map(length).iter().sum::<usize>();
         let out = EventOut {
             kind: LineKind::Event,
             seq: event.seq,

@@ -9,8 +9,8 @@ use crate::json_schema::JsonSchema;
 use crate::transfer::target::{ImportTarget, LeftOut, at_line};
 use serde::Serialize;
 
-use super::compare::{Comparing, already_exists};
-use super::cutting::LineCutter;
+use super::compare::{ImportComparison, already_exists};
+use super::line_splitter::LineSplitter;
 use super::lines::{
     ChangeLine, CompactionLine, EndLine, EventLine, LineHead, LineKind, SessionLine,
 };
@@ -45,7 +45,7 @@ pub struct Imported {
 enum ImportState {
     Empty,
     Writing(Box<ImportWriter>),
-    Comparing(Box<Comparing>),
+    ImportComparison(Box<ImportComparison>),
     Ended(ImportEnding),
 }
 
@@ -57,7 +57,7 @@ enum ImportEnding {
 pub struct Import {
     target: ImportTarget,
     state: ImportState,
-    lines: LineCutter,
+    lines: LineSplitter,
 }
 
 impl Import {
@@ -65,14 +65,14 @@ impl Import {
         Self {
             target,
             state: ImportState::Empty,
-            lines: LineCutter::new(1),
+            lines: LineSplitter::new(1),
         }
     }
 
     /// An import whose first line has this number in the file.
     pub fn begin_at(target: ImportTarget, line_number: u64) -> Self {
         Self {
-            lines: LineCutter::new(line_number),
+            lines: LineSplitter::new(line_number),
             ..Self::new(target)
         }
     }
@@ -98,8 +98,8 @@ impl Import {
     }
 
     /// The memory that the import uses between two chunks of the file: the unfinished line.
-    pub fn kept_bytes(&self) -> usize {
-        self.lines.kept_bytes()
+    pub fn buffered_bytes(&self) -> usize {
+        self.lines.buffered_bytes()
     }
 
     /// Whether the last line was processed.
@@ -111,7 +111,7 @@ impl Import {
     pub fn was_there(&self) -> bool {
         matches!(
             self.state,
-            ImportState::Comparing(_) | ImportState::Ended(ImportEnding::Same(_))
+            ImportState::ImportComparison(_) | ImportState::Ended(ImportEnding::Same(_))
         )
     }
 
@@ -127,7 +127,7 @@ impl Import {
             ImportState::Writing(writing)
             | ImportState::Ended(ImportEnding::Written(writing, _)) => writing.abandon(db),
             ImportState::Empty
-            | ImportState::Comparing(_)
+            | ImportState::ImportComparison(_)
             | ImportState::Ended(ImportEnding::Same(_)) => Ok(()),
         }
     }
@@ -159,11 +159,11 @@ impl Import {
             ImportState::Empty => self
                 .begin(db, host, &line)
                 .map_err(|e| at_line(line_number, e)),
-            ImportState::Comparing(mut comparing) => comparing
+            ImportState::ImportComparison(mut comparing) => comparing
                 .take(db, &line)
                 .map(|events| match events {
                     Some(events) => ImportState::Ended(ImportEnding::Same(events)),
-                    None => ImportState::Comparing(comparing),
+                    None => ImportState::ImportComparison(comparing),
                 })
                 .map_err(|error| at_line(line_number, error)),
             ImportState::Writing(mut writing) => {
@@ -202,8 +202,8 @@ impl Import {
             let reserved = load_config(db, &self.target.deployed)?
                 .reserved_metadata_keys
                 .0;
-            let comparing = Comparing::begin(db, &self.target.sender, reserved, &session)?;
-            return Ok(ImportState::Comparing(Box::new(comparing)));
+            let comparing = ImportComparison::begin(db, &self.target.sender, reserved, &session)?;
+            return Ok(ImportState::ImportComparison(Box::new(comparing)));
         }
         let writing = ImportWriter::begin(db, host, &self.target, session)?;
         Ok(ImportState::Writing(Box::new(writing)))
@@ -223,7 +223,7 @@ impl Import {
                 let events = writing.finish(db, host, end)?;
                 (events, events, writing.left_out())
             }
-            ImportState::Empty | ImportState::Writing(_) | ImportState::Comparing(_) => {
+            ImportState::Empty | ImportState::Writing(_) | ImportState::ImportComparison(_) => {
                 return Err(at_line(self.lines.last_number(), cut_off));
             }
         };

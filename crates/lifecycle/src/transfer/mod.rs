@@ -4,10 +4,10 @@
 
 pub mod compare;
 pub mod cpu;
-pub mod cutting;
 pub mod export;
 mod export_rows;
 pub mod import;
+pub mod line_splitter;
 pub mod lines;
 pub mod memory;
 mod pending;

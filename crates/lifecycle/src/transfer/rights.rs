@@ -8,7 +8,7 @@
 
 use crate::tables::find_readers;
 use crate::transfer::rules::{GET_SESSION, LOAD_EVENTS, rule};
-use access::{AccessRule, Caller, Effect, needs_secret, permit, permit_voice};
+use access::{AccessRule, Caller, Effect, needs_secret, permit, permit_role};
 use base::action::Action;
 use base::database::Database;
 use base::error::{Code, Error, Result};
@@ -49,7 +49,7 @@ impl ImportSender {
 
     /// Checks that the sender may write events with this action.
     pub fn check_action(&self, action: Action) -> Result<()> {
-        permit_voice(&self.caller, action == Action::UserMessage, "action")
+        permit_role(&self.caller, action == Action::UserMessage, "action")
     }
 
     /// The source that messages are parsed with. A sender who may not write the agent's

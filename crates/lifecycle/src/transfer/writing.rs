@@ -14,7 +14,7 @@ use super::pending::{LineRules, PendingEvent};
 use super::rights::ImportSender;
 use access::AccessRule;
 
-use crate::staging;
+use crate::pending_import;
 use crate::transfer::rules::{
     ADD_COMPACTION, ADD_USAGE, CLEAR_MESSAGES, CONFIGURE_COMPACTION, DELETE_EVENTS,
     DELETE_MESSAGES, SET_LEAF, UPDATE_MESSAGE,
@@ -108,7 +108,7 @@ impl ImportWriter {
         }
         let session_id = target.session_id().clone();
         let token = Id::mint_session(host).as_str().to_owned();
-        atomically(db, || staging::begin(db, host, &session_id, &token))?;
+        atomically(db, || pending_import::begin(db, host, &session_id, &token))?;
         Ok(Self {
             session_id,
             sender: sender.clone(),
@@ -165,7 +165,7 @@ impl ImportWriter {
             source: self.sender.source(),
             reserved_keys: &self.reserved_keys,
             time: &time,
-            takes_kept: self.sender.takes_prompts(),
+            takes_provider_data: self.sender.takes_prompts(),
             authority: Some(&authority).filter(|_| !self.sender.keeps_origins()),
         };
         let pending = PendingEvent::from_line(line, line_number, &reading).map_err(here)?;
@@ -184,7 +184,7 @@ impl ImportWriter {
         self.sender.check(&[ADD_COMPACTION])?;
         self.flush(db, host)?;
         atomically(db, || {
-            staging::hold(db, host, &self.session_id, &self.token)?;
+            pending_import::renew(db, host, &self.session_id, &self.token)?;
             overlay_writes::restore(
                 db,
                 &self.session_id,
@@ -308,7 +308,7 @@ impl ImportWriter {
             return Ok(());
         }
         atomically(db, || {
-            staging::hold(db, host, &self.session_id, &self.token)?;
+            pending_import::renew(db, host, &self.session_id, &self.token)?;
             self.write_events(db)?;
             self.write_changes(db)
         })?;
@@ -324,7 +324,7 @@ impl ImportWriter {
             return Ok(());
         }
         atomically(db, || {
-            staging::hold(db, host, &self.session_id, &self.token)?;
+            pending_import::renew(db, host, &self.session_id, &self.token)?;
             self.memory.write(db)
         })?;
         self.memory.written();
@@ -396,7 +396,7 @@ impl ImportWriter {
             .map(|part| render_settings(part.settings()?))
             .transpose()?;
         atomically(db, || {
-            staging::hold(db, host, &self.session_id, &self.token)?;
+            pending_import::renew(db, host, &self.session_id, &self.token)?;
             let leaf = match &end.leaf_id {
                 Some(id) => find_seqs(db, &self.session_id, std::iter::once(id))?
                     .get(id.as_str())
@@ -433,7 +433,7 @@ impl ImportWriter {
                 write_learned(db, &self.session_id, seq.0)?;
             }
             note_own_rules(db, &self.session_id)?;
-            staging::end(db, &self.session_id)?;
+            pending_import::end(db, &self.session_id)?;
             add_session(db, self.session_id.as_str())
         })?;
         Ok(self.count)
@@ -445,7 +445,9 @@ impl ImportWriter {
     }
 
     pub fn abandon(&self, db: &dyn Database) -> Result<()> {
-        atomically(db, || staging::abandon(db, &self.session_id, &self.token))
+        atomically(db, || {
+            pending_import::abandon(db, &self.session_id, &self.token)
+        })
     }
 }
 

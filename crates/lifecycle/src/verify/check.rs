@@ -2,7 +2,7 @@
 
 use super::deeper::{check_media, check_paths};
 use super::finding::{Finding, FindingPlace};
-use crate::table_pages::{OwnRows, PageRange, PageRoom, TableRows};
+use crate::table_pages::{OwnRows, PageBudget, PageRange, TableRows};
 use base::action::Action;
 use base::checks::{Check, DeeperCheck, FindingCode, PAGE_ROWS, RowRule, RowsOwner};
 use base::columns::load;
@@ -54,20 +54,20 @@ impl TableCheck {
         only: Option<&Id>,
         indexed_from: &str,
         after: &[SqlValue],
-        room: &mut PageRoom,
+        capacity: &mut PageBudget,
     ) -> Result<Option<CheckedPage>> {
         let Some(rows) = self.rows(only) else {
             return Ok(None);
         };
-        let mut page_room = PageRoom {
-            rows: room.rows.min(self.0.page_rows),
-            bytes: room.bytes,
+        let mut page_room = PageBudget {
+            rows: capacity.rows.min(self.0.page_rows),
+            bytes: capacity.bytes,
         };
         let Some((end, range)) = rows.next_page(db, after, &mut page_room)? else {
             return Ok(None);
         };
-        room.rows -= end.rows;
-        room.bytes -= end.bytes;
+        capacity.rows -= end.rows;
+        capacity.bytes -= end.bytes;
         let mut findings = self.find_broken(db, indexed_from, &range)?;
         if let Some(deeper) = self.0.deeper {
             let check = match deeper {

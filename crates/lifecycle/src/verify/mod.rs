@@ -17,7 +17,7 @@ use check::TableCheck;
 pub use finding::Finding;
 use serde::Serialize;
 
-use super::table_pages::{PageCursor, PageRoom};
+use super::table_pages::{PageBudget, PageCursor};
 use base::checks::Check;
 use base::database::Database;
 use base::error::Result;
@@ -64,17 +64,17 @@ pub fn verify(db: &dyn Database, only: Option<&Id>, cursor: Option<&str>) -> Res
         checked: 0,
         cursor: None,
     };
-    let mut room = PageRoom {
+    let mut capacity = PageBudget {
         rows: MAX_ROWS,
         bytes: MAX_BYTES,
     };
     let indexed_from = indexed_from_sql(db)?;
     while let Some(check) = checks().nth(at.table) {
-        if room.is_full() || verified.findings.len() >= ENOUGH_FINDINGS {
+        if capacity.is_full() || verified.findings.len() >= ENOUGH_FINDINGS {
             verified.cursor = Some(at.encode());
             break;
         }
-        match TableCheck(check).page(db, only, &indexed_from, &at.after, &mut room)? {
+        match TableCheck(check).page(db, only, &indexed_from, &at.after, &mut capacity)? {
             Some(mut page) => {
                 verified.findings.append(&mut page.findings);
                 at.after = page.last;
@@ -82,7 +82,7 @@ pub fn verify(db: &dyn Database, only: Option<&Id>, cursor: Option<&str>) -> Res
             None => at.leave_table(),
         }
     }
-    verified.checked = MAX_ROWS - room.rows;
+    verified.checked = MAX_ROWS - capacity.rows;
     Ok(verified)
 }
 

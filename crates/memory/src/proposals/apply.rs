@@ -5,7 +5,7 @@ use super::{ChangeAction, ChangeStatus, MemoryChange, ProposalPlace, ProposalSco
 use crate::block::newest_of;
 use crate::definition::Definition;
 use crate::definitions::get_definition;
-use crate::entries::{self, check_searchable, lives_here};
+use crate::entries::{self, check_searchable, is_stored_here};
 use crate::entry_text::EntryText;
 use crate::label::Label;
 use crate::numbered_entries::find_with_version;
@@ -25,7 +25,7 @@ pub fn block_of(memory: &Memory<'_>, scope: BlockScope<'_>, label: &str) -> Resu
     let label = Label::parse(label)
         .map_err(|problem| Error::invalid("label", format!("`label` {problem}.")))?;
     let block = get_definition(memory, scope, &label)?;
-    if !lives_here(&block) {
+    if !is_stored_here(&block) {
         return Err(Error::invalid(
             "label",
             format!(
@@ -45,7 +45,7 @@ pub fn entries_of(memory: &Memory<'_>, scope: BlockScope<'_>, label: &str) -> Re
 }
 
 /// The current text that a change is about. `None`: there is none.
-pub fn find_standing(
+pub fn find_current(
     memory: &Memory<'_>,
     place: &ProposalPlace,
     change: &MemoryChange,
@@ -73,17 +73,17 @@ pub fn find_standing(
 }
 
 /// The current version. 0: there is none.
-pub fn standing_version(
+pub fn current_version(
     memory: &Memory<'_>,
     place: &ProposalPlace,
     change: &MemoryChange,
 ) -> Result<i64> {
-    Ok(find_standing(memory, place, change)?.map_or(0, |standing| standing.version))
+    Ok(find_current(memory, place, change)?.map_or(0, |standing| standing.version))
 }
 
 /// Applies a change, and stores the version that it wrote.
 pub fn apply(memory: &Memory<'_>, place: &ProposalPlace, change: &mut MemoryChange) -> Result<()> {
-    let stands = standing_version(memory, place, change)?;
+    let stands = current_version(memory, place, change)?;
     if change.outdated || stands != change.made_for {
         return Err(written_since(change, stands));
     }
@@ -126,7 +126,7 @@ pub fn apply(memory: &Memory<'_>, place: &ProposalPlace, change: &mut MemoryChan
     }
     change.version = Some(match change.action {
         ChangeAction::Forget => change.made_for + 1,
-        _ => standing_version(memory, place, change)?,
+        _ => current_version(memory, place, change)?,
     });
     change.status = ChangeStatus::Applied;
     change.reason = None;

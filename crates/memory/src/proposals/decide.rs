@@ -65,7 +65,7 @@ pub fn decide(
         proposal.note.decided_at = Some(memory.host.now_ms());
         proposal.note.decided_by = Some(DecidedBy::Operator);
         update(memory.db, &proposal)?;
-        proposal.tell(memory)?;
+        proposal.notify(memory)?;
         let is_agents = proposal.note.scope != ProposalScope::Session;
         if verdict == Verdict::Approve && proposal.kind == ProposalKind::Learn && is_agents {
             let config = load_config(memory.db, &memory.deployed.config)?;

@@ -24,7 +24,7 @@ pub fn erase_of_block(
     label: &str,
     key: Option<&str>,
 ) -> Result<()> {
-    let is_meant = |proposal: &StoredProposal, change: &MemoryChange| {
+    let is_eligible = |proposal: &StoredProposal, change: &MemoryChange| {
         let is_key = |wanted: &str| {
             change.key.as_deref() == Some(wanted)
                 || change.supersedes.iter().any(|other| other == wanted)
@@ -38,7 +38,7 @@ pub fn erase_of_block(
                                      OR EXISTS (SELECT 1
                                                   FROM json_each(change.value, '$.supersedes') AS other
                                                  WHERE other.value = ?1)))";
-    erase_where(db, condition, &[key.into()], &is_meant)
+    erase_where(db, condition, &[key.into()], &is_eligible)
 }
 
 /// Erases what proposals contain that comes from these events of a session. Part of a transaction.
@@ -47,7 +47,7 @@ pub fn erase_of_events(
     session_id: &Id,
     seqs: &BTreeSet<i64>,
 ) -> Result<()> {
-    let is_meant = |_: &StoredProposal, change: &MemoryChange| {
+    let is_eligible = |_: &StoredProposal, change: &MemoryChange| {
         let mut events = change.events.iter();
         events.any(|event| event.session_id == session_id.as_str() && seqs.contains(&event.seq))
     };
@@ -60,7 +60,7 @@ pub fn erase_of_events(
         session_id.as_str().into(),
         SqlValue::Text(json::encode(seqs)?),
     ];
-    erase_where(db, condition, &params, &is_meant)
+    erase_where(db, condition, &params, &is_eligible)
 }
 
 /// One proposal at a time, because all together may be long. There are 1,500 at most.
@@ -68,7 +68,7 @@ fn erase_where(
     db: &ErasingDatabase<'_>,
     condition: &str,
     params: &[SqlValue],
-    is_meant: &dyn Fn(&StoredProposal, &MemoryChange) -> bool,
+    is_eligible: &dyn Fn(&StoredProposal, &MemoryChange) -> bool,
 ) -> Result<()> {
     let sql = format!("SELECT number FROM {TABLE} WHERE {condition} ORDER BY number");
     let numbers: Vec<i64> = load_values(db, &sql, params)?;
@@ -85,7 +85,7 @@ fn erase_where(
         let mut is_changed = false;
         let mut changes = std::mem::take(&mut proposal.changes);
         for change in &mut changes {
-            if is_meant(&proposal, change) {
+            if is_eligible(&proposal, change) {
                 blank(change);
                 is_changed = true;
             }

@@ -24,7 +24,7 @@ pub fn outdate(db: &dyn Database, scope: &str, label: &str, items: &[(&str, i64)
     let keys: Vec<&str> = items.iter().map(|(key, _)| *key).collect();
     let keys = SqlValue::Text(json::encode(&keys)?);
     let numbers: Vec<i64> = load_values(db, sql, &[keys])?;
-    let is_meant = |change: &MemoryChange| {
+    let is_eligible = |change: &MemoryChange| {
         change.label.to_lowercase() == label
             && items.iter().any(|(key, version)| {
                 change.key.as_deref() == Some(key) && names_up_to(change, *version)
@@ -37,7 +37,7 @@ pub fn outdate(db: &dyn Database, scope: &str, label: &str, items: &[(&str, i64)
             continue;
         }
         let changes = proposal.changes.iter_mut();
-        let meant: Vec<&mut MemoryChange> = changes.filter(|change| is_meant(change)).collect();
+        let meant: Vec<&mut MemoryChange> = changes.filter(|change| is_eligible(change)).collect();
         if meant.is_empty() {
             continue;
         }

@@ -1,7 +1,7 @@
 //! Reverts what a proposal wrote, in one transaction. A text that was changed since then is
 //! kept, and the change reports that.
 
-use super::apply::{block_of, standing_version};
+use super::apply::{block_of, current_version};
 use super::rows::{StoredProposal, get, update};
 use super::{ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalPlace};
 use crate::Memory;
@@ -21,7 +21,7 @@ use base::ids::Id;
 const REVERT_REASON: &str = "Reverted by `revertProposal`.";
 
 const WRITTEN_SINCE: &str = "The text has changed since then, so it was not reverted.";
-const NOT_KEPT: &str = "The version before it is no longer stored.";
+const NOT_STORED: &str = "The version before it is no longer stored.";
 const BLOCK_GONE: &str = "Its block no longer exists.";
 
 /// Reverts all applied changes of a proposal.
@@ -52,7 +52,7 @@ pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
         proposal.note.decided_at = Some(memory.host.now_ms());
         proposal.note.decided_by = Some(DecidedBy::Operator);
         update(memory.db, &proposal)?;
-        proposal.tell(memory)?;
+        proposal.notify(memory)?;
         Ok(proposal)
     })
 }
@@ -73,7 +73,7 @@ fn revert_change(
         ChangeAction::Forget => 0,
         _ => change.version.unwrap_or(0),
     };
-    if change.outdated || standing_version(memory, place, change)? != wrote {
+    if change.outdated || current_version(memory, place, change)? != wrote {
         return Ok(Some(WRITTEN_SINCE));
     }
     let db = memory.db;
@@ -82,7 +82,7 @@ fn revert_change(
             0 => block.default_content().to_owned(),
             version => match content::find_version(db, &block, version)? {
                 Some(before) => before.content,
-                None => return Ok(Some(NOT_KEPT)),
+                None => return Ok(Some(NOT_STORED)),
             },
         };
         let text = NewContent {
@@ -105,7 +105,7 @@ fn revert_change(
             put_back(memory, &block, key, before, session_id)?;
             Ok(None)
         }
-        Some(_) | None => Ok(Some(NOT_KEPT)),
+        Some(_) | None => Ok(Some(NOT_STORED)),
     }
 }
 

@@ -6,8 +6,8 @@ use super::{
     ProposalStatus, StandingText,
 };
 use crate::Memory;
+use crate::change_events::ChangeEvent;
 use crate::tables::PROPOSALS;
-use crate::told::ToldChange;
 use crate::writer::MemoryWriter;
 use base::columns::{find, find_value, load};
 use base::database::{Database, Delete, SqlValue};
@@ -59,10 +59,10 @@ impl StoredProposal {
 
     /// Notifies a service that the proposal is new, decided or withdrawn (`onMemoryChange`). Part
     /// of the transaction that writes it.
-    pub fn tell(&self, memory: &Memory<'_>) -> Result<()> {
+    pub fn notify(&self, memory: &Memory<'_>) -> Result<()> {
         let status = ProposalStatus::of(&self.changes).name();
-        ToldChange::of_proposal(self.number, &self.label, status)
-            .tell(memory, MemoryWriter::default())
+        ChangeEvent::of_proposal(self.number, &self.label, status)
+            .notify(memory, MemoryWriter::default())
     }
 
     /// The proposal as callers see it. A pending change includes the current text.
@@ -122,7 +122,7 @@ pub fn insert(memory: &Memory<'_>, mut proposal: StoredProposal) -> Result<Store
     proposal.number = host.now_ms().max(after_last);
     restore(db, &proposal)?;
     forget_old(db)?;
-    proposal.tell(memory)?;
+    proposal.notify(memory)?;
     Ok(proposal)
 }
 
@@ -198,7 +198,7 @@ pub fn forget_before(db: &dyn Database, time_ms: i64, keeps_pending: bool) -> Re
 }
 
 /// Rejects another proposal if the limit of pending ones is reached.
-pub fn check_room(db: &dyn Database, place: &ProposalPlace) -> Result<()> {
+pub fn check_capacity(db: &dyn Database, place: &ProposalPlace) -> Result<()> {
     let session_id = place.session_id.as_ref().map(Id::as_str);
     match place.scope {
         ProposalScope::Agent => check_count(db, true, None, MAX_PENDING),

@@ -10,15 +10,15 @@ const MAX_LISTING_BYTES: usize = 32 << 10;
 pub enum SkillListing {
     Skills(Vec<Skill>),
     /// A service's listing as text.
-    Told(String),
+    Text(String),
 }
 
 impl SkillListing {
     /// The listing as the prompt shows it.
     pub fn render(&self) -> String {
         let skills = match self {
-            SkillListing::Told(text) if text.trim().is_empty() => &Vec::new(),
-            SkillListing::Told(text) => return cut_listing(text),
+            SkillListing::Text(text) if text.trim().is_empty() => &Vec::new(),
+            SkillListing::Text(text) => return cut_listing(text),
             SkillListing::Skills(skills) => skills,
         };
         if skills.is_empty() {
@@ -42,7 +42,7 @@ impl SkillListing {
     pub fn into_skills(self) -> Vec<Skill> {
         match self {
             SkillListing::Skills(skills) => skills,
-            SkillListing::Told(_) => Vec::new(),
+            SkillListing::Text(_) => Vec::new(),
         }
     }
 }
@@ -96,7 +96,7 @@ mod tests {
             "No documents yet."
         );
         assert_eq!(
-            SkillListing::Told(" ".to_owned()).render(),
+            SkillListing::Text(" ".to_owned()).render(),
             "No documents yet."
         );
         let listing = SkillListing::Skills(vec![skill("a", Some("First")), skill("b", None)]);

@@ -17,11 +17,11 @@ use serde_json::{Map, Value};
 use self::front_matter::FrontMatter;
 use self::listing::SkillListing;
 use super::Memory;
+use super::backends::agent::{self, RemoteBlock};
+use super::backends::{bucket, nowhere, service};
+use super::change_events::ChangeEvent;
 use super::definition::Definition;
-use super::homes::agent::{self, RemoteBlock};
-use super::homes::{bucket, nowhere, service};
-use super::source::{BlockHome, check_key};
-use super::told::ToldChange;
+use super::source::{BlockBackend, check_key};
 use super::writer::MemoryWriter;
 use crate::content::{MAX_TRIES, overtaken};
 use crate::kind::BlockKind;
@@ -114,37 +114,37 @@ pub async fn list_filtered(
     filter: Option<&Filter>,
 ) -> Result<SkillListing> {
     check_loadable(block)?;
-    let lives_outside = match block.home() {
-        BlockHome::BucketPrefix { .. } | BlockHome::Service { .. } => true,
-        BlockHome::Object
-        | BlockHome::Bucket { .. }
-        | BlockHome::Agent { .. }
-        | BlockHome::Nowhere { .. } => false,
+    let lives_outside = match block.backend() {
+        BlockBackend::BucketPrefix { .. } | BlockBackend::Service { .. } => true,
+        BlockBackend::Object
+        | BlockBackend::Bucket { .. }
+        | BlockBackend::Agent { .. }
+        | BlockBackend::Nowhere { .. } => false,
     };
     if lives_outside && filter.is_some_and(|filter| !filter.passes_unmarked()) {
         return Ok(SkillListing::Skills(Vec::new()));
     }
-    let skills = match block.home() {
-        BlockHome::BucketPrefix { prefix } => list_bucket(memory, block, prefix).await?,
-        BlockHome::Agent { name, label } => {
-            let home = RemoteBlock { name, label };
+    let skills = match block.backend() {
+        BlockBackend::BucketPrefix { prefix } => list_bucket(memory, block, prefix).await?,
+        BlockBackend::Agent { name, label } => {
+            let backend = RemoteBlock { name, label };
             let mut input = json!({"limit": stored::MAX_SKILLS});
             if let (Some(input), Some(filter)) = (input.as_object_mut(), filter) {
                 input.insert("where".to_owned(), filter.to_json());
             }
             let page: Result<RemoteSkillPage> =
-                agent::call(memory, block, home, "listSkills", input).await;
+                agent::call(memory, block, backend, "listSkills", input).await;
             page?.skills
         }
-        BlockHome::Service { binding } => {
+        BlockBackend::Service { binding } => {
             let told = service::get(memory, block, binding).await?;
             match told.skills {
-                Some(skills) => read_told(skills),
-                None => return Ok(SkillListing::Told(told.content.unwrap_or_default())),
+                Some(skills) => read_results(skills),
+                None => return Ok(SkillListing::Text(told.content.unwrap_or_default())),
             }
         }
-        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
-        BlockHome::Object | BlockHome::Bucket { .. } => {
+        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Object | BlockBackend::Bucket { .. } => {
             stored::load_skills(memory.db, block, filter)?
         }
     };
@@ -156,7 +156,7 @@ pub fn list_here(db: &dyn Database, block: &Definition) -> Result<SkillListing> 
     stored::load_skills(db, block, None).map(SkillListing::Skills)
 }
 
-fn read_told(told: Vec<service::ServiceSkill>) -> Vec<Skill> {
+fn read_results(told: Vec<service::ServiceSkill>) -> Vec<Skill> {
     let mut skills: Vec<Skill> = told
         .into_iter()
         .filter(|skill| check_key(&skill.key).is_ok())
@@ -198,20 +198,22 @@ pub async fn get_document(
         content,
         ..SkillDocument::default()
     };
-    let found = match block.home() {
-        BlockHome::BucketPrefix { prefix } => bucket::find_document(memory, prefix, key)
+    let found = match block.backend() {
+        BlockBackend::BucketPrefix { prefix } => bucket::find_document(memory, prefix, key)
             .await?
             .map(|found| of_unknown((found.content, found.description))),
-        BlockHome::Agent { name, label } => {
-            let home = RemoteBlock { name, label };
+        BlockBackend::Agent { name, label } => {
+            let backend = RemoteBlock { name, label };
             let input = json!({"key": key});
-            Some(agent::call(memory, block, home, "loadSkill", input).await?)
+            Some(agent::call(memory, block, backend, "loadSkill", input).await?)
         }
-        BlockHome::Service { binding } => service::load(memory, block, binding, key)
+        BlockBackend::Service { binding } => service::load(memory, block, binding, key)
             .await?
             .map(|told| of_unknown((told.content, told.description))),
-        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
-        BlockHome::Object | BlockHome::Bucket { .. } => stored::find_skill(memory.db, block, key)?,
+        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Object | BlockBackend::Bucket { .. } => {
+            stored::find_skill(memory.db, block, key)?
+        }
     };
     let found = found.ok_or_else(|| skill_not_found(block, key))?;
     check_content(&found.content)?;
@@ -261,22 +263,22 @@ pub async fn put(
         updated_at: Some(memory.host.now_ms()),
         ..Skill::default()
     };
-    match block.home() {
-        BlockHome::BucketPrefix { prefix } => {
+    match block.backend() {
+        BlockBackend::BucketPrefix { prefix } => {
             check_unmarked(block, marks)?;
             let content = carried(memory, content, writer);
             let place = bucket::find_place(memory, prefix, key).await?;
             let object_key = place.unwrap_or_else(|| format!("{prefix}{key}"));
             bucket::put_text(memory, &object_key, &content, description.as_deref()).await?;
-            note_away(
+            note_unavailable(
                 memory,
-                &ToldChange::of_item(block, key, None),
+                &ChangeEvent::of_item(block, key, None),
                 block,
                 writer,
             )?;
         }
-        BlockHome::Agent { name, label } => {
-            let home = RemoteBlock { name, label };
+        BlockBackend::Agent { name, label } => {
+            let backend = RemoteBlock { name, label };
             let fields = [
                 ("key", (*key).into()),
                 ("content", (*content).into()),
@@ -290,9 +292,9 @@ pub async fn put(
             {
                 input.insert(name.to_owned(), value);
             }
-            return agent::call(memory, block, home, "putSkill", input.into()).await;
+            return agent::call(memory, block, backend, "putSkill", input.into()).await;
         }
-        BlockHome::Service { binding } => {
+        BlockBackend::Service { binding } => {
             let content = carried(memory, content, writer);
             let fields: [(&str, Value); 3] = [
                 ("key", (*key).into()),
@@ -301,10 +303,10 @@ pub async fn put(
             ];
             let fields = [fields.to_vec(), marks.fields(), writer.fields()].concat();
             service::set(memory, block, binding, &fields).await?;
-            ToldChange::of_item(block, key, None).tell(memory, writer)?;
+            ChangeEvent::of_item(block, key, None).notify(memory, writer)?;
         }
-        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
-        BlockHome::Object | BlockHome::Bucket { .. } => {
+        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Object | BlockBackend::Bucket { .. } => {
             return stored::write_skill(memory, block, skill, content, marks, writer);
         }
     }
@@ -381,8 +383,8 @@ pub async fn append(
 ) -> Result<()> {
     check_loadable(block)?;
     check_skill_key(added.key)?;
-    match block.home() {
-        BlockHome::BucketPrefix { prefix } => {
+    match block.backend() {
+        BlockBackend::BucketPrefix { prefix } => {
             check_unmarked(block, &added.marks)?;
             let content = carried(memory, added.content, writer);
             let added = Addition {
@@ -392,7 +394,7 @@ pub async fn append(
             };
             append_in_bucket(memory, block, prefix, &added, writer).await
         }
-        BlockHome::Object | BlockHome::Bucket { .. } => atomically(memory.db, || {
+        BlockBackend::Object | BlockBackend::Bucket { .. } => atomically(memory.db, || {
             let before = stored::find_skill(memory.db, block, added.key)?;
             let text = before.as_ref().map(|document| {
                 let described = document.description.as_deref();
@@ -418,8 +420,8 @@ pub async fn append(
             };
             stored::write_skill(memory, block, skill, &content, &added.marks, writer).map(drop)
         }),
-        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
-        BlockHome::Agent { .. } | BlockHome::Service { .. } => Err(Error::invalid(
+        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Agent { .. } | BlockBackend::Service { .. } => Err(Error::invalid(
             "label",
             format!(
                 "The documents of `{}` are stored elsewhere and can't be appended to: write the \
@@ -449,23 +451,23 @@ async fn append_in_bucket(
         let etag = before.map(|found| found.etag.as_str());
         let description = description.as_deref();
         if bucket::replace_text(memory, object_key, etag, &content, description).await? {
-            let change = ToldChange::of_item(block, added.key, None);
-            return note_away(memory, &change, block, writer);
+            let change = ChangeEvent::of_item(block, added.key, None);
+            return note_unavailable(memory, &change, block, writer);
         }
     }
     Err(overtaken(block))
 }
 
 /// Records a change that the bucket has accepted.
-fn note_away(
+fn note_unavailable(
     memory: &Memory<'_>,
-    change: &ToldChange,
+    change: &ChangeEvent,
     block: &Definition,
     writer: MemoryWriter<'_>,
 ) -> Result<()> {
     atomically(memory.db, || {
         stored::forget_listing(memory.db, block)?;
-        change.tell(memory, writer)
+        change.notify(memory, writer)
     })
 }
 
@@ -478,29 +480,29 @@ pub async fn delete(
 ) -> Result<ItemDeleted> {
     check_loadable(block)?;
     check_skill_key(key)?;
-    match block.home() {
-        BlockHome::BucketPrefix { prefix } => {
+    match block.backend() {
+        BlockBackend::BucketPrefix { prefix } => {
             let Some(found) = bucket::find_document(memory, prefix, key).await? else {
                 return Ok(ItemDeleted::default());
             };
             bucket::delete_document(memory, &found.object_key).await?;
-            let change = ToldChange::of_deletion(block, key, None);
-            note_away(memory, &change, block, writer)?;
+            let change = ChangeEvent::of_deletion(block, key, None);
+            note_unavailable(memory, &change, block, writer)?;
             Ok(ItemDeleted::WITHOUT_TRACE)
         }
-        BlockHome::Agent { name, label } => {
-            let home = RemoteBlock { name, label };
-            agent::delete(memory, block, home, "deleteSkill", key).await
+        BlockBackend::Agent { name, label } => {
+            let backend = RemoteBlock { name, label };
+            agent::delete(memory, block, backend, "deleteSkill", key).await
         }
-        BlockHome::Service { binding } => Err(Error::invalid(
+        BlockBackend::Service { binding } => Err(Error::invalid(
             "label",
             format!(
                 "The documents of `{}` are stored by the service `{binding}`: delete them there.",
                 block.label
             ),
         )),
-        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
-        BlockHome::Object | BlockHome::Bucket { .. } => {
+        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Object | BlockBackend::Bucket { .. } => {
             stored::delete_skill(memory, block, key, writer)
         }
     }

@@ -2,6 +2,7 @@
 
 use super::SkillDocument;
 use crate::Memory;
+use crate::change_events::ChangeEvent;
 use crate::content::Version;
 use crate::counts::CountChange;
 use crate::definition::Definition;
@@ -13,7 +14,6 @@ use crate::past::{
 };
 use crate::skills::skill::Skill;
 use crate::tables::{SKILL_LISTINGS, SKILLS};
-use crate::told::ToldChange;
 use crate::validity::Validity;
 use crate::writer::MemoryWriter;
 use base::columns::{find, find_value, load};
@@ -190,7 +190,7 @@ pub fn write_skill(
                 next
             }
             None => {
-                check_room(db, block)?;
+                check_capacity(db, block)?;
                 next_version(db, &item)?
             }
         };
@@ -215,12 +215,12 @@ pub fn write_skill(
                 note.to_column()?.into(),
             ],
         )?;
-        ToldChange::of_item(block, &skill.key, Some(version)).tell(memory, writer)?;
+        ChangeEvent::of_item(block, &skill.key, Some(version)).notify(memory, writer)?;
         Ok(skill.noted(&note))
     })
 }
 
-fn check_room(db: &dyn Database, block: &Definition) -> Result<()> {
+fn check_capacity(db: &dyn Database, block: &Definition) -> Result<()> {
     let sql = "SELECT count(*)
                  FROM cf_agents_skills
                 WHERE scope = ?1
@@ -306,7 +306,7 @@ pub fn delete_skill(
         };
         let version = deletion.last.version + 1;
         insert_deletion(db, &item, MAX_SKILL_VERSIONS, deletion)?;
-        ToldChange::of_deletion(block, key, Some(version)).tell(memory, writer)?;
+        ChangeEvent::of_deletion(block, key, Some(version)).notify(memory, writer)?;
         let [scope, label] = place(block);
         Delete::from(
             SKILLS,

@@ -264,8 +264,8 @@ pub fn consolidate(request: &str) -> String {
         let mut profile = String::new();
         for entry in &entries {
             let line = text(entry, "content");
-            let has_room = profile.chars().count() + line.chars().count() < MAX_PROFILE_CHARS;
-            if !retired.contains(&text(entry, "key")) && has_room {
+            let has_capacity = profile.chars().count() + line.chars().count() < MAX_PROFILE_CHARS;
+            if !retired.contains(&text(entry, "key")) && has_capacity {
                 if !profile.is_empty() {
                     profile.push('\n');
                 }

@@ -95,7 +95,7 @@ fn decide(request: &ModelRequest<'_>) -> DemoAction {
         return DemoAction::Say(INTRODUCTION.to_owned());
     };
     if last.role == Role::User && last.content.starts_with(SUMMARY_REQUEST) {
-        return DemoAction::Say(recall::summarise(&last.content));
+        return DemoAction::Say(recall::summarize(&last.content));
     }
     if last.role == Role::User && last.content.starts_with(LEARN_REQUEST) {
         return DemoAction::Say(learn::learn(&last.content));

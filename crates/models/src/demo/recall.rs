@@ -14,7 +14,7 @@ const MAX_SECTION_CHARS: usize = 400;
 const MAX_SENTENCE_CHARS: usize = 160;
 
 /// How many of the user's newest messages are repeated.
-const MAX_TOLD: usize = 5;
+const MAX_REPEATED: usize = 5;
 
 /// The most characters of a summary.
 pub const MAX_SUMMARY_CHARS: usize = 2_000;
@@ -41,7 +41,7 @@ pub fn recall(request: &ModelRequest<'_>) -> String {
         .filter(is_users)
         // The newest message is the question itself.
         .skip(1)
-        .take(MAX_TOLD)
+        .take(MAX_REPEATED)
         .map(|message| format!("- {}", first_sentence(&message.content)))
         .collect();
     told.reverse();
@@ -83,7 +83,7 @@ fn xml_label(line: &str) -> Option<&str> {
 
 /// Builds a summary from the text between a request's tags: the earlier summary, and the
 /// conversation with one line per message.
-pub fn summarise(request: &str) -> String {
+pub fn summarize(request: &str) -> String {
     let material = ["summary", "conversation"].map(|tag| between(request, tag));
     let sentences: Vec<String> = material
         .iter()
@@ -101,10 +101,10 @@ pub fn summarise(request: &str) -> String {
     // The first sentence, then as many of the last sentences as fit.
     let first = sentences.first().cloned().unwrap_or_default();
     let head = format!("{first}\n- …");
-    let mut room = MAX_SUMMARY_CHARS - length(&head);
+    let mut capacity = MAX_SUMMARY_CHARS - length(&head);
     let newest = sentences.iter().rev().take_while(|line| {
-        let left = room.checked_sub(length(line));
-        room = left.unwrap_or(0);
+        let left = capacity.checked_sub(length(line));
+        capacity = left.unwrap_or(0);
         left.is_some()
     });
     let kept = newest.count();

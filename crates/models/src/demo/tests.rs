@@ -24,7 +24,7 @@ impl Talk {
         }
     }
 
-    fn hear(&mut self, message: Value) {
+    fn receive(&mut self, message: Value) {
         self.messages.push(serde_json::from_value(message).unwrap());
     }
 
@@ -39,15 +39,15 @@ impl Talk {
 
     /// Says it, and returns the text of the answer.
     fn say(&mut self, text: &str) -> String {
-        self.hear(json!({"role": "user", "content": text}));
+        self.receive(json!({"role": "user", "content": text}));
         let text = said(&self.answer());
-        self.hear(json!({"role": "assistant", "content": text}));
+        self.receive(json!({"role": "assistant", "content": text}));
         text
     }
 
     /// Says it; the tool that is called returns `result`. Returns the call and the text after it.
     fn ask(&mut self, text: &str, result: &str, is_error: bool) -> (Value, String) {
-        self.hear(json!({"role": "user", "content": text}));
+        self.receive(json!({"role": "user", "content": text}));
         let parts = self.answer();
         assert_eq!(
             parts.last(),
@@ -64,12 +64,12 @@ impl Talk {
         });
         let (id, name, arguments) = call.unwrap();
         let call = json!({"id": id, "name": name, "arguments": arguments});
-        self.hear(json!({"role": "assistant", "content": said(&parts), "toolCalls": [call]}));
-        self.hear(json!({"role": "tool", "toolCallId": id, "toolName": name, "content": result, "isError": is_error}));
+        self.receive(json!({"role": "assistant", "content": said(&parts), "toolCalls": [call]}));
+        self.receive(json!({"role": "tool", "toolCallId": id, "toolName": name, "content": result, "isError": is_error}));
         let parts = self.answer();
         assert_eq!(parts.last(), Some(&AnswerPart::Finish(FinishReason::Stop)));
         let text = said(&parts);
-        self.hear(json!({"role": "assistant", "content": text}));
+        self.receive(json!({"role": "assistant", "content": text}));
         (call, text)
     }
 }
@@ -83,7 +83,7 @@ fn said(parts: &[AnswerPart]) -> String {
 }
 
 #[test]
-fn it_says_what_it_is_once_and_then_what_it_heard() {
+fn it_says_what_it_is_once_and_then_what_it_received() {
     let mut talk = Talk::default();
     let first = talk.say("Hello");
     assert!(first.starts_with(INTRODUCTION), "{first}");
@@ -96,7 +96,7 @@ fn it_says_what_it_is_once_and_then_what_it_heard() {
 #[test]
 fn it_streams_word_by_word_and_counts_what_it_says() {
     let mut talk = Talk::default();
-    talk.hear(json!({"role": "user", "content": "Hello"}));
+    talk.receive(json!({"role": "user", "content": "Hello"}));
     let parts = talk.answer();
     assert!(parts.len() > 30);
     assert_eq!(parts, talk.answer());
@@ -225,7 +225,7 @@ fn it_never_calls_after_a_result() {
     for _ in 0..3 {
         talk.ask("remember tea", "remember tea", false);
     }
-    talk.hear(json!({"role": "system", "content": "Be kind."}));
+    talk.receive(json!({"role": "system", "content": "Be kind."}));
     assert_eq!(said(&talk.answer()), "There is nothing new to answer.");
     assert_eq!(said(&Talk::default().answer()), INTRODUCTION);
 }

@@ -53,7 +53,7 @@ fn interleaved_pieces_go_to_their_own_calls() {
 }
 
 #[test]
-fn calls_under_the_same_number_are_told_apart_by_their_ids() {
+fn calls_under_the_same_number_are_distinguished_by_their_ids() {
     let pieces = [
         piece(Some(0), "a", "one", "{\"n\":1}"),
         piece(Some(0), "b", "two", "{\"n\":2}"),
@@ -101,7 +101,7 @@ fn a_call_without_arguments_has_none() {
 }
 
 #[test]
-fn arguments_that_come_before_the_name_are_kept() {
+fn arguments_that_come_before_the_name_are_stored() {
     let mut answer = AnswerBuilder::default();
     answer.add_call(&piece(Some(0), "a", "", "{\"x\""));
     assert_eq!(answer.take_parts(), []);

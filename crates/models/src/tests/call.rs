@@ -9,12 +9,12 @@ use crate::{AnswerPart, ModelRequest};
 use base::action::Role;
 use base::error::Result;
 use base::outbound::{CallFailure, Endpoint};
-use base::testing::{Said, Script, wait_for};
+use base::testing::{Script, ScriptedAnswer, wait_for};
 
 const TEXT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 const OVERLOADED: &str = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":1}}}\n\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n";
 
-fn script(settings: &[(&str, &str)], answers: Vec<Said>) -> Script {
+fn script(settings: &[(&str, &str)], answers: Vec<ScriptedAnswer>) -> Script {
     let script = Script::default();
     for (name, value) in settings {
         let mut settings = script.settings.borrow_mut();
@@ -69,7 +69,7 @@ fn the_worker_says_which_model_where_the_agent_does_not() {
 
 #[test]
 fn openai_is_called_at_its_address_with_its_key() {
-    let outbound = script(KEY, vec![Said::stream(TEXT)]);
+    let outbound = script(KEY, vec![ScriptedAnswer::stream(TEXT)]);
     assert_eq!(ask(&outbound, Some("openai:gpt-4o")), Ok(hi()));
     let calls = outbound.calls.borrow();
     let url = "https://api.openai.com/v1/chat/completions".to_owned();
@@ -84,7 +84,7 @@ fn openai_is_called_at_its_address_with_its_key() {
 #[test]
 fn a_server_of_ones_own_needs_no_key() {
     let settings = [("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1")];
-    let outbound = script(&settings, vec![Said::stream(TEXT)]);
+    let outbound = script(&settings, vec![ScriptedAnswer::stream(TEXT)]);
     assert_eq!(ask(&outbound, Some("openai:smol")), Ok(hi()));
     assert!(outbound.calls.borrow()[0].headers.is_empty());
 }
@@ -106,7 +106,7 @@ fn a_missing_key_is_named_before_anyone_is_called() {
 #[test]
 fn the_default_is_workers_ai_and_gives_way_to_the_demo_in_a_local_run() {
     let said = json!({"response": "Hi"});
-    let outbound = script(&[], vec![Said::json(&said).unwrap()]);
+    let outbound = script(&[], vec![ScriptedAnswer::json(&said).unwrap()]);
     assert_eq!(ask(&outbound, None), Ok(hi()));
     let (model, input) = outbound.ai_calls.borrow()[0].clone();
     assert_eq!(model, crate::choice::DEFAULT_WORKERS_AI_MODEL);
@@ -132,7 +132,11 @@ fn the_default_is_workers_ai_and_gives_way_to_the_demo_in_a_local_run() {
 fn an_overloaded_model_is_asked_again_with_longer_pauses() {
     let outbound = script(
         KEY,
-        vec![Said::text(429, ""), Said::text(503, ""), Said::stream(TEXT)],
+        vec![
+            ScriptedAnswer::text(429, ""),
+            ScriptedAnswer::text(503, ""),
+            ScriptedAnswer::stream(TEXT),
+        ],
     );
     assert_eq!(ask(&outbound, Some("openai:gpt")), Ok(hi()));
     assert_eq!(*outbound.slept.borrow(), [500, 1000]);
@@ -143,10 +147,10 @@ fn after_three_tries_it_is_overloaded() {
     let outbound = script(
         KEY,
         vec![
-            Said::text(529, ""),
-            Said::text(529, ""),
-            Said::text(529, ""),
-            Said::stream(TEXT),
+            ScriptedAnswer::text(529, ""),
+            ScriptedAnswer::text(529, ""),
+            ScriptedAnswer::text(529, ""),
+            ScriptedAnswer::stream(TEXT),
         ],
     );
     let error = ask(&outbound, Some("anthropic:claude")).unwrap_err();
@@ -156,7 +160,7 @@ fn after_three_tries_it_is_overloaded() {
 
 #[test]
 fn the_provider_says_how_long_to_wait_up_to_a_limit() {
-    let said = || vec![Said::text(429, ""), Said::stream(TEXT)];
+    let said = || vec![ScriptedAnswer::text(429, ""), ScriptedAnswer::stream(TEXT)];
     let outbound = script(KEY, said());
     *outbound.retry_after.borrow_mut() = Some(10);
     assert_eq!(ask(&outbound, Some("openai:gpt")), Ok(hi()));
@@ -172,30 +176,42 @@ fn the_provider_says_how_long_to_wait_up_to_a_limit() {
 #[test]
 fn an_overload_that_is_said_inside_a_good_answer_counts_before_the_first_word() {
     let text = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hi\"}}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n";
-    let outbound = script(KEY, vec![Said::stream(OVERLOADED), Said::stream(text)]);
+    let outbound = script(
+        KEY,
+        vec![
+            ScriptedAnswer::stream(OVERLOADED),
+            ScriptedAnswer::stream(text),
+        ],
+    );
     assert_eq!(ask(&outbound, Some("anthropic:claude")), Ok(hi()));
 
     // After a word was given it is too late: nothing is said twice.
     let late = text.split("event: message_delta").next().unwrap();
     let late = format!("{late}{OVERLOADED}");
-    let outbound = script(KEY, vec![Said::stream(&late), Said::stream(text)]);
+    let outbound = script(
+        KEY,
+        vec![ScriptedAnswer::stream(&late), ScriptedAnswer::stream(text)],
+    );
     let parts = ask(&outbound, Some("anthropic:claude")).unwrap();
     assert_eq!(parts[0], AnswerPart::Text("Hi".to_owned()));
     assert!(matches!(parts.last(), Some(AnswerPart::Failed(_))));
     assert_eq!(outbound.calls.borrow().len(), 1);
 
-    let outbound = script(KEY, (0..3).map(|_| Said::stream(OVERLOADED)).collect());
+    let outbound = script(
+        KEY,
+        (0..3).map(|_| ScriptedAnswer::stream(OVERLOADED)).collect(),
+    );
     let error = ask(&outbound, Some("anthropic:claude")).unwrap_err();
     assert_eq!(error.code.name(), "model_overloaded");
 }
 
 #[test]
-fn nothing_but_an_overload_is_tried_again() {
+fn nothing_but_an_overload_is_retried() {
     for said in [
-        Ok(Said::text(400, "")),
-        Ok(Said::text(500, "")),
-        Ok(Said::text(500, "AiError: 3036: used up")),
-        Ok(Said::text(302, "")),
+        Ok(ScriptedAnswer::text(400, "")),
+        Ok(ScriptedAnswer::text(500, "")),
+        Ok(ScriptedAnswer::text(500, "AiError: 3036: used up")),
+        Ok(ScriptedAnswer::text(302, "")),
         Err(CallFailure::TimedOut { silence_ms: 60_000 }),
         Err(CallFailure::Unreachable {
             cause: "hunter2".to_owned(),
@@ -203,7 +219,7 @@ fn nothing_but_an_overload_is_tried_again() {
     ] {
         let outbound = script(KEY, vec![]);
         outbound.answer(said);
-        outbound.answer(Ok(Said::stream(TEXT)));
+        outbound.answer(Ok(ScriptedAnswer::stream(TEXT)));
         let error = ask(&outbound, Some("workers-ai:@cf/x")).unwrap_err();
         assert!(error.code.name().starts_with("model_"), "{error:?}");
         assert!(!error.body().contains("hunter2"));
@@ -223,7 +239,8 @@ fn a_request_that_finds_too_many_before_it_is_told_to_come_again() {
 
 #[test]
 fn a_connection_that_is_lost_in_the_middle_is_an_error_after_what_was_said() {
-    let mut said = Said::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+    let mut said =
+        ScriptedAnswer::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n");
     said.chunks
         .push(Err(CallFailure::TimedOut { silence_ms: 60_000 }));
     let outbound = script(KEY, vec![said]);
@@ -262,7 +279,10 @@ fn an_answer_is_completed_or_fails() {
         "usage": {"prompt_tokens": 3, "completion_tokens": 2}});
     let outbound = script(
         KEY,
-        vec![Said::json(&whole).unwrap(), Said::stream("data: {}\n\n")],
+        vec![
+            ScriptedAnswer::json(&whole).unwrap(),
+            ScriptedAnswer::stream("data: {}\n\n"),
+        ],
     );
     let mut call = CompletedCall::default();
     let text = wait_for(complete(&outbound, &choice, &request, &mut call)).unwrap();

@@ -6,23 +6,23 @@ use crate::message::ContextMessage;
 use crate::{ModelRequest, ToolDefinition, anthropic, openai, workers_ai};
 use store::model_settings::ReasoningEffort;
 
-struct Said {
+struct SentRequest {
     system: Vec<String>,
     messages: Vec<ContextMessage>,
     tools: Vec<ToolDefinition>,
 }
 
-fn said(messages: Value) -> Said {
+fn said(messages: Value) -> SentRequest {
     let tool =
         json!({"name": "echo", "description": "Says it again.", "parameters": {"type": "object"}});
-    Said {
+    SentRequest {
         system: vec!["Be brief.".to_owned(), "Be kind.".to_owned()],
         messages: serde_json::from_value(messages).unwrap(),
         tools: vec![serde_json::from_value(tool).unwrap()],
     }
 }
 
-impl Said {
+impl SentRequest {
     fn request(&self) -> ModelRequest<'_> {
         ModelRequest {
             system: &self.system,
@@ -37,7 +37,7 @@ fn parsed(body: &str) -> Value {
     serde_json::from_str(body).unwrap()
 }
 
-fn conversation() -> Said {
+fn conversation() -> SentRequest {
     said(json!([
         {"role": "user", "content": "Echo, please."},
         {"role": "assistant", "content": "", "toolCalls": [{"id": "c1", "name": "echo", "arguments": {"b": 1, "a": 2.0}}]},
@@ -71,12 +71,12 @@ fn a_conversation_for_openai() {
 }
 
 #[test]
-fn arguments_go_back_to_the_letter() {
+fn arguments_go_back_verbatim() {
     let kept = r#"{"b":1,"a":2.0,"b":12345678901234567890}"#;
     let call = format!(
         r#"[{{"role":"assistant","toolCalls":[{{"id":"c","name":"t","arguments":{kept}}}]}}]"#
     );
-    let said = Said {
+    let said = SentRequest {
         messages: base::json::decode(&call).unwrap(),
         ..said(json!([]))
     };
@@ -126,7 +126,7 @@ fn a_conversation_for_anthropic() {
 }
 
 #[test]
-fn a_reminder_stands_after_the_newest_user_message() {
+fn a_reminder_is_after_the_newest_user_message() {
     let said = conversation();
     let request = ModelRequest {
         reminder: Some("It rains now."),
@@ -194,7 +194,7 @@ fn a_reminder_comes_after_the_pictures_and_the_words_about_them() {
 
 #[test]
 fn absent_parts_are_left_out() {
-    let nothing = Said {
+    let nothing = SentRequest {
         system: vec![],
         messages: vec![],
         tools: vec![],

@@ -13,7 +13,7 @@ use super::choice::Provider;
 use super::decode::Decoder;
 
 /// The answer in these chunks, a line a part.
-fn heard(provider: Provider, chunks: &[&[u8]]) -> Vec<String> {
+fn received(provider: Provider, chunks: &[&[u8]]) -> Vec<String> {
     let mut decoder = Decoder::new(provider, CallIds::default(), false);
     let mut parts = Vec::new();
     for chunk in chunks {
@@ -35,7 +35,7 @@ fn line(part: &AnswerPart) -> String {
             name,
             arguments,
         } => format!("call {index} {id} {name} {arguments}"),
-        AnswerPart::Kept(kept) => format!("kept {kept}"),
+        AnswerPart::ProviderData(kept) => format!("kept {kept}"),
         AnswerPart::Usage(usage) => {
             let cached = match usage.cached_input_tokens {
                 0 => String::new(),

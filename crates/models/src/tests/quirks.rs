@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::heard;
+use super::received;
 use crate::choice::Provider;
 
 fn stream(chunks: &[Value]) -> String {
@@ -18,19 +18,19 @@ fn delta(delta: Value) -> Value {
 }
 
 fn openai(chunks: &[Value]) -> Vec<String> {
-    heard(Provider::OpenAi, &[stream(chunks).as_bytes()])
+    received(Provider::OpenAi, &[stream(chunks).as_bytes()])
 }
 
 fn workers_ai(chunks: &[Value]) -> Vec<String> {
-    heard(Provider::WorkersAi, &[stream(chunks).as_bytes()])
+    received(Provider::WorkersAi, &[stream(chunks).as_bytes()])
 }
 
 fn whole(provider: Provider, value: &Value) -> Vec<String> {
-    heard(provider, &[value.to_string().as_bytes()])
+    received(provider, &[value.to_string().as_bytes()])
 }
 
-fn calls(heard: &[String]) -> Vec<&str> {
-    heard
+fn calls(received: &[String]) -> Vec<&str> {
+    received
         .iter()
         .map(String::as_str)
         .filter(|line| line.starts_with("call "))
@@ -40,83 +40,83 @@ fn calls(heard: &[String]) -> Vec<&str> {
 #[test]
 fn gemini_counts_every_parallel_call_zero() {
     let call = |id: &str| json!({"tool_calls": [{"index": 0, "id": id, "type": "function", "function": {"name": "t", "arguments": "{}"}}]});
-    let heard = openai(&[delta(call("a")), delta(call("b"))]);
-    assert_eq!(calls(&heard), ["call 0 a t {}", "call 1 b t {}"]);
+    let received = openai(&[delta(call("a")), delta(call("b"))]);
+    assert_eq!(calls(&received), ["call 0 a t {}", "call 1 b t {}"]);
 }
 
 #[test]
 fn gemini_sends_calls_without_an_index_and_with_an_empty_id() {
     let call = |n: i64| json!({"tool_calls": [{"id": "", "function": {"name": "t", "arguments": format!("{{\"n\":{n}}}")}}]});
-    let heard = openai(&[delta(call(1)), delta(call(2))]);
+    let received = openai(&[delta(call(1)), delta(call(2))]);
     assert_eq!(
-        calls(&heard),
+        calls(&received),
         ["call 0 call_0 t {\"n\":1}", "call 1 call_1 t {\"n\":2}"]
     );
 }
 
 #[test]
 fn ollama_says_stop_though_it_calls() {
-    let heard = openai(&[
+    let received = openai(&[
         delta(
             json!({"content": "", "tool_calls": [{"index": 0, "id": "call_1", "function": {"name": "t", "arguments": "{}"}}]}),
         ),
         json!({"choices": [{"delta": {"content": ""}, "finish_reason": "stop"}]}),
     ]);
-    assert_eq!(calls(&heard), ["call 0 call_1 t {}"]);
-    assert_eq!(heard.last().unwrap(), "finish ToolCalls");
+    assert_eq!(calls(&received), ["call 0 call_1 t {}"]);
+    assert_eq!(received.last().unwrap(), "finish ToolCalls");
 }
 
 #[test]
 fn deepseek_says_what_it_thinks_under_a_name_of_its_own() {
-    let heard = openai(&[
+    let received = openai(&[
         delta(json!({"content": null, "reasoning_content": "hm"})),
         delta(json!({"content": "yes", "reasoning_content": null})),
     ]);
-    assert_eq!(heard, ["reasoning hm", "text yes", "finish Stop"]);
+    assert_eq!(received, ["reasoning hm", "text yes", "finish Stop"]);
 }
 
 #[test]
-fn a_thought_that_is_said_under_both_names_is_heard_once() {
-    let heard = openai(&[delta(json!({"reasoning": "hm", "reasoning_content": "hm"}))]);
-    assert_eq!(heard, ["reasoning hm", "finish Stop"]);
+fn a_thought_that_is_said_under_both_names_is_received_once() {
+    let received = openai(&[delta(json!({"reasoning": "hm", "reasoning_content": "hm"}))]);
+    assert_eq!(received, ["reasoning hm", "finish Stop"]);
 }
 
 #[test]
 fn mistral_sends_blocks_where_others_send_text() {
-    let heard = openai(&[delta(json!({"content": [
+    let received = openai(&[delta(json!({"content": [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
         {"type": "text", "text": "yes"}
     ]}))]);
-    assert_eq!(heard, ["reasoning hm", "text yes", "finish Stop"]);
+    assert_eq!(received, ["reasoning hm", "text yes", "finish Stop"]);
 }
 
 #[test]
 fn a_refusal_is_said() {
-    let heard = openai(&[
+    let received = openai(&[
         delta(json!({"refusal": "I can't."})),
         json!({"choices": [{"delta": {}, "finish_reason": "content_filter"}]}),
     ]);
-    assert_eq!(heard, ["text I can't.", "finish ContentFilter"]);
+    assert_eq!(received, ["text I can't.", "finish ContentFilter"]);
 }
 
 #[test]
 fn azure_begins_with_a_chunk_of_no_choices() {
-    let heard = openai(&[
+    let received = openai(&[
         json!({"choices": [], "prompt_filter_results": []}),
         delta(json!({"content": "a"})),
     ]);
-    assert_eq!(heard, ["text a", "finish Stop"]);
+    assert_eq!(received, ["text a", "finish Stop"]);
 }
 
 #[test]
 fn an_error_inside_a_stream_is_named_and_not_quoted() {
-    let heard = openai(&[
+    let received = openai(&[
         delta(json!({"content": "a"})),
         json!({"error": {"message": "sk-secret", "type": "server_error", "code": null}}),
         delta(json!({"content": "b"})),
     ]);
     assert_eq!(
-        heard,
+        received,
         [
             "text a",
             "failed The OpenAI-compatible endpoint reported an error in its answer (`server_error`)."
@@ -130,9 +130,9 @@ fn an_error_with_a_good_status_is_a_failure() {
         json!({"error": {"message": "x", "type": "server_error"}}),
         json!({"errors": [{"message": "x", "code": "server_error"}], "success": false}),
     ] {
-        let heard = whole(Provider::WorkersAi, &body);
+        let received = whole(Provider::WorkersAi, &body);
         assert_eq!(
-            heard,
+            received,
             ["failed Workers AI reported an error in its answer (`server_error`)."]
         );
     }
@@ -144,7 +144,7 @@ fn a_stream_may_end_without_done_once_it_said_why() {
         stream(&[json!({"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]})]);
     let text = text.replace("data: [DONE]\n\n", "");
     assert_eq!(
-        heard(Provider::OpenAi, &[text.as_bytes()]),
+        received(Provider::OpenAi, &[text.as_bytes()]),
         ["text a", "finish Stop"]
     );
 }
@@ -165,7 +165,7 @@ fn bodies_that_are_not_answers_are_failures() {
         ("data: 5\n\n", "ended its answer early"),
     ] {
         assert_eq!(
-            heard(Provider::OpenAi, &[body.as_bytes()]),
+            received(Provider::OpenAi, &[body.as_bytes()]),
             [format!("failed The OpenAI-compatible endpoint {sentence}.")],
             "{body}"
         );
@@ -174,33 +174,33 @@ fn bodies_that_are_not_answers_are_failures() {
 
 #[test]
 fn workers_ai_gives_an_answer_that_is_json_parsed() {
-    let heard = whole(
+    let received = whole(
         Provider::WorkersAi,
         &json!({"response": {"city": "Lisbon"}}),
     );
-    assert_eq!(heard, ["text {\"city\":\"Lisbon\"}", "finish Stop"]);
-    let heard = workers_ai(&[json!({"response": "n = "}), json!({"response": 7})]);
-    assert_eq!(heard, ["text n = ", "text 7", "finish Stop"]);
+    assert_eq!(received, ["text {\"city\":\"Lisbon\"}", "finish Stop"]);
+    let received = workers_ai(&[json!({"response": "n = "}), json!({"response": 7})]);
+    assert_eq!(received, ["text n = ", "text 7", "finish Stop"]);
 }
 
 #[test]
 fn workers_ai_calls_without_ids_and_with_arguments_as_they_come() {
-    let heard = workers_ai(&[json!({"response": "", "tool_calls": [
+    let received = workers_ai(&[json!({"response": "", "tool_calls": [
         {"name": "t", "arguments": {"a": 1}}, {"name": "t", "arguments": "{}"}, {"name": "u"}
     ]})]);
     assert_eq!(
-        calls(&heard),
+        calls(&received),
         [
             "call 0 call_0 t {\"a\":1}",
             "call 1 call_1 t {}",
             "call 2 call_2 u {}"
         ]
     );
-    assert_eq!(heard.last().unwrap(), "finish ToolCalls");
+    assert_eq!(received.last().unwrap(), "finish ToolCalls");
 }
 
 #[test]
-fn workers_ai_saying_all_of_it_in_both_shapes_is_heard_once() {
+fn workers_ai_saying_all_of_it_in_both_shapes_is_received_once() {
     let chunk = json!({"response": "a", "choices": [{"index": 0, "delta": {"content": "a"}}]});
     assert_eq!(workers_ai(&[chunk]), ["text a", "finish Stop"]);
 }
@@ -210,9 +210,9 @@ fn workers_ai_answers_whole_in_openais_shape_for_some_models() {
     let body = json!({"choices": [{"message": {"role": "assistant", "content": null, "tool_calls": [
         {"id": "x", "type": "function", "function": {"name": "t", "arguments": "{}"}}
     ]}, "finish_reason": "tool_calls"}], "usage": {"prompt_tokens": 1, "completion_tokens": 2}});
-    let heard = whole(Provider::WorkersAi, &body);
-    assert_eq!(calls(&heard), ["call 0 x t {}"]);
-    assert_eq!(heard.last().unwrap(), "finish ToolCalls");
+    let received = whole(Provider::WorkersAi, &body);
+    assert_eq!(calls(&received), ["call 0 x t {}"]);
+    assert_eq!(received.last().unwrap(), "finish ToolCalls");
 }
 
 #[test]
@@ -227,8 +227,8 @@ fn anthropic_may_send_events_that_nobody_knows_yet() {
         "event: ping\ndata: {\"type\": \"ping\"}",
         "event: tomorrow\ndata: {\"type\": \"tomorrow\", \"index\": 0}",
     );
-    let heard = heard(Provider::Anthropic, &[text.as_bytes()]);
-    assert_eq!(heard.last().unwrap(), "finish Stop");
+    let received = received(Provider::Anthropic, &[text.as_bytes()]);
+    assert_eq!(received.last().unwrap(), "finish Stop");
 }
 
 #[test]
@@ -257,7 +257,7 @@ data: [DONE]
 
 "#;
     assert_eq!(
-        heard(Provider::WorkersAi, &[text.as_bytes()]),
+        received(Provider::WorkersAi, &[text.as_bytes()]),
         ["text \u{fffd}", "text  and \u{1F600}", "finish Stop"]
     );
 }
@@ -268,6 +268,6 @@ fn anthropic_does_things_of_its_own_that_are_not_calls() {
         r#""type":"tool_use","id":"toolu_01X""#,
         r#""type":"server_tool_use","id":"srv""#,
     );
-    let heard = heard(Provider::Anthropic, &[text.as_bytes()]);
-    assert_eq!(calls(&heard), ["call 0 toolu_01Y now {}"]);
+    let received = received(Provider::Anthropic, &[text.as_bytes()]);
+    assert_eq!(calls(&received), ["call 0 toolu_01Y now {}"]);
 }

@@ -1,6 +1,6 @@
 //! Answers as they come over the wire, each replayed cut at every byte.
 
-use super::heard;
+use super::received;
 use crate::choice::Provider;
 
 const RECORDED: &[(&str, Provider, &str, &[&str])] = &[
@@ -206,7 +206,7 @@ const RECORDED: &[(&str, Provider, &str, &[&str])] = &[
 #[test]
 fn each_recorded_answer_says_what_it_said() {
     for (name, provider, text, expected) in RECORDED {
-        assert_eq!(heard(*provider, &[text.as_bytes()]), *expected, "{name}");
+        assert_eq!(received(*provider, &[text.as_bytes()]), *expected, "{name}");
     }
 }
 
@@ -216,13 +216,17 @@ fn an_answer_cut_at_any_byte_says_the_same() {
         for cut in 0..=text.len() {
             let (head, tail) = text.as_bytes().split_at(cut);
             assert_eq!(
-                heard(*provider, &[head, tail]),
+                received(*provider, &[head, tail]),
                 *expected,
                 "{name} at {cut}"
             );
         }
         let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
-        assert_eq!(heard(*provider, &bytes), *expected, "{name} byte by byte");
+        assert_eq!(
+            received(*provider, &bytes),
+            *expected,
+            "{name} byte by byte"
+        );
     }
 }
 
@@ -233,7 +237,7 @@ fn an_answer_with_other_line_ends_says_the_same() {
         for end in ["\r\n", "\r"] {
             let text = text.replace('\n', end);
             assert_eq!(
-                heard(*provider, &[text.as_bytes()]),
+                received(*provider, &[text.as_bytes()]),
                 *expected,
                 "{name} {end:?}"
             );
@@ -246,8 +250,8 @@ fn an_answer_that_breaks_off_is_never_a_quiet_end() {
     for (name, provider, text, expected) in RECORDED {
         let (end, said) = expected.split_last().unwrap_or((&"", &[]));
         for cut in 0..text.len() {
-            let heard = heard(*provider, &[&text.as_bytes()[..cut]]);
-            let last = heard.last().map(String::as_str).unwrap_or_default();
+            let received = received(*provider, &[&text.as_bytes()[..cut]]);
+            let last = received.last().map(String::as_str).unwrap_or_default();
             assert!(
                 last == *end || last.starts_with("failed "),
                 "{name} at {cut}: {last}"
@@ -259,9 +263,9 @@ fn an_answer_that_breaks_off_is_never_a_quiet_end() {
                     let words = parts.iter().filter(|part| !part.starts_with("usage "));
                     words.map(|part| (*part).to_owned()).collect()
                 };
-                let heard: Vec<&str> = heard.iter().map(String::as_str).collect();
-                let (_, heard) = heard.split_last().unwrap_or((&"", &[]));
-                assert_eq!(words(heard), words(said), "{name} at {cut}");
+                let received: Vec<&str> = received.iter().map(String::as_str).collect();
+                let (_, received) = received.split_last().unwrap_or((&"", &[]));
+                assert_eq!(words(received), words(said), "{name} at {cut}");
             }
         }
     }
@@ -293,13 +297,17 @@ fn a_damaged_answer_ends_once_and_says_nothing_after() {
             }
         }
         for provider in Provider::ALL {
-            let heard = heard(provider, &[&bytes]);
+            let received = received(provider, &[&bytes]);
             let is_end =
                 |line: &&String| line.starts_with("finish ") || line.starts_with("failed ");
-            assert_eq!(heard.iter().filter(is_end).count(), 1, "{name}: {heard:?}");
+            assert_eq!(
+                received.iter().filter(is_end).count(),
+                1,
+                "{name}: {received:?}"
+            );
             assert!(
-                heard.last().as_ref().is_some_and(is_end),
-                "{name}: {heard:?}"
+                received.last().as_ref().is_some_and(is_end),
+                "{name}: {received:?}"
             );
         }
     }

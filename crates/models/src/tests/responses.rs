@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::line;
 use crate::call_ids::CallIds;
-use crate::caller_fields::{CallerFields, ProviderApi, kept_as_given, kept_as_items};
+use crate::caller_fields::{CallerFields, ProviderApi, to_stored_items, to_stored_message};
 use crate::decode::Decoder;
 use crate::message::ContextMessage;
 use crate::{AnswerPart, ModelRequest, responses};
 use base::action::Role;
-use conversation::log::note::{Kept, MAX_KEPT_BYTES};
+use conversation::log::note::{MAX_PROVIDER_DATA_BYTES, ProviderData};
 
 /// The parts of an answer beside its events.
 fn parts(body: &str) -> Vec<String> {
@@ -88,13 +88,13 @@ fn a_call_whose_arguments_come_only_at_its_end_is_whole() {
     begun["arguments"] = json!("");
     let end = json!({"type": "response.completed", "response": {"status": "completed",
         "usage": {"input_tokens": 5, "input_tokens_details": {"cached_tokens": 2}, "output_tokens": 3}}});
-    let heard = stream(&[
+    let received = stream(&[
         json!({"type": "response.output_item.added", "output_index": 0, "item": begun}),
         json!({"type": "response.output_item.done", "output_index": 0, "item": call()}),
         end,
     ]);
     assert_eq!(
-        heard,
+        received,
         [
             "start 0 c1 look",
             "delta 0 {\"a\":1}",
@@ -108,16 +108,22 @@ fn a_call_whose_arguments_come_only_at_its_end_is_whole() {
 #[test]
 fn an_answer_that_breaks_off_or_reports_an_error_fails() {
     let delta = json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Hel"});
-    let heard = stream(std::slice::from_ref(&delta));
-    assert!(heard.last().unwrap().starts_with("failed "), "{heard:?}");
+    let received = stream(std::slice::from_ref(&delta));
+    assert!(
+        received.last().unwrap().starts_with("failed "),
+        "{received:?}"
+    );
     for error in [
         json!({"type": "error", "code": "server_error", "message": "No.", "param": null}),
         json!({"type": "response.failed", "response": {"status": "failed",
             "error": {"code": "server_error", "message": "No."}}}),
         json!({"type": "response.failed", "response": {"status": "failed", "error": null}}),
     ] {
-        let heard = stream(&[delta.clone(), error]);
-        assert!(heard.last().unwrap().starts_with("failed "), "{heard:?}");
+        let received = stream(&[delta.clone(), error]);
+        assert!(
+            received.last().unwrap().starts_with("failed "),
+            "{received:?}"
+        );
     }
 }
 
@@ -125,13 +131,19 @@ fn an_answer_that_breaks_off_or_reports_an_error_fails() {
 fn what_is_too_long_to_be_kept_is_left_out_of_its_item() {
     let image = json!({"id": "ig_a", "type": "image_generation_call", "status": "completed",
         "result": "A".repeat(1 << 17)});
-    let heard = whole(&json!([image, text("A cat.")]));
-    let kept = heard.iter().find(|line| line.starts_with("kept ")).unwrap();
+    let received = whole(&json!([image, text("A cat.")]));
+    let kept = received
+        .iter()
+        .find(|line| line.starts_with("kept "))
+        .unwrap();
     assert!(kept.contains("ig_a") && kept.len() < 1_000);
     let found = json!({"id": "fs_a", "type": "file_search_call", "status": "completed",
-        "queries": ["x"], "results": [{"text": "B".repeat(MAX_KEPT_BYTES)}]});
-    let heard = whole(&json!([thought(), found, text("It.")]));
-    let kept = heard.iter().find(|line| line.starts_with("kept ")).unwrap();
+        "queries": ["x"], "results": [{"text": "B".repeat(MAX_PROVIDER_DATA_BYTES)}]});
+    let received = whole(&json!([thought(), found, text("It.")]));
+    let kept = received
+        .iter()
+        .find(|line| line.starts_with("kept "))
+        .unwrap();
     assert!(kept.contains("sealed") && kept.len() < 2_000);
 }
 
@@ -166,9 +178,9 @@ fn kept_message(content: &str, items: &Value) -> ContextMessage {
     let calls = json!([{"id": "c9", "name": "look", "arguments": {"a": 1}}]);
     ContextMessage {
         tool_calls: serde_json::from_value(calls).unwrap(),
-        kept: Some(Box::new(Kept {
+        kept: Some(Box::new(ProviderData {
             by: "openai:gpt-4o".to_owned(),
-            parts: kept_as_items(&items.to_string()).unwrap(),
+            parts: to_stored_items(&items.to_string()).unwrap(),
         })),
         ..ContextMessage::of_text(Role::Assistant, content.to_owned())
     }
@@ -202,9 +214,9 @@ fn a_message_in_chat_completions_words_is_said_in_those_of_responses() {
         {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
     ]});
     let message = ContextMessage {
-        kept: Some(Box::new(Kept {
+        kept: Some(Box::new(ProviderData {
             by: "openai".to_owned(),
-            parts: kept_as_given(&given.to_string()).unwrap(),
+            parts: to_stored_message(&given.to_string()).unwrap(),
         })),
         ..ContextMessage::of_text(Role::User, "Look:".to_owned())
     };

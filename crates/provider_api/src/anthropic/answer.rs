@@ -104,18 +104,18 @@ impl MessagesAnswer {
             (false, "message") => self.native = Some(event),
             (true, "message") | (false, _) => self.is_native = false,
             (true, "content_block_start") if is_call(&event) => self.pending = Some(event),
-            (true, _) => self.tell_native(event),
+            (true, _) => self.emit_native(event),
         }
     }
 
     /// Sends the event that waits for the id of its call.
     fn flush(&mut self) {
         if let Some(event) = self.pending.take() {
-            self.tell_native(event);
+            self.emit_native(event);
         }
     }
 
-    fn tell_native(&mut self, mut event: Value) {
+    fn emit_native(&mut self, mut event: Value) {
         let kind = event
             .get("type")
             .and_then(Value::as_str)
@@ -189,14 +189,14 @@ impl MessagesAnswer {
 
     fn take_part(&mut self, part: AnswerPart) {
         match part {
-            AnswerPart::Text(text) if self.tells_parts() => {
+            AnswerPart::Text(text) if self.emits_parts() => {
                 self.open_block("text", json!({"type": "text", "text": ""}));
-                self.tell_delta(json!({"type": "text_delta", "text": text}));
+                self.emit_delta(json!({"type": "text_delta", "text": text}));
             }
             AnswerPart::Text(text) if !self.is_streamed => self.collect_text(&text),
             AnswerPart::CallStart { index, id, name } => {
                 let number = self.calls.begin(index, id.clone(), &name);
-                if number.is_some() && self.tells_parts() {
+                if number.is_some() && self.emits_parts() {
                     self.close();
                     let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
                     self.open_block("tool_use", block);
@@ -204,8 +204,8 @@ impl MessagesAnswer {
             }
             AnswerPart::CallDelta { index, text } => {
                 let is_clients = self.calls.take_piece(index).is_some();
-                if is_clients && self.tells_parts() {
-                    self.tell_delta(json!({"type": "input_json_delta", "partial_json": text}));
+                if is_clients && self.emits_parts() {
+                    self.emit_delta(json!({"type": "input_json_delta", "partial_json": text}));
                 }
             }
             AnswerPart::Call {
@@ -217,9 +217,9 @@ impl MessagesAnswer {
                 let Some((_, has_pieces)) = self.calls.complete(index) else {
                     return;
                 };
-                if self.tells_parts() {
+                if self.emits_parts() {
                     if !has_pieces {
-                        self.tell_delta(
+                        self.emit_delta(
                             json!({"type": "input_json_delta", "partial_json": arguments}),
                         );
                     }
@@ -243,7 +243,7 @@ impl MessagesAnswer {
             }
             AnswerPart::Text(_)
             | AnswerPart::Reasoning(_)
-            | AnswerPart::Kept(_)
+            | AnswerPart::ProviderData(_)
             | AnswerPart::Event(_)
             | AnswerPart::Failed(_) => {}
         }
@@ -260,7 +260,7 @@ impl MessagesAnswer {
     }
 
     /// Whether events are made from parts.
-    fn tells_parts(&self) -> bool {
+    fn emits_parts(&self) -> bool {
         self.is_streamed && !self.is_native
     }
 
@@ -298,7 +298,7 @@ impl MessagesAnswer {
         self.push(json!({"type": "content_block_start", "index": index, "content_block": block}));
     }
 
-    fn tell_delta(&mut self, delta: Value) {
+    fn emit_delta(&mut self, delta: Value) {
         let index = self.blocks;
         self.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
     }

@@ -2,7 +2,7 @@
 //! included. It begins no turn and writes nothing.
 
 use crate::calls::ApiHeaders;
-use crate::place::named_session;
+use crate::history_position::named_session;
 use crate::request::{Item, ParsedRequest, RequestFields};
 use access::permit_by_name;
 use base::error::Result;

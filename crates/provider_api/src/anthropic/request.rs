@@ -8,8 +8,8 @@ use crate::openai::request::arguments_of;
 use crate::refusal::ERROR_CODE;
 use crate::request::{
     Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_asked, check_given,
-    count_marks, file_part, flag_in, id_in, keep_given, object_of, parse_definition, parse_tools,
-    text_in, text_part, values,
+    count_marks, file_part, flag_in, id_in, object_of, parse_definition, parse_tools,
+    stored_message, text_in, text_part, values,
 };
 use base::action::Action;
 use base::error::{Code, Error, Result};
@@ -21,7 +21,7 @@ use models::caller_fields::{ObjectField, fields_of};
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
 /// The text that replaces a block in the provider's own format.
-const IN_OWN_FORM: &str =
+const PROVIDER_FORMAT_NOTE: &str =
     "(A block of this message is in a format that only its provider can read.)";
 
 /// The system prompt's text, and its blocks if it has more than text.
@@ -238,7 +238,7 @@ fn parse_user(field: &str, content: &RawValue, items: &mut Vec<Item>) -> Result<
         });
         return Ok(());
     }
-    let mut said = SaidBlocks::default();
+    let mut said = ParsedBlocks::default();
     for (index, block) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
         let field = format!("{field}[{index}]");
         let block = GivenBlock::read(&field, block)?;
@@ -282,7 +282,7 @@ impl<'a> GivenBlock<'a> {
 
 /// The blocks of a user's message that are not results.
 #[derive(Default)]
-struct SaidBlocks {
+struct ParsedBlocks {
     texts: Vec<String>,
     parts: Vec<Value>,
     others: Vec<String>,
@@ -291,7 +291,7 @@ struct SaidBlocks {
     lost: Option<String>,
 }
 
-impl SaidBlocks {
+impl ParsedBlocks {
     fn add(&mut self, field: String, block: &GivenBlock<'_>) -> Result<()> {
         self.given.push(block.without_mark()?);
         let fields = &block.fields;
@@ -311,7 +311,7 @@ impl SaidBlocks {
             None => {
                 self.is_unplain = true;
                 self.lost = Some(field);
-                self.parts.push(text_part(IN_OWN_FORM));
+                self.parts.push(text_part(PROVIDER_FORMAT_NOTE));
             }
         }
         Ok(())
@@ -322,7 +322,7 @@ impl SaidBlocks {
             return Ok(None);
         }
         let given = match self.is_unplain {
-            true => keep_given(&format!("[{}]", self.given.join(","))),
+            true => stored_message(&format!("[{}]", self.given.join(","))),
             false => None,
         };
         check_given(self.lost, given.as_ref())?;
@@ -399,7 +399,7 @@ fn parse_result(field: &str, block: &GivenBlock<'_>) -> Result<Item> {
     };
     let given = match is_plain {
         true => None,
-        false => keep_given(&format!("[{}]", block.without_mark()?)),
+        false => stored_message(&format!("[{}]", block.without_mark()?)),
     };
     Ok(Item::Result {
         call_id: id_in(&format!("{field}.tool_use_id"), fields.find("tool_use_id"))?,

@@ -140,18 +140,18 @@ impl ChatAnswer {
         match begins_calls {
             // The ids of its calls are those of the following parts.
             true => self.pending = Some(chunk),
-            false => self.tell_chunk(chunk),
+            false => self.emit_chunk(chunk),
         }
     }
 
     /// Sends the chunk that waits for the ids of its calls.
     fn flush(&mut self) {
         if let Some(chunk) = self.pending.take() {
-            self.tell_chunk(chunk);
+            self.emit_chunk(chunk);
         }
     }
 
-    fn tell_chunk(&mut self, mut chunk: Value) {
+    fn emit_chunk(&mut self, mut chunk: Value) {
         let is_ours = self.calls.are_all_ours();
         let (has_text, has_step_text) = (self.has_text, self.has_step_text);
         let Some(choice) = chunk
@@ -212,8 +212,8 @@ impl ChatAnswer {
             AnswerPart::Text(text) => self.take_text(text),
             AnswerPart::CallStart { index, id, name } => {
                 let number = self.calls.begin(index, id.clone(), &name);
-                if let (Some(number), true) = (number, self.tells_parts()) {
-                    self.tell(json!({"tool_calls": [{
+                if let (Some(number), true) = (number, self.emits_parts()) {
+                    self.emit(json!({"tool_calls": [{
                         "index": number,
                         "id": id,
                         "type": "function",
@@ -223,8 +223,8 @@ impl ChatAnswer {
             }
             AnswerPart::CallDelta { index, text } => {
                 let number = self.calls.take_piece(index);
-                if let (Some(number), true) = (number, self.tells_parts()) {
-                    self.tell_arguments(number, &text);
+                if let (Some(number), true) = (number, self.emits_parts()) {
+                    self.emit_arguments(number, &text);
                 }
             }
             AnswerPart::Call {
@@ -236,8 +236,8 @@ impl ChatAnswer {
                 let Some((number, has_pieces)) = self.calls.complete(index) else {
                     return;
                 };
-                if self.tells_parts() && !has_pieces {
-                    self.tell_arguments(number, &arguments);
+                if self.emits_parts() && !has_pieces {
+                    self.emit_arguments(number, &arguments);
                 }
                 self.whole.calls.push(json!({
                     "id": id,
@@ -264,7 +264,7 @@ impl ChatAnswer {
                 }
             }
             AnswerPart::Reasoning(_)
-            | AnswerPart::Kept(_)
+            | AnswerPart::ProviderData(_)
             | AnswerPart::Event(_)
             | AnswerPart::Failed(_) => {}
         }
@@ -279,28 +279,28 @@ impl ChatAnswer {
                 last.push_str(&text);
             }
             self.has_step_text = true;
-        } else if self.tells_parts() {
+        } else if self.emits_parts() {
             let between = if self.has_text && !self.has_step_text {
                 BETWEEN
             } else {
                 ""
             };
-            self.tell(json!({"content": format!("{between}{text}")}));
+            self.emit(json!({"content": format!("{between}{text}")}));
             self.has_text = true;
             self.has_step_text = true;
         }
     }
 
     /// Whether the chunks are built from parts.
-    fn tells_parts(&self) -> bool {
+    fn emits_parts(&self) -> bool {
         self.is_streamed && !self.is_native
     }
 
-    fn tell_arguments(&mut self, number: usize, text: &str) {
-        self.tell(json!({"tool_calls": [{"index": number, "function": {"arguments": text}}]}));
+    fn emit_arguments(&mut self, number: usize, text: &str) {
+        self.emit(json!({"tool_calls": [{"index": number, "function": {"arguments": text}}]}));
     }
 
-    fn tell(&mut self, mut delta: Value) {
+    fn emit(&mut self, mut delta: Value) {
         if !self.has_begun {
             set(&mut delta, "role", "assistant".into());
             if delta.get("content").is_none() {
@@ -325,7 +325,7 @@ impl ChatAnswer {
     fn finish(&mut self, reason: FinishReason) {
         let name = name_of(reason);
         self.whole.finish.get_or_insert_with(|| name.into());
-        if self.has_finished || !self.tells_parts() {
+        if self.has_finished || !self.emits_parts() {
             return;
         }
         self.has_finished = true;
@@ -390,7 +390,7 @@ impl ChatAnswer {
                 if !is_refusal && !whole.texts.is_empty() {
                     set(message, "content", whole.texts.join(BETWEEN).into());
                 }
-                tell_calls(message, whole.calls, &self.calls);
+                add_calls(message, whole.calls, &self.calls);
             }
         }
         answer
@@ -399,7 +399,7 @@ impl ChatAnswer {
 
 /// Reduces a message's calls to those of the client's tools, with the ids of the log.
 /// `told` are these calls, for a model that uses another API.
-fn tell_calls(message: &mut Value, told: Vec<Value>, calls: &Calls) {
+fn add_calls(message: &mut Value, told: Vec<Value>, calls: &Calls) {
     let Some(message) = message.as_object_mut() else {
         return;
     };

@@ -1,6 +1,7 @@
 //! OpenAI's Chat Completions and Responses.
 
 pub mod answer;
+mod extra_output;
 pub mod referred_items;
 pub mod request;
 pub mod responses_answer;
@@ -10,4 +11,3 @@ mod responses_native;
 pub mod responses_request;
 pub mod responses_stored;
 pub mod responses_tools;
-mod said_beside;

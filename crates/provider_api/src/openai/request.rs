@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::request::{
     Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_asked, check_given,
-    file_part, flag_in, id_in, keep_given, parse_definition, parse_tools, text_in, text_part,
+    file_part, flag_in, id_in, parse_definition, parse_tools, stored_message, text_in, text_part,
     values,
 };
 use base::error::{Error, Result};
@@ -27,7 +27,7 @@ const REFUSED: &[(&str, &str)] = &[
 pub const ANY_OBJECT: &str = r#"{"type":"object","properties":{}}"#;
 
 /// The text that replaces a message in the provider's own format.
-pub const IN_OWN_FORM: &str =
+pub const PROVIDER_FORMAT_NOTE: &str =
     "(A part of this message is in a format that only its provider can read.)";
 
 pub fn parse(body: &[u8]) -> Result<ParsedRequest> {
@@ -207,7 +207,7 @@ impl<'a> ReadMessage<'a> {
                         None => {
                             is_plain = false;
                             lost = Some(field);
-                            parts.push(text_part(IN_OWN_FORM));
+                            parts.push(text_part(PROVIDER_FORMAT_NOTE));
                         }
                     }
                 }
@@ -215,7 +215,7 @@ impl<'a> ReadMessage<'a> {
         }
         let given = match is_plain {
             true => None,
-            false => keep_given(self.given.get()),
+            false => stored_message(self.given.get()),
         };
         check_given(lost, given.as_ref())?;
         Ok(Item::User {
@@ -262,7 +262,7 @@ impl<'a> ReadMessage<'a> {
             is_error: false,
             given: match is_text && !has_others {
                 true => None,
-                false => keep_given(self.given.get()),
+                false => stored_message(self.given.get()),
             },
         })
     }

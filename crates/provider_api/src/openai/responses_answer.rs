@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value};
 
+use super::extra_output::ExtraOutput;
 use super::responses_native::{NativeAnswer, events_of, kind_of};
-use super::said_beside::SaidBeside;
 use crate::events::Calls;
 use crate::numbers::{object, set};
 use base::json::{self, JsonObject, json};
@@ -26,7 +26,7 @@ pub struct ResponsesAnswer {
     /// The indexes of whole items that are sent when their calls have ids.
     untold: Vec<usize>,
     usage: TokenUsage,
-    beside: SaidBeside,
+    beside: ExtraOutput,
     finish: FinishReason,
     sequence: u64,
     /// The initial events that were already sent.
@@ -126,7 +126,7 @@ impl ResponsesAnswer {
             output: Vec::new(),
             open: None,
             usage: TokenUsage::default(),
-            beside: SaidBeside::default(),
+            beside: ExtraOutput::default(),
             finish: FinishReason::Stop,
             sequence: 0,
             begun: Vec::new(),
@@ -157,8 +157,8 @@ impl ResponsesAnswer {
 
     fn take_part(&mut self, part: AnswerPart) {
         match (self.step, part) {
-            (StepKind::Parts, AnswerPart::Kept(kept)) => self.take_kept(&kept),
-            (StepKind::Parts, part) => self.take_told(part),
+            (StepKind::Parts, AnswerPart::ProviderData(kept)) => self.take_provider_data(&kept),
+            (StepKind::Parts, part) => self.take_emitted(part),
             (StepKind::Events, AnswerPart::Event(json)) => {
                 if let Ok(value) = json::decode_tree(&json) {
                     self.take_native(value);
@@ -183,7 +183,7 @@ impl ResponsesAnswer {
     }
 
     /// Processes the items of an answer from the log.
-    fn take_kept(&mut self, kept: &str) {
+    fn take_provider_data(&mut self, kept: &str) {
         let kept: Option<JsonObject> = json::decode(kept).ok();
         let Some(items) = kept.as_ref().and_then(find_items) else {
             return;
@@ -281,7 +281,7 @@ impl ResponsesAnswer {
         self.native.has_failed()
     }
 
-    fn take_told(&mut self, part: AnswerPart) {
+    fn take_emitted(&mut self, part: AnswerPart) {
         match part {
             AnswerPart::Text(text) => self.take_text(&text),
             AnswerPart::CallStart { index, id, name } => {
@@ -311,7 +311,7 @@ impl ResponsesAnswer {
                 self.finish = reason;
             }
             AnswerPart::Event(json) => self.beside.take(&json),
-            AnswerPart::Reasoning(_) | AnswerPart::Kept(_) | AnswerPart::Failed(_) => {}
+            AnswerPart::Reasoning(_) | AnswerPart::ProviderData(_) | AnswerPart::Failed(_) => {}
         }
     }
 

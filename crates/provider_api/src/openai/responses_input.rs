@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::referred_items::StoredItems;
-use super::request::{IN_OWN_FORM, arguments_of};
+use super::request::{PROVIDER_FORMAT_NOTE, arguments_of};
 use crate::numbers::set;
 use crate::request::{
     Item, ItemCall, MAX_ITEMS, MAX_PARTS, RequestFields, check_asked, check_given, file_part,
-    id_in, keep_given, text_in, text_part, tree, values,
+    id_in, stored_message, text_in, text_part, tree, values,
 };
 use base::action::Role;
 use base::error::{Error, Result};
@@ -21,7 +21,7 @@ pub fn parse_input(
     stored: &StoredItems<'_>,
 ) -> Result<Vec<Item>> {
     if input.get().starts_with('"') {
-        let said = SaidContent::of_text(text_in("input", input)?);
+        let said = ParsedContent::of_text(text_in("input", input)?);
         let items = vec![said.into_user()?];
         check_asked("input", &items)?;
         return Ok(items);
@@ -116,7 +116,7 @@ fn parse_message(
     })?;
     let field_of_content = format!("{field}.content");
     let said = match content.get().starts_with('"') {
-        true => SaidContent::of_text(text_in(&field_of_content, content)?),
+        true => ParsedContent::of_text(text_in(&field_of_content, content)?),
         false => parse_content(&field_of_content, content)?,
     };
     match item.text("role").as_str() {
@@ -151,7 +151,7 @@ fn parse_message(
 /// The content of a message: its parts in the AI SDK's format, and in the Chat Completions
 /// format if the former don't contain everything.
 #[derive(Default)]
-struct SaidContent {
+struct ParsedContent {
     texts: Vec<String>,
     parts: Vec<Value>,
     others: Vec<String>,
@@ -161,7 +161,7 @@ struct SaidContent {
     lost: Option<String>,
 }
 
-impl SaidContent {
+impl ParsedContent {
     fn of_text(text: String) -> Self {
         Self {
             parts: vec![text_part(&text)],
@@ -180,7 +180,7 @@ impl SaidContent {
             true => {
                 let message =
                     json!({"role": Role::User.name(), "content": Value::Array(self.in_chat)});
-                keep_given(&json::text(&message))
+                stored_message(&json::text(&message))
             }
             false => None,
         };
@@ -248,7 +248,7 @@ impl SaidContent {
     }
 
     fn add_lost(&mut self, field: String, part: &RequestFields<'_>, in_chat: Value) {
-        self.add_file(part, text_part(IN_OWN_FORM), in_chat);
+        self.add_file(part, text_part(PROVIDER_FORMAT_NOTE), in_chat);
         self.is_unplain = true;
         self.lost = Some(field);
     }
@@ -265,8 +265,8 @@ fn in_chat_file(part: &RequestFields<'_>) -> Result<Value> {
     Ok(json!({"type": "file", "file": Value::Object(file)}))
 }
 
-fn parse_content(field: &str, content: &RawValue) -> Result<SaidContent> {
-    let mut said = SaidContent::default();
+fn parse_content(field: &str, content: &RawValue) -> Result<ParsedContent> {
+    let mut said = ParsedContent::default();
     for (index, part) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
         let field = format!("{field}[{index}]");
         let part = RequestFields::of(&field, part.get())?;

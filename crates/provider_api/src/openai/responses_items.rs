@@ -8,11 +8,11 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::referred_items::StoredItems;
-use super::request::{IN_OWN_FORM, arguments_of};
+use super::request::{PROVIDER_FORMAT_NOTE, arguments_of};
 use super::responses_tools::APPROVAL_PREFIX;
 use crate::request::{
     Item, ItemCall, MAX_ITEMS, MAX_PARTS, RequestFields, check_asked, check_given, file_part,
-    id_in, keep_item, keep_items, text_in, text_part, values,
+    id_in, stored_item, stored_items, text_in, text_part, values,
 };
 use base::error::{Error, Result};
 use base::ids::Id;
@@ -29,7 +29,7 @@ pub fn parse_items(
     if input.get().starts_with('"') {
         let text = text_in("input", input)?;
         read.items
-            .push(user_of(SaidParts::of_text(text), None, "input")?);
+            .push(user_of(ParsedParts::of_text(text), None, "input")?);
         "input".clone_into(&mut read.asked);
         return read.finish();
     }
@@ -91,7 +91,7 @@ impl ReadItems {
             return;
         };
         let items = match open.is_unplain {
-            true => keep_items(&format!("[{}]", open.given.join(","))),
+            true => stored_items(&format!("[{}]", open.given.join(","))),
             false => None,
         };
         self.items.push(Item::Assistant {
@@ -155,7 +155,7 @@ impl ReadItems {
         given: &RawValue,
     ) -> Result<()> {
         self.close();
-        let mut said = SaidParts::default();
+        let mut said = ParsedParts::default();
         said.add_lost(field.to_owned(), item);
         self.items.push(user_of(said, Some(given), field)?);
         Ok(())
@@ -173,7 +173,7 @@ impl ReadItems {
             return Err(Error::invalid(&at, format!("`{at}` is missing.")));
         };
         let mut said = match content.get().starts_with('"') {
-            true => SaidParts::of_text(text_in(&at, content)?),
+            true => ParsedParts::of_text(text_in(&at, content)?),
             false => parts_of(&at, content)?,
         };
         said.is_unplain |= item.has_others(&["id", "type", "role", "status", "content"]);
@@ -205,7 +205,7 @@ impl ReadItems {
 
 /// The parts of a message in the AI SDK's format.
 #[derive(Default)]
-struct SaidParts {
+struct ParsedParts {
     texts: Vec<String>,
     parts: Vec<Value>,
     others: Vec<String>,
@@ -215,7 +215,7 @@ struct SaidParts {
     lost: Option<String>,
 }
 
-impl SaidParts {
+impl ParsedParts {
     fn of_text(text: String) -> Self {
         Self {
             parts: vec![text_part(&text)],
@@ -240,13 +240,13 @@ impl SaidParts {
     }
 
     fn add_lost(&mut self, field: String, part: &RequestFields<'_>) {
-        self.add_file(part, text_part(IN_OWN_FORM), false);
+        self.add_file(part, text_part(PROVIDER_FORMAT_NOTE), false);
         self.lost = Some(field);
     }
 }
 
-fn parts_of(field: &str, content: &RawValue) -> Result<SaidParts> {
-    let mut said = SaidParts::default();
+fn parts_of(field: &str, content: &RawValue) -> Result<ParsedParts> {
+    let mut said = ParsedParts::default();
     for (index, part) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
         let field = format!("{field}[{index}]");
         let part = RequestFields::of(&field, part.get())?;
@@ -255,7 +255,7 @@ fn parts_of(field: &str, content: &RawValue) -> Result<SaidParts> {
     Ok(said)
 }
 
-fn add_part(said: &mut SaidParts, field: String, part: &RequestFields<'_>) {
+fn add_part(said: &mut ParsedParts, field: String, part: &RequestFields<'_>) {
     match part.text("type").as_str() {
         "input_text" | "text" => {
             said.is_unplain |= part.has_others(&["type", "text"]);
@@ -289,9 +289,9 @@ fn add_part(said: &mut SaidParts, field: String, part: &RequestFields<'_>) {
 }
 
 /// `given`: the original item, if there is one.
-fn user_of(said: SaidParts, given: Option<&RawValue>, field: &str) -> Result<Item> {
+fn user_of(said: ParsedParts, given: Option<&RawValue>, field: &str) -> Result<Item> {
     let given = given.filter(|_| said.is_unplain);
-    let given = given.and_then(|given| keep_item(given.get()));
+    let given = given.and_then(|given| stored_item(given.get()));
     let lost = said.lost.as_ref().map(|_| field.to_owned());
     check_given(lost, given.as_ref())?;
     Ok(Item::User {
@@ -306,14 +306,14 @@ fn result_of(field: &str, item: &RequestFields<'_>, given: &RawValue) -> Result<
     let call_id: Id = id_in(&format!("{field}.call_id"), item.find("call_id"))?;
     let at = format!("{field}.output");
     let said = match item.find("output") {
-        None => SaidParts::default(),
+        None => ParsedParts::default(),
         Some(output) if output.get().starts_with('[') => parts_of(&at, output)?,
-        Some(output) => SaidParts::of_text(text_in(&at, output)?),
+        Some(output) => ParsedParts::of_text(text_in(&at, output)?),
     };
     let is_whole = !said.is_unplain && said.others.is_empty();
     let kept = match is_whole {
         true => None,
-        false => keep_item(given.get()),
+        false => stored_item(given.get()),
     };
     check_given((!said.others.is_empty()).then_some(at), kept.as_ref())?;
     Ok(Item::Result {

@@ -70,7 +70,7 @@ fn count_if_small(db: &dyn Database, table: &str) -> Result<Option<i64>> {
 
 /// What was rewritten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Renewed {
+pub struct Rewritten {
     pub rows: i64,
     /// The most pages that this wrote, which is the length of its part of the log.
     pub pages: i64,
@@ -87,9 +87,9 @@ pub fn renew(
     tables: &[&'static str],
     fill_index: &dyn Fn(&str) -> Result<()>,
     file_pages: i64,
-) -> Result<Renewed> {
+) -> Result<Rewritten> {
     atomically(db, || {
-        let mut zeros = Zeros::go_on(db, file_pages)?;
+        let mut zeros = Zeros::resume(db, file_pages)?;
         let held_pages = zeros.used_pages()? - zeros.count_filled()?;
         let expected_pages = estimate_pages(db, tables)?.min(held_pages);
         // Requests in between may have freed pages.
@@ -152,7 +152,7 @@ pub fn renew(
         zeros.fill_known()?;
         zeros.keep_last_page()?;
         zeros.close()?;
-        Ok(Renewed {
+        Ok(Rewritten {
             rows: written,
             pages: pages + zeros.pages,
             file_pages: zeros.file_pages,
@@ -304,7 +304,7 @@ mod tests {
     const ENTRIES: &Table = &view("cf_agents_entries");
 
     #[test]
-    fn a_table_that_is_written_anew_has_its_rows_its_keys_and_its_indexes() {
+    fn a_table_that_is_rewritten_has_its_rows_its_keys_and_its_indexes() {
         let db = migrated();
         db.run(
             "INSERT INTO cf_agents_entries (number, scope, block, key, content, created_at, updated_at)

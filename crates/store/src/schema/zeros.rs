@@ -107,11 +107,11 @@ impl<'a> Zeros<'a> {
     /// Starts without tables: an interrupted step may have left some.
     pub(super) fn begin(db: &'a dyn Database, file_pages: i64) -> Result<Self> {
         empty_free_pages(db)?;
-        Self::go_on(db, file_pages)
+        Self::resume(db, file_pages)
     }
 
     /// Continues with the existing tables.
-    pub(super) fn go_on(db: &'a dyn Database, file_pages: i64) -> Result<Self> {
+    pub(super) fn resume(db: &'a dyn Database, file_pages: i64) -> Result<Self> {
         let last = tables_of_zeros(db)?.into_iter().map(|(_, number)| number);
         Ok(Self {
             db,

@@ -11,19 +11,19 @@ use crate::shared::naive::{Naive, Rules};
 use crate::shared::provider::in_session;
 use crate::shared::turns::{calls, define, said, user};
 use crate::store::carry_over::DOCUMENTS_DDL;
-use access::{Asker, AskerKind, ModelReach};
+use access::{AskerKind, MemoryScope, Principal};
 use api::transfer::begin_import;
 use base::database::Database;
 use base::ids::Id;
 use base::outbound;
-use base::testing::{FixedHost, Said, Script, Sqlite, cut_off};
+use base::testing::{FixedHost, Script, ScriptedAnswer, Sqlite, cut_off};
 use chat::request::answers::{CallAnswer, ClientAnswer, ClientOutcome};
 use chat::request::parse_chat_request;
-use chat::request::waiting::{self, WaitingRequest};
+use chat::request::queued_requests::{self, QueuedRequest};
 use chat::run::cycle::run;
-use chat::run::early;
+use chat::run::out_of_band;
+use chat::run::resume::resume_some_turns;
 use chat::run::running_turns::ClientReply;
-use chat::run::take_up::take_up_some;
 use conversation::session::usage_days::DAY_MS;
 use lifecycle::testing::guarded_tables;
 use store::schema;
@@ -130,7 +130,7 @@ pub fn make(is_searched: bool) -> Alice {
 /// Turns that failed: one before the model said anything, and one after some words.
 fn fail(alice: &Alice) {
     let chunk = json!({"choices": [{"delta": {"content": "Well, "}}]});
-    let broken_off = Said::stream(&format!("data: {chunk}\n\n"));
+    let broken_off = ScriptedAnswer::stream(&format!("data: {chunk}\n\n"));
     for (text, answer) in [("Why?", None), ("And now?", Some(broken_off))] {
         alice.outbound.answers.borrow_mut().clear();
         if let Some(answer) = answer {
@@ -179,13 +179,14 @@ fn configure(alice: &Alice) {
 
 /// A server that listed one tool.
 fn define_server(alice: &Alice) {
-    let answer =
-        |id: i64, result: Value| Said::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    let answer = |id: i64, result: Value| {
+        ScriptedAnswer::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
+    };
     *alice.outbound.session.borrow_mut() = Some("of-old".to_owned());
     let listed = json!([{"name": "lookup", "description": "Looks it up.", "inputSchema": {"type": "object"}}]);
     for answer in [
         answer(1, json!({"protocolVersion": "2025-11-25"})),
-        Ok(Said::text(202, "")),
+        Ok(ScriptedAnswer::text(202, "")),
         answer(2, json!({"tools": listed})),
     ] {
         alice.outbound.answer(answer);
@@ -226,7 +227,7 @@ fn define_blocks(alice: &Alice) {
     }
     for mut block in blocks {
         if block["source"]["r2"].is_null() && block["source"]["r2Prefix"].is_null() {
-            alice.outbound.answer(Said::json(&json!({})));
+            alice.outbound.answer(ScriptedAnswer::json(&json!({})));
             block["sessionId"] = json!("mixed");
             alice.ok("defineBlock", block);
             alice.outbound.answers.borrow_mut().clear();
@@ -263,7 +264,7 @@ fn fill_blocks(alice: &Alice) {
         set("EMBEDDING_MODEL", "workers-ai:@cf/m");
         for (key, title) in [("umbrella", Some("Rain")), ("kitten", None)] {
             let vector = json!({"data": [[1.0, 0.5, 0.25]]});
-            alice.outbound.answer(Said::json(&vector));
+            alice.outbound.answer(ScriptedAnswer::json(&vector));
             alice.keeps(
                 json!({"sessionId": session, "label": "kb", "key": key, "title": title,
                        "content": format!("What one says of a {key} in the drizzle."),
@@ -273,14 +274,14 @@ fn fill_blocks(alice: &Alice) {
         }
         for (key, content) in [("home", "Oslo"), ("home", "Bergen"), ("gone", "x")] {
             let vector = json!({"data": [[1.0, 0.5, 0.25]]});
-            alice.outbound.answer(Said::json(&vector));
+            alice.outbound.answer(ScriptedAnswer::json(&vector));
             alice.keeps(
                 json!({"sessionId": session, "label": "kb", "key": key, "title": "Home",
                        "content": content, "validFrom": 5}),
             );
         }
         let vector = json!({"data": [[1.0, 0.5, 0.25]]});
-        alice.outbound.answer(Said::json(&vector));
+        alice.outbound.answer(ScriptedAnswer::json(&vector));
         alice.keeps(
             json!({"sessionId": session, "label": "kb", "key": "work", "title": "Work",
                    "content": "By the harbour", "supersedes": ["home"]}),
@@ -437,7 +438,7 @@ fn talk(alice: &Alice) {
             json!({"label": "memory", "content": "Likes fog."}),
         ),
     ]));
-    alice.outbound.answer(Ok(Said::text(200, "hi")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "hi")));
     alice.outbound.answer(said("You like fog."));
     alice.chat(json!({"id": "talked", "message": user("remember the fog")}));
     // The spending of the first of these turns stands in the row of the second.
@@ -445,18 +446,18 @@ fn talk(alice: &Alice) {
         "configureAgent",
         json!({"prices": {"input": 1, "output": 2}}),
     );
-    let heard = json!({
+    let received = json!({
         "choices": [{"message": {"content": "Heard."}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}});
     for text in ["once", "twice"] {
-        alice.outbound.answer(Said::json(&heard));
+        alice.outbound.answer(ScriptedAnswer::json(&received));
         alice.chat(json!({"id": "talked-twice", "message": user(text)}));
     }
     // A session's spending outlives it. The first day of all has the number 0.
     alice.host.advance(DAY_MS);
-    alice.outbound.answer(Said::json(&heard));
+    alice.outbound.answer(ScriptedAnswer::json(&received));
     alice.chat(json!({"id": "gone", "message": user("gone")}));
-    alice.outbound.answer(Ok(Said::text(400, "No.")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(400, "No.")));
     alice.chat(json!({"id": "gone", "message": user("and failed")}));
     alice.ok("deleteSession", json!({"sessionId": "gone"}));
     let usage = json!({"sessionId": "talked", "inputTokens": 5, "model": "other:m"});
@@ -476,7 +477,9 @@ fn search(alice: &Alice) {
     for _ in 0..4 {
         for asked in alice.asked() {
             let vectors = vec![[1.0, 0.5, 0.25]; asked.as_array().unwrap().len()];
-            alice.outbound.answer(Said::json(&json!({"data": vectors})));
+            alice
+                .outbound
+                .answer(ScriptedAnswer::json(&json!({"data": vectors})));
         }
         alice.outbound.ai_calls.borrow_mut().clear();
         alice.ok("search", json!({"query": "zeppelin"}));
@@ -517,7 +520,7 @@ fn cut_turns_off(alice: &mut Alice) {
     drop(alice.begin(&body("cut-again")).unwrap());
     alice.dies();
     // The turn is taken up once, which is counted, and is cut off again.
-    drop(take_up_some(&alice.agent(&alice.db)).works);
+    drop(resume_some_turns(&alice.agent(&alice.db)).works);
     alice.dies();
 
     drop(alice.begin(&body("cut-before-the-answer")).unwrap());
@@ -536,11 +539,13 @@ fn cut_turns_off(alice: &mut Alice) {
         ])
     };
     alice.outbound.answer(two());
-    alice.outbound.answer(Ok(Said::text(200, "one")));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "one")));
     cut(body("cut-with-tools-running"));
 
     alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
-    alice.outbound.answer(Ok(Said::text(200, "echoed")));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(200, "echoed")));
     cut(body("cut-after-a-tool"));
 
     let mut message = ask_for_approval(alice, "cut-after-an-approval");
@@ -575,9 +580,9 @@ fn wait_in_line(alice: &Alice) {
     let body = json!({"message": user("waiting")}).to_string();
     let request = parse_chat_request(body.as_bytes()).unwrap();
     let messages: Vec<_> = request.messages.iter().collect();
-    let waiting = WaitingRequest::new(&request, &messages, Asker::default());
+    let waiting = QueuedRequest::new(&request, &messages, Principal::default());
     let session = Id::parse(WAITING.to_owned()).unwrap();
-    waiting::insert(&alice.db, &session, "t-waiting", &waiting, false).unwrap();
+    queued_requests::insert(&alice.db, &session, "t-waiting", &waiting, false).unwrap();
 }
 
 /// An early answer of a client to a call that the running turn has not made.
@@ -593,11 +598,11 @@ fn answer_early(alice: &Alice, session: &str) {
         continues: true,
         client_tools: Vec::new(),
         asked_by: Some(AskerKind::Secret),
-        reach: ModelReach::Agent,
+        reach: MemoryScope::Agent,
         limits: None,
         trace: None,
     };
-    early::insert(&alice.db, &id(session), &reply).unwrap();
+    out_of_band::insert(&alice.db, &id(session), &reply).unwrap();
 }
 
 fn import_half(alice: &Alice) {
@@ -615,7 +620,7 @@ fn import_half(alice: &Alice) {
 /// the index for its words, and two parts of the picture.
 fn put_long_rows(alice: &Alice, is_searched: bool) {
     let run = |sql: &str| {
-        alice.db.by_hand(|| alice.db.run(sql, &[])).unwrap();
+        alice.db.unguarded(|| alice.db.run(sql, &[])).unwrap();
     };
     run("INSERT INTO cf_agents_slices (session_id, seq, field, part, text)
          SELECT session_id, seq, 'message', 0, substr(message, 1, 20) FROM cf_agents_events WHERE id = 'long'");
@@ -654,6 +659,6 @@ fn build_half_of_the_index(run: &dyn Fn(&str)) {
 }
 
 /// The model's answer to a turn that is taken up.
-pub fn last_words() -> Result<Said, outbound::CallFailure> {
+pub fn last_words() -> Result<ScriptedAnswer, outbound::CallFailure> {
     said("Here I am again.")
 }

@@ -20,10 +20,10 @@ use crate::shared::naive::{Naive, Rules};
 use crate::{Alice, ids};
 use base::database::Database;
 use base::outbound::Endpoint;
-use base::testing::{Failing, FixedHost, Said, Sqlite, wait_for};
+use base::testing::{Failing, FixedHost, ScriptedAnswer, Sqlite, wait_for};
 use chat::run::cycle::run;
-use chat::run::take_up::take_up_some;
-use chat::turn::store::MAX_TAKEN_UP;
+use chat::run::resume::resume_some_turns;
+use chat::turn::store::MAX_RESUMED;
 use make::{CUT_OFF, HALF_IMPORTED, WAITING};
 use reads::{agrees, read_all};
 use store::schema;
@@ -363,7 +363,7 @@ fn turns_that_were_cut_off_come_to_their_end_and_no_tool_runs_twice() {
         let alice = fixture.opened();
         // The first turn asks a server of tools for its list, which is old. It is away.
         if alice.ok("listTools", json!({}))["servers"].is_array() {
-            alice.outbound.answer(Ok(Said::text(500, "")));
+            alice.outbound.answer(Ok(ScriptedAnswer::text(500, "")));
         }
         // One more answer is for the message that waits.
         for _ in 0..=CUT_OFF.len() {
@@ -375,7 +375,7 @@ fn turns_that_were_cut_off_come_to_their_end_and_no_tool_runs_twice() {
         while alice.has_turn_rows() || alice.waiting_rows() > 0 {
             looks += 1;
             assert!(looks <= CUT_OFF.len(), "{}: turns stay", fixture.name);
-            for work in take_up_some(&alice.agent(&alice.db)).works {
+            for work in resume_some_turns(&alice.agent(&alice.db)).works {
                 wait_for(run(&alice.agent(&alice.db), work));
             }
         }
@@ -427,7 +427,7 @@ fn calls_left_to_a_user_or_a_client_are_still_theirs_to_answer() {
         let mut message = messages(&alice, "open-approval")[1].clone();
         message["parts"][1]["state"] = json!("approval-responded");
         message["parts"][1]["approval"]["approved"] = json!(true);
-        alice.outbound.answer(Ok(Said::text(200, "paid")));
+        alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
         alice.outbound.answer(make::last_words());
         alice.chat(
             json!({"id": "open-approval", "messages": [crate::shared::turns::user("pay"), message]}),
@@ -516,7 +516,7 @@ fn an_older_object_is_searched_to_its_last_session() {
 }
 
 #[test]
-fn writes_go_on_and_every_read_agrees_with_a_naive_tree() {
+fn writes_continue_and_every_read_agrees_with_a_naive_tree() {
     for fixture in fixtures() {
         for seed in 1..=games(2, 8) {
             let alice = fixture.opened();
@@ -543,7 +543,7 @@ fn each_session_is_forked_exported_imported_and_deleted_whole() {
             alice.outbound.answer(make::last_words());
         }
         while alice.has_turn_rows() || alice.waiting_rows() > 0 {
-            for work in take_up_some(&alice.agent(&alice.db)).works {
+            for work in resume_some_turns(&alice.agent(&alice.db)).works {
                 wait_for(run(&alice.agent(&alice.db), work));
             }
         }
@@ -592,10 +592,10 @@ fn a_turn_that_cannot_be_read_is_carried_over_and_closed() {
     schema::migrate(&alice.db, &alice.host).unwrap();
     assert_eq!(alice.turn_rows(), CUT_OFF.len());
     while alice.has_turn_rows() {
-        for _ in 0..MAX_TAKEN_UP {
+        for _ in 0..MAX_RESUMED {
             alice.outbound.answer(make::last_words());
         }
-        for work in take_up_some(&alice.agent(&alice.db)).works {
+        for work in resume_some_turns(&alice.agent(&alice.db)).works {
             alice.run_work(work);
         }
     }

@@ -9,12 +9,12 @@ use access::Policy;
 use base::error::{Error, Result};
 use base::json;
 use memory::Memory;
+use memory::change_events::{ChangeEvent, ChangeKind};
 use memory::content::{self, Version};
 use memory::definitions::find_in;
 use memory::entry_rows;
 use memory::label::Label;
 use memory::skills::stored;
-use memory::told::{ChangeKind, ToldChange};
 use store::callbacks::Callback;
 use store::config::load_config;
 
@@ -41,12 +41,12 @@ struct MemoryChangeBody<'a> {
 }
 
 /// The content of the call.
-pub fn tell(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<CallbackMessage> {
+pub fn render(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<CallbackMessage> {
     let config = load_config(memory.db, &memory.deployed.config)?;
     let target = config.on_memory_change.as_ref();
     let place = place_of(memory.outbound, MEMORY_CHANGE, target)?;
     let delivery_id = Delivery::of_memory(policy, memory.agent).seal(&call.id);
-    let change: ToldChange =
+    let change: ChangeEvent =
         json::decode(&call.report).map_err(|_| Error::corrupt_row(&call.id, "report"))?;
     let body = json::encode(&MemoryChangeBody {
         delivery_id: &delivery_id,
@@ -68,7 +68,7 @@ pub fn tell(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<Cal
 }
 
 /// The version that the change wrote, if this agent still stores it.
-fn find_version(memory: &Memory<'_>, scope: &str, change: &ToldChange) -> Result<Option<Version>> {
+fn find_version(memory: &Memory<'_>, scope: &str, change: &ChangeEvent) -> Result<Option<Version>> {
     let (Some(version), Ok(label)) = (change.version, Label::parse(&change.label)) else {
         return Ok(None);
     };

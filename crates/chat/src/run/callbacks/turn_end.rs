@@ -56,7 +56,7 @@ struct TurnEndBody<'a> {
 }
 
 /// The content of the call.
-pub fn tell(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<CallbackMessage> {
+pub fn render(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<CallbackMessage> {
     let config = load_config(memory.db, &memory.deployed.config)?;
     let place = place_of(memory.outbound, TURN_END, config.on_turn_end.as_ref())?;
     let session_id = Id::parse(call.session_id.clone()).map_err(Error::storage)?;

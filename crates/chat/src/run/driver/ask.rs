@@ -2,12 +2,12 @@
 
 use super::recording::{AskedStep, parts_of};
 use super::{Broken, TurnDriver};
-use crate::run::retell::tell_outcome;
+use crate::run::replay::emit_outcome;
 use crate::run::tracing::{chat_part, part_of};
 use crate::stream::answer_events::AnswerEvent;
 use crate::tools::turn_tools::TurnTools;
+use crate::turn::answer_position::find_place;
 use crate::turn::partial_answer::PartialAnswer;
-use crate::turn::place::find_place;
 use crate::turn::window::{MAX_SENT_BYTES, RefusedRequest, TurnWindow, store_window};
 use base::budget::{Reservation, TURNS};
 use base::error::{Code, Error, Result};
@@ -32,7 +32,7 @@ use store::memory_use::MemoryUse;
 use store::model_settings::PromptRefresh;
 
 /// The most bytes of one answer of the model: the limit of an event, minus its other fields.
-const MAX_SAID_BYTES: usize = MAX_EVENT_BYTES - (64 << 10);
+const MAX_ANSWER_TEXT_BYTES: usize = MAX_EVENT_BYTES - (64 << 10);
 
 /// How often a turn waits, `WAIT_MS` each, for memory for its request to the model: half a minute
 /// in all.
@@ -58,34 +58,34 @@ impl TurnDriver<'_> {
         // A retried request belongs to the same step.
         if refusals == 0 || !self.writer.borrow().is_in_step() {
             let begun = self.writer.borrow_mut().start_step();
-            self.tell(begun);
+            self.emit(begun);
         }
-        let mut heard = PartialAnswer::default();
+        let mut received = PartialAnswer::default();
         let meter = self.meter(&config);
         let part = part_of(&chat_part(steps_before));
-        let reading = self.read_answer(&meter, &turn_tools, &mut heard);
+        let reading = self.read_answer(&meter, &turn_tools, &mut received);
         let outcome = self.running.unless_cancelled(run_in(part, reading)).await;
         let ended = EndedCall {
-            usage: heard.usage,
-            heard_tokens: heard.tokens(),
+            usage: received.usage,
+            heard_tokens: received.tokens(),
             outcome: match &outcome {
                 Some(Ok(())) => CallOutcome::Whole,
                 Some(Err(error)) => CallOutcome::Failed(error),
                 None => CallOutcome::GivenUp,
             },
         };
-        let model = heard.model.take();
+        let model = received.model.take();
         // A request that was never sent spent nothing.
-        let spent = model.as_ref().map(|_| ended.spent(heard.sent));
+        let spent = model.as_ref().map(|_| ended.spent(received.sent));
         let spent = spent.unwrap_or_default();
-        let counted = settle(&meter, heard.reserved.as_ref(), spent);
+        let counted = settle(&meter, received.reserved.as_ref(), spent);
         let outcome = outcome.map(|outcome| outcome.and(counted));
-        self.count(&config, spent, heard.estimated, model.clone());
+        self.count(&config, spent, received.estimated, model.clone());
         self.note_step(
             &config,
             &AskedStep {
                 started_at,
-                heard: &heard,
+                received: &received,
                 model: model.as_deref(),
                 spent,
                 outcome: outcome.as_ref(),
@@ -93,7 +93,7 @@ impl TurnDriver<'_> {
         );
         let broken = match outcome {
             Some(Ok(())) => None,
-            Some(Err(error)) => match self.take_refusal(&heard, error) {
+            Some(Err(error)) => match self.take_refusal(&received, error) {
                 Ok(()) => return Ok(()),
                 Err(error) => Some(Broken::Failed(error)),
             },
@@ -102,43 +102,43 @@ impl TurnDriver<'_> {
         if let Some(broken) = broken {
             self.turn
                 .borrow_mut()
-                .take_partial(heard.text, heard.reasoning);
+                .take_partial(received.text, received.reasoning);
             return Err(broken);
         }
         let host = self.context.memory.host;
-        self.turn.borrow_mut().take_untrusted(heard.untrusted);
+        self.turn.borrow_mut().take_untrusted(received.untrusted);
         self.turn.borrow_mut().take_answer(
-            heard.text,
-            heard.reasoning,
-            heard.calls,
-            heard.finish_reason,
+            received.text,
+            received.reasoning,
+            received.calls,
+            received.finish_reason,
             &|name| turn_tools.runner(name),
             &mut || Id::mint_approval(host).as_str().to_owned(),
         );
-        if let (Some(kept), Some(by)) = (heard.kept, &model) {
+        if let (Some(kept), Some(by)) = (received.kept, &model) {
             self.turn.borrow_mut().keep(by, &kept);
         }
         self.note_calls(&turn_tools);
         let mut told = Vec::new();
         for call in self.turn.borrow_mut().newest_calls() {
             let mut writer = self.writer.borrow_mut();
-            told.extend(tell_outcome(&mut writer, call));
+            told.extend(emit_outcome(&mut writer, call));
         }
-        self.tell(told);
+        self.emit(told);
         Ok(())
     }
 
     /// Learns from a refusal for length, so that the step is retried. Returns any other error.
-    fn take_refusal(&self, heard: &PartialAnswer, error: Error) -> Result<()> {
-        let Some(refusal) = LengthRefusal::of(&error).filter(|_| heard.bytes() == 0) else {
+    fn take_refusal(&self, received: &PartialAnswer, error: Error) -> Result<()> {
+        let Some(refusal) = LengthRefusal::of(&error).filter(|_| received.bytes() == 0) else {
             return Err(error);
         };
         let memory = &self.context.memory;
         let request = RefusedRequest {
             refusal,
-            model: &heard.refused_by,
-            estimated: heard.estimated,
-            fixed: heard.fixed,
+            model: &received.refused_by,
+            estimated: received.estimated,
+            fixed: received.fixed,
         };
         request.learn(memory.db, memory.host, &mut self.turn.borrow_mut(), error)
     }
@@ -158,7 +158,7 @@ impl TurnDriver<'_> {
         &self,
         meter: &Meter<'_>,
         turn_tools: &TurnTools<'_>,
-        heard: &mut PartialAnswer,
+        received: &mut PartialAnswer,
     ) -> Result<()> {
         let config = meter.config;
         let memory = &self.context.memory;
@@ -201,8 +201,8 @@ impl TurnDriver<'_> {
             keep_media: usize::try_from(config.keep_media.0).unwrap_or(0),
             window: &window,
         };
-        let kept_bytes = stored_bytes + turn_tools.bytes();
-        self.running.keeps(kept_bytes);
+        let retained_bytes = stored_bytes + turn_tools.bytes();
+        self.running.keeps(retained_bytes);
         let mut stream = {
             // The context and its reservation are dropped as soon as the model answers.
             let (mut context, hidden, _held) = self.build_context(&shown, &budget).await?;
@@ -225,45 +225,45 @@ impl TurnDriver<'_> {
                 reasoning_effort: config.reasoning_effort,
                 caller: api.map(|api| &api.caller),
             };
-            heard.untrusted = find_untrusted(&context, reminder.as_deref());
+            received.untrusted = find_untrusted(&context, reminder.as_deref());
             let tools = tools_tokens(&turn_tools.definitions);
-            heard.estimated = context.tokens_estimate + reminded + tools;
+            received.estimated = context.tokens_estimate + reminded + tools;
             let messages = context.messages.iter().map(message_tokens);
-            heard.fixed = heard.estimated - messages.sum::<i64>();
+            received.fixed = received.estimated - messages.sum::<i64>();
             let beside = (tools, reminded);
-            heard.context = Some(parts_of(&context, beside, (window.tokens, hidden)));
-            heard.refused_by = choice.name.to_string();
+            received.context = Some(parts_of(&context, beside, (window.tokens, hidden)));
+            received.refused_by = choice.name.to_string();
             // Rejects the request if the day's tokens or money are spent.
-            let sent = window.calibration.correct(heard.estimated);
-            heard.reserved = meter.reserve(&heard.refused_by, sent)?;
-            heard.sent = sent;
-            heard.model = Some(choice.name.to_string());
-            heard.sent_at = Some(self.now());
+            let sent = window.calibration.correct(received.estimated);
+            received.reserved = meter.reserve(&received.refused_by, sent)?;
+            received.sent = sent;
+            received.model = Some(choice.name.to_string());
+            received.sent_at = Some(self.now());
             open(memory.outbound, &choice, &request, true).await?
         };
         let is_native = api.is_some_and(|api| stream.is_in_api_of(&api.caller));
         self.running.push_event(AnswerEvent::Step { is_native });
         // The demo may have replaced the chosen model.
-        heard.model = Some(stream.model.clone());
+        received.model = Some(stream.model.clone());
         while let Some(part) = stream.next().await? {
-            if heard.answered_by.is_none() {
-                heard.answered_by.clone_from(&stream.answered_by);
+            if received.answered_by.is_none() {
+                received.answered_by.clone_from(&stream.answered_by);
             }
             if let AnswerPart::Failed(sentence) = part {
                 return Err(Error::new(Code::ModelFailed, sentence));
             }
-            if api.is_some() && AnswerEvent::is_told(&part) {
+            if api.is_some() && AnswerEvent::is_for_listeners(&part) {
                 self.running.push_event(AnswerEvent::Part(part.clone()));
             }
             let chunks = self.writer.borrow_mut().say(&part);
-            self.tell(chunks);
-            heard.note_first(&part, self.now());
-            heard.take(part);
-            self.running.keeps(kept_bytes + heard.bytes());
-            if self.running.is_over_limit() || heard.bytes() > MAX_SAID_BYTES {
+            self.emit(chunks);
+            received.note_first(&part, self.now());
+            received.take(part);
+            self.running.keeps(retained_bytes + received.bytes());
+            if self.running.is_over_limit() || received.bytes() > MAX_ANSWER_TEXT_BYTES {
                 // The stored text has to fit into an event.
-                let end = heard.text.floor_char_boundary(MAX_SAID_BYTES);
-                heard.text.truncate(end);
+                let end = received.text.floor_char_boundary(MAX_ANSWER_TEXT_BYTES);
+                received.text.truncate(end);
                 return Err(Error::new(
                     Code::ModelFailed,
                     "The answer exceeded the limit of one turn and was stopped.",

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 
 use super::{Broken, TurnDriver};
-use crate::run::retell::tell_outcome;
+use crate::run::replay::emit_outcome;
 
 impl TurnDriver<'_> {
     /// Sends the requests about all of these calls of the newest step at once. The step is stored
@@ -22,11 +22,11 @@ impl TurnDriver<'_> {
         for (index, needs_approval) in decided.ok_or(Broken::Cancelled)? {
             let mut turn = self.turn.borrow_mut();
             if let Some(call) = turn.newest_calls().get_mut(index) {
-                call.settle(needs_approval);
-                told.extend(tell_outcome(&mut self.writer.borrow_mut(), call));
+                call.apply_decision(needs_approval);
+                told.extend(emit_outcome(&mut self.writer.borrow_mut(), call));
             }
         }
-        self.tell(told);
+        self.emit(told);
         Ok(())
     }
 }

@@ -48,7 +48,7 @@ impl TurnDriver<'_> {
                 (writer.fail(&error.message), TurnOutcome::Error)
             }
             (Ok(()), Err(Broken::Cancelled)) => (writer.abort(None), TurnOutcome::Aborted),
-            (Ok(()), Ok(TurnEnding::Said(reason))) => {
+            (Ok(()), Ok(TurnEnding::Answered(reason))) => {
                 (writer.finish(*reason, metadata), TurnOutcome::Completed)
             }
             (Ok(()), Ok(TurnEnding::LeftToClient)) => (
@@ -65,7 +65,7 @@ impl TurnDriver<'_> {
             (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => Some(error.message.clone()),
             _ => None,
         };
-        self.tell(chunks);
+        self.emit(chunks);
         let session_id = &self.running.session_id;
         if self.context.audience.is_there(session_id) {
             let frame = match failed {
@@ -76,7 +76,7 @@ impl TurnDriver<'_> {
                 ),
                 None => self.running.frame_header(false).render_done(told),
             };
-            self.context.audience.tell(session_id, &frame, None);
+            self.context.audience.send(session_id, &frame, None);
         }
         self.running.keeps(0);
         let report = written.map(|()| report);

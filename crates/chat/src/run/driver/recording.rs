@@ -16,7 +16,7 @@ use store::config::Config;
 /// A finished request to a model.
 pub(super) struct AskedStep<'a> {
     pub started_at: i64,
-    pub heard: &'a PartialAnswer,
+    pub received: &'a PartialAnswer,
     pub model: Option<&'a str>,
     pub spent: TokenUsage,
     /// `None`: the request was cancelled.
@@ -53,13 +53,13 @@ impl TurnDriver<'_> {
     pub(super) fn note_step(&self, config: &Config, asked: &AskedStep<'_>) {
         let AskedStep {
             started_at,
-            heard,
+            received,
             model,
             spent,
             outcome,
         } = *asked;
         let now = self.now();
-        let sent_at = heard.sent_at.unwrap_or(now);
+        let sent_at = received.sent_at.unwrap_or(now);
         let cost = match (&config.prices, model) {
             (Some(prices), Some(model)) => spent.cost(prices, model),
             _ => 0.0,
@@ -67,23 +67,23 @@ impl TurnDriver<'_> {
         self.turn.borrow_mut().record.add_step(StepRecord {
             started_at,
             prepared_ms: sent_at - started_at,
-            time_to_first_token_ms: heard.first_at.map(|first_at| first_at - sent_at),
+            time_to_first_token_ms: received.first_at.map(|first_at| first_at - sent_at),
             duration_ms: now - started_at,
             model: model.map(str::to_owned),
-            answered_by: heard.answered_by.clone(),
+            answered_by: received.answered_by.clone(),
             input_tokens: spent.input_tokens,
             output_tokens: spent.output_tokens,
             cached_input_tokens: spent.cached_input_tokens,
             cost,
             finish_reason: match outcome {
-                Some(Ok(())) => Some(TurnFinish::from(heard.finish_reason)),
+                Some(Ok(())) => Some(TurnFinish::from(received.finish_reason)),
                 Some(Err(_)) | None => None,
             },
             failure: match outcome {
                 Some(Err(error)) => Some(RecordedFailure::of(error)),
                 Some(Ok(())) | None => None,
             },
-            context: heard.context,
+            context: received.context,
             ..StepRecord::default()
         });
     }

@@ -29,7 +29,7 @@ struct Client {
 }
 
 impl Client {
-    fn hear(&mut self, chunk: &Value) {
+    fn receive(&mut self, chunk: &Value) {
         let text = |name: &str| chunk[name].as_str().unwrap().to_owned();
         assert!(!self.ended, "after the end: {chunk}");
         let kind = text("type");
@@ -158,13 +158,13 @@ fn act(writer: &mut ChunkWriter, dice: &mut Dice) -> Vec<Chunk> {
 fn tell(client: &mut Client, said: &mut Vec<String>, chunks: Vec<Chunk>) {
     for chunk in chunks {
         let json = chunk.json();
-        client.hear(&serde_json::from_str(&json).unwrap());
+        client.receive(&serde_json::from_str(&json).unwrap());
         said.push(json);
     }
 }
 
 #[test]
-fn the_client_takes_all_that_is_said() {
+fn the_client_accepts_all_that_is_said() {
     let mut dice = Dice(0x2545_F491_4F6C_DD1D);
     let mut kinds = HashSet::new();
     for _ in 0..2_000 {

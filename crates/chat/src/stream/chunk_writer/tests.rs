@@ -119,7 +119,7 @@ fn one_block_is_closed_before_another_kind_begins_and_no_id_comes_twice() {
 }
 
 #[test]
-fn a_block_that_goes_on_in_the_next_step_is_another() {
+fn a_block_that_continues_in_the_next_step_is_another() {
     let mut writer = started();
     say(&mut writer, &[text("a")]);
     assert_eq!(
@@ -204,7 +204,7 @@ fn a_delta_without_its_call_is_not_said() {
 }
 
 #[test]
-fn an_outcome_is_told_of_calls_that_the_client_knows_alone() {
+fn an_outcome_is_reported_of_calls_that_the_client_knows_alone() {
     let mut writer = ChunkWriter::new(vec!["earlier".to_owned()]);
     writer.start("m", None);
     assert!(writer.output("unheard", raw(&json!(1))).is_empty());
@@ -277,7 +277,7 @@ fn a_cut_before_a_step_says_anything_leaves_something_in_it() {
 }
 
 #[test]
-fn a_failure_before_anything_was_said_is_told_too() {
+fn a_failure_before_anything_was_said_is_reported_too() {
     let mut writer = ChunkWriter::new(Vec::new());
     assert_eq!(told(&writer.fail("no")), ["error no"]);
 }
@@ -295,7 +295,7 @@ fn nothing_follows_the_end() {
 }
 
 #[test]
-fn a_providers_words_about_itself_are_not_told() {
+fn a_providers_words_about_itself_are_not_sent() {
     let mut writer = started();
     let parts = [
         AnswerPart::Usage(models::TokenUsage::default()),

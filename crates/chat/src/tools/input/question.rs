@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_a_form_or_a_page_and_nothing_else_of_it_is_kept() {
+    fn a_question_is_a_form_or_a_page_and_nothing_else_of_it_is_stored() {
         let schema = json!({"type": "object", "properties": {"n": {"type": "string"}}});
         assert_eq!(
             read(&form(&schema)),

@@ -91,7 +91,7 @@ pub struct ServerClient<'a> {
 }
 
 /// The result of a request, and the session that came with it.
-struct HeardResult {
+struct ServerResult {
     result: Box<RawValue>,
     session: Option<String>,
 }
@@ -168,7 +168,7 @@ impl ServerClient<'_> {
 
     /// Reads the list of tools. Reconnects if the server no longer accepts the revision or the
     /// session.
-    pub async fn list_again(&mut self) -> Result<Vec<Box<RawValue>>, ServerFailure> {
+    pub async fn relist(&mut self) -> Result<Vec<Box<RawValue>>, ServerFailure> {
         match self.list().await {
             Err(ServerFailure::SessionLost) => self.open().await,
             Err(failure) if failure.may_be_of_revision() => self.open().await,
@@ -265,8 +265,8 @@ impl ServerClient<'_> {
             return Ok(());
         }
         let note = self.render(None, &ServerRequest::new("notifications/initialized", "{}"));
-        let heard = self.post(note, &[], NOTE_LIMITS).await?;
-        match heard.status {
+        let received = self.post(note, &[], NOTE_LIMITS).await?;
+        match received.status {
             200..300 => Ok(()),
             status => Err(ServerFailure::Status(status)),
         }
@@ -307,7 +307,7 @@ impl ServerClient<'_> {
         Err(ServerFailure::Nonsense("lists too many tools"))
     }
 
-    async fn ask(&mut self, asked: ServerRequest<'_>) -> Result<HeardResult, ServerFailure> {
+    async fn ask(&mut self, asked: ServerRequest<'_>) -> Result<ServerResult, ServerFailure> {
         self.last_id += 1;
         let id = self.last_id;
         let body = self.render(Some(id), &asked);
@@ -338,7 +338,7 @@ impl ServerClient<'_> {
                 return Err(ServerFailure::Nonsense(what));
             }
         };
-        Ok(HeardResult { result, session })
+        Ok(ServerResult { result, session })
     }
 
     /// Reads the reason why the server refused a request.

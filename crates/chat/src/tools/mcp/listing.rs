@@ -85,7 +85,7 @@ struct ListedDefinition {
 }
 
 /// The names and the capacity for a listing's tools.
-pub struct ListingRoom<'a> {
+pub struct ListingCapacity<'a> {
     /// The server's name, the prefix of its tools' names.
     pub prefix: &'a str,
     /// The names of the agent's other tools.
@@ -96,7 +96,7 @@ pub struct ListingRoom<'a> {
     pub has_header_marks: bool,
 }
 
-impl ListingRoom<'_> {
+impl ListingCapacity<'_> {
     pub fn read(self, listed: &[Box<RawValue>], sent: &ResolvedHeaders) -> ServerListing {
         let mut names: HashSet<String> = self.taken.iter().map(|&name| name.to_owned()).collect();
         let mut listing = ServerListing::default();
@@ -315,7 +315,7 @@ mod tests {
 
     fn read(listed: &Value, most: usize) -> ServerListing {
         let listed: Vec<Box<RawValue>> = serde_json::from_value(listed.clone()).unwrap();
-        let room = ListingRoom {
+        let room = ListingCapacity {
             prefix: "gh",
             taken: HashSet::from(["gh_taken"]),
             most,
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_what_every_provider_takes_and_nobody_elses() {
+    fn names_are_what_every_provider_accepts_and_nobody_elses() {
         let long = "x".repeat(100);
         let listed = json!([
             tool("z/ä.b"),
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_without_room_are_left_out_and_named() {
+    fn tools_without_capacity_are_left_out_and_named() {
         let many: Vec<Value> = (0..300).map(|n| tool(&format!("t{n}"))).collect();
         let listing = read(&json!(many), 3);
         assert_eq!(listing.tools.len(), 3);

@@ -9,7 +9,7 @@ use crate::address::tool_headers::ResolvedHeaders;
 use crate::tools::exchange::UserQuestions;
 use crate::tools::mcp::client::{ServerClient, ServerLink};
 use crate::tools::mcp::failure::ServerFailure;
-use crate::tools::mcp::listing::{ListingRoom, ServerListing};
+use crate::tools::mcp::listing::{ListingCapacity, ServerListing};
 use crate::tools::mcp::oauth::access::{AuthorizedServer, find_url, may_be_authorized, with_token};
 use crate::tools::mcp::oauth::begin::begin;
 use crate::tools::mcp::oauth::challenge::Challenge;
@@ -43,7 +43,7 @@ const LIST_LIMITS: CallLimits = CallLimits {
 
 /// A server's list, and how to call the server from now on.
 #[derive(Default)]
-struct HeardList {
+struct ServerToolList {
     listed: Vec<Box<RawValue>>,
     link: ServerLink,
     headers: ResolvedHeaders,
@@ -67,21 +67,21 @@ pub async fn define_server(
 ) -> Result<DefinedServer> {
     let headers = server
         .at
-        .check_reach(memory.outbound, &server.headers, "mcp")?;
+        .check_address(memory.outbound, &server.headers, "mcp")?;
     let takes_token = find_url(&server.at, &headers).is_some();
     let has_key = || OAuthSettings::read(memory.outbound).is_ok();
-    let heard = match list_tools(memory, &server, headers, DEFINE_MS).await {
-        Ok(heard) => {
+    let received = match list_tools(memory, &server, headers, DEFINE_MS).await {
+        Ok(received) => {
             let wanted = find_wanted(memory, deployed, &server)?;
             server.state.needs_authorization = wanted.filter(|_| takes_token);
-            heard
+            received
         }
         Err(NoList {
             challenge: Some(challenge),
             ..
         }) if takes_token && has_key() => {
             server.state.needs_authorization = Some(challenge);
-            HeardList::default()
+            ServerToolList::default()
         }
         Err(NoList { reason, challenge }) => {
             let hint = match challenge.is_some() && takes_token {
@@ -108,10 +108,10 @@ pub async fn define_server(
                 format!("An agent has at most {MAX_SERVERS} servers. `removeTool` removes one."),
             ));
         }
-        let listing = heard.read(&server.name, &others);
+        let listing = received.read(&server.name, &others);
         server.defined_at = now_ms;
         server.asked_at = now_ms;
-        server.state.link = heard.link.clone();
+        server.state.link = received.link.clone();
         let digests = listing.tools.iter().map(|tool| tool.digest.clone());
         server.state.accepted = digests.collect();
         server.state.tools = listing.tools;
@@ -195,9 +195,9 @@ async fn refresh(
     most_ms: i64,
     is_accepted: bool,
 ) -> Result<()> {
-    let heard = match server
+    let received = match server
         .at
-        .check_reach(memory.outbound, &server.headers, "url")
+        .check_address(memory.outbound, &server.headers, "url")
     {
         Ok(headers) => {
             let takes_token = may_be_authorized(memory.outbound, &server.at, &headers);
@@ -215,13 +215,13 @@ async fn refresh(
     let key = (server.name.as_str(), server.defined_at);
     let asked_at = Some(memory.host.now_ms());
     change_state(memory.db, key, asked_at, |state| {
-        match heard {
-            Ok(heard) => {
+        match received {
+            Ok(received) => {
                 let others = load_agent_tools(memory.db, deployed)?;
-                let listing = heard.read(&server.name, &others);
+                let listing = received.read(&server.name, &others);
                 state.tools = listing.tools;
                 state.left_out = listing.left_out;
-                state.link = heard.link;
+                state.link = received.link;
                 state.problem = None;
                 let wanted = state.needs_authorization.take();
                 state.needs_authorization = wanted.filter(Challenge::wants_more_scope);
@@ -252,7 +252,7 @@ async fn list_tools(
     server: &ToolServer,
     headers: ResolvedHeaders,
     most_ms: i64,
-) -> Result<HeardList, NoList> {
+) -> Result<ServerToolList, NoList> {
     let is_new = server.state.link == ServerLink::default();
     let mut client = ServerClient {
         outbound: memory.outbound,
@@ -269,11 +269,11 @@ async fn list_tools(
     };
     let work = with_token(memory, place, &mut client, async |client| match is_new {
         true => client.open().await,
-        false => client.list_again().await,
+        false => client.relist().await,
     });
     let outcome = in_time(memory.outbound.sleep(most_ms), work).await;
     match outcome {
-        Some(Ok(listed)) => Ok(HeardList {
+        Some(Ok(listed)) => Ok(ServerToolList {
             listed,
             link: client.link,
             headers: client.headers,
@@ -297,7 +297,7 @@ fn say(failure: &ServerFailure, sent: &ResolvedHeaders) -> String {
     reason.trim_end_matches('.').to_owned()
 }
 
-impl HeardList {
+impl ServerToolList {
     fn read(&self, server: &str, agent: &AgentTools) -> ServerListing {
         let is_other = |tool: &&RegisteredTool| {
             let of_server = tool.of_server.as_ref();
@@ -307,7 +307,7 @@ impl HeardList {
         let taken = agent.tools.iter().filter(is_other);
         let taken: HashSet<&str> = taken.map(|tool| tool.definition.name.as_str()).collect();
         let most = usize::try_from(MAX_TOOLS).unwrap_or_default();
-        ListingRoom {
+        ListingCapacity {
             prefix: server,
             most: most.saturating_sub(taken.len()),
             taken,

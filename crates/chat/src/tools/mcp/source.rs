@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use crate::address::tool_address::ToolAddress;
 use base::error::{Error, Result};
 use base::json::{self, RawValue};
-use base::outbound::conceal_url;
+use base::outbound::redact_url;
 use base::settings::is_own_binding;
 
 /// The path of a service where its server usually is.
@@ -35,9 +35,9 @@ pub struct ServerService {
 
 impl ServerSource {
     /// Hides what a caller without the secret must not see.
-    pub fn conceal(&mut self) {
+    pub fn redact(&mut self) {
         if let Self::Url(url) = self {
-            *url = conceal_url(url);
+            *url = redact_url(url);
         }
     }
 }

@@ -22,7 +22,7 @@ const METHOD_NOT_FOUND: i64 = -32_601;
 
 /// How far a stream was read.
 #[derive(Default)]
-struct StreamPlace {
+struct StreamCursor {
     /// The id of the last event. `None`: the stream can't be resumed.
     last_id: Option<String>,
     retry_ms: Option<i64>,
@@ -30,7 +30,7 @@ struct StreamPlace {
     refusals: usize,
 }
 
-impl StreamPlace {
+impl StreamCursor {
     fn note(&mut self, parser: &sse::Parser) {
         if let Some(last_id) = parser.last_id() {
             // An empty id resets the previous one. A header can't contain any other text.
@@ -49,7 +49,7 @@ impl ServerClient<'_> {
         body: &mut (dyn ByteChunks + '_),
         id: i64,
     ) -> Result<Box<RawValue>, ServerFailure> {
-        let mut place = StreamPlace::default();
+        let mut place = StreamCursor::default();
         let broken = match self.read_stream(body, id, &mut place).await {
             Err(failure) if failure.breaks_stream() && place.last_id.is_some() => failure,
             outcome => return outcome,
@@ -64,7 +64,7 @@ impl ServerClient<'_> {
     async fn resume(
         &self,
         id: i64,
-        mut place: StreamPlace,
+        mut place: StreamCursor,
     ) -> Option<Result<Box<RawValue>, ServerFailure>> {
         for _ in 0..MAX_RESUMES {
             self.outbound
@@ -93,7 +93,7 @@ impl ServerClient<'_> {
         &self,
         body: &mut (dyn ByteChunks + '_),
         id: i64,
-        place: &mut StreamPlace,
+        place: &mut StreamCursor,
     ) -> Result<Box<RawValue>, ServerFailure> {
         let mut parser = sse::Parser::default();
         let mut is_over = false;

@@ -89,7 +89,7 @@ pub fn delete_seqs(
         return Ok(DeletionOutcome::default());
     }
     let written_at = find_stamp(db, host, session_id)?;
-    last_turns::settle(db, session_id)?;
+    last_turns::fold_ended(db, session_id)?;
     let list = SqlValue::Text(json::encode(&seqs)?);
     let here = SqlValue::from(session_id.as_str());
 
@@ -123,7 +123,7 @@ pub fn delete_seqs(
     let survivors = survivors(&parents);
     let above = survivors.iter().map(|(_, above_seq)| *above_seq);
     let moved = taken.moved.iter().map(|moved| moved.link.seq);
-    boundary::settle(db, session_id, above, moved)?;
+    boundary::update_boundaries(db, session_id, above, moved)?;
 
     // If the chosen leaf is deleted, its nearest surviving ancestor becomes the leaf. An
     // append overrides an earlier choice permanently, even if the appended event is

@@ -53,7 +53,7 @@ pub fn insert(
         None => Vec::new(),
     };
     let id = Id::mint_compaction(host);
-    check_room(db, session_id)?;
+    check_capacity(db, session_id)?;
     let sql = format!(
         "{INSERT}
          SELECT ?1, ?2, ?3, coalesce(max(number), 0) + 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11
@@ -79,24 +79,24 @@ pub fn insert(
     let ranges = pruned.iter().map(|pruned| pruned.range);
     Ok(AddedOverlay {
         id,
-        changed: settle(db, session_id, ranges.chain([new.range]))?,
+        changed: update_boundaries(db, session_id, ranges.chain([new.range]))?,
         pruned: pruned.into_iter().map(|pruned| pruned.id).collect(),
     })
 }
 
 /// Updates the run boundaries at the current and former ends of summaries.
-fn settle(
+fn update_boundaries(
     db: &dyn Database,
     session_id: &Id,
     ranges: impl Iterator<Item = EventRange>,
 ) -> Result<Vec<ChangedBoundary>> {
     let (first, last): (Vec<i64>, Vec<i64>) =
         ranges.map(|range| (range.from_seq, range.to_seq)).unzip();
-    boundary::settle(db, session_id, last, first)
+    boundary::update_boundaries(db, session_id, last, first)
 }
 
 /// Refuses another overlay if the session has [`MAX_OVERLAYS`].
-pub fn check_room(db: &dyn Database, session_id: &Id) -> Result<()> {
+pub fn check_capacity(db: &dyn Database, session_id: &Id) -> Result<()> {
     let sql = "SELECT count(*) FROM cf_agents_compactions WHERE session_id = ?1";
     let count = find_value(db, sql, &[session_id.as_str().into()])?;
     if count.unwrap_or(0) < MAX_OVERLAYS {
@@ -147,7 +147,7 @@ pub fn restore(
             summary.len(),
         ));
     }
-    check_room(db, session_id)?;
+    check_capacity(db, session_id)?;
     let sql = "SELECT 1 FROM cf_agents_compactions WHERE session_id = ?1 AND id = ?2";
     if find_row(db, sql, &[session_id.as_str().into(), id.as_str().into()])?.is_some() {
         return Err(Error::invalid(
@@ -187,7 +187,7 @@ pub fn restore(
         to_seq,
         above_seq: 0,
     };
-    settle(db, session_id, std::iter::once(range)).map(drop)
+    update_boundaries(db, session_id, std::iter::once(range)).map(drop)
 }
 
 /// An overlay without its summary, because summaries are long.
@@ -267,7 +267,7 @@ pub fn copy(
             above_seq: from_seq - 1,
         });
     }
-    settle(db, id, ranges.into_iter())?;
+    update_boundaries(db, id, ranges.into_iter())?;
     Ok(copied)
 }
 
@@ -276,7 +276,7 @@ pub fn copy(
 pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Vec<ChangedBoundary>>> {
     let range = drop_row(db, session_id, id)?;
     range
-        .map(|range| settle(db, session_id, std::iter::once(range)))
+        .map(|range| update_boundaries(db, session_id, std::iter::once(range)))
         .transpose()
 }
 

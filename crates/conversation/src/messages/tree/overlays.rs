@@ -9,7 +9,7 @@
 
 use super::path::{is_on_path, load_segments};
 use base::action::Action;
-use base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
+use base::budget::{AnswerCapacity, MAX_ANSWER_BYTES};
 use base::columns::{FromRow, find, load};
 use base::database::{Database, Row, SqlText};
 use base::error::{Error, Result};
@@ -204,14 +204,14 @@ pub fn load_json(db: &dyn Database, session_id: &Id) -> Result<String> {
           LIMIT 1"
     );
     let mut newest: Vec<String> = Vec::new();
-    let mut room = AnswerRoom::of(MAX_ANSWER_BYTES);
+    let mut capacity = AnswerCapacity::of(MAX_ANSWER_BYTES);
     let mut below = MAX_INTEGER;
     for _ in 0..MAX_OVERLAYS {
         let params = [session_id.as_str().into(), below.into()];
         let Some((number, overlay)) = find::<(i64, String)>(db, &sql, &params)? else {
             break;
         };
-        if !room.takes(overlay.len()) {
+        if !capacity.takes(overlay.len()) {
             break;
         }
         below = number;

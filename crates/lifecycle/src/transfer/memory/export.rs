@@ -12,7 +12,7 @@ use super::super::lines::{FileTime, LineKind, count, render};
 use super::lines::{
     BlockKey, BlockLine, EntryLine, LoadedLine, PastLine, PromptLine, SkillLine, VersionLine,
 };
-use super::{LineCounter, can_hold};
+use super::{LineCounter, can_contain};
 use crate::transfer::add_rows;
 use base::database::{Database, Row};
 use base::error::{Error, Result};
@@ -173,7 +173,7 @@ impl MemoryExport {
         line: &impl Serialize,
     ) -> Result<Option<String>> {
         let holder = self.kinds.get(&block.0);
-        let is_shown = holder.is_none_or(|holder| can_hold(*holder, kind))
+        let is_shown = holder.is_none_or(|holder| can_contain(*holder, kind))
             && self.tally.fits(kind, &block.0, bytes);
         is_shown.then(|| render(line)).transpose()
     }

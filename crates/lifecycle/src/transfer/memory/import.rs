@@ -12,7 +12,7 @@ use super::super::lines::LineKind;
 use super::lines::{
     BlockKey, BlockLine, EntryLine, LoadedLine, PastLine, PromptLine, SkillLine, VersionLine,
 };
-use super::{LineCounter, SORTS, can_hold, most};
+use super::{LineCounter, SORTS, can_contain, most};
 use crate::transfer::rules::CALL_TOOL;
 use crate::transfer::target::{ImportTarget, LeftOut, at_line};
 use base::database::{Database, MAX_VALUE_BYTES};
@@ -29,7 +29,7 @@ use memory::frozen;
 use memory::item_note::ItemNote;
 use memory::kind::BlockKind;
 use memory::origin::Origin;
-use memory::past::{ItemPlace, MAX_ENTRY_VERSIONS, MAX_SKILL_VERSIONS, PastVersion, insert_past};
+use memory::past::{ItemRef, MAX_ENTRY_VERSIONS, MAX_SKILL_VERSIONS, PastVersion, insert_past};
 use memory::skills::SkillDocument;
 use memory::skills::loaded::{self, LoadedSkill};
 use memory::skills::stored;
@@ -122,7 +122,7 @@ impl MemoryImport {
                 let bytes = version.content.len();
                 let place = LineOrder::Version(block.clone(), version.version);
                 self.take_place(kind, place)?;
-                self.check_room(kind, &block.0, bytes)?;
+                self.check_capacity(kind, &block.0, bytes)?;
                 PendingMemoryLine::Version(block, version)
             }
             LineKind::Entry => {
@@ -132,7 +132,7 @@ impl MemoryImport {
                 self.check_writer(note.written_by, note.session_id.as_deref())?;
                 let place = LineOrder::Keyed(block.clone(), entry.key.clone());
                 self.take_place(kind, place)?;
-                self.check_room(kind, &block.0, 0)?;
+                self.check_capacity(kind, &block.0, 0)?;
                 PendingMemoryLine::Entry(block, Box::new((entry, note)))
             }
             LineKind::Skill => {
@@ -143,7 +143,7 @@ impl MemoryImport {
                 self.check_writer(note.written_by, note.session_id.as_deref())?;
                 let place = LineOrder::Keyed(block.clone(), document.key.clone());
                 self.take_place(kind, place)?;
-                self.check_room(kind, &block.0, 0)?;
+                self.check_capacity(kind, &block.0, 0)?;
                 PendingMemoryLine::Skill(block, Box::new((document, note)), updated_at)
             }
             LineKind::Past => {
@@ -155,7 +155,7 @@ impl MemoryImport {
                 let slot = past.version % self.kept(&block);
                 let place = LineOrder::Slot(block.clone(), key.clone(), slot);
                 self.take_place(kind, place)?;
-                self.check_room(kind, &block.0, 0)?;
+                self.check_capacity(kind, &block.0, 0)?;
                 PendingMemoryLine::Past(block, key, Box::new(past))
             }
             LineKind::Loaded => {
@@ -169,7 +169,7 @@ impl MemoryImport {
                 let place = LineOrder::Keyed(block, loaded.key.clone());
                 self.take_place(kind, place)?;
                 if loaded.content.is_some() {
-                    self.check_room(kind, "", 0)?;
+                    self.check_capacity(kind, "", 0)?;
                 }
                 PendingMemoryLine::Loaded(loaded, loaded_at)
             }
@@ -279,7 +279,7 @@ impl MemoryImport {
     fn take_place(&mut self, kind: LineKind, place: LineOrder) -> Result<()> {
         let block = place.block();
         if let Some(holder) = self.kinds.get(&block.0)
-            && !can_hold(*holder, kind)
+            && !can_contain(*holder, kind)
         {
             let message = format!(
                 "Block `{}` of an earlier line is {}, so it can't have this line.",
@@ -308,7 +308,7 @@ impl MemoryImport {
         Ok(())
     }
 
-    fn check_room(&mut self, kind: LineKind, block: &str, bytes: usize) -> Result<()> {
+    fn check_capacity(&mut self, kind: LineKind, block: &str, bytes: usize) -> Result<()> {
         match self.tally.fits(kind, block, bytes) {
             true => Ok(()),
             false => Err(too_many("block", most(kind), kind)),
@@ -354,7 +354,7 @@ impl MemoryImport {
                 stored::restore(db, place, document, *updated_at, note)
             }
             PendingMemoryLine::Past(block, key, past) => {
-                let item = ItemPlace {
+                let item = ItemRef {
                     scope: scope.column(),
                     block: &block.0,
                     key,

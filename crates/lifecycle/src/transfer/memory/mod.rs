@@ -62,7 +62,7 @@ pub const SORTS: &[MemoryLineKind] = &[
 ];
 
 /// Whether a block of this kind can contain rows of this type.
-fn can_hold(block: BlockKind, kind: LineKind) -> bool {
+fn can_contain(block: BlockKind, kind: LineKind) -> bool {
     match kind {
         LineKind::Version => block.has_content(),
         LineKind::Entry => block == BlockKind::Searchable,

@@ -14,7 +14,7 @@ use base::outbound::Outbound;
 use memory::Memory;
 
 /// How long before its expiry a token is renewed.
-const EARLY_MS: i64 = 60_000;
+const RENEWAL_MARGIN_MS: i64 = 60_000;
 
 /// A server, as its authorization is stored.
 #[derive(Clone, Copy)]
@@ -90,7 +90,9 @@ async fn find_token(
     let find = || find_authorization(memory, settings, server, url);
     let usable = |found: &Option<Authorization>| {
         let grant = found.as_ref()?.grant.as_ref()?;
-        let is_fresh = grant.expires_at.is_none_or(|at| now_ms < at - EARLY_MS);
+        let is_fresh = grant
+            .expires_at
+            .is_none_or(|at| now_ms < at - RENEWAL_MARGIN_MS);
         let is_refused = refused == Some(grant.access_token.as_str());
         (is_fresh && !is_refused).then(|| grant.access_token.clone())
     };

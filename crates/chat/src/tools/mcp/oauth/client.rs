@@ -88,7 +88,7 @@ async fn register(
         // Only a native client may redirect to this machine.
         "application_type": if settings.is_local() { "native" } else { "web" },
     });
-    let heard = ask(
+    let received = ask(
         outbound,
         RequestForm::Json,
         endpoint,
@@ -96,9 +96,9 @@ async fn register(
         json::text(&described),
     )
     .await?;
-    let registered = heard
+    let registered = received
         .is_success()
-        .then(|| heard.decode::<Registered>())
+        .then(|| received.decode::<Registered>())
         .flatten();
     let fits = |registered: &Registered| {
         let secret = registered.client_secret.as_ref().map_or(0, String::len);
@@ -107,7 +107,7 @@ async fn register(
     registered.filter(fits).ok_or_else(|| {
         unusable(&format!(
             "the authorization server did not register the client (status {})",
-            heard.status
+            received.status
         ))
     })
 }

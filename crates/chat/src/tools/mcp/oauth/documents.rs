@@ -21,12 +21,12 @@ const LIMITS: CallLimits = CallLimits {
 };
 
 /// The response of an authorization server.
-pub struct Heard {
+pub struct ServerResponse {
     pub status: u16,
     body: Vec<u8>,
 }
 
-impl Heard {
+impl ServerResponse {
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -43,7 +43,7 @@ pub async fn ask(
     url: &str,
     mut headers: Vec<(String, String)>,
     body: String,
-) -> Result<Heard> {
+) -> Result<ServerResponse> {
     check_url(outbound, url, "mcp")?;
     headers.push(("accept".to_owned(), "application/json".to_owned()));
     let call = OutboundRequest {
@@ -56,7 +56,7 @@ pub async fn ask(
     let asking = async {
         let mut answer = outbound.send_as(form, call).await?;
         let body = read_all(answer.body.as_mut()).await?;
-        Ok(Heard {
+        Ok(ServerResponse {
             status: answer.status,
             body,
         })
@@ -74,8 +74,8 @@ pub async fn find_document<T: DeserializeOwned>(
     outbound: &dyn Outbound,
     url: &str,
 ) -> Result<Option<T>> {
-    let heard = ask(outbound, RequestForm::Get, url, Vec::new(), String::new()).await?;
-    Ok(heard.is_success().then(|| heard.decode()).flatten())
+    let received = ask(outbound, RequestForm::Get, url, Vec::new(), String::new()).await?;
+    Ok(received.is_success().then(|| received.decode()).flatten())
 }
 
 /// `what` is the end of the sentence.

@@ -118,22 +118,22 @@ async fn ask_for_tokens(
         ClientCredential::Public => fields.push(("client_id", client.id.as_str())),
     }
     let body = encode_form(&fields);
-    let heard = ask(outbound, RequestForm::Form, endpoint, headers, body).await;
-    let heard = heard.map_err(TokenFailure::Failed)?;
-    if !heard.is_success() {
+    let received = ask(outbound, RequestForm::Form, endpoint, headers, body).await;
+    let received = received.map_err(TokenFailure::Failed)?;
+    if !received.is_success() {
         // The answer may repeat what was sent, so it is not in the error.
         let error = unusable(&format!(
             "the authorization server issued no token (status {})",
-            heard.status
+            received.status
         ));
-        return Err(match heard.status {
+        return Err(match received.status {
             400 | 401 | 403 => TokenFailure::Refused(error),
             _ => TokenFailure::Failed(error),
         });
     }
     let nonsense =
         || TokenFailure::Failed(unusable("the authorization server issued no usable token"));
-    let answer = heard.decode::<TokenAnswer>().ok_or_else(nonsense)?;
+    let answer = received.decode::<TokenAnswer>().ok_or_else(nonsense)?;
     let fits = |token: &str| {
         (1..=MAX_TOKEN_BYTES).contains(&token.len())
             && token.bytes().all(|byte| byte.is_ascii_graphic())

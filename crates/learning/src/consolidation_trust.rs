@@ -1,0 +1,179 @@
+//! Decides whether a consolidated entry needs review, and its source. Pure functions.
+//!
+//! The model's text is compared with the entries that it comes from: a fact, a title or a
+//! profile must not contain anything that is in no entry, and nothing may be removed that
+//! the model did not see.
+
+use std::collections::BTreeSet;
+
+use crate::evidence::{KeyTerms, is_fully_supported};
+use crate::prompt::is_cut;
+use crate::trust::{Judgement, key_terms_of};
+use memory::numbered_entries::NumberedEntry;
+use memory::origin::Origin;
+use store::learn_settings::{LearnReview, LearnSettings, TrustedSource};
+
+const REVIEWED: &str = "Every change needs approval: `learn.review` is `propose`.";
+const OTHER_WORDS: &str = "It contains more than the entries that it comes from.";
+const FEWER_WORDS: &str = "It contains less than the entry that it replaces.";
+const CUT: &str = "The model saw only the beginning of an entry that it changes.";
+const UNTRUSTED: &str = "It comes from an entry that neither the user nor the operator wrote.";
+const LESS_TRUSTED: &str = "The newer entry comes from a less trusted source.";
+
+/// The rules of an agent with these settings.
+pub struct ConsolidationTrust<'a> {
+    pub settings: &'a LearnSettings,
+}
+
+impl ConsolidationTrust<'_> {
+    /// Judges the new text of an entry, the first of `sources`, into which the others are
+    /// merged.
+    pub fn judge_merge(&self, content: &str, sources: &[&NumberedEntry]) -> Judgement {
+        let least = sources.iter().map(|shown| shown.entry.source);
+        if !says_no_more(content, sources) {
+            let source = least
+                .chain([Origin::Agent])
+                .max_by_key(|source| source.trust_rank());
+            return Judgement {
+                source: source.unwrap_or(Origin::Agent),
+                waits: self.or_reviewed(OTHER_WORDS),
+            };
+        }
+        let is_trusted = sources.iter().all(|shown| self.trusts(shown.entry.source));
+        let waits = if !is_trusted {
+            self.or_reviewed(UNTRUSTED)
+        } else if has_cut(sources) {
+            self.or_reviewed(CUT)
+        } else if says_less(content, sources) {
+            self.or_reviewed(FEWER_WORDS)
+        } else {
+            self.reviewed()
+        };
+        Judgement {
+            source: least
+                .max_by_key(|source| source.trust_rank())
+                .unwrap_or(Origin::Agent),
+            waits,
+        }
+    }
+
+    /// Judges a newer entry, the first of the two, that retires an older one. `None`: it is
+    /// not newer, so it retires nothing.
+    pub fn judge_retired(&self, sources: &[&NumberedEntry]) -> Option<Judgement> {
+        let [newer, older] = sources else {
+            return None;
+        };
+        let order = |shown: &NumberedEntry| {
+            let validity = &shown.entry.validity;
+            let since = validity.valid_from.unwrap_or(shown.entry.updated_at);
+            (since, shown.number)
+        };
+        if order(newer) <= order(older) {
+            return None;
+        }
+        let is_trusted = self.trusts(newer.entry.source)
+            && newer.entry.source.trust_rank() <= older.entry.source.trust_rank();
+        let waits = if !is_trusted {
+            self.or_reviewed(LESS_TRUSTED)
+        } else if has_cut(sources) {
+            self.or_reviewed(CUT)
+        } else {
+            self.reviewed()
+        };
+        Some(Judgement {
+            source: newer.entry.source,
+            waits,
+        })
+    }
+
+    /// Judges a profile's text that was written from these entries.
+    pub fn judge_profile(&self, text: &str, shown: &[NumberedEntry]) -> Judgement {
+        let contents = |is_eligible: &dyn Fn(Origin) -> bool| -> Vec<&str> {
+            let meant = shown.iter().filter(|shown| is_eligible(shown.entry.source));
+            meant.map(|shown| shown.entry.content.as_str()).collect()
+        };
+        if is_fully_supported(text, contents(&|source| self.trusts(source))) {
+            return Judgement {
+                source: Origin::User,
+                waits: self.reviewed(),
+            };
+        }
+        if is_fully_supported(text, contents(&|_| true)) {
+            let least = shown.iter().map(|shown| shown.entry.source);
+            return Judgement {
+                source: least
+                    .max_by_key(|source| source.trust_rank())
+                    .unwrap_or(Origin::Agent),
+                waits: self.or_reviewed(UNTRUSTED),
+            };
+        }
+        Judgement {
+            source: Origin::Agent,
+            waits: self.or_reviewed(OTHER_WORDS),
+        }
+    }
+
+    fn reviewed(&self) -> Option<&'static str> {
+        (self.settings.review == LearnReview::Propose).then_some(REVIEWED)
+    }
+
+    /// The reason, unless every change needs review anyway.
+    fn or_reviewed(&self, reason: &'static str) -> Option<&'static str> {
+        Some(self.reviewed().unwrap_or(reason))
+    }
+
+    fn trusts(&self, source: Origin) -> bool {
+        let names = |trusted| self.settings.trust.0.contains(&trusted);
+        match source {
+            Origin::User | Origin::Operator => true,
+            Origin::Agent => names(TrustedSource::Agent),
+            Origin::Tool => names(TrustedSource::Tool),
+            Origin::Import => names(TrustedSource::Import),
+        }
+    }
+}
+
+/// The new title of the first of these entries: the model's, if the entries support all of
+/// it, and otherwise its own.
+pub fn find_title(wanted: Option<&String>, sources: &[&NumberedEntry]) -> Option<String> {
+    let gists: Vec<KeyTerms> = sources
+        .iter()
+        .map(|shown| key_terms_of(&shown.entry))
+        .collect();
+    let is_said = |title: &&String| {
+        let key_terms = KeyTerms::of(title);
+        let said: BTreeSet<&String> = gists.iter().flat_map(|said| &said.stems).collect();
+        let denies = gists.iter().any(|said| said.denies);
+        let is_said = key_terms.stems.iter().all(|word| said.contains(word));
+        !key_terms.hides && is_said && (denies || !key_terms.denies)
+    };
+    let own = || sources.first().and_then(|kept| kept.entry.title.clone());
+    wanted.filter(is_said).cloned().or_else(own)
+}
+
+/// Whether everything in a text is also in these entries.
+fn says_no_more(content: &str, sources: &[&NumberedEntry]) -> bool {
+    let key_terms = KeyTerms::of(content);
+    let gists: Vec<KeyTerms> = sources
+        .iter()
+        .map(|shown| KeyTerms::of(&shown.entry.content))
+        .collect();
+    let said: BTreeSet<&String> = gists.iter().flat_map(|said| &said.stems).collect();
+    let denies = gists.iter().any(|said| said.denies);
+    let is_said = key_terms.stems.iter().all(|word| said.contains(word));
+    !key_terms.hides && is_said && key_terms.denies == denies
+}
+
+/// Whether a text that merges nothing omits something from its entry.
+fn says_less(content: &str, sources: &[&NumberedEntry]) -> bool {
+    let [kept] = sources else {
+        return false;
+    };
+    let before = KeyTerms::of(&kept.entry.content).stems;
+    let after = KeyTerms::of(content).stems;
+    after.is_subset(&before) && after.len() < before.len()
+}
+
+fn has_cut(sources: &[&NumberedEntry]) -> bool {
+    sources.iter().any(|shown| is_cut(&shown.entry))
+}

@@ -1,0 +1,264 @@
+//! What a provider wants back with its model's steps: it comes back in the next step and in
+//! the next turn, also if the object died in between.
+
+use std::future::Future as _;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::chat::turns::{define, user};
+use base::outbound::OWN_CLASS;
+use base::testing::ScriptedAnswer;
+use chat::run::cycle::run;
+use chat::run::resume::resume_some_turns;
+
+/// An agent whose model thinks and signs, and that has the tool `look`.
+fn thinking(model: &str) -> Alice {
+    let alice = Alice::with_model();
+    let mut settings = alice.outbound.settings.borrow_mut();
+    for (name, value) in [("MODEL", model), ("ANTHROPIC_API_KEY", "k")] {
+        settings.insert(name.to_owned(), value.to_owned());
+    }
+    drop(settings);
+    let bound = OWN_CLASS.to_owned();
+    alice.outbound.bindings.borrow_mut().push(bound);
+    define(&alice, "look", false);
+    if model.starts_with("anthropic:") {
+        alice.ok("configureAgent", json!({"reasoningEffort": "low"}));
+    }
+    alice
+}
+
+fn events(events: &[Value]) -> ScriptedAnswer {
+    let lines = events.iter().map(|event| format!("data: {event}\n\n"));
+    ScriptedAnswer::stream(&lines.collect::<String>())
+}
+
+/// Thoughts in pieces, a text, and a call.
+fn anthropic_call() -> ScriptedAnswer {
+    let start = |index: i64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+    let delta = |index: i64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+    events(&[
+        json!({"type": "message_start", "message": {"usage": {"input_tokens": 10}}}),
+        start(
+            0,
+            json!({"type": "thinking", "thinking": "", "signature": ""}),
+        ),
+        delta(0, json!({"type": "thinking_delta", "thinking": "I had "})),
+        delta(
+            0,
+            json!({"type": "thinking_delta", "thinking": "better look."}),
+        ),
+        delta(0, json!({"type": "signature_delta", "signature": "c2ln"})),
+        json!({"type": "content_block_stop", "index": 0}),
+        start(1, json!({"type": "redacted_thinking", "data": "aGlkZGVu"})),
+        json!({"type": "content_block_stop", "index": 1}),
+        start(2, json!({"type": "text", "text": ""})),
+        delta(2, json!({"type": "text_delta", "text": "Let me see."})),
+        json!({"type": "content_block_stop", "index": 2}),
+        start(
+            3,
+            json!({"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}),
+        ),
+        json!({"type": "content_block_stop", "index": 3}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 5}}),
+        json!({"type": "message_stop"}),
+    ])
+}
+
+fn anthropic_said(text: &str) -> ScriptedAnswer {
+    let whole = json!({"type": "message", "content": [{"type": "text", "text": text}],
+        "stop_reason": "end_turn", "usage": {"input_tokens": 10, "output_tokens": 2}});
+    ScriptedAnswer::json(&whole).unwrap()
+}
+
+fn completion(delta: &Value, reason: &str, more: &Value) -> ScriptedAnswer {
+    let mut end = json!({"choices": [{"delta": {}, "finish_reason": reason}]});
+    let fields = more.as_object().unwrap().clone();
+    end.as_object_mut().unwrap().extend(fields);
+    events(&[json!({"choices": [{"delta": delta}]}), end])
+}
+
+fn look(more: &Value) -> Value {
+    let mut call = json!({"index": 0, "id": "c1", "function": {"name": "look", "arguments": "{}"}});
+    let fields = more.as_object().unwrap().clone();
+    call.as_object_mut().unwrap().extend(fields);
+    json!({"content": "Let me see.", "tool_calls": [call]})
+}
+
+/// Runs a turn whose object dies after the tool ran, before the model is asked again, and
+/// then another turn. Returns the requests to the model: the first one, the second one by
+/// the next life, and that of the next turn.
+fn asked(model: &str, call: ScriptedAnswer, said: fn(&str) -> ScriptedAnswer) -> [Value; 3] {
+    let mut alice = thinking(model);
+    alice.outbound.answer(Ok(call));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(200, "a lake")));
+    alice.outbound.falls_silent.set(true);
+    let body = json!({"id": "s", "message": user("look")});
+    let begun = alice.begin(&body).unwrap();
+    {
+        let agent = alice.agent(&alice.db);
+        let mut turn = pin!(run(&agent, begun.work.unwrap()));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(matches!(turn.as_mut().poll(&mut context), Poll::Pending));
+    }
+    alice.dies();
+    alice.outbound.falls_silent.set(false);
+    alice.outbound.answer(Ok(said("A lake.")));
+    for work in resume_some_turns(&alice.agent(&alice.db)).works {
+        alice.run_work(work);
+    }
+    alice.dies();
+    alice.outbound.answer(Ok(said("Welcome.")));
+    alice.says("thanks");
+    let calls = alice.outbound.calls.borrow();
+    let bodies = calls.iter().map(|call| call.body.as_str());
+    let bodies: Vec<Value> = bodies
+        .map(|body| serde_json::from_str(body).unwrap())
+        .collect();
+    // The model, the tool, the model of both lives, the model of the next turn.
+    assert_eq!(bodies.len(), 5);
+    [0, 3, 4].map(|index| bodies[index].clone())
+}
+
+#[test]
+fn signed_thoughts_come_back_where_they_stood() {
+    let [first, second, third] = asked(
+        "anthropic:claude-sonnet-4-5",
+        anthropic_call(),
+        anthropic_said,
+    );
+    let expected = json!([
+        {"type": "thinking", "thinking": "I had better look.", "signature": "c2ln"},
+        {"type": "redacted_thinking", "data": "aGlkZGVu"},
+        {"type": "text", "text": "Let me see."},
+        {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+    ]);
+    assert_eq!(second["messages"][1]["content"], expected);
+    assert_eq!(third["messages"][1]["content"], expected);
+    // With its thoughts, the model may go on thinking after the call.
+    assert_eq!(second["thinking"], first["thinking"]);
+    assert_eq!(second["thinking"]["type"], "enabled");
+}
+
+#[test]
+fn thoughts_without_a_signature_are_not_sent_and_the_model_thinks_no_more_in_this_turn() {
+    let call = events(&[
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "Hm."}}),
+        json!({"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "t", "name": "look", "input": {}}}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
+        json!({"type": "message_stop"}),
+    ]);
+    let [_, second, _] = asked("anthropic:claude-sonnet-4-5", call, anthropic_said);
+    assert_eq!(second["messages"][1]["content"][0]["type"], "tool_use");
+    assert!(second["thinking"].is_null());
+}
+
+#[test]
+fn signatures_of_calls_come_back_with_their_calls() {
+    let extra = json!({"google": {"thought_signature": "c2ln"}});
+    let call = completion(
+        &look(&json!({"extra_content": extra})),
+        "tool_calls",
+        &json!({}),
+    );
+    let said = |text: &str| completion(&json!({"content": text}), "stop", &json!({}));
+    let [_, second, third] = asked("openai:gemini-3-pro", call, said);
+    for request in [second, third] {
+        let message = &request["messages"][1];
+        assert_eq!(message["tool_calls"][0]["extra_content"], extra);
+        assert!(message["kept"].is_null());
+    }
+}
+
+#[test]
+fn a_classs_model_gets_back_what_it_gave() {
+    let kept = json!({"parts": [{"type": "reasoning", "text": "Hm.", "providerOptions": {"maker": {"itemId": "rs_1"}}}]});
+    let call = completion(&look(&json!({})), "tool_calls", &json!({"kept": kept}));
+    let said = |text: &str| completion(&json!({"content": text}), "stop", &json!({}));
+    let [_, second, third] = asked("own:mock", call, said);
+    for request in [second, third] {
+        assert_eq!(request["messages"][1]["kept"], kept);
+    }
+}
+
+#[test]
+fn another_model_gets_nothing_that_this_one_gave() {
+    let kept = json!({"parts": []});
+    let alice = thinking("own:one");
+    let answer = completion(&json!({"content": "Hi."}), "stop", &json!({"kept": kept}));
+    alice.outbound.answer(Ok(answer));
+    alice.says("hi");
+    let settings = &alice.outbound.settings;
+    let other = "own:two".to_owned();
+    settings.borrow_mut().insert("MODEL".to_owned(), other);
+    let said = completion(&json!({"content": "Well."}), "stop", &json!({}));
+    alice.outbound.answer(Ok(said));
+    alice.says("and?");
+    let calls = alice.outbound.calls.borrow();
+    let body: Value = serde_json::from_str(&calls[1].body).unwrap();
+    assert_eq!(body["messages"][1]["content"], "Hi.");
+    assert!(body["messages"][1]["kept"].is_null());
+}
+
+#[test]
+fn what_is_too_long_is_not_stored_and_the_turn_continues() {
+    let kept = json!({"parts": ["x".repeat(70_000)]});
+    let call = completion(&look(&json!({})), "tool_calls", &json!({"kept": kept}));
+    let said = |text: &str| completion(&json!({"content": text}), "stop", &json!({}));
+    let [_, second, _] = asked("own:mock", call, said);
+    assert!(second["messages"][1]["kept"].is_null());
+}
+
+/// A file is data: what a provider takes for its own words or its own ids comes from the
+/// provider alone, or with who trusts the file.
+#[test]
+fn a_file_brings_nothing_that_a_provider_would_take_for_its_own() {
+    let kept = json!({"parts": [{"type": "text", "length": 3, "providerOptions": {"maker": {"itemId": "msg_1"}}}]});
+    let alice = thinking("own:mock");
+    let answer = completion(&json!({"content": "Hi."}), "stop", &json!({"kept": kept}));
+    alice.outbound.answer(Ok(answer));
+    alice.says("hi");
+    let file = alice.export("s").unwrap();
+    assert!(file.contains("msg_1"));
+    for (allows, expected) in [(false, false), (true, true)] {
+        let other = thinking("own:mock");
+        let imported = match allows {
+            true => other.import("s", &file),
+            false => other.import_warily("s", &file),
+        };
+        imported.unwrap();
+        let said = completion(&json!({"content": "Well."}), "stop", &json!({}));
+        other.outbound.answer(Ok(said));
+        other.says("and?");
+        let calls = other.outbound.calls.borrow();
+        assert_eq!(calls[0].body.contains("msg_1"), expected);
+    }
+}
+
+/// Estimates do not count what comes back, so a small window gets little of it.
+#[test]
+fn a_small_window_gets_back_less() {
+    let parts = |bytes: usize| json!({"parts": ["x".repeat(bytes)]});
+    for (bytes, comes_back) in [(11_000, true), (17_000, false)] {
+        let alice = thinking("own:mock");
+        alice.ok("configureAgent", json!({"maxContextTokens": 16_000}));
+        let answer = completion(
+            &json!({"content": "Hi."}),
+            "stop",
+            &json!({"kept": parts(bytes)}),
+        );
+        alice.outbound.answer(Ok(answer));
+        alice.says("hi");
+        let said = completion(&json!({"content": "Well."}), "stop", &json!({}));
+        alice.outbound.answer(Ok(said));
+        alice.says("and?");
+        let calls = alice.outbound.calls.borrow();
+        let body: Value = serde_json::from_str(&calls[1].body).unwrap();
+        assert_eq!(body["messages"][1]["kept"].is_object(), comes_back);
+    }
+}

@@ -1,0 +1,212 @@
+//! A context is the same to the byte whether SQLite makes its messages or it is built
+//! event by event.
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::shared::pieces::append;
+use api::dispatch::dispatch;
+use base::database::Database;
+use base::ids::Id;
+use base::testing::Dice;
+use context::working_context::budget::{Budget, WindowSteps};
+use context::working_context::build::{ContextWindow, build_working_context};
+use context::working_context::fast_path::FastPathContext;
+use context::working_context::fitting::build_fitting;
+use conversation::messages::tree::leaf::find_leaf;
+use store::calibration::Calibration;
+
+const GAMES: u64 = 40;
+
+fn answer(alice: &Alice, body: &Value) -> Result<String, String> {
+    let agent = alice.agent(&alice.db);
+    let body = body.to_string();
+    let reply = alice.finish(&agent, dispatch(&agent, "buildWorkingContext", body));
+    reply
+        .map(|reply| reply.body.into_string())
+        .map_err(|error| format!("{:?}", error.body()))
+}
+
+/// Compares a context with the one that is built event by event. Says whether SQLite
+/// made its messages.
+fn compare(alice: &Alice, limit: usize, max_tokens: Option<i64>, game: &str) -> bool {
+    let session = Id::parse("s".to_owned()).unwrap();
+    let leaf = find_leaf(&alice.db, &session, "leafId", None).unwrap();
+    let leaf_seq = leaf.as_ref().map(|leaf| leaf.seq);
+    let window = ContextWindow {
+        leaf_seq,
+        limit,
+        system_instructions: vec!["Say \"hi\".".to_owned()],
+        added: Vec::new(),
+        keep_media: 4,
+    };
+    let built = match max_tokens {
+        None => build_working_context(&alice.db, &session, window),
+        Some(tokens) => {
+            let budget = Budget {
+                tokens,
+                calibration: Calibration::default(),
+                tools: 0,
+                bytes: 4 << 20,
+                events: limit,
+                steps: WindowSteps::Round,
+                field: "maxTokens",
+                has_search: false,
+            };
+            build_fitting(&alice.db, &session, window, &budget).map(|fitted| fitted.context)
+        }
+    };
+    let built = built
+        .map(|context| serde_json::to_string(&context).unwrap())
+        .map_err(|error| format!("{:?}", error.body()));
+    let made = answer(
+        alice,
+        &json!({
+            "sessionId": "s",
+            "limit": limit,
+            "maxTokens": max_tokens,
+            "systemInstructions": ["Say \"hi\"."],
+        }),
+    );
+    assert!(
+        made == built,
+        "{game}: {limit} {max_tokens:?}\n{made:?}\n{built:?}"
+    );
+    let newest = FastPathContext::find_newest(&alice.db, &session, limit).unwrap();
+    let plain =
+        leaf.and_then(|leaf| FastPathContext::find(&alice.db, &session, &leaf, limit).unwrap());
+    let json = |plain: FastPathContext| plain.into_json(&[], 1).unwrap().into_string();
+    assert_eq!(newest.is_some(), plain.is_some(), "{game}");
+    let is_plain = plain.is_some();
+    assert_eq!(newest.map(json), plain.map(json), "{game}");
+    is_plain
+}
+
+#[test]
+fn a_context_is_the_same_however_it_is_made() {
+    let mut plain = 0;
+    let mut others = 0;
+    for seed in 1..=GAMES {
+        let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let alice = Alice::with_session();
+        // Some logs hold only plain events, some all but branches, some all.
+        let kinds = [3, 7, 14, 15][dice.roll(4)];
+        for number in 1..=1 + dice.roll(60) {
+            append(&alice, &mut dice, number, kinds);
+        }
+        for _ in 0..8 {
+            let limit = [1, 2, 1 + dice.roll(30), 50, 1000][dice.roll(5)];
+            let tokens = [150, 400, 1_000, 100_000][dice.roll(4)];
+            let max_tokens = [None, Some(tokens)][dice.roll(2)];
+            let game = format!("seed {seed}, {kinds} kinds");
+            match compare(&alice, limit, max_tokens, &game) {
+                true => plain += 1,
+                false => others += 1,
+            }
+        }
+    }
+    assert!(plain > 80 && others > 80, "{plain} {others}");
+}
+
+#[test]
+fn messages_of_every_form_are_read_alike() {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let user = |parts: Value| json!({"role": "user", "parts": parts});
+    let agent = |parts: Value| json!({"role": "assistant", "parts": parts});
+    let done = json!({"type": "text", "text": "Done.", "state": "done"});
+    for (message, is_plain) in [
+        (user(json!([text("Hi \"there\"\n")])), true),
+        (user(json!([])), true),
+        (user(json!([text("a"), text("b")])), true),
+        (user(json!([text("say \"file\" and \"toolCallId\"")])), true),
+        (
+            json!({"role": "system", "parts": [text("Be brief.")], "metadata": {}}),
+            true,
+        ),
+        (agent(json!([{"type": "step-start"}, done])), true),
+        (agent(json!([text("one"), text("two")])), true),
+        (
+            agent(json!([{"type": "reasoning", "text": "hm"}, text("So.")])),
+            true,
+        ),
+        (agent(json!([text("")])), false),
+        (agent(json!([{"type": "step-start"}])), false),
+        (
+            agent(
+                json!([{"type": "tool-echo", "toolCallId": "c", "state": "input-available", "input": {}}]),
+            ),
+            false,
+        ),
+        (
+            user(
+                json!([text("See."), {"type": "file", "mediaType": "image/png", "url": "https://example.com/a.png"}]),
+            ),
+            false,
+        ),
+        (user(json!([text(&"word ".repeat(3_000))])), false),
+    ] {
+        let alice = Alice::with_session();
+        alice.say(&["before"]);
+        // `appendMessage` refuses an empty message of a user, which older logs have.
+        let append = json!({"sessionId": "s", "messages": [message]});
+        alice.ok("appendMessages", append);
+        alice.say(&["after"]);
+        for max_tokens in [None, Some(100_000)] {
+            let found = compare(&alice, 50, max_tokens, &message.to_string());
+            assert_eq!(found, is_plain, "{message:.200}");
+        }
+    }
+}
+
+#[test]
+fn a_text_alone_is_read_alike() {
+    for role in ["user", "assistant", "system"] {
+        for text in [
+            "",
+            "plain",
+            "\u{0}\u{1}\t\n\u{7f} \"\\/\u{2028}",
+            "東京 😀",
+            "\\u0066ile",
+        ] {
+            let alice = Alice::with_session();
+            let text = Value::from(text);
+            let body = format!(
+                r#"{{"sessionId":"s","messages":[{{"id":"m","role":"{role}","parts":[{{"type":"text","text":{text}}}]}}]}}"#
+            );
+            let appended = alice.send(&alice.db, "appendMessages", body.as_bytes());
+            appended.unwrap();
+            let is_plain = compare(&alice, 50, None, &body);
+            assert_eq!(is_plain, role != "assistant" || text != "", "{body}");
+        }
+    }
+}
+
+#[test]
+fn an_escape_hides_no_file() {
+    let alice = Alice::with_session();
+    let hidden = r#"{"sessionId":"s","message":{"role":"user","parts":[{"type":"\u0066ile","mediaType":"image/png","url":"https://example.com/a.png"}]}}"#;
+    alice
+        .send(&alice.db, "appendMessage", hidden.as_bytes())
+        .unwrap();
+    assert!(!compare(&alice, 50, None, "hidden"));
+    let context = answer(&alice, &json!({"sessionId": "s"})).unwrap();
+    assert!(context.contains("\"files\":["), "{context}");
+}
+
+#[test]
+fn a_damaged_message_is_named() {
+    let alice = Alice::with_session();
+    let message = json!({"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]});
+    let append = json!({"sessionId": "s", "message": message});
+    alice.ok("appendMessage", append);
+    for damage in [
+        "nonsense",
+        r#""role":"user","parts":["#,
+        r#""a":1}, {"b":2"#,
+    ] {
+        let sql = "UPDATE cf_agents_events SET message = ?1";
+        alice.db.run(sql, &[damage.into()]).unwrap();
+        let code = alice.refused("buildWorkingContext", json!({"sessionId": "s"}));
+        assert_eq!(code, "corrupt_row", "{damage}");
+    }
+}

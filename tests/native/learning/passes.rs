@@ -1,0 +1,591 @@
+//! Looks: what the model is shown, when, and that each event is looked at once.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use super::{adds, user_said};
+use crate::Alice;
+use base::database::Database as _;
+use base::host::Host as _;
+use base::testing::ScriptedAnswer;
+use models::LEARN_REQUEST;
+
+#[test]
+fn what_the_user_says_becomes_a_fact_with_its_evidence() {
+    let alice = Alice::trusting();
+    let ids = alice.say(&["Hello!", "I like window seats."]);
+    alice.model_proposes(json!([adds("seat", "The user likes window seats.", "e2")]));
+    let learnt = alice.learn();
+    assert_eq!(learnt["looks"], 1);
+    assert_eq!(learnt["events"], 2);
+    assert_eq!(learnt["complete"], true);
+    let proposal = &learnt["proposals"][0];
+    assert_eq!(proposal["status"], "applied");
+    assert_eq!(proposal["decidedBy"], "trust");
+    assert_eq!(proposal["model"], "openai:m");
+    assert_eq!(
+        proposal["changes"],
+        json!([{
+            "index": 0, "action": "add", "label": "facts", "key": "seat",
+            "content": "The user likes window seats.",
+            "events": [{"sessionId": "s", "id": ids[1], "seq": 2}],
+            "source": "user", "status": "applied", "madeFor": 0, "version": 1,
+        }])
+    );
+    let page = alice.ok("listEntries", json!({"label": "facts"}));
+    assert_eq!(page["entries"][0]["source"], "user");
+    assert_eq!(page["entries"][0]["events"], json!([ids[1]]));
+    let asked = alice.learn_prompt();
+    assert!(asked.starts_with(LEARN_REQUEST));
+    assert!(
+        asked.contains(r#"{"event":"e2","from":"user","text":"I like window seats."}"#),
+        "{asked}"
+    );
+    // Nothing new was said, so nobody is asked.
+    assert_eq!(alice.learn()["looks"], 0);
+    assert_eq!(alice.times_asked(), 1);
+}
+
+#[test]
+fn without_a_word_of_the_operator_everything_waits() {
+    let alice = Alice::learner(json!({}));
+    alice.say(&["I like window seats."]);
+    alice.model_proposes(json!([adds("seat", "The user likes window seats.", "e1")]));
+    assert_eq!(alice.learn()["proposals"][0]["status"], "pending");
+    assert_eq!(alice.facts(), json!({}));
+}
+
+#[test]
+fn entries_that_the_words_touch_are_shown_and_replaced() {
+    let alice = Alice::trusting();
+    for (key, content) in [
+        ("seat", "The user likes aisle seats."),
+        ("pet", "The user has a cat."),
+    ] {
+        alice.ok(
+            "setEntry",
+            json!({"label": "facts", "key": key, "content": content}),
+        );
+    }
+    alice.say(&["From now on I like window seats."]);
+    alice.model_proposes(json!([
+        {"action": "replace", "key": "seat", "content": "The user likes window seats.", "events": ["e1"]},
+        {"action": "replace", "key": "none", "content": "The user likes window seats.", "events": ["e1"]},
+        {"action": "replace", "key": "seat", "content": "The user likes seats.", "events": ["e1"]},
+    ]));
+    let learnt = alice.learn();
+    let proposal = &learnt["proposals"][0];
+    assert_eq!(proposal["refused"], 2, "an unknown key, and a key twice");
+    assert_eq!(proposal["changes"][0]["madeFor"], 1);
+    let asked = alice.learn_prompt();
+    assert!(
+        asked.contains(r#"{"content":"The user likes aisle seats.","key":"seat"}"#),
+        "{asked}"
+    );
+    assert!(!asked.contains("cat"));
+    assert_eq!(alice.facts()["seat"], "The user likes window seats.");
+    let versions = alice.ok("getBlockVersions", json!({"label": "facts", "key": "seat"}));
+    assert_eq!(
+        versions["versions"][1]["content"],
+        "The user likes aisle seats."
+    );
+}
+
+#[test]
+fn facts_are_retired_and_forgotten_at_the_users_word() {
+    let alice = Alice::trusting();
+    for (key, content) in [
+        ("dog", "The user has a dog."),
+        ("code", "The door code is 1234."),
+    ] {
+        alice.ok(
+            "setEntry",
+            json!({"label": "facts", "key": key, "content": content}),
+        );
+    }
+    alice.host.advance(10);
+    alice.say(&["My dog has died.", "Forget my door code."]);
+    alice.model_proposes(json!([
+        {"action": "retire", "key": "dog", "events": ["e1"]},
+        {"action": "forget", "key": "code", "events": ["e2"]},
+    ]));
+    let proposal = &alice.learn()["proposals"][0];
+    assert_eq!(proposal["status"], "applied", "{proposal}");
+    alice.host.advance(10);
+    let found = alice.ok("searchContext", json!({"label": "facts", "query": "dog"}));
+    assert_eq!(found["results"], json!([]));
+    assert_eq!(found["past"][0]["key"], "dog");
+    assert_eq!(alice.facts().as_object().unwrap().len(), 1);
+    // One call takes both back.
+    let reverted = alice.ok("revertProposal", json!({"id": proposal["id"]}));
+    assert_eq!(reverted["status"], "reverted");
+    assert_eq!(
+        alice.facts(),
+        json!({"dog": "The user has a dog.", "code": "The door code is 1234."})
+    );
+    let found = alice.ok("searchContext", json!({"label": "facts", "query": "dog"}));
+    assert_eq!(found["results"][0]["key"], "dog");
+}
+
+#[test]
+fn nothing_is_learnt_twice() {
+    let alice = Alice::trusting();
+    alice.say(&["I like tea."]);
+    alice.model_proposes(json!([
+        adds("tea", "The user likes tea.", "e1"),
+        adds("drink", "the user likes tea", "e1"),
+    ]));
+    let proposal = &alice.learn()["proposals"][0];
+    assert_eq!(proposal["refused"], 1);
+    alice.say(&["As I said, I like tea."]);
+    alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
+    assert_eq!(alice.learn()["proposals"], json!([]));
+    // Another fact under a key that is taken gets a key of its own.
+    alice.say(&["I like green tea."]);
+    alice.model_proposes(json!([adds("tea", "The user likes green tea.", "e1")]));
+    alice.learn();
+    assert_eq!(
+        alice.facts(),
+        json!({"tea": "The user likes tea.", "tea-2": "The user likes green tea."})
+    );
+}
+
+#[test]
+fn a_long_history_is_learnt_in_several_passes() {
+    let alice = Alice::trusting();
+    let long = "word ".repeat(1_000);
+    let said: Vec<&str> = vec![&long; 20];
+    alice.say(&said);
+    for _ in 0..10 {
+        alice.model_proposes(json!([]));
+    }
+    let learnt = alice.learn();
+    assert_eq!(learnt["complete"], true);
+    assert_eq!(learnt["events"], 20);
+    let looks = learnt["looks"].as_u64().unwrap();
+    assert!((4..=8).contains(&looks), "{looks}");
+    assert!(
+        alice
+            .outbound
+            .calls
+            .borrow()
+            .iter()
+            .all(|call| call.body.len() < 40_000)
+    );
+}
+
+#[test]
+fn a_pass_is_due_after_a_turn_an_append_or_when_it_is_quiet() {
+    for (after, waits_ms) in [("turn", 3_000), ("idle", 600_000)] {
+        let alice = Alice::learner(json!({"after": after}));
+        let begun = alice.host.now_ms();
+        alice.say(&["I like tea."]);
+        let round = alice.alarm();
+        assert_eq!(round.next_at, Some(begun + waits_ms), "{after}");
+        alice.host.advance(waits_ms / 2);
+        // More is said: an idle look waits for its own quiet.
+        alice.say(&["I like coffee."]);
+        alice.host.advance(waits_ms - waits_ms / 2);
+        alice.model_proposes(json!([]));
+        let round = alice.alarm();
+        match after {
+            "turn" => assert_eq!((round.next_at, alice.times_asked()), (None, 1)),
+            _ => {
+                assert_eq!(round.next_at, Some(begun + waits_ms + waits_ms / 2));
+                assert_eq!(alice.times_asked(), 0);
+                alice.host.advance(waits_ms / 2);
+                assert_eq!(alice.alarm().next_at, None);
+                assert_eq!(alice.times_asked(), 1);
+            }
+        }
+    }
+    let alice = Alice::learner(json!({"after": "manual"}));
+    alice.say(&["I like tea."]);
+    alice.host.advance(1_000_000_000);
+    assert_eq!(alice.alarm().next_at, None);
+    alice.model_proposes(json!([]));
+    assert_eq!(alice.ok("learn", json!({}))["events"], 1);
+}
+
+#[test]
+fn a_turn_is_learnt_from_as_soon_as_it_ends() {
+    let alice = Alice::trusting();
+    alice.model_says("You are welcome.");
+    alice.chat(json!({"id": "s", "message": {"id": "q", "role": "user", "parts": [{"type": "text", "text": "I like tea."}]}}));
+    alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
+    let round = alice.alarm();
+    assert!(round.has_learnt);
+    assert_eq!(round.next_at, None);
+    assert!(
+        alice
+            .learn_prompt()
+            .contains(r#"{"event":"e2","from":"agent","text":"You are welcome."}"#)
+    );
+    assert_eq!(alice.facts(), json!({"tea": "The user likes tea."}));
+}
+
+#[test]
+fn an_agent_that_does_not_learn_writes_no_row_for_it() {
+    let due = |alice: &Alice| {
+        let sql = "SELECT count(*) FROM cf_agents_sessions WHERE learn_due_at IS NOT NULL";
+        alice.db.rows(sql, &[]).unwrap()[0].integer(0).unwrap()
+    };
+    let silent = Alice::with_session();
+    silent.append(json!([user_said("I like tea.")]));
+    assert_eq!(due(&silent), 0);
+    let alice = Alice::learner(json!({}));
+    alice.append(json!([user_said("I like tea.")]));
+    assert_eq!(due(&alice), 1);
+    let error = silent.call("learn", json!({})).unwrap_err();
+    assert_eq!(error.code.name(), "not_configured");
+}
+
+#[test]
+fn nonsense_is_asked_again_and_passed_over_in_the_end() {
+    let alice = Alice::learner(json!({}));
+    alice.say(&["I like tea."]);
+    for attempt in 0..3 {
+        alice.model_says("I'd rather not.");
+        let outcome = alice.call("learn", json!({"sessionId": "s"}));
+        match attempt {
+            0 | 1 => assert_eq!(outcome.unwrap_err().code.name(), "model_failed"),
+            _ => assert_eq!(outcome.unwrap()["complete"], true),
+        }
+    }
+    assert_eq!(alice.proposals(), Vec::<Value>::new());
+    assert_eq!(alice.learn()["looks"], 0);
+}
+
+#[test]
+fn a_failing_model_is_asked_again_after_growing_pauses() {
+    let alice = Alice::learner(json!({}));
+    alice.say(&["I like tea."]);
+    let mut pauses = Vec::new();
+    for _ in 0..9 {
+        let now = alice.host.now_ms();
+        let next_at = alice.alarm().next_at.unwrap();
+        pauses.push((next_at - now) / 1_000);
+        alice.host.advance(next_at - now);
+    }
+    // The first one waits for the append to settle.
+    assert_eq!(pauses, [3, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
+    // The session and the agent say why.
+    let session = alice.ok("getSession", json!({"sessionId": "s"}));
+    let error = session["lastLearningError"].as_object().unwrap();
+    let mut names: Vec<&str> = error.keys().map(String::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["at", "attempts", "code", "message"]);
+    assert_eq!(
+        (&error["code"], &error["attempts"]),
+        (&json!("model_failed"), &json!(8))
+    );
+    let stats = alice.ok("getStats", json!({}));
+    assert_eq!(stats["learning"]["waiting"], 1);
+    let mut failure = session["lastLearningError"].clone();
+    failure["sessionId"] = json!("s");
+    assert_eq!(stats["learning"]["failures"], json!([failure]));
+    alice.model_proposes(json!([]));
+    assert_eq!(alice.alarm().next_at, None);
+    let session = alice.ok("getSession", json!({"sessionId": "s"}));
+    assert_eq!(session.get("lastLearningError"), None);
+    assert_eq!(
+        alice.ok("getStats", json!({}))["learning"]["failures"],
+        json!([])
+    );
+}
+
+#[test]
+fn a_pass_sees_every_entry_that_what_was_said_touches() {
+    let alice = Alice::trusting();
+    for number in 0..200 {
+        alice.ok(
+            "setEntry",
+            json!({"label": "facts", "key": format!("k{number}"), "content": format!("The user knows the word w{number}x.")}),
+        );
+    }
+    // The message that matters is the oldest of many, and its word the last of many.
+    let chatter = (0..20).map(|n| user_said(&format!("How long do I boil number {n} of these?")));
+    let first = user_said(
+        "Well, by the way, since we speak of all these many things today, forget what I said about w7x.",
+    );
+    let events: Vec<Value> = [first].into_iter().chain(chatter).collect();
+    alice.append(json!(events));
+    alice.model_proposes(json!([{"action": "forget", "key": "k7", "events": ["e1"]}]));
+    let learnt = alice.learn();
+    assert!(
+        alice.learn_prompt().contains("\"k7\""),
+        "{}",
+        alice.learn_prompt()
+    );
+    assert_eq!(learnt["proposals"][0]["changes"][0]["status"], "applied");
+}
+
+#[test]
+fn a_days_tokens_are_a_bound() {
+    let alice = Alice::learner(json!({"maxTokensPerDay": 200}));
+    // A look reports 110 tokens.
+    for text in ["one", "two"] {
+        alice.say(&[text]);
+        alice.model_proposes(json!([]));
+        alice.learn();
+    }
+    alice.say(&["three"]);
+    let error = alice.call("learn", json!({"sessionId": "s"})).unwrap_err();
+    assert_eq!(error.code.name(), "rate_limited");
+    assert_eq!(error.details()["field"], "learn.maxTokensPerDay");
+    assert!(
+        error.message.contains("`learn.maxTokensPerDay`"),
+        "{}",
+        error.message
+    );
+    assert_eq!(alice.times_asked(), 2);
+    // The look waits for the next day.
+    let retry_after = error.details()["retryAfter"].as_i64().unwrap();
+    let next_at = alice.alarm().next_at.unwrap();
+    assert_eq!(next_at, alice.host.now_ms() + retry_after * 1_000);
+    alice.host.advance(retry_after * 1_000);
+    alice.model_proposes(json!([]));
+    assert_eq!(alice.alarm().next_at, None);
+    assert_eq!(alice.times_asked(), 3);
+}
+
+#[test]
+fn the_demo_learns_corrects_and_forgets() {
+    let alice = Alice::with_session();
+    alice.ok(
+        "defineBlock",
+        json!({"label": "facts", "kind": "searchable"}),
+    );
+    alice.ok(
+        "configureAgent",
+        json!({"model": "demo", "learn": {"into": "facts", "review": "auto"}}),
+    );
+    for (text, expected) in [
+        (
+            "Hello! remember that I like window seats",
+            json!({"likes-window-seats": "The user likes window seats"}),
+        ),
+        (
+            "My favourite colour is blue.",
+            json!({"likes-window-seats": "The user likes window seats", "favourite-colour": "The user's favourite colour is blue"}),
+        ),
+        (
+            "Sorry, what? My favourite colour is now green.",
+            json!({"likes-window-seats": "The user likes window seats", "favourite-colour": "The user's favourite colour is green"}),
+        ),
+        (
+            "Call me Ann",
+            json!({"likes-window-seats": "The user likes window seats", "favourite-colour": "The user's favourite colour is green", "name": "The user is called Ann"}),
+        ),
+        (
+            "Forget my favourite colour.",
+            json!({"likes-window-seats": "The user likes window seats", "name": "The user is called Ann"}),
+        ),
+        (
+            "Is my name Bob?",
+            json!({"likes-window-seats": "The user likes window seats", "name": "The user is called Ann"}),
+        ),
+    ] {
+        alice.say(&[text]);
+        alice.learn();
+        assert_eq!(alice.facts(), expected, "{text}");
+    }
+}
+
+/// A message of as many words as four searches read.
+fn long_talk() -> String {
+    let words: Vec<String> = (0..150).map(|number| format!("word{number}")).collect();
+    words.join(" ")
+}
+
+#[test]
+fn meanings_are_not_asked_for_again_once_the_model_failed() {
+    let alice = Alice::trusting().embedding_by("workers-ai:@cf/m");
+    alice.say(&[&long_talk()]);
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(500, "broken")));
+    alice.model_proposes(json!([]));
+    assert_eq!(alice.learn()["complete"], true);
+    assert_eq!(alice.asked().len(), 1);
+}
+
+#[test]
+fn meanings_are_asked_for_in_a_bounded_time() {
+    for (lasts_ms, expected) in [(0, 4), (20_000, 1)] {
+        let alice = Rc::new(Alice::trusting().embedding_by("workers-ai:@cf/m"));
+        alice.say(&[&long_talk()]);
+        let same = Rc::clone(&alice);
+        let passes = move || same.host.advance(lasts_ms);
+        *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(passes));
+        for _ in 0..expected {
+            alice.embeds(&[[1.0, 0.0, 0.0]]);
+        }
+        alice.model_proposes(json!([]));
+        assert_eq!(alice.learn()["complete"], true);
+        assert_eq!(alice.asked().len(), expected, "{lasts_ms}");
+    }
+}
+
+#[test]
+fn what_is_in_a_file_is_no_word_of_the_users() {
+    let file = json!({
+        "type": "file", "filename": "I like tea.", "mediaType": "text/plain", "url": "https://files.example/f",
+    });
+    for (parts, voice) in [
+        (json!([file]), "import"),
+        (json!([file, {"type": "text", "text": ""}]), "import"),
+        (
+            json!([{"type": "data-note", "data": {"text": "I like tea."}}]),
+            "import",
+        ),
+        (
+            json!([file, {"type": "text", "text": "Read this."}]),
+            "user",
+        ),
+        // The row of so long a message has no room for its text.
+        (
+            json!([file, {"type": "text", "text": "Read this. ".repeat(150_000)}]),
+            "user",
+        ),
+    ] {
+        let alice = Alice::trusting();
+        alice.ok(
+            "appendMessage",
+            json!({"sessionId": "s", "message": {"id": "m", "role": "user", "parts": parts}}),
+        );
+        alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
+        let change = alice.learn()["proposals"][0]["changes"][0].clone();
+        let asked = alice.learn_prompt();
+        assert!(asked.contains(&format!(r#""from":"{voice}""#)), "{asked}");
+        assert_eq!(asked.contains(r#""text":"I like tea."#), voice == "import");
+        assert_eq!(change["status"], "pending", "{parts}");
+        assert_ne!(change["source"], "user");
+    }
+}
+
+/// The bytes of the newest request, and the most tokens of its answer.
+fn sent(alice: &Alice) -> (usize, Value) {
+    let calls = alice.outbound.calls.borrow();
+    let body: Value = serde_json::from_str(&calls.last().unwrap().body).unwrap();
+    let most = body["max_tokens"].clone();
+    (alice.learn_prompt().len(), most)
+}
+
+fn refused(said: ScriptedAnswer) -> ScriptedAnswer {
+    ScriptedAnswer {
+        status: 400,
+        ..said
+    }
+}
+
+fn long_words(count: usize) -> Vec<String> {
+    let words = |n: usize| format!("Day {n}: {}", "the garden was green. ".repeat(40));
+    (0..count).map(words).collect()
+}
+
+#[test]
+fn a_small_window_is_learnt_from_in_more_passes() {
+    let alice = Alice::trusting();
+    alice.ok("configureAgent", json!({"maxContextTokens": 4_000}));
+    let texts = long_words(20);
+    alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    for n in 0..40 {
+        let body = json!({"label": "facts", "key": format!("g{n}"), "content": format!("The garden was green in year {n}. {}", "Grass. ".repeat(60))});
+        alice.ok("setEntry", body);
+    }
+    let mut looks = 0;
+    let mut events = 0;
+    let mut complete = json!(false);
+    while complete == json!(false) {
+        for _ in 0..8 {
+            alice.model_proposes(json!([]));
+        }
+        let learnt = alice.learn();
+        looks += learnt["looks"].as_i64().unwrap();
+        events += learnt["events"].as_i64().unwrap();
+        complete = learnt["complete"].clone();
+        let (bytes, most) = sent(&alice);
+        assert!(bytes < 9_000 + 2_100, "{bytes}");
+        assert!(bytes > 2_000, "{bytes}");
+        assert_eq!(most, 1_000);
+    }
+    assert_eq!(events, 20);
+    assert!((3..20).contains(&looks), "{looks}");
+}
+
+#[test]
+fn a_refusal_for_length_halves_the_pass_and_loses_nothing() {
+    let alice = Alice::trusting();
+    let texts = long_words(24);
+    let ids = alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let refuse = || {
+        let error = json!({"error": {"message": "This model's maximum context length is 3000 tokens. However, you requested 9000 tokens.", "code": "context_length_exceeded"}});
+        alice
+            .outbound
+            .answer(ScriptedAnswer::json(&error).map(refused));
+    };
+    refuse();
+    for _ in 0..8 {
+        alice.model_proposes(json!([adds("g", "The garden was green.", "e1")]));
+    }
+    let learnt = alice.learn();
+    assert_eq!(
+        learnt["proposals"][0]["changes"][0]["events"][0]["id"],
+        ids[0]
+    );
+    let asked: Vec<usize> = {
+        let calls = alice.outbound.calls.borrow();
+        calls.iter().map(|call| call.body.len()).collect()
+    };
+    assert!(asked[1] < asked[0] / 2, "{asked:?}");
+    // The window that the provider named holds for the looks that follow.
+    assert!(asked[2..].iter().all(|bytes| *bytes < 8_000), "{asked:?}");
+    // A model that takes nothing fails the look, which is taken again.
+    let alice = Alice::trusting();
+    alice.say(&["I like window seats."]);
+    for _ in 0..4 {
+        let error = json!({"error": {"message": "prompt is too long"}});
+        alice
+            .outbound
+            .answer(ScriptedAnswer::json(&error).map(refused));
+    }
+    let error = alice.refused("learn", json!({"sessionId": "s"}));
+    assert_eq!(error, "model_failed");
+    assert_eq!(alice.times_asked(), 4);
+    alice.model_proposes(json!([]));
+    assert_eq!(alice.learn()["events"], 1);
+}
+
+#[test]
+fn in_another_language_a_denial_counts_and_all_else_that_ends_a_fact_waits() {
+    for (said, action, status) in [
+        ("Ich habe keinen Hund mehr.", "retire", "applied"),
+        ("Vergiss bitte meinen Hund.", "forget", "pending"),
+        ("Mein Hund ist gestorben.", "retire", "pending"),
+    ] {
+        let alice = Alice::trusting();
+        alice.ok(
+            "setEntry",
+            json!({"label": "facts", "key": "hund", "content": "Ich habe einen Hund."}),
+        );
+        let ids = alice.say(&[said]);
+        alice.model_proposes(json!([{"action": action, "key": "hund", "events": ["e1"]}]));
+        let change = alice.learn()["proposals"][0]["changes"][0].clone();
+        assert_eq!(change["status"], status, "{said}");
+        assert_eq!(change["events"][0]["id"], ids[0], "{said}");
+        if status == "pending" {
+            let id = alice.proposals()[0]["id"].clone();
+            alice.ok("decideProposal", json!({"id": id, "approve": true}));
+        }
+        let found = alice.ok("searchContext", json!({"label": "facts", "query": "Hund"}));
+        assert_eq!(found["results"], json!([]), "{said}");
+    }
+    // A fact is not evidence for its denial, nor the other way round.
+    let alice = Alice::trusting();
+    alice.say(&["Ich bin nicht allergisch gegen Nüsse."]);
+    alice.model_proposes(json!([adds("a", "Ich bin allergisch gegen Nüsse.", "e1")]));
+    let change = alice.learn()["proposals"][0]["changes"][0].clone();
+    assert_eq!(change["status"], "pending");
+}

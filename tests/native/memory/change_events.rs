@@ -1,0 +1,569 @@
+//! `onMemoryChange`: a service is told of each change of an entry, a block's text or a document,
+//! at least once and with the same id, or the call is kept as failed.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::Alice;
+use crate::memory::bucket::with_bucket;
+use crate::memory::services::with_service;
+use crate::shared::callbacks::{body_of, header, ok};
+use crate::shared::turns::{calls, said, user};
+use base::database::Database as _;
+use base::host::Host as _;
+use base::ids::Id;
+use base::outbound::{Endpoint, OutboundRequest};
+use base::testing::{Failing, ScriptedAnswer, wait_for};
+use chat::request::delivery::Delivery;
+use chat::run::callbacks::CallbackSender;
+use store::callbacks::MAX_ATTEMPTS;
+
+const CHANGED: &str = "https://tools.example/changed";
+
+/// The writes that change memory, one after the other: the operation, its body, and what is
+/// told of it.
+fn changes() -> Vec<(&'static str, Value, Value)> {
+    let told = |kind: &str, label: &str, key: Option<&str>, deleted: bool, version: i64| {
+        let mut told =
+            json!({"kind": kind, "label": label, "deleted": deleted, "version": version});
+        if let Some(key) = key {
+            told["key"] = json!(key);
+        }
+        told
+    };
+    let entry = json!({"label": "facts", "key": "seat", "content": "Window."});
+    let later = json!({"label": "facts", "key": "seat", "content": "Aisle."});
+    let document = json!({"label": "guides", "key": "g", "content": "# Guide"});
+    vec![
+        (
+            "setEntry",
+            entry,
+            told("entry", "facts", Some("seat"), false, 1),
+        ),
+        (
+            "setEntry",
+            later,
+            told("entry", "facts", Some("seat"), false, 2),
+        ),
+        (
+            "deleteEntry",
+            json!({"label": "facts", "key": "seat"}),
+            told("entry", "facts", Some("seat"), true, 3),
+        ),
+        (
+            "revertBlock",
+            json!({"label": "facts", "key": "seat", "version": 1}),
+            told("entry", "facts", Some("seat"), false, 4),
+        ),
+        (
+            "setBlock",
+            json!({"label": "Memory", "content": "Likes tea."}),
+            told("block", "Memory", None, false, 1),
+        ),
+        (
+            "appendToBlock",
+            json!({"label": "memory", "content": " Green."}),
+            told("block", "Memory", None, false, 2),
+        ),
+        (
+            "revertBlock",
+            json!({"label": "Memory", "version": 1}),
+            told("block", "Memory", None, false, 3),
+        ),
+        (
+            "clearBlocks",
+            json!({}),
+            told("block", "Memory", None, false, 4),
+        ),
+        (
+            "putSkill",
+            document,
+            told("document", "guides", Some("g"), false, 1),
+        ),
+        (
+            "deleteSkill",
+            json!({"label": "guides", "key": "g"}),
+            told("document", "guides", Some("g"), true, 2),
+        ),
+    ]
+}
+
+fn with_blocks() -> Alice {
+    let alice = Alice::with_model();
+    for (label, kind) in [
+        ("facts", "searchable"),
+        ("Memory", "writable"),
+        ("guides", "loadable"),
+    ] {
+        alice.ok("defineBlock", json!({"label": label, "kind": kind}));
+    }
+    alice
+}
+
+fn told_alice() -> Alice {
+    let alice = with_blocks();
+    alice.ok(
+        "configureAgent",
+        json!({"onMemoryChange": {"url": CHANGED}}),
+    );
+    alice
+}
+
+impl Alice {
+    /// The calls of `onMemoryChange` so far.
+    fn told_changes(&self) -> Vec<OutboundRequest> {
+        let calls = self.outbound.calls.borrow();
+        let is_told = |call: &&OutboundRequest| call.place == Endpoint::Url(CHANGED.to_owned());
+        calls.iter().filter(is_told).cloned().collect()
+    }
+
+    /// Answers the calls that wait, and returns what they said.
+    fn received_changes(&self) -> Vec<Value> {
+        let before = self.told_changes().len();
+        for _ in 0..self.callback_rows() {
+            self.outbound.answer(ok());
+        }
+        assert_eq!(self.calls_back(), None);
+        assert_eq!(self.callback_rows(), 0);
+        self.told_changes()[before..].iter().map(body_of).collect()
+    }
+
+    fn memory_delivery(&self) -> String {
+        Delivery::of_memory(&self.policy, "alice").seal("d-1")
+    }
+}
+
+#[test]
+fn each_change_is_reported_once_with_the_version_that_it_wrote() {
+    let alice = told_alice();
+    for (operation, body, expected) in changes() {
+        alice.ok(operation, body.clone());
+        assert_eq!(alice.callback_rows(), 1, "{operation}");
+        let mut told = alice.received_changes().remove(0);
+        let version = told["version"].take();
+        assert_eq!(version["version"], expected["version"], "{operation}");
+        assert_eq!(version["writtenBy"], "operation", "{operation}");
+        for field in ["kind", "label", "deleted"] {
+            assert_eq!(told[field], expected[field], "{operation}");
+        }
+        assert_eq!(told.get("key"), expected.get("key"), "{operation}");
+        assert_eq!(told["agent"], "alice");
+        assert_eq!(told["sessionId"], Value::Null);
+        if let (Some(content), "setEntry" | "setBlock" | "putSkill") =
+            (body.get("content"), operation)
+        {
+            assert_eq!(&version["content"], content);
+        }
+    }
+    assert_eq!(alice.calls_back(), None);
+    assert_eq!(alice.told_changes().len(), changes().len());
+}
+
+#[test]
+fn a_sessions_block_is_told_with_its_session_and_goes_with_it() {
+    let alice = told_alice();
+    alice.ok("createSession", json!({"id": "s"}));
+    alice.ok(
+        "defineBlock",
+        json!({"sessionId": "s", "label": "plan", "kind": "writable"}),
+    );
+    let write = json!({"sessionId": "s", "label": "plan", "content": "Pack."});
+    alice.ok("setBlock", write);
+    let told = alice.received_changes();
+    assert_eq!(told[0]["sessionId"], "s");
+    assert_eq!(told[0]["version"]["sessionId"], "s");
+    let write = json!({"sessionId": "s", "label": "plan", "content": "Go."});
+    alice.ok("setBlock", write);
+    assert_eq!(alice.callback_rows(), 1);
+    alice.ok("deleteSession", json!({"sessionId": "s"}));
+    assert_eq!(alice.callback_rows(), 0);
+}
+
+#[test]
+fn without_the_setting_or_a_change_no_row_is_written() {
+    let (plain, told) = (with_blocks(), told_alice());
+    for (operation, body, _) in changes() {
+        plain.ok(operation, body.clone());
+        assert_eq!(plain.callback_rows(), 0, "{operation}");
+        told.ok(operation, body);
+    }
+    told.received_changes();
+    // The same texts again, and things that are not there.
+    for (operation, body) in [
+        (
+            "setEntry",
+            json!({"label": "facts", "key": "seat", "content": "Window."}),
+        ),
+        ("deleteEntry", json!({"label": "facts", "key": "none"})),
+        ("clearBlocks", json!({})),
+        ("deleteSkill", json!({"label": "guides", "key": "g"})),
+    ] {
+        told.ok(operation, body);
+        assert_eq!(told.callback_rows(), 0, "{operation}");
+    }
+    // A write that is refused.
+    let late = json!({"label": "Memory", "content": "x", "expectedVersion": 1});
+    assert_eq!(told.refused("setBlock", late), "version_conflict");
+    assert_eq!(told.callback_rows(), 0);
+}
+
+/// A model that writes a fact, and then says something.
+fn writes_a_fact(alice: &Alice, content: &str) {
+    let arguments = json!({"label": "facts", "metadata": {"title": "seat"}, "content": content});
+    alice
+        .outbound
+        .answer(calls(&[("c", "set_context", arguments)]));
+    alice.outbound.answer(said("Noted."));
+}
+
+#[test]
+fn what_a_models_tool_writes_is_reported_with_its_turn() {
+    let alice = told_alice();
+    writes_a_fact(&alice, "Window.");
+    alice.says("I like window seats");
+    let told = alice.received_changes();
+    assert_eq!(told.len(), 1);
+    let version = &told[0]["version"];
+    assert_eq!(
+        (&version["writtenBy"], &version["sessionId"]),
+        (&json!("tool"), &json!("s"))
+    );
+    assert!(version["eventId"].is_string() && version["turnId"].is_string());
+}
+
+#[test]
+fn a_callback_starts_no_callback() {
+    let alice = told_alice();
+    let delivery = alice.memory_delivery();
+    for (operation, mut body, _) in changes() {
+        body["deliveryId"] = json!(delivery);
+        alice.ok(operation, body);
+        assert_eq!(alice.callback_rows(), 0, "{operation}");
+    }
+    // The receiver has the agent answer, and its model writes.
+    writes_a_fact(&alice, "Aisle.");
+    let turn = json!({"sessionId": "s", "message": user("note it"), "deliveryId": delivery});
+    alice.ok("createSession", json!({"id": "s"}));
+    alice.ok("runTurn", turn);
+    assert_eq!(alice.callback_rows(), 0);
+    // Any other id changes nothing.
+    let s = Id::parse("s".to_owned()).unwrap();
+    let of_turn = Delivery::of(&alice.policy, "alice", &s).seal("d-1");
+    let of_bob = Delivery::of_memory(&alice.policy, "bob").seal("d-1");
+    for (n, id) in ["d-1", &of_turn, &of_bob, &delivery.to_uppercase()]
+        .iter()
+        .enumerate()
+    {
+        let body = json!({"label": "Memory", "content": n.to_string(), "deliveryId": id});
+        alice.ok("setBlock", body);
+        assert_eq!(alice.received_changes().len(), 1, "{id}");
+    }
+}
+
+#[test]
+fn a_turn_that_answers_a_call_is_reported_to_nobody_either() {
+    let alice = told_alice();
+    let both = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
+    alice.ok("configureAgent", both);
+    let turn = json!({"id": "s", "message": user("hi"), "deliveryId": alice.memory_delivery()});
+    alice.outbound.answer(said("Hello!"));
+    alice.chat(turn);
+    assert_eq!(alice.callback_rows(), 0);
+}
+
+#[test]
+fn a_call_that_fails_is_stored_as_failed_without_a_session() {
+    let alice = told_alice();
+    alice.ok("setBlock", json!({"label": "Memory", "content": "x"}));
+    for _ in 0..MAX_ATTEMPTS {
+        alice.outbound.answer(Ok(ScriptedAnswer::text(500, "no")));
+        if let Some(at_ms) = alice.calls_back() {
+            alice.host.advance(at_ms - alice.host.now_ms());
+        }
+    }
+    let told = alice.told_changes();
+    assert_eq!(told.len(), MAX_ATTEMPTS);
+    let ids: BTreeSet<&str> = told.iter().map(|call| header(call, "webhook-id")).collect();
+    assert_eq!(ids.len(), 1);
+    let failed = alice.failed_calls();
+    assert_eq!(failed[0]["id"], *ids.first().unwrap());
+    assert_eq!(failed[0].get("sessionId"), None);
+    // Its id is a delivery all the same.
+    let body = json!({"label": "Memory", "content": "y", "deliveryId": failed[0]["id"]});
+    alice.ok("setBlock", body);
+    assert_eq!(alice.callback_rows(), 1);
+}
+
+#[test]
+fn a_call_is_where_the_operator_allows_it() {
+    let alice = with_blocks();
+    for (target, code, field) in [
+        (
+            json!({"url": "https://evil.example/x"}),
+            "forbidden",
+            "onMemoryChange.url",
+        ),
+        (
+            json!({"service": "NOBODY"}),
+            "not_configured",
+            "onMemoryChange",
+        ),
+        (json!({}), "invalid_request", "onMemoryChange"),
+    ] {
+        let body = json!({"onMemoryChange": target});
+        let error = alice.call("configureAgent", body).unwrap_err();
+        assert_eq!(
+            (error.code.name(), &error.details()["field"]),
+            (code, &json!(field))
+        );
+    }
+}
+
+#[test]
+fn a_purge_deletes_the_calls_that_name_its_text() {
+    for (operation, purge) in [
+        (
+            "deleteEntry",
+            json!({"label": "facts", "key": "seat", "purge": true}),
+        ),
+        (
+            "deleteSkill",
+            json!({"label": "guides", "key": "g", "purge": true}),
+        ),
+        ("removeBlock", json!({"label": "Memory", "purge": true})),
+    ] {
+        let alice = told_alice();
+        let entry = |key: &str| json!({"label": "facts", "key": key, "content": "x"});
+        alice.ok("setEntry", entry("seat"));
+        alice.ok("setEntry", entry("meal"));
+        alice.ok(
+            "putSkill",
+            json!({"label": "guides", "key": "g", "content": "x"}),
+        );
+        alice.ok("setBlock", json!({"label": "Memory", "content": "x"}));
+        assert_eq!(alice.callback_rows(), 4);
+        alice.ok(operation, purge);
+        assert_eq!(alice.callback_rows(), 3, "{operation}");
+    }
+}
+
+#[test]
+fn retention_deletes_the_calls_that_report_what_it_deletes() {
+    let alice = told_alice();
+    alice.ok(
+        "configureAgent",
+        json!({"retention": {"entriesDays": 60, "versionsDays": 10, "deletedDays": 20}}),
+    );
+    let entry = |key: &str, text: &str| json!({"label": "facts", "key": key, "content": text});
+    alice.ok("setEntry", entry("seat", "Window."));
+    alice.ok("setEntry", entry("seat", "Aisle."));
+    alice.ok("setBlock", json!({"label": "Memory", "content": "a"}));
+    alice.ok("setBlock", json!({"label": "Memory", "content": "b"}));
+    alice.ok("setEntry", entry("meal", "Soup."));
+    alice.ok("deleteEntry", json!({"label": "facts", "key": "meal"}));
+    assert_eq!(alice.callback_rows(), 6);
+    let after = |days: i64| {
+        alice.host.advance(days * 24 * 60 * 60 * 1000);
+        while alice.ok("applyRetention", json!({}))["complete"] == false {}
+        alice.callback_rows()
+    };
+    assert_eq!(after(5), 6);
+    // The first versions are gone: of the seat, of the block and of the meal.
+    assert_eq!(after(10), 3);
+    // What the deletion left is gone.
+    assert_eq!(after(10), 2);
+    // The entry is gone. The block's text stays.
+    assert_eq!(after(40), 1);
+}
+
+#[test]
+fn a_turn_that_answers_a_call_is_not_learnt_from_by_itself() {
+    let alice = told_alice();
+    let learn = json!({"learn": {"into": "facts", "review": "auto"}});
+    alice.ok("configureAgent", learn);
+    let turn = |id: &str, delivery: Option<String>| {
+        let mut body = json!({"id": "s", "message": user(id)});
+        body["message"]["id"] = json!(id);
+        if let Some(delivery) = delivery {
+            body["deliveryId"] = json!(delivery);
+        }
+        alice.outbound.answer(said("Hello!"));
+        alice.chat(body);
+    };
+    turn("one", Some(alice.memory_delivery()));
+    assert_eq!(alice.alarm().next_at, None);
+    // The next turn has both looked at, and so has a call.
+    turn("two", None);
+    alice.model_proposes(json!([]));
+    assert_eq!(alice.alarm().next_at, None);
+    assert!(alice.learn_prompt().contains("\"e4\""));
+    turn("three", Some(alice.memory_delivery()));
+    assert_eq!(alice.alarm().next_at, None);
+    alice.model_proposes(json!([]));
+    assert_eq!(alice.ok("learn", json!({}))["events"], 2);
+}
+
+#[test]
+fn a_text_that_is_deleted_is_not_reported() {
+    let alice = told_alice();
+    let entry = json!({"label": "facts", "key": "seat", "content": "Window."});
+    alice.ok("setEntry", entry);
+    alice.ok("removeBlock", json!({"label": "facts"}));
+    let told = alice.received_changes();
+    assert_eq!(
+        (&told[0]["key"], &told[0]["version"]),
+        (&json!("seat"), &Value::Null)
+    );
+}
+
+#[test]
+fn what_a_fork_copies_is_reported_to_nobody() {
+    let alice = told_alice();
+    alice.ok("createSession", json!({"id": "s"}));
+    let block = json!({"sessionId": "s", "label": "facts", "kind": "searchable"});
+    alice.ok("defineBlock", block);
+    let entry = json!({"sessionId": "s", "label": "facts", "key": "a", "content": "x"});
+    alice.ok("setEntry", entry);
+    alice.received_changes();
+    alice.ok("forkSession", json!({"sessionId": "s"}));
+    assert_eq!(alice.callback_rows(), 0);
+}
+
+#[test]
+fn what_a_remote_backend_has_accepted_is_reported_without_a_version() {
+    let alice = with_bucket(&[]);
+    alice.outbound.settings.borrow_mut().insert(
+        "TOOL_ORIGINS".to_owned(),
+        "https://tools.example".to_owned(),
+    );
+    alice.ok(
+        "configureAgent",
+        json!({"onMemoryChange": {"url": CHANGED}}),
+    );
+    let source = json!({"label": "docs", "kind": "loadable", "source": {"r2Prefix": "docs/"}});
+    alice.ok("defineBlock", source);
+    alice.ok(
+        "putSkill",
+        json!({"label": "docs", "key": "a", "content": "x"}),
+    );
+    alice.ok("deleteSkill", json!({"label": "docs", "key": "a"}));
+    let told = alice.received_changes();
+    let short = |told: &Value| {
+        (
+            told["kind"].clone(),
+            told["deleted"].clone(),
+            told["version"].clone(),
+        )
+    };
+    let told: Vec<_> = told.iter().map(short).collect();
+    let document = |deleted: bool| (json!("document"), json!(deleted), Value::Null);
+    assert_eq!(told, [document(false), document(true)]);
+
+    let alice = with_service("searchable");
+    alice.outbound.settings.borrow_mut().insert(
+        "TOOL_ORIGINS".to_owned(),
+        "https://tools.example".to_owned(),
+    );
+    alice.ok(
+        "configureAgent",
+        json!({"onMemoryChange": {"url": CHANGED}}),
+    );
+    alice.outbound.answer(ScriptedAnswer::json(&json!({})));
+    alice.ok(
+        "setEntry",
+        json!({"label": "notes", "key": "a", "content": "x"}),
+    );
+    assert_eq!(alice.received_changes()[0]["kind"], "entry");
+}
+
+/// All texts of the memory, and how many versions there are.
+fn texts_of(alice: &Alice) -> String {
+    let sql = "SELECT json_group_array(json_array(key, content))
+                 FROM (SELECT key, content FROM cf_agents_entries
+                        UNION ALL
+                       SELECT key, content FROM cf_agents_skills
+                        UNION ALL
+                       SELECT key || version, content FROM cf_agents_block_versions)";
+    let rows = alice.db.rows(sql, &[]).unwrap();
+    rows[0].text(0).unwrap().to_owned()
+}
+
+/// After a failure of any statement: a change is there and told at least once with one id, or
+/// neither is there.
+#[test]
+fn each_change_is_reported_whichever_statement_fails() {
+    for (index, (operation, body, _)) in changes().into_iter().enumerate() {
+        for passing in 0.. {
+            let mut alice = told_alice();
+            for (earlier, body, _) in changes().into_iter().take(index) {
+                alice.ok(earlier, body);
+            }
+            alice.received_changes();
+            let told_before = alice.told_changes().len();
+            let before = texts_of(&alice);
+            alice.outbound.answer(ok());
+            let failing = Failing::after(&alice.db, passing);
+            let outcome = alice.send(&failing, operation, body.to_string().as_bytes());
+            let sender = CallbackSender {
+                memory: alice.agent(&failing).memory(),
+                ..alice.sender()
+            };
+            let _ = wait_for(sender.call_due());
+            let has_failed = failing.has_failed();
+            alice.comes_back();
+            alice.outbound.answers.borrow_mut().clear();
+            alice.outbound.answer(ok());
+            alice.calls_back();
+            let at = format!("{operation}, statement {passing}");
+            let is_changed = texts_of(&alice) != before;
+            let told = &alice.told_changes()[told_before..];
+            let ids: BTreeSet<&str> = told.iter().map(|call| header(call, "webhook-id")).collect();
+            assert_eq!(ids.len(), usize::from(is_changed), "{at}");
+            assert!(is_changed || outcome.is_err(), "{at}");
+            assert_eq!(alice.callback_rows(), 0, "{at}");
+            if !has_failed {
+                assert!(passing > 5, "{at}");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_proposal_is_reported_when_it_is_made_and_when_it_is_decided() {
+    let alice = told_alice();
+    let learn = json!({"into": "facts", "after": "manual", "review": "propose"});
+    alice.ok("configureAgent", json!({"learn": learn}));
+    alice.ok("createSession", json!({"id": "s"}));
+    let event = json!({"action": "user_message", "content": "I like window seats."});
+    alice.ok("appendEvents", json!({"sessionId": "s", "events": [event]}));
+    let change =
+        json!({"action": "add", "key": "seat", "content": "Likes window seats.", "events": ["e1"]});
+    alice
+        .outbound
+        .answer(said(&json!({"changes": [change]}).to_string()));
+    let learned = alice.ok("learn", json!({}));
+    let id = learned["proposals"][0]["id"].clone();
+    let told = alice.received_changes();
+    let expected = |status: &str| (json!("proposal"), json!("facts"), id.clone(), json!(status));
+    let short = |told: &Value| {
+        let field = |name: &str| told[name].clone();
+        (field("kind"), field("label"), field("id"), field("status"))
+    };
+    assert_eq!(
+        told.iter().map(short).collect::<Vec<_>>(),
+        [expected("pending")]
+    );
+    alice.ok("decideProposal", json!({"id": id, "approve": true}));
+    let told = alice.received_changes();
+    assert_eq!(
+        (&told[0]["kind"], &told[0]["key"]),
+        (&json!("entry"), &json!("seat"))
+    );
+    assert_eq!(short(&told[1]), expected("applied"));
+    alice.ok("revertProposal", json!({"id": id}));
+    let told = alice.received_changes();
+    assert_eq!(told[0]["deleted"], true);
+    assert_eq!(short(&told[1]), expected("reverted"));
+}

@@ -1,0 +1,110 @@
+//! A purge of a message whose run a summary parted: the summary is taken back, which joins
+//! the run again, and what is purged is the message as the caller saw it.
+
+use serde_json::{Value, json};
+
+use crate::shared::turns::{calls, define, said};
+use crate::{Alice, ids};
+use base::testing::ScriptedAnswer;
+
+/// The messages `a` (events `a`, `b`) and `c` (events `c`, `d`) of an assistant. What parts
+/// them is a summary of the one of them that begins with `summarized`.
+fn parted_by_summary(summarized: &str) -> Alice {
+    let alice = Alice::with_session();
+    let [mut events, after]: [Vec<Value>; 2] =
+        [["a", "b"], ["c", "d"]].map(|ids| ids.map(|id| event(id, "agent_message")).to_vec());
+    events.push(event("u", "user_message"));
+    events.extend(after);
+    alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
+    summarize(&alice, summarized);
+    alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["u"]}));
+    alice
+}
+
+fn event(id: &str, action: &str) -> Value {
+    json!({"id": id, "action": action, "content": id})
+}
+
+fn summarize(alice: &Alice, message: &str) {
+    let body = json!({"sessionId": "s", "summary": "in short", "fromId": message, "toId": message});
+    alice.ok("addCompaction", body);
+}
+
+/// Purges messages; the counts of what was erased.
+fn purge(alice: &Alice, messages: &[&str]) -> Value {
+    let body = json!({"sessionId": "s", "messageIds": messages, "purge": true});
+    alice.ok("deleteMessages", body)
+}
+
+fn left(alice: &Alice) -> Vec<String> {
+    ids(&alice.ok("loadEvents", json!({"sessionId": "s"})))
+}
+
+#[test]
+fn a_purge_takes_the_message_as_it_was_shown() {
+    // The summarized message, the purged ones, and the events that are left.
+    let cases: [(&str, &[&str], &[&str]); 7] = [
+        ("a", &["a"], &["c", "d"]),
+        ("a", &["c"], &["a", "b"]),
+        ("a", &["a", "c"], &[]),
+        ("c", &["c"], &["a", "b"]),
+        ("c", &["a", "a"], &["c", "d"]),
+        ("c", &["c", "a"], &[]),
+        ("c", &["d"], &["a", "b", "c", "d"]),
+    ];
+    for (summarized, messages, events) in cases {
+        let alice = parted_by_summary(summarized);
+        let gone = purge(&alice, messages);
+        let case = format!("{summarized} is summarized, {messages:?} purged: {gone}");
+        assert_eq!(gone["deleted"], json!((4 - events.len()) / 2), "{case}");
+        let taken_back = i64::from(messages.contains(&summarized));
+        assert_eq!(gone["erased"]["summaries"], json!(taken_back), "{case}");
+        assert_eq!(left(&alice), events, "{case}");
+    }
+}
+
+/// An agent that calls back, whose turn wrote the run `ask`, `result`, `answer`. Returns
+/// the ids of the three.
+fn with_report() -> (Alice, Vec<String>) {
+    let alice = Alice::with_model();
+    alice.ok("createSession", json!({"id": "s"}));
+    let url = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
+    alice.ok("configureAgent", url);
+    define(&alice, "t", false);
+    alice.outbound.answer(calls(&[("c", "t", json!({}))]));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::text(200, "found")));
+    alice.outbound.answer(said("answered"));
+    alice.says("hi");
+    let events = left(&alice);
+    assert_eq!(events.len(), 4, "{events:?}");
+    (alice, events[1..].to_vec())
+}
+
+#[test]
+fn the_report_of_a_message_beside_the_purged_one_stays() {
+    let (alice, run) = with_report();
+    let events = [event("u", "user_message"), event("c", "agent_message")];
+    alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
+    summarize(&alice, "c");
+    alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["u"]}));
+    let gone = purge(&alice, &["c"]);
+    assert_eq!(gone["deleted"], json!(1), "{gone}");
+    assert_eq!(gone["erased"]["callbacks"], json!(0), "{gone}");
+    let gone = purge(&alice, &[&run[0]]);
+    assert_eq!(gone["erased"]["callbacks"], json!(1), "{gone}");
+}
+
+#[test]
+fn the_report_of_a_message_that_was_rewritten_is_purged_with_it() {
+    let (alice, run) = with_report();
+    let parts = json!([{"type": "text", "text": "corrected"}]);
+    let message = json!({"id": run[0], "role": "assistant", "parts": parts});
+    alice.ok(
+        "updateMessage",
+        json!({"sessionId": "s", "message": message}),
+    );
+    let gone = purge(&alice, &[&run[0]]);
+    assert_eq!(gone["erased"]["callbacks"], json!(1), "{gone}");
+}
