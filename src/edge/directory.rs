@@ -109,9 +109,10 @@ impl PartObject {
     }
 
     async fn schedule_retry(&self, is_left: Result<bool>) -> Result<()> {
-        match is_left? {
-            true => wake_at(&self.storage, Runtime.now_ms() + RETRY_MS).await,
-            false => Ok(()),
+        if is_left? {
+            wake_at(&self.storage, Runtime.now_ms() + RETRY_MS).await
+        } else {
+            Ok(())
         }
     }
 }

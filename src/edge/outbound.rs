@@ -97,14 +97,16 @@ impl Bindings {
         thread_local! {
             static OF_ISOLATE: OnceCell<Rc<Deployed>> = const { OnceCell::new() };
         }
-        self.deployed
-            .get_or_init(|| match self.is_bound(OWN_CLASS) {
-                true => self.read_deployed(" and the class"),
-                false => OF_ISOLATE.with(|deployed| {
+        self.deployed.get_or_init(|| {
+            if self.is_bound(OWN_CLASS) {
+                self.read_deployed(" and the class")
+            } else {
+                OF_ISOLATE.with(|deployed| {
                     let read = || self.read_deployed("");
                     Rc::clone(deployed.get_or_init(read))
-                }),
-            })
+                })
+            }
+        })
     }
 
     /// Reads the deployed settings. Invalid parts are omitted and logged, for the author of

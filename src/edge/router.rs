@@ -51,10 +51,7 @@ thread_local! {
     /// Passes the object's refusal on. Any other error means that the object gave no answer.
     static REFUSE_CALL: Closure<dyn FnMut(JsValue) -> Result<JsValue, JsValue>> =
         Closure::new(|thrown: JsValue| {
-            Err(match rpc::is_refusal(&thrown) || rpc::is_of_older_build(&thrown) {
-                true => thrown,
-                false => rpc::to_thrown(&lost(&thrown)),
-            })
+            Err(if rpc::is_refusal(&thrown) || rpc::is_of_older_build(&thrown) { thrown } else { rpc::to_thrown(&lost(&thrown)) })
         });
 }
 
@@ -126,9 +123,12 @@ pub fn call(
         }
     };
     let answer = find_object(&env, &agent)
-        .and_then(|object| match is_request {
-            true => object.request(&operation, &json, &options),
-            false => object.call(&operation, &json, &options),
+        .and_then(|object| {
+            if is_request {
+                object.request(&operation, &json, &options)
+            } else {
+                object.call(&operation, &json, &options)
+            }
         })
         .map(|answer| REFUSE_CALL.with(|refuse| answer.catch_call(refuse.as_ref())));
     match (answer, reservation) {

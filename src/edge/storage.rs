@@ -203,9 +203,10 @@ impl Database for Sqlite<'_> {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let json = match count < MANY_ROWS {
-            true => short_json(&rows),
-            false => find_json(&rows),
+        let json = if count < MANY_ROWS {
+            short_json(&rows)
+        } else {
+            find_json(&rows)
         };
         if let Some(json) = json {
             return parse_rows(&json);

@@ -161,9 +161,10 @@ async fn next_piece(
 ) -> Result<Option<Vec<u8>>> {
     let due = (Runtime.now_ms() - began_ms - GRACE_MS) / 1000 * MIN_BYTES_PER_SECOND;
     let is_slow = due > received as i64;
-    let piece = match is_slow {
-        true => None,
-        false => in_time(pause(MAX_SILENCE_MS), body.next()).await,
+    let piece = if is_slow {
+        None
+    } else {
+        in_time(pause(MAX_SILENCE_MS), body.next()).await
     };
     piece.unwrap_or_else(|| {
         Err(Error::invalid(

@@ -82,9 +82,10 @@ fn merge(
 }
 
 fn input_name(name: &str, others: &BTreeSet<String>) -> String {
-    match others.contains(name) {
-        true => format!("{name}Input"),
-        false => name.to_owned(),
+    if others.contains(name) {
+        format!("{name}Input")
+    } else {
+        name.to_owned()
     }
 }
 

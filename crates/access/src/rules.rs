@@ -99,12 +99,13 @@ pub fn permit_by_name(caller: &Caller, rule: AccessRule) -> Result<()> {
 /// Checks that `caller` may purge with this operation, which it may run. A purge rewrites
 /// pages with rows of all callers, so a token must list the operation and allow purging.
 pub fn permit_purge(caller: &Caller, operation: &str) -> Result<()> {
-    match caller.may_purge_by(operation) {
-        true => Ok(()),
-        false => Err(forbidden(format!(
+    if caller.may_purge_by(operation) {
+        Ok(())
+    } else {
+        Err(forbidden(format!(
             "A purge requires the Worker's secret, or a token that allows `purge` and whose \
-             `operations` include `{operation}`. Nothing was erased."
-        ))),
+         `operations` include `{operation}`. Nothing was erased."
+        )))
     }
 }
 

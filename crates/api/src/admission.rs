@@ -40,9 +40,10 @@ impl Admission {
     /// Rejects a request whose answer may be long while other such answers fill the memory. An
     /// answer that is built but can't be sent would leave garbage behind.
     pub fn check_capacity(self) -> Result<()> {
-        match self.is_long {
-            true => Reservation::check_capacity(2 * MAX_ANSWER_BYTES),
-            false => Ok(()),
+        if self.is_long {
+            Reservation::check_capacity(2 * MAX_ANSWER_BYTES)
+        } else {
+            Ok(())
         }
     }
 }

@@ -18,8 +18,9 @@ pub const fn body_with_text(bytes: usize) -> usize {
 }
 
 pub fn check_length(limit: usize, actual: usize) -> Result<()> {
-    match actual > limit {
-        true => Err(Error::payload_too_large("The body", limit, actual)),
-        false => Ok(()),
+    if actual > limit {
+        Err(Error::payload_too_large("The body", limit, actual))
+    } else {
+        Ok(())
     }
 }

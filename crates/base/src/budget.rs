@@ -211,9 +211,10 @@ impl Reservation {
             let reserved = budget.reserved_bytes();
             reserved == 0 || reserved.saturating_add(bytes) <= budget.max_bytes()
         });
-        match is_free {
-            true => Ok(()),
-            false => Err(Self::refusal("Running requests")),
+        if is_free {
+            Ok(())
+        } else {
+            Err(Self::refusal("Running requests"))
         }
     }
 

@@ -150,17 +150,19 @@ impl<'a> Delete<'a> {
 
     /// The clause that names the rows.
     pub fn where_clause(&self) -> String {
-        match self.condition.is_empty() {
-            true => String::new(),
-            false => ["WHERE ", self.condition].concat(),
+        if self.condition.is_empty() {
+            String::new()
+        } else {
+            ["WHERE ", self.condition].concat()
         }
     }
 
     /// The statement, for an engine.
     pub fn sql(&self) -> String {
-        let returning = match self.returning.is_empty() {
-            true => "",
-            false => " RETURNING ",
+        let returning = if self.returning.is_empty() {
+            ""
+        } else {
+            " RETURNING "
         };
         [
             "DELETE FROM ",

@@ -64,9 +64,10 @@ fn unless_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TagList, D:
 /// A list with at least one tag. An empty list would match nothing, so it is refused.
 fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TagList, D::Error> {
     let list = TagList::deserialize(deserializer)?;
-    match list.as_ref().is_some_and(|list| list.0.is_empty()) {
-        true => Err(de::Error::custom("must have at least one")),
-        false => Ok(list),
+    if list.as_ref().is_some_and(|list| list.0.is_empty()) {
+        Err(de::Error::custom("must have at least one"))
+    } else {
+        Ok(list)
     }
 }
 
@@ -176,16 +177,17 @@ impl MetadataTest {
                     | (Operator::In, Value::Bool(_) | Value::Null)
             )
         };
-        match values.iter().all(fits) {
-            true => Ok(Self {
+        if values.iter().all(fits) {
+            Ok(Self {
                 key: key.to_owned(),
                 operator,
                 values,
-            }),
-            false => Err(
-                "must compare with a string, a number, a boolean or `null`; `gt` and `lt` only with a string or a number"
-                    .to_owned(),
-            ),
+            })
+        } else {
+            Err(
+            "must compare with a string, a number, a boolean or `null`; `gt` and `lt` only with a string or a number"
+                .to_owned(),
+        )
         }
     }
 }
@@ -313,9 +315,10 @@ impl Filter {
                 conditions.push(format!("NOT {}", held("none", "")));
             }
         }
-        match conditions.is_empty() {
-            true => format!("{param} IS NOT NULL"),
-            false => format!("({})", conditions.join(" AND ")),
+        if conditions.is_empty() {
+            format!("{param} IS NOT NULL")
+        } else {
+            format!("({})", conditions.join(" AND "))
         }
     }
 }

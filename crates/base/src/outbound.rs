@@ -135,9 +135,10 @@ pub fn redact_url(url: &str) -> String {
 pub fn host_and_port(url: &str) -> (String, i64) {
     let origin = redact_url(url);
     let (scheme, authority) = origin.split_once("://").unwrap_or(("https", &origin));
-    let usual = match scheme.eq_ignore_ascii_case("http") {
-        true => 80,
-        false => 443,
+    let usual = if scheme.eq_ignore_ascii_case("http") {
+        80
+    } else {
+        443
     };
     let named = authority.rsplit_once(':').and_then(|(host, port)| {
         let port = port.parse::<u16>().ok()?;

@@ -443,9 +443,10 @@ impl<'a> NewToolPart<'a> {
         self.approval = result.approval;
         match self.state {
             ToolState::OutputAvailable => {
-                self.output = Some(match result.is_json {
-                    true => ToolOutput::Json(json::raw(result.content.to_owned())?),
-                    false => ToolOutput::Text(result.content),
+                self.output = Some(if result.is_json {
+                    ToolOutput::Json(json::raw(result.content.to_owned())?)
+                } else {
+                    ToolOutput::Text(result.content)
                 });
             }
             ToolState::OutputError => self.error_text = Some(result.content),

@@ -116,17 +116,21 @@ const FORGED: &str = "═══";
 /// The text without double lines, if it contains any that are long enough to be mistaken for a
 /// section's rule.
 pub fn without_rules(text: &str) -> String {
-    match text.contains(FORGED) {
-        true => text.replace('═', "="),
-        false => text.to_owned(),
+    if text.contains(FORGED) {
+        text.replace('═', "=")
+    } else {
+        text.to_owned()
     }
 }
 
 fn quote_lines(text: &str) -> String {
     let text = without_rules(text).replace("\r\n", "\n");
-    let lines = text.split(ends_line).map(|line| match line.is_empty() {
-        true => ">".to_owned(),
-        false => format!("> {line}"),
+    let lines = text.split(ends_line).map(|line| {
+        if line.is_empty() {
+            ">".to_owned()
+        } else {
+            format!("> {line}")
+        }
     });
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -44,9 +44,10 @@ fn no_rows(_: ReadError) -> Error {
 impl SqlValue {
     /// Converts a number from the engine, which returns a double for a column of any type.
     pub fn from_number(number: f64) -> Self {
-        match number.fract() == 0.0 {
-            true => Self::Integer(number as i64),
-            false => Self::Real(number),
+        if number.fract() == 0.0 {
+            Self::Integer(number as i64)
+        } else {
+            Self::Real(number)
         }
     }
 }

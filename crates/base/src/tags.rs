@@ -82,9 +82,10 @@ impl Tags {
 
     /// The column `tags` of a row.
     pub fn to_column(&self) -> Result<Option<String>> {
-        match self.is_empty() {
-            true => Ok(None),
-            false => json::encode(self).map(Some),
+        if self.is_empty() {
+            Ok(None)
+        } else {
+            json::encode(self).map(Some)
         }
     }
 
@@ -101,11 +102,12 @@ impl<'de> Deserialize<'de> for Tags {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let given = List::<Tag, 0, MAX_TAGS>::deserialize(deserializer)?;
         let tags = Self::new(given.0);
-        match tags.iter().map(str::len).sum::<usize>() <= MAX_TAGS_BYTES {
-            true => Ok(tags),
-            false => Err(de::Error::custom(format!(
+        if tags.iter().map(str::len).sum::<usize>() <= MAX_TAGS_BYTES {
+            Ok(tags)
+        } else {
+            Err(de::Error::custom(format!(
                 "must have at most {MAX_TAGS_BYTES} bytes in total"
-            ))),
+            )))
         }
     }
 }

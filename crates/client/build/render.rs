@@ -99,9 +99,10 @@ fn shape(shapes: &Shapes<'_>, name: &str, schema: &Schema) -> Result<String, Str
     let (fields, enums) = shapes.fields(name, schema, false)?;
     let more = schema.rules.additional_properties.as_ref();
     let is_open = more.is_some_and(|more| more.is_allowed == Some(true));
-    let making = match shapes.is_sent(name) {
-        true => making(name, &fields, is_open),
-        false => String::new(),
+    let making = if shapes.is_sent(name) {
+        making(name, &fields, is_open)
+    } else {
+        String::new()
     };
     Ok([
         docs(&about, ""),
@@ -113,9 +114,10 @@ fn shape(shapes: &Shapes<'_>, name: &str, schema: &Schema) -> Result<String, Str
 }
 
 fn structure(name: &str, fields: &[Field], is_open: bool) -> String {
-    let default = match fields.iter().any(|field| field.is_required) {
-        true => "",
-        false => "Default, ",
+    let default = if fields.iter().any(|field| field.is_required) {
+        ""
+    } else {
+        "Default, "
     };
     let mut lines: String = fields.iter().map(declaration).collect();
     if is_open {
@@ -170,13 +172,19 @@ fn constructor(required: &[&Field], optional: &[&Field], is_open: bool) -> Strin
         return "    pub fn new() -> Self {\n        Self::default()\n    }\n".to_owned();
     }
     let is_into = |field: &Field| !field.of.takes_null && is_into(&field.of.bare);
-    let arguments = required.iter().map(|field| match is_into(field) {
-        true => format!("{}: {}", field.name, argument(&field.of.bare)),
-        false => format!("{}: {}", field.name, field.of.whole()),
+    let arguments = required.iter().map(|field| {
+        if is_into(field) {
+            format!("{}: {}", field.name, argument(&field.of.bare))
+        } else {
+            format!("{}: {}", field.name, field.of.whole())
+        }
     });
-    let given = required.iter().map(|field| match is_into(field) {
-        true => format!("            {0}: {0}.into(),\n", field.name),
-        false => format!("            {},\n", field.name),
+    let given = required.iter().map(|field| {
+        if is_into(field) {
+            format!("            {0}: {0}.into(),\n", field.name)
+        } else {
+            format!("            {},\n", field.name)
+        }
     });
     let left_out = optional
         .iter()
@@ -194,9 +202,10 @@ fn is_into(of: &str) -> bool {
 }
 
 fn argument(of: &str) -> String {
-    match is_into(of) {
-        true => format!("impl Into<{of}>"),
-        false => of.to_owned(),
+    if is_into(of) {
+        format!("impl Into<{of}>")
+    } else {
+        of.to_owned()
     }
 }
 

@@ -35,9 +35,10 @@ pub struct Type {
 
 impl Type {
     pub fn whole(&self) -> String {
-        match self.takes_null {
-            true => format!("Option<{}>", self.bare),
-            false => self.bare.clone(),
+        if self.takes_null {
+            format!("Option<{}>", self.bare)
+        } else {
+            self.bare.clone()
         }
     }
 }
@@ -174,9 +175,10 @@ impl<'a> Shapes<'a> {
         }
         if let Some(name) = schema.name() {
             let shape = self.get(name)?;
-            return match is_shape(name, shape) {
-                true => Ok(name.into()),
-                false => self.type_of(shape, name),
+            return if is_shape(name, shape) {
+                Ok(name.into())
+            } else {
+                self.type_of(shape, name)
             };
         }
         let rules = &schema.rules;

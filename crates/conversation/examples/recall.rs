@@ -211,12 +211,11 @@ fn main() {
                 set(&mut weights, &mut shares, part);
             }
             let is_of_shares = change.contains("neighbours=") || change.contains("words=");
-            match is_of_shares {
-                false => tell_change(change, &known, &measure(&groups, &weights, None)),
-                true => {
-                    let before = measure(&groups, &WEIGHTS, Some(SHARES));
-                    tell_change(change, &before, &measure(&groups, &weights, Some(shares)));
-                }
+            if !is_of_shares {
+                tell_change(change, &known, &measure(&groups, &weights, None))
+            } else {
+                let before = measure(&groups, &WEIGHTS, Some(SHARES));
+                tell_change(change, &before, &measure(&groups, &weights, Some(shares)));
             }
         }
     }

@@ -62,8 +62,9 @@ fn unavailable(reason: &str) -> Error {
 /// Fails if this Worker has no directory.
 pub fn check_bound(outbound: &dyn Outbound) -> Result<()> {
     let binding = Setting::Directory.name();
-    match outbound.is_bound(binding) {
-        true => Ok(()),
-        false => Err(CallFailure::not_configured(binding)),
+    if outbound.is_bound(binding) {
+        Ok(())
+    } else {
+        Err(CallFailure::not_configured(binding))
     }
 }

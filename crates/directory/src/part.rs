@@ -161,25 +161,26 @@ impl DirectoryPart<'_> {
     fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<DirectoryPage> {
         let limit = limit.clamp(1, MAX_PAGE);
         // The row of the empty name does not belong to an agent.
-        let (sql, from) = match prefix > after {
-            true => (
+        let (sql, from) = if prefix > after {
+            (
                 sql!(
                     "SELECT ",
                     ListedAgent::COLUMNS,
                     " FROM cf_agents_directory
-                  WHERE name >= +?1 ORDER BY name LIMIT ?2"
+              WHERE name >= +?1 ORDER BY name LIMIT ?2"
                 ),
                 prefix,
-            ),
-            false => (
+            )
+        } else {
+            (
                 sql!(
                     "SELECT ",
                     ListedAgent::COLUMNS,
                     " FROM cf_agents_directory
-                  WHERE name > +?1 ORDER BY name LIMIT ?2"
+              WHERE name > +?1 ORDER BY name LIMIT ?2"
                 ),
                 after,
-            ),
+            )
         };
         let rows = i64::try_from(limit).unwrap_or(0) + 1;
         let mut agents: Vec<ListedAgent> = load(self.db, sql, &[from.into(), rows.into()])?;

@@ -220,9 +220,10 @@ pub fn key_for(content: &str) -> String {
         key.push_str(word);
     }
     let key: String = key.chars().take(MAX_KEY_CHARS).collect();
-    match key.is_empty() {
-        true => "fact".to_owned(),
-        false => key,
+    if key.is_empty() {
+        "fact".to_owned()
+    } else {
+        key
     }
 }
 

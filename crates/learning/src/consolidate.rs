@@ -244,13 +244,12 @@ impl ConsolidationStep<'_> {
     /// The progress after this step. `now` is the currently stored progress.
     fn state_after(&self, now: &Consolidation, now_ms: i64) -> Consolidation {
         let is_over = self.next.is_none() && self.is_into;
-        let due_at = match is_over {
-            // Facts that were learned in the meantime wait for the next consolidation.
-            true => now
-                .due_at
+        let due_at = if is_over {
+            now.due_at
                 .filter(|due_at| self.state.due_at != Some(*due_at))
-                .map(|due_at| due_at.max(now_ms + PAUSE_MS)),
-            false => now.due_at,
+                .map(|due_at| due_at.max(now_ms + PAUSE_MS))
+        } else {
+            now.due_at
         };
         Consolidation {
             block: self.next.map(|_| self.block.label.key()),

@@ -198,9 +198,10 @@ pub fn is_fully_supported<'a>(text: &str, said: impl IntoIterator<Item = &'a str
         .collect();
     let stands = |part: &str| {
         let key_terms = KeyTerms::of(part);
-        match key_terms.stems.is_empty() {
-            true => !key_terms.denies,
-            false => known.iter().any(|claim| claim.supports(&key_terms)),
+        if key_terms.stems.is_empty() {
+            !key_terms.denies
+        } else {
+            known.iter().any(|claim| claim.supports(&key_terms))
         }
     };
     if !is_plain(text) {

@@ -146,9 +146,10 @@ fn load_event(
             if has_more {
                 text = whole.trim().to_owned();
             }
-            match has_more {
-                true => (Origin::Tool, AGENT_CHARS),
-                false => (Origin::Agent, AGENT_CHARS),
+            if has_more {
+                (Origin::Tool, AGENT_CHARS)
+            } else {
+                (Origin::Agent, AGENT_CHARS)
             }
         }
         Action::ToolResult => (Origin::Tool, TOOL_CHARS),

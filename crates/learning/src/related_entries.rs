@@ -46,17 +46,16 @@ pub async fn find_related(
     let mut asks_meanings = true;
     let mut rankings = Vec::new();
     for query in queries_for(shown) {
-        let found = match asks_meanings {
-            true => {
-                let asked = asked_for(std::slice::from_ref(&query));
-                let found = search(memory, std::slice::from_ref(block), &asked).await?;
-                // A model that fails once would fail in each search of this learning pass.
-                let has_failed = found.vectors.is_some_and(|told| told.error.is_some());
-                let has_time = memory.host.now_ms() - begun_at < MEANINGS_MS;
-                asks_meanings = has_time && !has_failed;
-                found.results
-            }
-            false => search_words(memory, block, query)?,
+        let found = if asks_meanings {
+            let asked = asked_for(std::slice::from_ref(&query));
+            let found = search(memory, std::slice::from_ref(block), &asked).await?;
+            // A model that fails once would fail in each search of this learning pass.
+            let has_failed = found.vectors.is_some_and(|told| told.error.is_some());
+            let has_time = memory.host.now_ms() - begun_at < MEANINGS_MS;
+            asks_meanings = has_time && !has_failed;
+            found.results
+        } else {
+            search_words(memory, block, query)?
         };
         let keys: Vec<String> = found.into_iter().filter_map(|found| found.key).collect();
         rankings.push(keys);
@@ -66,9 +65,10 @@ pub async fn find_related(
     for place in 0..MAX_ENTRIES {
         for key in rankings.iter().filter_map(|keys| keys.get(place)) {
             let is_here = touched.iter().any(|entry| entry.key == *key);
-            let entry = match is_here {
-                true => None,
-                false => target.find_entry(memory, key)?,
+            let entry = if is_here {
+                None
+            } else {
+                target.find_entry(memory, key)?
             };
             let Some((entry, _)) = entry else { continue };
             bytes += entry.content.len().min(MAX_ENTRY_BYTES / 4);

@@ -115,9 +115,12 @@ impl DueWork {
         let waiting = Self {
             look: find_next_timed(memory.db, now_ms)?,
             // As for a pass whose time was written before the clock was set back.
-            order_at: order_at.map(|at| match at > now_ms + PAUSE_MS + IDLE_MS {
-                true => now_ms,
-                false => at,
+            order_at: order_at.map(|at| {
+                if at > now_ms + PAUSE_MS + IDLE_MS {
+                    now_ms
+                } else {
+                    at
+                }
             }),
         };
         // An agent that doesn't learn reads no settings for it.

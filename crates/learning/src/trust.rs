@@ -140,9 +140,10 @@ fn find_source(
             let Some(entry) = changed else {
                 return nobodys;
             };
-            let retractions = match is_users_alone {
-                true => find_retractions(said()),
-                false => Vec::new(),
+            let retractions = if is_users_alone {
+                find_retractions(said())
+            } else {
+                Vec::new()
             };
             if retractions.iter().any(|taken| pins(taken, entry, alike)) {
                 return (Origin::User, None);
@@ -160,9 +161,10 @@ fn find_source(
             if !is_users_alone || !is_eligible {
                 return nobodys;
             }
-            match is_named_by_agent && !is_named_by_user {
-                true => (Origin::Agent, Some(NAMED_BY_AGENT)),
-                false => (Origin::User, None),
+            if is_named_by_agent && !is_named_by_user {
+                (Origin::Agent, Some(NAMED_BY_AGENT))
+            } else {
+                (Origin::User, None)
             }
         }
     }

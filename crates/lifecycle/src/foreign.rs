@@ -160,9 +160,10 @@ impl ForeignTable {
                                          AND \"notnull\" = 0)
                     ORDER BY pk";
         let key: Vec<String> = load_values(db, sql, &[name.into()])?;
-        let key = match key.is_empty() {
-            true => vec![ROW_ID.to_owned()],
-            false => key.iter().map(|column| quoted(column)).collect(),
+        let key = if key.is_empty() {
+            vec![ROW_ID.to_owned()]
+        } else {
+            key.iter().map(|column| quoted(column)).collect()
         };
         Ok(Some(Self { name, columns, key }))
     }
@@ -190,9 +191,12 @@ impl ForeignTable {
         let mut values: Vec<String> = self
             .columns
             .iter()
-            .map(|column| match is_media(column) {
-                true => hexadecimal(&quoted(column)),
-                false => text_or_number(&quoted(column)),
+            .map(|column| {
+                if is_media(column) {
+                    hexadecimal(&quoted(column))
+                } else {
+                    text_or_number(&quoted(column))
+                }
             })
             .collect();
         values.extend(self.key.iter().map(|column| text_or_number(column)));
@@ -202,9 +206,10 @@ impl ForeignTable {
             let mut values = values.into_iter();
             let mut row = Map::new();
             for column in &self.columns {
-                let value = match is_media(column) {
-                    true => base64_of(values.by_ref().take(PIECES)),
-                    false => values.next().map_or(Value::Null, json_of),
+                let value = if is_media(column) {
+                    base64_of(values.by_ref().take(PIECES))
+                } else {
+                    values.next().map_or(Value::Null, json_of)
                 };
                 row.insert(column.clone(), value);
             }
@@ -226,9 +231,10 @@ impl ForeignTable {
         params.extend(after.iter().map(sql_of));
         let key = self.key.join(", ");
         let marks: Vec<String> = (2..=params.len()).map(|at| format!("?{at}")).collect();
-        let beginning = match after.is_empty() {
-            true => String::new(),
-            false => format!("WHERE ({key}) > ({})", marks.join(", ")),
+        let beginning = if after.is_empty() {
+            String::new()
+        } else {
+            format!("WHERE ({key}) > ({})", marks.join(", "))
         };
         let sql = format!(
             "SELECT {values}

@@ -282,9 +282,10 @@ pub fn write_version(
     new: &NewVersion<'_>,
 ) -> Result<Version> {
     let (db, host) = (memory.db, memory.host);
-    let written_by = match new.writer.is_tool {
-        true => WrittenBy::Tool,
-        false => WrittenBy::Operation,
+    let written_by = if new.writer.is_tool {
+        WrittenBy::Tool
+    } else {
+        WrittenBy::Operation
     };
     let version = Version {
         version: newest + 1,

@@ -31,9 +31,10 @@ pub enum WhenChanged {
 impl WhenChanged {
     /// The default for a definition without this field.
     fn default_of(source: Option<&BlockSource>) -> Self {
-        match source.is_some_and(BlockSource::is_agent) {
-            true => Self::Remind,
-            false => Self::Wait,
+        if source.is_some_and(BlockSource::is_agent) {
+            Self::Remind
+        } else {
+            Self::Wait
         }
     }
 }

@@ -446,9 +446,10 @@ pub fn has_own_rules(db: &dyn Database, session_id: &Id) -> Result<bool> {
 /// Records that blocks of this session have rules of their own, if any has. Part of the transaction
 /// that writes the session's row after its blocks.
 pub fn note_own_rules(db: &dyn Database, session_id: &Id) -> Result<()> {
-    match has_own_rules(db, session_id)? {
-        true => note_block_rules(db, session_id.as_str()),
-        false => Ok(()),
+    if has_own_rules(db, session_id)? {
+        note_block_rules(db, session_id.as_str())
+    } else {
+        Ok(())
     }
 }
 

@@ -104,13 +104,14 @@ pub fn load_matches(
             .filter_map(|prefix| Some(begun?.entries_of(prefix)))
             .collect();
         is_cut |= begun.is_some_and(|begun| begun.is_cut && !lists.is_empty());
-        let asked = match query.phrases.is_empty() {
-            true => block.query_words(
+        let asked = if query.phrases.is_empty() {
+            block.query_words(
                 &terms,
                 |term| wanted.contains(term.stem.as_str()),
                 &mut is_cut,
-            ),
-            false => block.asked_phrases(query, &terms, &mut is_cut),
+            )
+        } else {
+            block.asked_phrases(query, &terms, &mut is_cut)
         };
         let found = block.load_offered(db, &asked, &lists, filter, most)?;
         let found = found.into_iter();
@@ -201,12 +202,13 @@ impl<'a> BlockSearch<'a> {
     /// SQL: the condition on an index row `found` to be of this block, and the table that it
     /// needs. In its own range, a block has all numbers.
     fn ownership(range: NumberRange) -> (&'static str, &'static str) {
-        match range == EARLIER {
-            false => ("", "AND ?2 = ?2 AND ?3 = ?3"),
-            true => (
+        if range != EARLIER {
+            ("", "AND ?2 = ?2 AND ?3 = ?3")
+        } else {
+            (
                 "CROSS JOIN cf_agents_entries AS e ON e.number = found.rowid",
                 "AND e.scope = ?2 AND e.block = ?3",
-            ),
+            )
         }
     }
 
@@ -247,11 +249,10 @@ impl<'a> BlockSearch<'a> {
         let is_cut = visited >= most;
         let numbers = self.counts.newest - first + 1;
         let looked_at = self.counts.newest - least + 1;
-        let found = match is_cut && looked_at > 0 {
-            true => {
-                (visited * numbers / looked_at).clamp(visited, self.counts.entries.max(visited))
-            }
-            false => visited,
+        let found = if is_cut && looked_at > 0 {
+            (visited * numbers / looked_at).clamp(visited, self.counts.entries.max(visited))
+        } else {
+            visited
         };
         let least = if is_cut { least } else { first };
         Ok((WordInBlock { found, visited }, least, is_cut))

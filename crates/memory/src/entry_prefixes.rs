@@ -96,9 +96,10 @@ fn scan_block(
                 *bytes_left = bytes_left.saturating_sub(text.len());
                 for prefix in scan.find_in(&text) {
                     let entries = begun.entries.entry(prefix.to_owned()).or_default();
-                    match entries.len() < MAX_PREFIX_ENTRIES {
-                        true => entries.push(number),
-                        false => begun.is_cut = true,
+                    if entries.len() < MAX_PREFIX_ENTRIES {
+                        entries.push(number)
+                    } else {
+                        begun.is_cut = true
                     }
                 }
                 last = number - 1;

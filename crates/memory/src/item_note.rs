@@ -62,9 +62,10 @@ impl Default for ItemNote {
 
 impl ItemNote {
     pub fn new(version: i64, writer: MemoryWriter<'_>, validity: Validity, marks: Marks) -> Self {
-        let written_by = match writer.is_tool {
-            true => WrittenBy::Tool,
-            false => WrittenBy::Operation,
+        let written_by = if writer.is_tool {
+            WrittenBy::Tool
+        } else {
+            WrittenBy::Operation
         };
         Self {
             version,
@@ -91,9 +92,10 @@ impl ItemNote {
     /// The events that the text comes from: those that its writer specified, or the answer
     /// in which a model wrote it.
     pub fn source_events(&self) -> Vec<String> {
-        match self.events.is_empty() {
-            true => self.event_id.iter().cloned().collect(),
-            false => self.events.clone(),
+        if self.events.is_empty() {
+            self.event_id.iter().cloned().collect()
+        } else {
+            self.events.clone()
         }
     }
 
@@ -122,9 +124,10 @@ impl ItemNote {
 
     /// The column `note` of an item's row.
     pub fn to_column(&self) -> Result<Option<String>> {
-        match *self == Self::default() {
-            true => Ok(None),
-            false => self.to_json().map(Some),
+        if *self == Self::default() {
+            Ok(None)
+        } else {
+            self.to_json().map(Some)
         }
     }
 

@@ -192,9 +192,10 @@ impl AnswerSearch<'_> {
                 },
                 named => {
                     let loads = named.is_some_and(|named| self.is_eligible(&named, asked_at));
-                    match is_answered {
-                        true => LoggedState::Answered { loads, is_erased },
-                        false => LoggedState::Open { loads },
+                    if is_answered {
+                        LoggedState::Answered { loads, is_erased }
+                    } else {
+                        LoggedState::Open { loads }
                     }
                 }
             };

@@ -109,9 +109,10 @@ fn forget_loaded(
     session_id: &Id,
     sought: &TargetDocument<'_>,
 ) -> Result<bool> {
-    let own = match sought.is_agents {
-        true => find_own_copies(db, session_id, sought.label)?,
-        false => Vec::new(),
+    let own = if sought.is_agents {
+        find_own_copies(db, session_id, sought.label)?
+    } else {
+        Vec::new()
     };
     let place: [SqlValue; 5] = [
         session_id.as_str().into(),

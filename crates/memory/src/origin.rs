@@ -65,9 +65,10 @@ impl Origin {
 
     /// The source of a text with parts from both: the less trusted one.
     pub fn or_less_trusted(self, other: Self) -> Self {
-        match other.trust_rank() > self.trust_rank() {
-            true => other,
-            false => self,
+        if other.trust_rank() > self.trust_rank() {
+            other
+        } else {
+            self
         }
     }
 

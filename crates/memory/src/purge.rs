@@ -203,9 +203,10 @@ pub fn purge_block(
         erase_of_block(db, scope.column(), &label.key(), None)?;
         db.merge_index(ENTRIES_SEARCH.name);
         delete_callbacks(db, scope.column(), &label.key(), None, Selection::All)?;
-        match was_there || db.has_erased() {
-            true => forget_prompts(db, scope.column())?,
-            false => forget_prompts_of(db, scope.column(), label)?,
+        if was_there || db.has_erased() {
+            forget_prompts(db, scope.column())?
+        } else {
+            forget_prompts_of(db, scope.column(), label)?
         }
         Ok(was_there)
     })

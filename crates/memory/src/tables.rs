@@ -326,9 +326,10 @@ pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
             continue;
         };
         // Numbered rows keep their order.
-        let order = match *table == BLOCKS {
-            true => " ORDER BY number",
-            false => "",
+        let order = if *table == BLOCKS {
+            " ORDER BY number"
+        } else {
+            ""
         };
         let sql = format!(
             "INSERT INTO {name} ({owner}, {columns})

@@ -79,9 +79,10 @@ impl WholeRows {
                 AND ({keys}) > ({})
               ORDER BY {keys}
               LIMIT ?3",
-            match self.has_slots() {
-                true => "?2, ?4, ?5",
-                false => "?2, ?4",
+            if self.has_slots() {
+                "?2, ?4, ?5"
+            } else {
+                "?2, ?4"
             }
         );
         let mut params: Vec<SqlValue> = vec![

@@ -127,9 +127,10 @@ impl AnswerBuilder {
         call.arguments.push_str(piece.arguments);
         let (id, name) = (call.id.clone(), call.name.clone());
         // Arguments that came before the name are sent with it.
-        let text = match is_named_now {
-            true => call.arguments.clone(),
-            false => piece.arguments.to_owned(),
+        let text = if is_named_now {
+            call.arguments.clone()
+        } else {
+            piece.arguments.to_owned()
         };
         let is_named = !name.is_empty();
         if is_named_now {

@@ -259,9 +259,10 @@ fn allowed_name(text: &str) -> Cow<'_, str> {
     }
     let mut written = String::new();
     for c in text.chars() {
-        match is_plain(c) {
-            true => written.push(c),
-            false => written.push_str(&format!("_{:x}_", u32::from(c))),
+        if is_plain(c) {
+            written.push(c)
+        } else {
+            written.push_str(&format!("_{:x}_", u32::from(c)))
         }
     }
     if written.is_empty() {

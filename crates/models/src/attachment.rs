@@ -143,9 +143,10 @@ impl<'a> DataUrl<'a> {
 
     /// The text up to the limit, and whether it was truncated.
     fn text(&self) -> (String, bool) {
-        let mut bytes = match self.is_base64 {
-            true => self.decode_base64(),
-            false => self.decode_percent(),
+        let mut bytes = if self.is_base64 {
+            self.decode_base64()
+        } else {
+            self.decode_percent()
         };
         let is_cut = bytes.len() > MAX_INLINED_BYTES;
         bytes.truncate(MAX_INLINED_BYTES);

@@ -130,9 +130,10 @@ impl CallIds {
         let is_new = !offered.is_empty()
             && offered.chars().take(MAX_ID_CHARS + 1).count() <= MAX_ID_CHARS
             && !self.taken.contains(offered);
-        let id = match is_new {
-            true => offered.to_owned(),
-            false => format!("{PREFIX}{}", self.next),
+        let id = if is_new {
+            offered.to_owned()
+        } else {
+            format!("{PREFIX}{}", self.next)
         };
         self.take(&id);
         id

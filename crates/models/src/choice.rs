@@ -141,9 +141,12 @@ pub fn choose(
         })
         .transpose()?;
     let is_default = named.is_none();
-    let name = named.unwrap_or_else(|| match has_ai_binding {
-        true => ModelName::Served(Provider::WorkersAi, DEFAULT_WORKERS_AI_MODEL.to_owned()),
-        false => ModelName::Demo,
+    let name = named.unwrap_or_else(|| {
+        if has_ai_binding {
+            ModelName::Served(Provider::WorkersAi, DEFAULT_WORKERS_AI_MODEL.to_owned())
+        } else {
+            ModelName::Demo
+        }
     });
     Ok(ModelChoice { name, is_default })
 }

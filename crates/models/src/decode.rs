@@ -101,9 +101,10 @@ impl Decoder {
             BodyFormat::Whole(whole) => match parse(&String::from_utf8_lossy(&whole)) {
                 Some(value) => {
                     self.take_value(&value);
-                    match self.answer.has_said_anything() {
-                        true => self.answer.close(),
-                        false => self.fail("sent an answer without content"),
+                    if self.answer.has_said_anything() {
+                        self.answer.close()
+                    } else {
+                        self.fail("sent an answer without content")
                     }
                 }
                 None => self.fail("sent an answer that is not valid JSON"),
@@ -117,9 +118,10 @@ impl Decoder {
                 if let Some(event) = last {
                     self.take_event(&event.data);
                 }
-                match self.answer.has_finish() {
-                    true => self.answer.close(),
-                    false => self.fail("ended its answer early"),
+                if self.answer.has_finish() {
+                    self.answer.close()
+                } else {
+                    self.fail("ended its answer early")
                 }
             }
         }

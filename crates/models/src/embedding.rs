@@ -169,9 +169,10 @@ fn decode(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, &'static str> {
     let is_vector = |vector: &Vec<f32>| {
         (1..=MAX_DIMENSIONS).contains(&vector.len()) && vector.iter().all(|x| x.is_finite())
     };
-    match vectors.iter().all(is_vector) {
-        true => Ok(vectors),
-        false => Err("sent vectors without numbers, or with too many"),
+    if vectors.iter().all(is_vector) {
+        Ok(vectors)
+    } else {
+        Err("sent vectors without numbers, or with too many")
     }
 }
 

@@ -50,9 +50,10 @@ impl EndedCall<'_> {
             cached_input_tokens: usage.cached_input_tokens,
             // A report that came before the answer's end counts only the tokens until
             // then.
-            output_tokens: match is_whole && has_reported {
-                true => usage.output_tokens,
-                false => usage.output_tokens.max(self.heard_tokens),
+            output_tokens: if is_whole && has_reported {
+                usage.output_tokens
+            } else {
+                usage.output_tokens.max(self.heard_tokens)
             },
         }
     }

@@ -49,9 +49,10 @@ pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
     let takes_new_name = is_openai_reasoning(model);
     let limit = request.max_output_tokens;
     let effort = request.reasoning_effort.filter(|_| !is_openai_plain(model));
-    let dialect = match reads_pdfs(model) {
-        true => CompletionDialect::OpenAiWithPdfs,
-        false => CompletionDialect::OpenAi,
+    let dialect = if reads_pdfs(model) {
+        CompletionDialect::OpenAiWithPdfs
+    } else {
+        CompletionDialect::OpenAi
     };
     let caller = request.caller_of(ProviderApi::ChatCompletions);
     let stream = caller.map_or(stream, |caller| caller.is_streamed);

@@ -57,9 +57,10 @@ pub fn anthropic_thinking(model: &str) -> Thinking {
     if begins_with_any(model, NEVER) {
         return Thinking::Never;
     }
-    match is_before_adaptive(model) {
-        true => Thinking::Budget,
-        false => Thinking::Adaptive,
+    if is_before_adaptive(model) {
+        Thinking::Budget
+    } else {
+        Thinking::Adaptive
     }
 }
 

@@ -91,9 +91,10 @@ fn user<'a>(message: &'a ContextMessage, model: &str) -> Option<InputItem<'a>> {
     if message.files.is_empty() {
         return text_of(message, role);
     }
-    let pdfs = match reads_pdfs(model) {
-        true => PdfHabit::BytesOrAddress,
-        false => PdfHabit::Nothing,
+    let pdfs = if reads_pdfs(model) {
+        PdfHabit::BytesOrAddress
+    } else {
+        PdfHabit::Nothing
     };
     let text = (!message.content.trim().is_empty()).then(|| text_part(&message.content));
     let files = message.files.iter().map(|file| match show(file, pdfs) {

@@ -161,9 +161,10 @@ pub async fn attempt<'a>(
     let problem = read_problem(answer.status, &said);
     Err(Refusal {
         error: to_error(provider, answer.status, &problem, answer.retry_after),
-        remedy: match problem.is_overload && !problem.is_exhausted {
-            true => Remedy::Wait,
-            false => Remedy::Nothing,
+        remedy: if problem.is_overload && !problem.is_exhausted {
+            Remedy::Wait
+        } else {
+            Remedy::Nothing
         },
     })
 }

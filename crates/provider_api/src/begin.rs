@@ -251,10 +251,10 @@ fn to_request(
                 in_responses: false,
                 is_streamed: parsed.is_streamed,
                 fields: parsed.fields,
-                tools: match parsed.tool_list.is_empty() {
-                    true => parsed.given_tools,
-                    // The list has them.
-                    false => BTreeMap::new(),
+                tools: if parsed.tool_list.is_empty() {
+                    parsed.given_tools
+                } else {
+                    BTreeMap::new()
                 },
                 tool_list: parsed.tool_list,
                 system_texts: parsed.system.len(),
@@ -319,9 +319,10 @@ fn parse_model(api: ProviderApi, name: &str) -> Result<ModelName> {
     let has_provider = name
         .split_once(':')
         .is_some_and(|(provider, _)| Provider::ALL.iter().any(|known| known.name() == provider));
-    match name == "demo" || has_provider {
-        true => ModelName::parse("model", name),
-        false => ModelName::parse("model", &format!("{}:{name}", api.provider().name())),
+    if name == "demo" || has_provider {
+        ModelName::parse("model", name)
+    } else {
+        ModelName::parse("model", &format!("{}:{name}", api.provider().name()))
     }
 }
 

@@ -88,9 +88,10 @@ impl<'a> History<'a> {
                 } if others.is_empty() && open.iter().any(|id| id == call_id.as_str()) => {
                     open.retain(|id| id != call_id.as_str());
                     answers.push(ClientAnswer {
-                        outcome: match is_error {
-                            true => ClientOutcome::error(Some(text)),
-                            false => ClientOutcome::Output(json::raw(json::quoted(text.as_str()))?),
+                        outcome: if is_error {
+                            ClientOutcome::error(Some(text))
+                        } else {
+                            ClientOutcome::Output(json::raw(json::quoted(text.as_str()))?)
                         },
                         tool_call_id: call_id,
                         kept: self.provider_data_of(given),

@@ -403,25 +403,28 @@ pub fn check_asked(field: &str, items: &[Item]) -> Result<()> {
 
 /// The data with which a message is stored as the caller sent it. `None`: it is too long.
 pub fn stored_message(json: &str) -> Option<JsonObject> {
-    match json.len() > MAX_GIVEN_BYTES {
-        true => None,
-        false => models::caller_fields::to_stored_message(json),
+    if json.len() > MAX_GIVEN_BYTES {
+        None
+    } else {
+        models::caller_fields::to_stored_message(json)
     }
 }
 
 /// Like [`stored_message`], for an item of Responses, or for the items of an assistant's
 /// message.
 pub fn stored_item(json: &str) -> Option<JsonObject> {
-    match json.len() > MAX_GIVEN_BYTES {
-        true => None,
-        false => models::caller_fields::to_stored_item(json),
+    if json.len() > MAX_GIVEN_BYTES {
+        None
+    } else {
+        models::caller_fields::to_stored_item(json)
     }
 }
 
 pub fn stored_items(json: &str) -> Option<JsonObject> {
-    match json.len() > MAX_GIVEN_BYTES {
-        true => None,
-        false => models::caller_fields::to_stored_items(json),
+    if json.len() > MAX_GIVEN_BYTES {
+        None
+    } else {
+        models::caller_fields::to_stored_items(json)
     }
 }
 

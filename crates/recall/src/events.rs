@@ -170,9 +170,10 @@ impl VectorStore for Events<'_> {
     }
 
     fn most_compared(&self, most: usize) -> usize {
-        match self.search.is_filtered() {
-            true => most.min(MAX_FILTERED),
-            false => most,
+        if self.search.is_filtered() {
+            most.min(MAX_FILTERED)
+        } else {
+            most
         }
     }
 

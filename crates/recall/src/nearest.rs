@@ -320,9 +320,10 @@ pub async fn find_nearest(
         }
     }
     let nearest = found.into_iter().map(|found| {
-        Nearest::new(match store.is_talk() {
-            true => with_neighbors(found, NEIGHBOUR_SHARE),
-            false => found,
+        Nearest::new(if store.is_talk() {
+            with_neighbors(found, NEIGHBOUR_SHARE)
+        } else {
+            found
         })
     });
     Ok(NearestMatches {

@@ -158,9 +158,12 @@ impl LineCollector<'_> {
         scalars(json, &mut |scalar, is_string| {
             // Media contains no words.
             if self.left > 0 && find_payload(scalar).is_none() {
-                self.emit_line(&mut |emitter| match is_string {
-                    true => decode(scalar, &mut |piece| emitter.piece(piece)),
-                    false => emitter.piece(scalar),
+                self.emit_line(&mut |emitter| {
+                    if is_string {
+                        decode(scalar, &mut |piece| emitter.piece(piece))
+                    } else {
+                        emitter.piece(scalar)
+                    }
                 });
             }
         });
@@ -180,9 +183,10 @@ impl LineCollector<'_> {
             .get(..text.floor_char_boundary(self.left))
             .unwrap_or_default();
         // A cut ends the text, even if a later, shorter piece would still fit.
-        self.left = match told.len() == text.len() {
-            true => self.left - told.len(),
-            false => 0,
+        self.left = if told.len() == text.len() {
+            self.left - told.len()
+        } else {
+            0
         };
         let text = told;
         if !text.is_empty() {

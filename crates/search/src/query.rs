@@ -125,10 +125,10 @@ impl WordQuery {
             return;
         }
         let so_far: usize = self.phrases.iter().map(Vec::len).sum();
-        match self.phrases.len() < capacity.phrases && so_far + phrase.len() <= MAX_WORDS_IN_PHRASES
-        {
-            true => self.phrases.push(phrase),
-            false => loose.extend(phrase),
+        if self.phrases.len() < capacity.phrases && so_far + phrase.len() <= MAX_WORDS_IN_PHRASES {
+            self.phrases.push(phrase)
+        } else {
+            loose.extend(phrase)
         }
     }
 
@@ -139,9 +139,10 @@ impl WordQuery {
                 && let Some(last) = found.pop_if(|last| is_prefix(last))
                 && !self.prefixes.contains(&last)
             {
-                match self.prefixes.len() < capacity.prefixes {
-                    true => self.prefixes.push(last),
-                    false => found.push(last),
+                if self.prefixes.len() < capacity.prefixes {
+                    self.prefixes.push(last)
+                } else {
+                    found.push(last)
                 }
             }
             loose.extend(found);
@@ -151,9 +152,10 @@ impl WordQuery {
     /// The prefixes that produce results on their own. With phrases, prefixes only count in
     /// the results of the phrases.
     pub fn prefixes_alone(&self) -> Vec<String> {
-        match self.phrases.is_empty() {
-            true => self.prefixes.clone(),
-            false => Vec::new(),
+        if self.phrases.is_empty() {
+            self.prefixes.clone()
+        } else {
+            Vec::new()
         }
     }
 

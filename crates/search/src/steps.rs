@@ -42,9 +42,10 @@ pub fn steps_of(texts: i64, places: i64) -> i64 {
 
 /// The steps for each of so many queries.
 pub fn steps_of_each(queries: usize, is_filtered: bool) -> i64 {
-    let most = match is_filtered {
-        true => MAX_FILTERED_STEPS,
-        false => MAX_STEPS,
+    let most = if is_filtered {
+        MAX_FILTERED_STEPS
+    } else {
+        MAX_STEPS
     };
     (most / queries.max(1) as i64).max(LEAST_STEPS)
 }

@@ -60,9 +60,10 @@ impl WordSplitter {
                 rest = skip_fast_path(rest, asked, take);
             }
             // The rest up to the end of the next special word is read character by character.
-            let special = match is_inside {
-                true => Some(0),
-                false => rest.bytes().position(is_special),
+            let special = if is_inside {
+                Some(0)
+            } else {
+                rest.bytes().position(is_special)
             };
             let end = special
                 .and_then(|at| Some(at + rest.bytes().skip(at).position(is_between)?))

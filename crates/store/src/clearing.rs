@@ -326,9 +326,10 @@ impl PageClearing {
     }
 
     fn pay(&self, written: &RewrittenPages, now_ms: i64) {
-        let worth_ms = match written.rows > SMALL_ROWS {
-            true => 2 * MINUTE_MS,
-            false => written.rows * MS_PER_ROW + written.pages * PAGE_BYTES / BYTES_PER_MS,
+        let worth_ms = if written.rows > SMALL_ROWS {
+            2 * MINUTE_MS
+        } else {
+            written.rows * MS_PER_ROW + written.pages * PAGE_BYTES / BYTES_PER_MS
         };
         let from_ms = self
             .paid_at_ms

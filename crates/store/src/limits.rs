@@ -91,11 +91,12 @@ impl<'de> Deserialize<'de> for GivenLimits {
             cost_per_day: given.cost_per_day,
             is_unreadable: false,
         };
-        match limits == Limits::default() {
-            true => Err(de::Error::custom(
+        if limits == Limits::default() {
+            Err(de::Error::custom(
                 "must set `turnsPerMinute`, `tokensPerDay` or `costPerDay`",
-            )),
-            false => Ok(Self(limits)),
+            ))
+        } else {
+            Ok(Self(limits))
         }
     }
 }
@@ -137,11 +138,12 @@ pub struct CostLimit(pub f64);
 impl<'de> Deserialize<'de> for CostLimit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = f64::deserialize(deserializer)?;
-        match (MIN_COST_PER_DAY..=MAX_COST_PER_DAY as f64).contains(&value) {
-            true => Ok(Self(value)),
-            false => Err(de::Error::custom(format!(
+        if (MIN_COST_PER_DAY..=MAX_COST_PER_DAY as f64).contains(&value) {
+            Ok(Self(value))
+        } else {
+            Err(de::Error::custom(format!(
                 "must be a number from {MIN_COST_PER_DAY} to {MAX_COST_PER_DAY}"
-            ))),
+            )))
         }
     }
 }

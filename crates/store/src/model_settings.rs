@@ -36,11 +36,12 @@ pub struct Quantity<const MAX: i64>(pub f64);
 impl<'de, const MAX: i64> Deserialize<'de> for Quantity<MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = f64::deserialize(deserializer)?;
-        match (0.0..=MAX as f64).contains(&value) {
-            true => Ok(Self(value)),
-            false => Err(de::Error::custom(format!(
+        if (0.0..=MAX as f64).contains(&value) {
+            Ok(Self(value))
+        } else {
+            Err(de::Error::custom(format!(
                 "must be a number from 0 to {MAX}"
-            ))),
+            )))
         }
     }
 }

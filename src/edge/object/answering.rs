@@ -192,8 +192,8 @@ impl Object {
         let named = is_visible_ascii(begun.session_id.as_str());
         let session = if named { &session[..] } else { &[] };
         let mut listener = begun.listener;
-        let failed = match begun.is_streamed {
-            true => match listener.begins().await {
+        let failed = if begun.is_streamed {
+            match listener.begins().await {
                 Ok(()) => {
                     let mut headers = vec![
                         ("content-type", "text/event-stream"),
@@ -208,11 +208,12 @@ impl Object {
                     };
                 }
                 Err(error) => error,
-            },
-            false => match listener.whole().await {
+            }
+        } else {
+            match listener.whole().await {
                 Ok(body) => return answer_whole(body, db, session),
                 Err(error) => error,
-            },
+            }
         };
         http::refuse_at(url, &failed, Some(&db.statements))
     }

@@ -83,12 +83,14 @@ impl Object {
                 },
         } = call;
         // A binding has neither a host nor an origin that `AUTH = "local"` could check.
-        let caller = match is_own {
-            true => Caller::Owner,
-            false => access::identify(&self.policy, &Runtime, Some(agent), token.as_deref())
-                .inspect_err(|_| {
+        let caller = if is_own {
+            Caller::Owner
+        } else {
+            access::identify(&self.policy, &Runtime, Some(agent), token.as_deref()).inspect_err(
+                |_| {
                     note.set_trace(trace_of_refused(None, traceparent.as_deref()).as_ref());
-                })?,
+                },
+            )?
         };
         let Some(trace) = self.begin_trace((traceparent, tracestate), &caller) else {
             return self.run_as(&caller, &route, &operation, json, db).await;
@@ -155,9 +157,10 @@ impl Object {
         empties: bool,
         left: &LeftPages,
     ) -> Result<()> {
-        match empties {
-            true => self.empty().await,
-            false => self.clear_pages(db, left).await,
+        if empties {
+            self.empty().await
+        } else {
+            self.clear_pages(db, left).await
         }
     }
 

@@ -72,8 +72,9 @@ impl Object {
 /// A platform without recovery throws an error that it does not implement the function.
 fn failed(thrown: &JsValue) -> RecoveryFailure {
     let cause = crate::edge::outbound::describe(thrown);
-    match cause.contains("not implement") || cause.contains("not a function") {
-        true => RecoveryFailure::Absent,
-        false => RecoveryFailure::Refused { cause },
+    if cause.contains("not implement") || cause.contains("not a function") {
+        RecoveryFailure::Absent
+    } else {
+        RecoveryFailure::Refused { cause }
     }
 }

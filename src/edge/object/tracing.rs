@@ -31,9 +31,10 @@ impl Object {
         let named = find_parent(caller, Some(&parent), None)?;
         // In the same trace, the request's own span is the closer parent.
         let is_known = request.is_some_and(|trace| trace.id == named.id);
-        match is_known {
-            true => None,
-            false => self.begin_trace((Some(parent), state), caller),
+        if is_known {
+            None
+        } else {
+            self.begin_trace((Some(parent), state), caller)
         }
     }
 

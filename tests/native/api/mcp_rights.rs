@@ -71,12 +71,13 @@ fn speak(
     };
     let told = wait_for(answer(&alice.agent(&alice.db), request));
     let told: Value = serde_json::from_str(&told.body.into_string()).unwrap();
-    match told["result"].is_null() {
-        false => Ok(told["result"].clone()),
-        true => Err(match told["error"]["data"]["code"].as_str() {
+    if !told["result"].is_null() {
+        Ok(told["result"].clone())
+    } else {
+        Err(match told["error"]["data"]["code"].as_str() {
             Some(code) => code.to_owned(),
             None => "not there".to_owned(),
-        }),
+        })
     }
 }
 

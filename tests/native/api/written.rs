@@ -34,9 +34,10 @@ fn of(worst: &str, bytes: usize) -> String {
 
 /// So many characters, in a text that takes no control characters.
 fn line(worst: &str, chars: usize) -> String {
-    match worst.chars().any(|c| c.is_control() || c == '\u{2028}') {
-        true => "\"".repeat(chars),
-        false => worst.repeat(chars),
+    if worst.chars().any(|c| c.is_control() || c == '\u{2028}') {
+        "\"".repeat(chars)
+    } else {
+        worst.repeat(chars)
     }
 }
 

@@ -638,9 +638,10 @@ fn tokens_of_one_principal_share_what_they_count() {
     ] {
         let caller = access::identify(&alice.policy, &alice.host, Some("alice"), Some(&token));
         alice.caller = caller.unwrap();
-        match is_let_in {
-            true => alice.is_answered(text),
-            false => assert_eq!(alice.waits(text).1, PACE),
+        if is_let_in {
+            alice.is_answered(text)
+        } else {
+            assert_eq!(alice.waits(text).1, PACE)
         }
     }
 }
@@ -658,12 +659,11 @@ fn a_turn_and_its_count_are_written_together() {
         let begun = api::chat::begin_chat(&agent, "default", body.as_bytes());
         let has_failed = begun.is_err();
         drop(begun);
-        match has_failed {
-            true => assert_eq!(alice.db.dump(), before, "{passing}"),
-            false => {
-                alice.is_limited(&json!({"id": "t", "message": user("two")}));
-                break;
-            }
+        if has_failed {
+            assert_eq!(alice.db.dump(), before, "{passing}")
+        } else {
+            alice.is_limited(&json!({"id": "t", "message": user("two")}));
+            break;
         }
     }
 }

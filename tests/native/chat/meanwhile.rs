@@ -297,11 +297,13 @@ fn each_write_is_where_it_was_put_and_the_answer_follows_it() {
                 .skip(usize::from(
                     what != "the message that is answered is deleted",
                 ))
-                .map(|row| match is_changed {
-                    true => row
-                        .replace("<-askmore", "<-changed")
-                        .replace("<-ask\nmore", "<-changed"),
-                    false => row.clone(),
+                .map(|row| {
+                    if is_changed {
+                        row.replace("<-askmore", "<-changed")
+                            .replace("<-ask\nmore", "<-changed")
+                    } else {
+                        row.clone()
+                    }
                 })
                 .collect();
             assert_eq!(found, expected, "{what}, {moment:?}");

@@ -227,9 +227,10 @@ fn a_file_brings_nothing_that_a_provider_would_take_for_its_own() {
     assert!(file.contains("msg_1"));
     for (allows, expected) in [(false, false), (true, true)] {
         let other = thinking("own:mock");
-        let imported = match allows {
-            true => other.import("s", &file),
-            false => other.import_warily("s", &file),
+        let imported = if allows {
+            other.import("s", &file)
+        } else {
+            other.import_warily("s", &file)
         };
         imported.unwrap();
         let said = completion(&json!({"content": "Well."}), "stop", &json!({}));

@@ -99,9 +99,10 @@ fn a_context_is_the_same_however_it_is_made() {
             let tokens = [150, 400, 1_000, 100_000][dice.roll(4)];
             let max_tokens = [None, Some(tokens)][dice.roll(2)];
             let game = format!("seed {seed}, {kinds} kinds");
-            match compare(&alice, limit, max_tokens, &game) {
-                true => plain += 1,
-                false => others += 1,
+            if compare(&alice, limit, max_tokens, &game) {
+                plain += 1
+            } else {
+                others += 1
             }
         }
     }

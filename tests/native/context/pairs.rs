@@ -54,9 +54,10 @@ fn read(messages: &Value) -> Vec<Spoken> {
                 .unwrap_or(&call["function"]["arguments"]);
             Spoken::Call(text(&call["id"]), text(arguments))
         }));
-        match said.is_empty() {
-            true => list.push(Spoken::Other),
-            false => list.extend(said),
+        if said.is_empty() {
+            list.push(Spoken::Other)
+        } else {
+            list.extend(said)
         }
     }
     list

@@ -294,9 +294,10 @@ fn words_are_written_no_further_than_who_said_them_could_write() {
                     };
                     assert_eq!(places, expected, "{who:?}");
                 }
-                let places = match places.is_empty() {
-                    true => "nowhere".to_owned(),
-                    false => places.join(", "),
+                let places = if places.is_empty() {
+                    "nowhere".to_owned()
+                } else {
+                    places.join(", ")
                 };
                 row.push_str(&format!(" {places} |"));
             }
@@ -461,9 +462,10 @@ fn a_fact_is_changed_by_those_alone_who_could_write_it() {
             let is_unchanged = is_unchanged(who, taker);
             assert!(is_unchanged || who.writes_agent(), "{taker} {who:?}");
             assert!(!is_unchanged || who != Who::Secret, "{taker} does nothing");
-            row.push_str(match is_unchanged {
-                true => " unchanged |",
-                false => " changed |",
+            row.push_str(if is_unchanged {
+                " unchanged |"
+            } else {
+                " changed |"
             });
         }
         table.push_str(&format!("| {taker} |{row}\n"));

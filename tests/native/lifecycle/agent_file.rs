@@ -322,10 +322,10 @@ fn an_import_that_ends_at_any_line_is_completed_by_the_same_file() {
         let agent = bob.agent(&bob.db);
         let mut import = begin_agent_import(&agent, true).unwrap();
         import.push(&bob.db, &bob.host, cut.as_bytes()).unwrap();
-        match kept % 2 == 0 {
-            // The object dies: nothing is tidied up.
-            true => drop(import),
-            false => drop(import.end(&bob.db, &bob.host).unwrap_err()),
+        if kept % 2 == 0 {
+            drop(import)
+        } else {
+            drop(import.end(&bob.db, &bob.host).unwrap_err())
         }
         let whole = bob.import_agent(&file).unwrap();
         assert_eq!((whole.sessions, whole.imported + whole.skipped), (2, 2));

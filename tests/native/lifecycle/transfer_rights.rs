@@ -274,9 +274,10 @@ fn each_line_takes_what_its_operations_take() {
                 entry.unwrap().rule.effect == Effect::Prompts
             });
             let outcome = import(&token(session, None, true), &file);
-            match needs_named {
-                true => assert_eq!(outcome, forbidden, "{what}: a token must name it"),
-                false => assert_eq!(outcome, Ok(()), "{what}"),
+            if needs_named {
+                assert_eq!(outcome, forbidden, "{what}: a token must name it")
+            } else {
+                assert_eq!(outcome, Ok(()), "{what}")
             }
         }
         for base in BASE {
@@ -546,9 +547,12 @@ fn a_frozen_prompt_counts_with_the_secret_and_trust_and_is_left_out_otherwise() 
             caller,
             ..Alice::default()
         };
-        let import = || match trusts {
-            true => bob.import("s", &evil),
-            false => bob.import_warily("s", &evil),
+        let import = || {
+            if trusts {
+                bob.import("s", &evil)
+            } else {
+                bob.import_warily("s", &evil)
+            }
         };
         let outcome = import().unwrap();
         let left_out: &[LeftOut] = if counts { &[] } else { &[LeftOut::Prompt] };

@@ -299,9 +299,12 @@ fn a_file_lends_its_texts_the_trust_of_its_sender() {
         (false, ["import", "tool", "import"]),
     ] {
         let other = Alice::default();
-        let import = |alice: &Alice| match trusts {
-            true => alice.import("s", &file).map(drop),
-            false => alice.import_warily("s", &file).map(drop),
+        let import = |alice: &Alice| {
+            if trusts {
+                alice.import("s", &file).map(drop)
+            } else {
+                alice.import_warily("s", &file).map(drop)
+            }
         };
         import(&other).unwrap();
         let read = |key: &str| {

@@ -42,9 +42,10 @@ pub fn model() -> String {
 /// The key of an entry or of a document: steps between `/`, none of them `.` or `..`. With
 /// `placeholders`, the key of a source, in which a brace is part of a placeholder.
 fn key(placeholders: bool) -> String {
-    let (braces, placeholder) = match placeholders {
-        true => ("{}", r"|\{(name|[1-9])\}"),
-        false => ("", ""),
+    let (braces, placeholder) = if placeholders {
+        ("{}", r"|\{(name|[1-9])\}")
+    } else {
+        ("", "")
     };
     let but = |more: &str| format!(r"([^/\\{braces}{more}{CONTROL}\u2028\u2029]{placeholder})");
     let (any, first) = (but(""), but("."));

@@ -110,9 +110,10 @@ fn apply(schema: &mut Value, keywords: Value) {
 /// The schema of an operation's input, or the shape of this name.
 fn schema_of<'a>(document: &'a mut Value, name: &str) -> &'a mut Value {
     let path = format!("{OPERATIONS}{name}").replace('/', "~1");
-    let place = match name.starts_with(char::is_uppercase) {
-        true => format!("/components/schemas/{name}"),
-        false => format!("/paths/{path}/post/requestBody/content/application~1json/schema"),
+    let place = if name.starts_with(char::is_uppercase) {
+        format!("/components/schemas/{name}")
+    } else {
+        format!("/paths/{path}/post/requestBody/content/application~1json/schema")
     };
     document.pointer_mut(&place).unwrap()
 }

@@ -475,9 +475,10 @@ fn a_purged_entrys_key_is_in_no_other_entrys_note() {
             for is_deleted in [false, true] {
                 let alice = Alice::with_session();
                 alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
-                let (first, second) = match replaces {
-                    true => ("other", key.as_str()),
-                    false => (key.as_str(), "other"),
+                let (first, second) = if replaces {
+                    ("other", key.as_str())
+                } else {
+                    (key.as_str(), "other")
                 };
                 set(&alice, first, None);
                 set(&alice, second, Some(first));

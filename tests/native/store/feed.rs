@@ -606,9 +606,10 @@ fn play(seed: u64, moves: usize) {
                 // A new life, empty or from a file, beside another session that comes and
                 // goes with numbers as high as a file may have.
                 let file = alice.export("s").unwrap();
-                let numbered = match there.is_empty() {
-                    true => file.clone(),
-                    false => file_up_to(&file, MAX_FILE_SEQ - dice.roll(3) as i64),
+                let numbered = if there.is_empty() {
+                    file.clone()
+                } else {
+                    file_up_to(&file, MAX_FILE_SEQ - dice.roll(3) as i64)
                 };
                 // A file's changes may stand after its last event.
                 if alice.import("other", &numbered).is_ok() {

@@ -240,10 +240,13 @@ impl AgentExport {
                 Some(after) => AgentSection::Proposals { after },
                 None => AgentSection::Memory(Box::default()),
             },
-            AgentSection::Memory(mut memory) => match memory.add(db, AGENT_SCOPE, page)? {
-                true => AgentSection::Memory(memory),
-                false => AgentSection::Sessions { after_number: 0 },
-            },
+            AgentSection::Memory(mut memory) => {
+                if memory.add(db, AGENT_SCOPE, page)? {
+                    AgentSection::Memory(memory)
+                } else {
+                    AgentSection::Sessions { after_number: 0 }
+                }
+            }
             AgentSection::Sessions { after_number } => self.next_session(db, after_number, page)?,
             AgentSection::Session { number, export } => {
                 self.add_session(db, number, export, page)?
@@ -283,11 +286,13 @@ impl AgentExport {
             after_number: number,
         };
         match export.next_page(db) {
-            Ok(Some(lines)) => match page.is_empty() {
-                // Avoids a second copy of a long line.
-                true => *page = lines,
-                false => page.push_str(&lines),
-            },
+            Ok(Some(lines)) => {
+                if page.is_empty() {
+                    *page = lines
+                } else {
+                    page.push_str(&lines)
+                }
+            }
             Ok(None) => return Ok(next),
             Err(error) if error.code == Code::SessionNotFound => {
                 page.push_str(&render(&GoneLine {
@@ -312,9 +317,10 @@ impl AgentExport {
             };
             page.push_str(&cursor.render()?);
         }
-        Ok(match is_over {
-            true => next,
-            false => AgentSection::Session { number, export },
+        Ok(if is_over {
+            next
+        } else {
+            AgentSection::Session { number, export }
         })
     }
 }

@@ -177,18 +177,17 @@ impl<'a> AgentImport<'a> {
             AgentImportState::Writing(memory) => {
                 self.take_own(db, host, memory, kind, line, number)
             }
-            AgentImportState::ImportComparison(mut own) => match is_of_sessions(kind, &line)? {
-                true => {
+            AgentImportState::ImportComparison(mut own) => {
+                if is_of_sessions(kind, &line)? {
                     own.end(db)?;
                     self.take_of_sessions(db, host, kind, line, number)
-                }
-                false => {
+                } else {
                     self.note_left_out(kind, &line)?;
                     own.compare(db, &line)?;
                     self.state = AgentImportState::ImportComparison(own);
                     Ok(())
                 }
-            },
+            }
             AgentImportState::Sessions => self.take_of_sessions(db, host, kind, line, number),
             AgentImportState::Session(import) => {
                 self.take_in_session(db, host, import, kind, line, number)
@@ -221,13 +220,12 @@ impl<'a> AgentImport<'a> {
             return Ok(());
         }
         self.mark = import_marker::begin(db, host)?;
-        self.state = match self.mark.is_some() {
-            true => AgentImportState::Writing(Box::new(MemoryImport::of_agent(self.target(None)?))),
-            false => {
-                let mut own = OwnLines::new(self.allows_sources);
-                own.compare(db, line)?;
-                AgentImportState::ImportComparison(Box::new(own))
-            }
+        self.state = if self.mark.is_some() {
+            AgentImportState::Writing(Box::new(MemoryImport::of_agent(self.target(None)?)))
+        } else {
+            let mut own = OwnLines::new(self.allows_sources);
+            own.compare(db, line)?;
+            AgentImportState::ImportComparison(Box::new(own))
         };
         Ok(())
     }
@@ -502,9 +500,10 @@ impl<'a> AgentImport<'a> {
         let was_there = import.was_there();
         let imported = import.finish(db, host)?;
         self.outcome.sessions += 1;
-        match was_there {
-            true => self.outcome.skipped += 1,
-            false => self.outcome.imported += 1,
+        if was_there {
+            self.outcome.skipped += 1
+        } else {
+            self.outcome.imported += 1
         }
         self.outcome.events += imported.events;
         self.leave_out(&imported.left_out);

@@ -239,9 +239,10 @@ fn other_kind(line: &[u8]) -> Result<LineKind> {
 /// The type of a line of the agent's memory.
 pub fn memory_kind(line: &[u8]) -> Result<LineKind> {
     let kind = other_kind(line)?;
-    match SORTS.iter().any(|sort| sort.kind == kind) {
-        true => Ok(kind),
-        false => Err(out_of_place()),
+    if SORTS.iter().any(|sort| sort.kind == kind) {
+        Ok(kind)
+    } else {
+        Err(out_of_place())
     }
 }
 

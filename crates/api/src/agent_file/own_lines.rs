@@ -44,10 +44,7 @@ impl OwnLines {
         let stored = self.next_line(db)?.ok_or_else(not_empty)?;
         let is_same = is_same_line(stored.as_bytes(), line, self.takes_sources)
             || is_same_tool(stored.as_bytes(), line);
-        match is_same {
-            true => Ok(()),
-            false => Err(not_empty()),
-        }
+        if is_same { Ok(()) } else { Err(not_empty()) }
     }
 
     /// Refuses a file that has fewer lines.

@@ -59,9 +59,10 @@ pub fn write_settings(
         if let Some(own) = compaction {
             change_settings(db, &agent.deployed.compaction, None, own)?;
         }
-        match settings.removed_tools.is_empty() {
-            true => Ok(()),
-            false => write_stored(db, REMOVED_TOOLS, &settings.removed_tools),
+        if settings.removed_tools.is_empty() {
+            Ok(())
+        } else {
+            write_stored(db, REMOVED_TOOLS, &settings.removed_tools)
         }
     })
 }

@@ -23,9 +23,12 @@ pub fn close_within(schema: &Value, is_open: bool) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();
     };
-    let value = |schema: &Value| match is_open {
-        true => close_within(schema, true),
-        false => close(schema),
+    let value = |schema: &Value| {
+        if is_open {
+            close_within(schema, true)
+        } else {
+            close(schema)
+        }
     };
     let names_fields = keywords.contains_key("properties");
     let closed: Map<String, Value> = keywords
@@ -89,13 +92,10 @@ impl<'de> Visitor<'de> for Walk {
                     "the field `{name}` appears twice"
                 )));
             }
-            match CALLERS.contains(&name.as_str()) {
-                true => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-                false => {
-                    map.next_value::<UniqueKeys>()?;
-                }
+            if CALLERS.contains(&name.as_str()) {
+                map.next_value::<IgnoredAny>()?;
+            } else {
+                map.next_value::<UniqueKeys>()?;
             }
             names.insert(name);
         }

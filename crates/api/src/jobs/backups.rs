@@ -46,9 +46,10 @@ fn find_due(agent: &Agent<'_>) -> Result<Option<i64>> {
     // A schedule that was removed has work, too: its progress is deleted.
     let every_ms = load_plan(agent)?.every_ms().unwrap_or(0);
     Ok(Some(
-        match is_ahead(&progress, agent.host.now_ms(), every_ms) {
-            true => progress.next_at,
-            false => 0,
+        if is_ahead(&progress, agent.host.now_ms(), every_ms) {
+            progress.next_at
+        } else {
+            0
         },
     ))
 }

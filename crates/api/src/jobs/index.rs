@@ -10,9 +10,10 @@ pub const JOB: Job = Job {
     find_due: |agent| Ok(is_unfinished(agent.db)?.then_some(0)),
     step: |agent, _| {
         Box::pin(async move {
-            Ok(match build_batch(agent.db)? {
-                true => Step::More,
-                false => Step::Done,
+            Ok(if build_batch(agent.db)? {
+                Step::More
+            } else {
+                Step::Done
             })
         })
     },

@@ -158,9 +158,10 @@ async fn run_steps(agent: &Agent<'_>, job: &Job) {
 
 async fn ring_again(agent: &Agent<'_>, job: &Job, at_ms: i64) {
     let now_ms = agent.host.now_ms();
-    let at_ms = match at_ms > now_ms {
-        true => at_ms,
-        false => now_ms + job.pause_ms,
+    let at_ms = if at_ms > now_ms {
+        at_ms
+    } else {
+        now_ms + job.pause_ms
     };
     agent.background.wake_by(at_ms).await;
 }

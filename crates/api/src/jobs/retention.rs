@@ -21,9 +21,10 @@ pub const JOB: Job = Job {
 };
 
 async fn step(agent: &Agent<'_>, run: &mut Run) -> Result<Step> {
-    let pages = match std::mem::take(&mut run.has_cleared_pages) {
-        true => Pages::Cleared,
-        false => Pages::NotCleared,
+    let pages = if std::mem::take(&mut run.has_cleared_pages) {
+        Pages::Cleared
+    } else {
+        Pages::NotCleared
     };
     let Some(step) = step_if_due(&agent.memory(), pages)? else {
         return Ok(Step::Done);
@@ -43,8 +44,9 @@ async fn step(agent: &Agent<'_>, run: &mut Run) -> Result<Step> {
         }
         run.has_cleared_pages = true;
     }
-    Ok(match step.has_more {
-        true => Step::More,
-        false => step.next_at.map_or(Step::Done, Step::At),
+    Ok(if step.has_more {
+        Step::More
+    } else {
+        step.next_at.map_or(Step::Done, Step::At)
     })
 }

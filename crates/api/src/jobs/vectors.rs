@@ -15,9 +15,10 @@ pub const JOB: Job = Job {
             let Some(_lease) = agent.work.vectors.begin() else {
                 return Ok(Step::Done);
             };
-            Ok(match follow_writes(&agent.memory()).await? {
-                true => Step::More,
-                false => Step::Done,
+            Ok(if follow_writes(&agent.memory()).await? {
+                Step::More
+            } else {
+                Step::Done
             })
         })
     },

@@ -116,9 +116,10 @@ impl Exchange<'_> {
                     responses: round.responses(),
                     state: round.state.as_deref(),
                     notify: Some(&notify),
-                    asks: match can.can_be_asked() {
-                        true => UserQuestions::Forms,
-                        false => UserQuestions::Nothing,
+                    asks: if can.can_be_asked() {
+                        UserQuestions::Forms
+                    } else {
+                        UserQuestions::Nothing
                     },
                     round: round.number(),
                 };
@@ -126,9 +127,10 @@ impl Exchange<'_> {
                 let state = tool
                     .call_with(&memory, scope.session_id(), arguments, &key, &exchange)
                     .await;
-                match asks_for_input(&state) {
-                    false => Outcome::new(&content::of_state(state)).map(Step::Done),
-                    true => read_tools_questions(tool, &state).map(Step::Asks),
+                if !asks_for_input(&state) {
+                    Outcome::new(&content::of_state(state)).map(Step::Done)
+                } else {
+                    read_tools_questions(tool, &state).map(Step::Asks)
                 }
             })
             .await?;

@@ -109,12 +109,13 @@ pub async fn poll(
     for (address, old) in followed {
         let is_late = host.now_ms() - begun_ms >= POLL_MS;
         // If a backend is unavailable, or a class fails, the resource counts as unchanged.
-        let mark = match is_late {
-            true => None,
-            false => resources::find_fingerprint(scope, &address)
+        let mark = if is_late {
+            None
+        } else {
+            resources::find_fingerprint(scope, &address)
                 .await
                 .ok()
-                .map(|mark| mark.unwrap_or_else(|| NOTHING.to_owned())),
+                .map(|mark| mark.unwrap_or_else(|| NOTHING.to_owned()))
         };
         if let (Some(mark), Some(old)) = (&mark, &old)
             && mark != old

@@ -99,9 +99,10 @@ impl RunAtOnce for AppendMessages {
             messages: events,
             leaf_id,
         })?;
-        Ok(match is_grown {
-            true => mark_grown(agent, reply, &self.session_id, &settings),
-            false => reply,
+        Ok(if is_grown {
+            mark_grown(agent, reply, &self.session_id, &settings)
+        } else {
+            reply
         })
     }
 }

@@ -193,9 +193,10 @@ impl DefineTool {
             return Err(one_place());
         }
         if self.description.is_some() || self.parameters.is_some() {
-            let field = match self.description.is_some() {
-                true => "description",
-                false => "parameters",
+            let field = if self.description.is_some() {
+                "description"
+            } else {
+                "parameters"
             };
             let message = format!("A server describes its own tools: omit `{field}`.");
             return Err(Error::invalid(field, message));
@@ -265,12 +266,13 @@ impl Operation for RemoveTool {
 
 impl RunAtOnce for RemoveTool {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let (removed, restored) = match self.restore {
-            false => (
+        let (removed, restored) = if !self.restore {
+            (
                 remove_tool(agent.db, &agent.deployed.tools, &self.name)?,
                 None,
-            ),
-            true => (false, Some(restore_tool(agent.db, &self.name)?)),
+            )
+        } else {
+            (false, Some(restore_tool(agent.db, &self.name)?))
         };
         Reply::json(&RemovedTool { removed, restored })
     }

@@ -199,12 +199,13 @@ fn shown_words(hit: &Value) -> usize {
 }
 
 pub fn check_prefix(prefix: &str) -> Result<()> {
-    match prefix.is_empty() {
-        true => Err(Error::invalid(
+    if prefix.is_empty() {
+        Err(Error::invalid(
             "prefix",
             "`prefix` must not be empty: it selects the agents, for example `user:42:`.",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

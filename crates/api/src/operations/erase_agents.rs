@@ -224,13 +224,14 @@ fn begin_receipt(agent: &Agent<'_>, prefix: &str, given: Option<Receipt>) -> Res
         .agents
         .as_ref()
         .is_some_and(|agents| agents.prefix == prefix);
-    match is_ours && is_of_prefix && given.is_whole()? {
-        true => Ok(given),
-        false => Err(Error::invalid(
+    if is_ours && is_of_prefix && given.is_whole()? {
+        Ok(given)
+    } else {
+        Err(Error::invalid(
             "receipt",
             "`receipt` must be the receipt of the previous request for the same prefix, unchanged. \
-             Nothing was destroyed.",
-        )),
+         Nothing was destroyed.",
+        ))
     }
 }
 

@@ -177,16 +177,17 @@ impl RunAtOnce for GetHistory {
         if matches!(start, WalkStart::At(0)) {
             return Ok(no_messages());
         }
-        let page = match self.for_model {
-            false => load_page(agent.db, &self.session_id, start, ask)?.into_json(),
-            true => load_page_for_model(
+        let page = if !self.for_model {
+            load_page(agent.db, &self.session_id, start, ask)?.into_json()
+        } else {
+            load_page_for_model(
                 agent.db,
                 &self.session_id,
                 (leaf.unwrap_or(0), start),
                 ask,
                 keep_media(agent, self.keep_media)?,
             )?
-            .into_json(),
+            .into_json()
         };
         Ok(Reply::text(page))
     }

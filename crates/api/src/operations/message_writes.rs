@@ -102,9 +102,10 @@ fn append(agent: &Agent<'_>, place: MessagePlacement, message: NewMessage) -> Re
 }
 
 fn appended_reply(inserted: bool, message: &Message) -> Reply {
-    let head = match inserted {
-        true => r#"{"inserted":true,"message":"#,
-        false => r#"{"inserted":false,"message":"#,
+    let head = if inserted {
+        r#"{"inserted":true,"message":"#
+    } else {
+        r#"{"inserted":false,"message":"#
     };
     Reply::text([head, &message.json, "}"].concat())
 }
@@ -118,9 +119,10 @@ pub(super) struct Speaker {
 
 impl Speaker {
     pub(super) fn of(agent: &Agent<'_>, source: MessageSource) -> Result<Self> {
-        let source = match agent.caller.may_write_agent_messages() {
-            true => source,
-            false => MessageSource::Client,
+        let source = if agent.caller.may_write_agent_messages() {
+            source
+        } else {
+            MessageSource::Client
         };
         let reserved = match source {
             MessageSource::Client => {

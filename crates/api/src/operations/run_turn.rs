@@ -246,9 +246,10 @@ fn answer(
     answer_id: &Id,
     report: &TurnReport,
 ) -> Result<Reply> {
-    let message = match session_exists(agent.db, session_id)? {
-        true => find_message_around(agent.db, session_id, answer_id)?,
-        false => None,
+    let message = if session_exists(agent.db, session_id)? {
+        find_message_around(agent.db, session_id, answer_id)?
+    } else {
+        None
     };
     if let Err(error) = report.check() {
         return Err(match message {

@@ -162,13 +162,14 @@ impl MintToken {
     /// The rights that a class gives one request, in place of a token. The next request is granted
     /// its own rights, so limits without a `holder` would count each request separately.
     pub fn grant(self, agent: &Agent<'_>) -> Result<TokenScope> {
-        match self.limits.is_some() && self.holder.is_none() {
-            true => Err(Error::invalid(
+        if self.limits.is_some() && self.holder.is_none() {
+            Err(Error::invalid(
                 "holder",
                 "`holder` is missing: the `limits` of a grant count the turns of a holder, for \
-                 example the user's id.",
-            )),
-            false => self.scope(agent),
+             example the user's id.",
+            ))
+        } else {
+            self.scope(agent)
         }
     }
 

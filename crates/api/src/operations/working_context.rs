@@ -106,9 +106,10 @@ impl RunWaiting for BuildWorkingContext {
         }
         let limit = usize::try_from(self.limit.0).unwrap_or(0);
         let is_bare = self.format.is_none() && !self.memory;
-        let newest = match is_bare && self.leaf_id.is_none() {
-            true => FastPathContext::find_newest(agent.db, session_id, limit)?,
-            false => None,
+        let newest = if is_bare && self.leaf_id.is_none() {
+            FastPathContext::find_newest(agent.db, session_id, limit)?
+        } else {
+            None
         };
         // A wrong leaf is rejected before blocks are read from their backends.
         let mut leaf = match newest {

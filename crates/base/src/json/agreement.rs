@@ -213,9 +213,10 @@ fn documents_are_read_and_written_as_serde_json_does() {
         let whole = document(dice, 0);
         assert!(same_reading(&whole, round), "{round}: {whole}");
         for _ in 0..2 {
-            match same_reading(&damage(dice, &whole), round) {
-                true => valid += 1,
-                false => broken += 1,
+            if same_reading(&damage(dice, &whole), round) {
+                valid += 1
+            } else {
+                broken += 1
             }
         }
     });

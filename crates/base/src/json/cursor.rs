@@ -29,9 +29,10 @@ impl<'de> Cursor<'de> {
 
     /// Rejects anything but whitespace after the value.
     pub fn end(&mut self) -> ReadResult<()> {
-        match self.is_at_end() {
-            true => Ok(()),
-            false => Err(self.syntax()),
+        if self.is_at_end() {
+            Ok(())
+        } else {
+            Err(self.syntax())
         }
     }
 
@@ -107,9 +108,10 @@ impl<'de> Cursor<'de> {
         while self.byte().is_ascii_digit() {
             self.at += 1;
         }
-        match self.at > start {
-            true => Ok(()),
-            false => Err(self.syntax()),
+        if self.at > start {
+            Ok(())
+        } else {
+            Err(self.syntax())
         }
     }
 

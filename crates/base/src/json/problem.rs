@@ -126,8 +126,9 @@ impl de::Error for ReadError {
 }
 
 pub fn join(path: &str, rest: &str) -> String {
-    match path.is_empty() || rest.is_empty() || rest.starts_with('[') {
-        true => format!("{path}{rest}"),
-        false => format!("{path}.{rest}"),
+    if path.is_empty() || rest.is_empty() || rest.starts_with('[') {
+        format!("{path}{rest}")
+    } else {
+        format!("{path}.{rest}")
     }
 }

@@ -92,13 +92,12 @@ struct Inside<'a>(&'a str);
 
 impl Serialize for Inside<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match serializer.is_human_readable() {
-            // The writer that passes the text through reports itself as not human-readable:
-            // see `Writer::is_raw`.
-            false => serializer.serialize_str(self.0),
-            true => decode_tree(self.0)
+        if !serializer.is_human_readable() {
+            serializer.serialize_str(self.0)
+        } else {
+            decode_tree(self.0)
                 .unwrap_or_default()
-                .serialize(serializer),
+                .serialize(serializer)
         }
     }
 }

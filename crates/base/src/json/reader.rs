@@ -90,9 +90,10 @@ impl<'de> Reader<'de> {
     /// Rejects anything but whitespace after the value.
     #[inline(never)]
     fn end(&mut self) -> ReadResult<()> {
-        match self.is_broken {
-            true => Err(self.cursor.syntax()),
-            false => self.cursor.end(),
+        if self.is_broken {
+            Err(self.cursor.syntax())
+        } else {
+            self.cursor.end()
         }
     }
 
@@ -104,9 +105,10 @@ impl<'de> Reader<'de> {
         }
         self.cursor.step();
         self.depth += 1;
-        match self.depth <= MAX_READ_DEPTH {
-            true => Ok(()),
-            false => Err(self.cursor.syntax()),
+        if self.depth <= MAX_READ_DEPTH {
+            Ok(())
+        } else {
+            Err(self.cursor.syntax())
         }
     }
 

@@ -183,10 +183,10 @@ mod tests {
             "1 2",
         ] {
             let theirs = serde_json::from_str::<Value>(text).ok();
-            let theirs = match text.contains("private") {
-                // serde_json takes the field for a mark of its own.
-                true => Some(serde_json::json!({"$serde_json::private::RawValue": "[1]"})),
-                false => theirs,
+            let theirs = if text.contains("private") {
+                Some(serde_json::json!({"$serde_json::private::RawValue": "[1]"}))
+            } else {
+                theirs
             };
             assert_eq!(decode_tree(text).ok(), theirs, "{text}");
         }

@@ -109,11 +109,12 @@ impl ArchiveUpload for MemoryUpload {
         parts.push(part.len());
         self.bytes.extend(part);
         Box::pin(async move {
-            match fails {
-                true => Err(CallFailure::Unreachable {
+            if fails {
+                Err(CallFailure::Unreachable {
                     cause: "the bucket is away".to_owned(),
-                }),
-                false => Ok(()),
+                })
+            } else {
+                Ok(())
             }
         })
     }

@@ -118,9 +118,10 @@ impl Guard {
 
     /// Guards tables again that were dropped and recreated.
     pub fn renew(&self, connection: &Connection) -> Result<(), Error> {
-        match self.is_stale.swap(false, Ordering::Relaxed) {
-            true => self.write_triggers(connection),
-            false => Ok(()),
+        if self.is_stale.swap(false, Ordering::Relaxed) {
+            self.write_triggers(connection)
+        } else {
+            Ok(())
         }
     }
 

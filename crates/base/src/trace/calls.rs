@@ -60,9 +60,10 @@ fn without_secrets(url: &str) -> String {
     let origin = redact_url(url);
     let after = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = after.find(['/', '?', '#']).and_then(|at| after.get(at..));
-    match path.is_none_or(|path| path == "/") {
-        true => format!("{origin}/"),
-        false => format!("{origin}/{REMOVED}"),
+    if path.is_none_or(|path| path == "/") {
+        format!("{origin}/")
+    } else {
+        format!("{origin}/{REMOVED}")
     }
 }
 

@@ -162,9 +162,10 @@ async fn send(
     let mut answer = outbound.send(request).await.map_err(|_| 0)?;
     // The body is read, so that the connection can be used again.
     let is_read = read_all(answer.body.as_mut()).await.is_ok();
-    match is_read && (200..300).contains(&answer.status) {
-        true => Ok(()),
-        false => Err(answer.retry_after.unwrap_or(0).saturating_mul(1_000)),
+    if is_read && (200..300).contains(&answer.status) {
+        Ok(())
+    } else {
+        Err(answer.retry_after.unwrap_or(0).saturating_mul(1_000))
     }
 }
 

@@ -84,9 +84,10 @@ impl ShownTurn {
         let is_recorded = stored.record.is_some();
         let record = stored.record.unwrap_or_else(|| EndedRecord {
             ended_at: written_at,
-            finish_reason: match stored.spent.has_failed {
-                true => TurnFinish::Error,
-                false => TurnFinish::Other,
+            finish_reason: if stored.spent.has_failed {
+                TurnFinish::Error
+            } else {
+                TurnFinish::Other
             },
             ..EndedRecord::default()
         });

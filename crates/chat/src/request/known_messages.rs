@@ -135,9 +135,10 @@ pub fn load_message(
     let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
         return Ok(None);
     };
-    let continuations = match last.is_run_member {
-        true => load_continuations(db, session_id, last.seq)?,
-        false => Vec::new(),
+    let continuations = if last.is_run_member {
+        load_continuations(db, session_id, last.seq)?
+    } else {
+        Vec::new()
     };
     Ok(Some(KnownMessage {
         stored: NamedMessage {

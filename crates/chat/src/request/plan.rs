@@ -133,9 +133,10 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Req
         .messages
         .split_at_checked(past)
         .unwrap_or((&request.messages, &[]));
-    let rest = match request.is_shown {
-        true => without_others(rest),
-        false => rest,
+    let rest = if request.is_shown {
+        without_others(rest)
+    } else {
+        rest
     };
     let newest_known = past.last();
     let newest_stored = newest_known.and_then(|message| log.find(message.id.as_ref()));
@@ -200,9 +201,10 @@ pub fn find_repeated<'a>(
 fn without_others(rest: &[ClientMessage]) -> &[ClientMessage] {
     let is_users = |message: &ClientMessage| message.role == Some(Role::User);
     let mut from_first = rest.iter().skip_while(|message| !is_users(message));
-    match from_first.any(|message| message.role == Some(Role::Assistant)) {
-        true => rest.get(rest.len() - 1..).unwrap_or_default(),
-        false => rest,
+    if from_first.any(|message| message.role == Some(Role::Assistant)) {
+        rest.get(rest.len() - 1..).unwrap_or_default()
+    } else {
+        rest
     }
 }
 

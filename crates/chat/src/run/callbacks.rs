@@ -124,9 +124,10 @@ impl CallbackSender<'_> {
         let status = answer.status;
         // Only the status counts: an answer that is cut off or too long is no failure.
         let _ = read_all(answer.body.as_mut()).await;
-        match (200..300).contains(&status) {
-            true => Ok(()),
-            false => Err(format!("it returned status {status}")),
+        if (200..300).contains(&status) {
+            Ok(())
+        } else {
+            Err(format!("it returned status {status}"))
         }
     }
 
@@ -135,9 +136,10 @@ impl CallbackSender<'_> {
             place,
             delivery_id,
             body,
-        } = match call.tells_of_turn() {
-            true => turn_end::render(&self.memory, self.policy, call)?,
-            false => memory_change::render(&self.memory, self.policy, call)?,
+        } = if call.tells_of_turn() {
+            turn_end::render(&self.memory, self.policy, call)?
+        } else {
+            memory_change::render(&self.memory, self.policy, call)?
         };
         let now_s = (self.memory.host.now_ms() / 1000).to_string();
         // A Worker without a secret has no key to sign with. While a secret is replaced, there are

@@ -37,9 +37,10 @@ pub fn write(
     let outcome = atomically(memory.db, || write_all(memory, turn, report));
     match outcome {
         Err(error) if matches!(error.code, Code::MessageNotFound | Code::SessionNotFound) => {
-            let without = match is_cancelled {
-                true => report.clone(),
-                false => TurnReport::of_failure(turn, &gone()),
+            let without = if is_cancelled {
+                report.clone()
+            } else {
+                TurnReport::of_failure(turn, &gone())
             };
             let is_told = atomically(memory.db, || {
                 let (db, host) = (memory.db, memory.host);
@@ -85,15 +86,16 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
         // of its own.
         let told_id = (!place.has_moved).then_some(turn.message_id.as_str());
         let record = &report.record(turn, ended_at, told_id);
-        let json = match turn.is_run {
-            true => json::encode(&FactsWithRecord {
+        let json = if turn.is_run {
+            json::encode(&FactsWithRecord {
                 told: report,
                 record,
-            }),
-            false => json::encode(&FactsWithRecord {
+            })
+        } else {
+            json::encode(&FactsWithRecord {
                 told: spent,
                 record,
-            }),
+            })
         };
         first.ends_turn = Some(json?);
         let appended = append(db, host, &turn.session_id, &events, &parent, None)?;
@@ -163,9 +165,10 @@ fn schedule_learning(memory: &Memory<'_>, turn: &Turn) -> Result<()> {
     let Some(learn) = &config.learn else {
         return Ok(());
     };
-    let due_at = match turn.calls_nobody_back {
-        true => NEVER_MS,
-        false => due_at(learn, Occasion::TurnEnd, memory.host.now_ms()),
+    let due_at = if turn.calls_nobody_back {
+        NEVER_MS
+    } else {
+        due_at(learn, Occasion::TurnEnd, memory.host.now_ms())
     };
     mark_due(memory.db, &turn.session_id, due_at)
 }

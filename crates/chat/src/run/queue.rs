@@ -133,20 +133,22 @@ fn find_queueable_messages<'a>(
     session_id: &Id,
     request: &'a ChatRequest,
 ) -> Result<Vec<&'a ClientMessage>> {
-    let stored: Vec<NamedMessage> = match session_exists(db, session_id)? {
-        true => load_known(db, session_id, request)?
+    let stored: Vec<NamedMessage> = if session_exists(db, session_id)? {
+        load_known(db, session_id, request)?
             .into_iter()
             .map(|known| known.stored)
-            .collect(),
-        false => Vec::new(),
+            .collect()
+    } else {
+        Vec::new()
     };
     let planned = plan(&stored, request)?;
     let is_message_alone = matches!(request.trigger, Trigger::Submit { .. })
         && planned.edited.is_none()
         && planned.answered_messages().next().is_none();
-    match is_message_alone && !planned.new_user_messages.is_empty() {
-        true => Ok(planned.new_user_messages),
-        false => Err(turn_in_progress()),
+    if is_message_alone && !planned.new_user_messages.is_empty() {
+        Ok(planned.new_user_messages)
+    } else {
+        Err(turn_in_progress())
     }
 }
 

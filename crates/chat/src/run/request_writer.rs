@@ -243,9 +243,10 @@ impl RequestWriter<'_> {
         };
         let approved = answers.take_answers(planned, known)?;
         let mut parent = self.parent(&planned.place, known)?;
-        let run_answer = match options.is_run {
-            true => Some(self.find_run_answer(planned, known)?),
-            false => None,
+        let run_answer = if options.is_run {
+            Some(self.find_run_answer(planned, known)?)
+        } else {
+            None
         };
         for message in &planned.new_user_messages {
             let message = self.parse(message, config)?;

@@ -145,9 +145,10 @@ impl RegisteredTool {
             responses: responses.as_ref(),
             state: open.and_then(|open| open.state.as_deref()),
             notify: None,
-            asks: match may_ask {
-                true => UserQuestions::FormsAndPages,
-                false => UserQuestions::Nothing,
+            asks: if may_ask {
+                UserQuestions::FormsAndPages
+            } else {
+                UserQuestions::Nothing
             },
             round,
         };

@@ -120,9 +120,10 @@ impl<'a> TurnTools<'a> {
             });
         }
         if self.clients.iter().any(|client| client == name) {
-            return match self.is_of_api {
-                true => ToolRunner::ApiClient,
-                false => ToolRunner::Client,
+            return if self.is_of_api {
+                ToolRunner::ApiClient
+            } else {
+                ToolRunner::Client
             };
         }
         let registered = self.find_registered(name);

@@ -45,9 +45,10 @@ pub fn find_place(db: &dyn Database, turn: &Turn) -> Result<AnswerPosition> {
     let found = find_seqs(db, &turn.session_id, std::iter::once(id))?;
     let asked = *found.get(id.as_str()).ok_or_else(gone)?;
     let stays = turn.answer_seq == 0 || turn.steps.iter().any(|step| step.is_logged);
-    let end = match stays {
-        true => asked,
-        false => find_end(db, &turn.session_id, asked, turn.answer_seq)?,
+    let end = if stays {
+        asked
+    } else {
+        find_end(db, &turn.session_id, asked, turn.answer_seq)?
     };
     Ok(AnswerPosition {
         seq: Some(end),

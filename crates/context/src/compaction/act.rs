@@ -227,12 +227,11 @@ impl Compactor<'_> {
         };
         let decision = self.decision(task, &outcome);
         // If a backend fails, only its block's content is missing.
-        let prompt = match self.summariser.refreshes_prompt(task.session_id)? {
-            true => {
-                self.count_now(task.session_id, &mut used)?;
-                Some(self.summariser.read_prompt(task.session_id).await?)
-            }
-            false => None,
+        let prompt = if self.summariser.refreshes_prompt(task.session_id)? {
+            self.count_now(task.session_id, &mut used)?;
+            Some(self.summariser.read_prompt(task.session_id).await?)
+        } else {
+            None
         };
         let new = CompactionWrite {
             overlay: new,
@@ -425,9 +424,10 @@ impl Compactor<'_> {
     }
 
     fn count(&self, session_id: &Id, used: &UsageIncrease) -> Result<()> {
-        match *used == UsageIncrease::default() {
-            true => Ok(()),
-            false => count_usage(self.db, self.host, session_id, used),
+        if *used == UsageIncrease::default() {
+            Ok(())
+        } else {
+            count_usage(self.db, self.host, session_id, used)
         }
     }
 

@@ -56,9 +56,10 @@ impl Arguments {
                 queries.push(query);
             }
         }
-        match queries.is_empty() {
-            true => Err(mistake("`query` is missing: it must be a string.")),
-            false => Ok(queries),
+        if queries.is_empty() {
+            Err(mistake("`query` is missing: it must be a string."))
+        } else {
+            Ok(queries)
         }
     }
 

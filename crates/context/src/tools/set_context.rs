@@ -211,12 +211,11 @@ async fn set_entry(
 ) -> Result<String> {
     let memory = &toolbox.memory;
     let (key, title) = get_key(block, arguments)?;
-    let before = match appends {
-        true => {
-            check_readable(block)?;
-            entry_rows::find_entry(memory.db, block, &key)?
-        }
-        false => None,
+    let before = if appends {
+        check_readable(block)?;
+        entry_rows::find_entry(memory.db, block, &key)?
+    } else {
+        None
     };
     let marks = find_marks(arguments)?;
     let writer = toolbox.writer_of(&WrittenText {
@@ -229,9 +228,10 @@ async fn set_entry(
         source: less_trusted(kept, writer.source),
         ..writer
     };
-    let content = match appends {
-        true => after(before.as_ref().map(|entry| entry.content.as_str()), content),
-        false => content.to_owned(),
+    let content = if appends {
+        after(before.as_ref().map(|entry| entry.content.as_str()), content)
+    } else {
+        content.to_owned()
     };
     let supersedes = get_replaced(arguments)?;
     // Appending to a text doesn't change the time when the fact is valid, unless the model

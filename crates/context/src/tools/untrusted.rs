@@ -33,9 +33,10 @@ pub fn less_trusted(one: Option<Origin>, other: Option<Origin>) -> Option<Origin
 
 /// The source of a tool's answer: the tool, or the source that an answer of the memory quotes.
 pub fn origin_of_result(tool: Option<&str>, output: &str) -> Option<Origin> {
-    match tool.is_some_and(is_ours) {
-        true => Origin::find_quoted(output),
-        false => Some(Origin::Tool),
+    if tool.is_some_and(is_ours) {
+        Origin::find_quoted(output)
+    } else {
+        Some(Origin::Tool)
     }
 }
 

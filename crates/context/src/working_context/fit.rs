@@ -115,9 +115,12 @@ impl Groups<'_> {
     fn sent(&self, cut: Cut) -> impl Iterator<Item = Size> {
         let list = self.list.iter().enumerate();
         list.filter(move |(place, _)| *place >= cut.start || self.pinned.contains(place))
-            .map(move |(place, group)| match place < cut.short {
-                true => group.short,
-                false => group.whole,
+            .map(move |(place, group)| {
+                if place < cut.short {
+                    group.short
+                } else {
+                    group.whole
+                }
             })
     }
 
@@ -240,9 +243,10 @@ mod tests {
     }
 
     fn step(groups: &Groups<'_>, before: Cut, capacity: &ContextCapacity) -> Cut {
-        match groups.total(before).fits(capacity.most) {
-            true => before,
-            false => groups.shrink_to_fit(before, capacity),
+        if groups.total(before).fits(capacity.most) {
+            before
+        } else {
+            groups.shrink_to_fit(before, capacity)
         }
     }
 

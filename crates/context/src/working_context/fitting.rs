@@ -186,9 +186,10 @@ pub fn estimates(texts: &[String]) -> i64 {
 }
 
 fn notice_of(hidden: i64, has_search: bool) -> String {
-    let where_they_are = match has_search {
-        true => "They are stored, and `session_search` finds them.",
-        false => "They are stored in the log.",
+    let where_they_are = if has_search {
+        "They are stored, and `session_search` finds them."
+    } else {
+        "They are stored in the log."
     };
     format!(
         "About {hidden} earlier messages of this conversation are not shown here, because they don't fit. {where_they_are}"

@@ -83,8 +83,8 @@ pub fn name_urls(output: &mut String) {
     }
     let pieces: Vec<String> = output
         .split('"')
-        .map(|piece| match is_named(piece) {
-            true => {
+        .map(|piece| {
+            if is_named(piece) {
                 let kind = piece.get("data:".len()..).unwrap_or_default();
                 let kind: String = kind
                     .chars()
@@ -92,8 +92,9 @@ pub fn name_urls(output: &mut String) {
                     .take(100)
                     .collect();
                 format!("[a file, {kind}, {} bytes, omitted here]", piece.len())
+            } else {
+                piece.to_owned()
             }
-            false => piece.to_owned(),
         })
         .collect();
     *output = pieces.join("\"");

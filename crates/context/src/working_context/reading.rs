@@ -213,11 +213,12 @@ impl<'a> Reading<'a> {
                 grouped.groups().fit_round(0, &self.capacity)
             }
             Some(kept) => {
-                let start = match self.found_start {
-                    true => grouped
+                let start = if self.found_start {
+                    grouped
                         .list
-                        .partition_point(|group| group.seq < kept.from_seq),
-                    false => 0,
+                        .partition_point(|group| group.seq < kept.from_seq)
+                } else {
+                    0
                 };
                 let before = Cut { start, short: 0 };
                 let is_full =
@@ -319,12 +320,13 @@ impl<'a> Reading<'a> {
             if is_summary {
                 grouped.pinned.push(place);
             }
-            let (whole, short) = match is_document(message, self.documents) {
-                true => (DOCUMENT_SIZE, DOCUMENT_SIZE),
-                false => (
+            let (whole, short) = if is_document(message, self.documents) {
+                (DOCUMENT_SIZE, DOCUMENT_SIZE)
+            } else {
+                (
                     size_of(message),
                     short_size(message, placed.seq <= media_seq),
-                ),
+                )
             };
             if let Some(group) = grouped.list.last_mut() {
                 group.whole = group.whole + whole;

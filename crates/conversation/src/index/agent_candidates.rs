@@ -49,9 +49,10 @@ impl EngineQuery {
         terms: &[QueryTerm],
     ) -> Result<Self> {
         let steps = steps_of_each(search.queries.len(), search.is_filtered());
-        match query.phrases.is_empty() {
-            true => Self::of_words(db, query, terms, steps),
-            false => Self::of_phrases(db, query),
+        if query.phrases.is_empty() {
+            Self::of_words(db, query, terms, steps)
+        } else {
+            Self::of_phrases(db, query)
         }
     }
 
@@ -136,9 +137,10 @@ pub fn of_agent(
             is_cut,
         });
     }
-    let score = match plan.is_scored {
-        true => "-bm25(cf_agents_search, 1.0, 0.4, 0.7) AS score",
-        false => "0.0 AS score",
+    let score = if plan.is_scored {
+        "-bm25(cf_agents_search, 1.0, 0.4, 0.7) AS score"
+    } else {
+        "0.0 AS score"
     };
     let found = format!(
         "SELECT number, seq, max(score) AS score

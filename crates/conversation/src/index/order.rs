@@ -75,14 +75,15 @@ fn find_neighbors(
         .filter(|(_, candidate)| query_asks || candidate.is_question)
         .collect();
     best.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let (most, distances): (usize, Vec<i64>) = match query_asks {
-        true => (
+    let (most, distances): (usize, Vec<i64>) = if query_asks {
+        (
             MAX_SURROUNDED,
             (-SURROUNDING..=SURROUNDING)
                 .filter(|distance| *distance != 0)
                 .collect(),
-        ),
-        false => (MAX_ANSWERED, vec![1]),
+        )
+    } else {
+        (MAX_ANSWERED, vec![1])
     };
     let mut known: HashSet<(i64, i64)> = candidates
         .iter()

@@ -40,16 +40,13 @@ pub fn load_prefix_words(
             begun.is_cut = true;
             break;
         }
-        match is_whole_word(prefix) {
-            true => {
-                let counts = count_words(db, &[prefix])?;
-                let words: Vec<_> = counts.into_iter().collect();
-                begun.take(prefix, words, true, steps_left);
-            }
-            false => {
-                let (words, is_whole) = load_words(db, prefix, *steps_left)?;
-                begun.take(prefix, words, is_whole, steps_left);
-            }
+        if is_whole_word(prefix) {
+            let counts = count_words(db, &[prefix])?;
+            let words: Vec<_> = counts.into_iter().collect();
+            begun.take(prefix, words, true, steps_left);
+        } else {
+            let (words, is_whole) = load_words(db, prefix, *steps_left)?;
+            begun.take(prefix, words, is_whole, steps_left);
         }
     }
     Ok(begun)
@@ -67,9 +64,10 @@ impl PrefixWords {
         if is_whole && all <= *steps_left {
             *steps_left -= all;
             if !words.is_empty() {
-                self.queries.push(match is_whole_word(prefix) {
-                    true => find_as_written(prefix),
-                    false => find_beginning(prefix),
+                self.queries.push(if is_whole_word(prefix) {
+                    find_as_written(prefix)
+                } else {
+                    find_beginning(prefix)
                 });
             }
             return;

@@ -126,9 +126,10 @@ impl PageRow {
         session_id: &str,
         max_slices: i64,
     ) -> Result<Option<EventBodies>> {
-        match self.is_short {
-            true => Ok(Some(self.row.event)),
-            false => find_event(db, session_id, self.row.event.seq, max_slices),
+        if self.is_short {
+            Ok(Some(self.row.event))
+        } else {
+            find_event(db, session_id, self.row.event.seq, max_slices)
         }
     }
 }

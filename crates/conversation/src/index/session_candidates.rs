@@ -143,9 +143,10 @@ pub fn of_session(
     let (first, last) = (place(number, 0), place(number, MAX_SEQ));
     let stems = query.terms();
     let most_steps = steps_of_each(search.queries.len(), search.is_filtered());
-    let most = match search.is_filtered() {
-        true => MAX_COUNTED_FILTERED,
-        false => MAX_COUNTED,
+    let most = if search.is_filtered() {
+        MAX_COUNTED_FILTERED
+    } else {
+        MAX_COUNTED
     };
     // At least one word is searched for.
     let counts = count_in(db, &stems, (first, last), most.min(most_steps))?;
@@ -165,40 +166,38 @@ pub fn of_session(
         let events = events.filter(|event| scanned.has_prefix(event, prefix));
         events.map(|event| event.seq).collect()
     };
-    let begun: Vec<Vec<i64>> = match query.phrases.is_empty() {
-        true => query.prefixes.iter().map(begun).collect(),
-        false => Vec::new(),
+    let begun: Vec<Vec<i64>> = if query.phrases.is_empty() {
+        query.prefixes.iter().map(begun).collect()
+    } else {
+        Vec::new()
     };
     let mut is_cut = scanned.is_cut && !begun.is_empty();
     let mut matches: i64 = begun.iter().map(|events| events.len() as i64).sum();
-    let asked: Vec<serde_json::Value> = match query.phrases.is_empty() {
-        true => {
-            is_cut |=
-                counted().any(|(term, count)| count.is_cut || !wanted.contains(term.stem.as_str()));
-            counted()
-                .filter(|(term, _)| wanted.contains(term.stem.as_str()))
-                .map(|(term, count)| {
-                    matches += count.texts;
-                    json!([find_word(&term.stem), term.rarity, count.least])
-                })
-                .collect()
-        }
-        false => {
-            // An event with the phrases contains the rarest of their words.
-            let in_phrases: HashSet<String> = query
-                .phrases
-                .iter()
-                .flatten()
-                .map(|word| stem(word))
-                .collect();
-            let rarest = counted()
-                .filter(|(term, _)| in_phrases.contains(&term.stem))
-                .min_by_key(|(term, _)| term.found);
-            is_cut = rarest.is_some_and(|(_, count)| count.is_cut);
-            matches = rarest.map_or(0, |(_, count)| count.texts);
-            let least = rarest.map_or(first, |(_, count)| count.least);
-            vec![json!([query.phrases_to_fts(), 1.0, least])]
-        }
+    let asked: Vec<serde_json::Value> = if query.phrases.is_empty() {
+        is_cut |=
+            counted().any(|(term, count)| count.is_cut || !wanted.contains(term.stem.as_str()));
+        counted()
+            .filter(|(term, _)| wanted.contains(term.stem.as_str()))
+            .map(|(term, count)| {
+                matches += count.texts;
+                json!([find_word(&term.stem), term.rarity, count.least])
+            })
+            .collect()
+    } else {
+        // An event with the phrases contains the rarest of their words.
+        let in_phrases: HashSet<String> = query
+            .phrases
+            .iter()
+            .flatten()
+            .map(|word| stem(word))
+            .collect();
+        let rarest = counted()
+            .filter(|(term, _)| in_phrases.contains(&term.stem))
+            .min_by_key(|(term, _)| term.found);
+        is_cut = rarest.is_some_and(|(_, count)| count.is_cut);
+        matches = rarest.map_or(0, |(_, count)| count.texts);
+        let least = rarest.map_or(first, |(_, count)| count.least);
+        vec![json!([query.phrases_to_fts(), 1.0, least])]
     };
     let (first_part, last_part) = (part_place(number, 0), part_place(number, MAX_SEQ));
     let newest_part = "SELECT coalesce(max(rowid_), 0)
@@ -272,9 +271,10 @@ impl LogEnds {
     /// first row id.
     fn estimate(&self, count: &RangeCount, first: i64) -> i64 {
         let looked_at = self.last - (count.least - first) + 1;
-        match count.is_cut && looked_at > 0 {
-            true => (count.texts * self.events() / looked_at).max(count.texts),
-            false => count.texts,
+        if count.is_cut && looked_at > 0 {
+            (count.texts * self.events() / looked_at).max(count.texts)
+        } else {
+            count.texts
         }
     }
 }

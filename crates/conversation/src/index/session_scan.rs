@@ -133,9 +133,10 @@ pub fn scan_session(
     let beginnings = asked.beginnings();
     let mut scan = TextScan::new(&asked, &beginnings);
     let (mut below, mut events_left) = (NOTHING, MAX_SCANNED);
-    let mut bytes_left = match asked.stems.is_empty() && asked.phrases.is_empty() {
-        true => MAX_SCANNED_BYTES,
-        false => MAX_WHOLE_BYTES,
+    let mut bytes_left = if asked.stems.is_empty() && asked.phrases.is_empty() {
+        MAX_SCANNED_BYTES
+    } else {
+        MAX_WHOLE_BYTES
     };
     'pages: loop {
         let page = load_newest_below(db, session_id, below, PAGE, INLINE_BYTES)?;

@@ -147,13 +147,14 @@ pub fn from_places(
     let stretches = stretches(wanted);
     let spans = stretches.iter().map(|(_, first, last, _)| last - first + 4);
     let is_dense = spans.sum::<i64>() <= 3 * wanted.len() as i64;
-    let (list, seqs, is_wanted) = match is_dense {
-        true => (
+    let (list, seqs, is_wanted) = if is_dense {
+        (
             json::encode(&stretches)?,
             "BETWEEN wanted.value ->> 1 AND wanted.value ->> 2",
             "(wanted.value ->> 3) >> (e.seq - (wanted.value ->> 1)) & 1",
-        ),
-        false => (json::encode(&wanted)?, "= wanted.value ->> 1", "true"),
+        )
+    } else {
+        (json::encode(&wanted)?, "= wanted.value ->> 1", "true")
     };
     let sql = format!(
         "FROM json_each(?1) AS wanted

@@ -117,9 +117,12 @@ impl NewEvent {
     /// Checks a rule that serde's types can't express: which fields belong to which action.
     pub fn check(&self, field: &str) -> Result<()> {
         let missing = |name: &str| missing(&format!("{field}.{name}"), self.action);
-        let belongs = |name: &str, given: bool, action: Action| match given {
-            true => check_belongs(&format!("{field}.{name}"), action, self.action),
-            false => Ok(()),
+        let belongs = |name: &str, given: bool, action: Action| {
+            if given {
+                check_belongs(&format!("{field}.{name}"), action, self.action)
+            } else {
+                Ok(())
+            }
         };
         belongs(
             "toolCalls",

@@ -39,9 +39,10 @@ pub fn load_batch(
     wanted: &WantedVectors<'_>,
 ) -> Result<Option<(Vec<u8>, StoredBatch)>> {
     let search = wanted.search;
-    let is_wanted = match search.is_filtered() {
-        false => "?2 IS NULL AND ?3 IS NULL AND ?4 IS NULL".to_owned(),
-        true => vector_texts::is_wanted_sql(search, "v.place", "?10"),
+    let is_wanted = if !search.is_filtered() {
+        "?2 IS NULL AND ?3 IS NULL AND ?4 IS NULL".to_owned()
+    } else {
+        vector_texts::is_wanted_sql(search, "v.place", "?10")
     };
     let sql = format!(
         "SELECT coalesce(CAST(group_concat(vector, '') FILTER (WHERE is_wanted AND is_blob) AS BLOB), x''),

@@ -263,10 +263,7 @@ fn find_page(db: &dyn Database, query: &EventQuery<'_>) -> Result<(Vec<i64>, usi
     for (seq, bytes) in load::<(i64, i64)>(db, &inner, &params)? {
         sizes.push((seq, usize::try_from(bytes).unwrap_or(usize::MAX)));
     }
-    sizes.sort_by(|(a, _), (b, _)| match query.newest {
-        true => b.cmp(a),
-        false => a.cmp(b),
-    });
+    sizes.sort_by(|(a, _), (b, _)| if query.newest { b.cmp(a) } else { a.cmp(b) });
     let total = sizes.iter().map(|(_, bytes)| bytes).sum::<usize>();
     if total > MAX_ANSWER_BYTES && sizes.len() > 1 {
         let mut capacity = AnswerCapacity::of(MAX_ANSWER_BYTES);

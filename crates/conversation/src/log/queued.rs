@@ -82,9 +82,10 @@ pub struct NewWaiting<'a> {
 impl NewWaiting<'_> {
     /// Part of the transaction that has found this length.
     pub fn insert(&self, db: &dyn Database, line: &QueueLength) -> Result<()> {
-        let number = match self.is_first {
-            true => line.first.min(1) - 1,
-            false => line.last.max(0) + 1,
+        let number = if self.is_first {
+            line.first.min(1) - 1
+        } else {
+            line.last.max(0) + 1
         };
         for (part, piece) in cut(self.text).into_iter().enumerate() {
             let ids = if part == 0 { self.message_ids } else { "" };

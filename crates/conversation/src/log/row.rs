@@ -196,9 +196,10 @@ impl ShortRow {
 
     /// The event, including its bodies.
     pub fn get(self, db: &dyn Database, session_id: &Id) -> Result<EventRow> {
-        match self.is_short {
-            true => complete(db, session_id, self.event),
-            false => get_event_row(db, session_id, self.event.seq),
+        if self.is_short {
+            complete(db, session_id, self.event)
+        } else {
+            get_event_row(db, session_id, self.event.seq)
         }
     }
 }

@@ -523,9 +523,10 @@ fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlVa
             Some(before) => format!("?2 + {before}, ?{}, 0", id - per_row),
         };
         let mut next = id + 4;
-        let columns = is_there.map(|is_there| match is_there {
-            false => "NULL".to_owned(),
-            true => {
+        let columns = is_there.map(|is_there| {
+            if !is_there {
+                "NULL".to_owned()
+            } else {
                 next += 1;
                 format!("?{next}")
             }

@@ -101,9 +101,10 @@ fn load_appended(
             return Ok((changes, cursor));
         }
     }
-    let up_to = match appends.len() > shown {
-        true => changes.last().map_or(position, |change| change.cursor),
-        false => i64::MAX,
+    let up_to = if appends.len() > shown {
+        changes.last().map_or(position, |change| change.cursor)
+    } else {
+        i64::MAX
     };
     Ok((changes, up_to))
 }
@@ -145,16 +146,14 @@ fn find_split(
         family.all = load_oldest_links(db, session_id, parent_seq, false)?;
     }
     let are_several = family.all.iter().all(|link| link.seq < append.seq) && family.all.len() > 1;
-    let other = match are_several && append.is_run_member {
-        // A late result has followers beside it that split nothing.
-        true => {
-            let members = match family.members.take() {
-                Some(members) => members,
-                None => load_oldest_links(db, session_id, parent_seq, true)?,
-            };
-            only_older(family.members.insert(members), append)
-        }
-        false => only_older(&family.all, append),
+    let other = if are_several && append.is_run_member {
+        let members = match family.members.take() {
+            Some(members) => members,
+            None => load_oldest_links(db, session_id, parent_seq, true)?,
+        };
+        only_older(family.members.insert(members), append)
+    } else {
+        only_older(&family.all, append)
     };
     let Some(other) = other else {
         return Ok(None);

@@ -221,9 +221,10 @@ pub fn load_newest(
     };
     let start = WalkStart::At(leaf.seq);
     let is_scattered = matches!(newest, NewestPiece::Scattered) && leaf.seq == newest_seq;
-    match is_scattered {
-        true => walk_page(db, session_id, start, ask).map(MessagePage::Read),
-        false => load_page(db, session_id, start, ask),
+    if is_scattered {
+        walk_page(db, session_id, start, ask).map(MessagePage::Read)
+    } else {
+        load_page(db, session_id, start, ask)
     }
     .map(Some)
 }
@@ -380,9 +381,10 @@ impl PageReader {
             .into_iter()
             .flatten()
             .for_each(|message| self.add(message));
-        Ok(match self.is_done() {
-            true => WalkStep::Stop,
-            false => WalkStep::On,
+        Ok(if self.is_done() {
+            WalkStep::Stop
+        } else {
+            WalkStep::On
         })
     }
 

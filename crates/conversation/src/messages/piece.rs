@@ -300,11 +300,11 @@ impl Piece {
             && (piece.length() >= ask.limit || above_seq == 0);
         // The text is JSON only if no row is damaged.
         let json = piece.text.copy_bytes();
-        let messages = match piece.is_page {
-            true => json
-                .strip_prefix(ask.form.head().as_bytes())?
-                .strip_suffix(ask.form.tail(piece.cursor()).as_bytes())?,
-            false => &json,
+        let messages = if piece.is_page {
+            json.strip_prefix(ask.form.head().as_bytes())?
+                .strip_suffix(ask.form.tail(piece.cursor()).as_bytes())?
+        } else {
+            &json
         };
         if json::count_values(messages, &COMMON) != Some(piece.length()) {
             return None;

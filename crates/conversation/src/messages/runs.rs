@@ -86,9 +86,10 @@ impl<'a> RunCache<'a> {
                 return Ok(WalkStep::Stop);
             }
             walked.push((event.seq, event.id));
-            Ok(match event.splits_run {
-                true => WalkStep::Stop,
-                false => WalkStep::On,
+            Ok(if event.splits_run {
+                WalkStep::Stop
+            } else {
+                WalkStep::On
             })
         })?;
         self.read += walked.len() + 1;

@@ -98,9 +98,10 @@ pub fn note(db: &dyn Database, id: &Id) -> Result<()> {
     );
     let come: Option<SessionPosition> = find(db, &sql, &[id.as_str().into()])?;
     // About one of so many, whichever sessions they are.
-    match come.is_some_and(|come| (come.active_at + come.number) % TRIMMED_EVERY == 0) {
-        true => trim_window(db),
-        false => Ok(()),
+    if come.is_some_and(|come| (come.active_at + come.number) % TRIMMED_EVERY == 0) {
+        trim_window(db)
+    } else {
+        Ok(())
     }
 }
 

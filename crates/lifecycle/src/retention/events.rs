@@ -113,9 +113,10 @@ impl OldEvents {
             self.old.iter().map(|event| (event.seq, event)).collect();
         for event in later.iter().chain(self.next.as_ref()) {
             let parent_seq = work.preview.parent(event.parent_seq);
-            let kept = match event.written_at > cutoff {
-                true => &mut held.by_young,
-                false => &mut held.by_old,
+            let kept = if event.written_at > cutoff {
+                &mut held.by_young
+            } else {
+                &mut held.by_old
             };
             if event.is_run_member {
                 kept.extend(answer_above(&by_seq, parent_seq));

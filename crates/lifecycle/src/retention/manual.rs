@@ -121,15 +121,17 @@ pub fn step_in_session(
         };
         let mut work = StepWork::new(false);
         let is_over = walk.advance(&mut run, &mut work)?;
-        let purged = match is_over {
-            true => erase::finish(&db, &[&work.gone]),
-            false => Vec::new(),
+        let purged = if is_over {
+            erase::finish(&db, &[&work.gone])
+        } else {
+            Vec::new()
         };
         Ok(SessionStep {
             gone: work.gone,
-            cursor: match is_over {
-                true => None,
-                false => Some(json::encode(&run.place)?),
+            cursor: if is_over {
+                None
+            } else {
+                Some(json::encode(&run.place)?)
             },
             changed: work.changed,
             purged,

@@ -307,13 +307,15 @@ impl<'a> MemoryRetention<'a> {
     fn deleted(&self, place: &RetentionPosition, cutoff: i64, work: &mut StepWork) -> Result<bool> {
         // A dry run has already counted these as versions. A real run has already deleted
         // them.
-        let counted = match work.is_dry {
-            true => self.cutoff(RunStage::ItemVersions, &place.block),
-            false => None,
+        let counted = if work.is_dry {
+            self.cutoff(RunStage::ItemVersions, &place.block)
+        } else {
+            None
         };
-        let limit = match work.is_dry {
-            true => MAX_DELETED,
-            false => (work.page() / MAX_ENTRY_VERSIONS).max(1),
+        let limit = if work.is_dry {
+            MAX_DELETED
+        } else {
+            (work.page() / MAX_ENTRY_VERSIONS).max(1)
         };
         let block = self.block(place);
         let deletions = ages::load_deletions(self.db, block, cutoff, counted, limit)?;

@@ -40,9 +40,10 @@ pub struct Thread {
 
 impl RetainedSession {
     pub fn rules(&self, agents: RetentionRules) -> RetentionRules {
-        match self.is_pinned {
-            true => RetentionRules::default(),
-            false => self.own.within(agents),
+        if self.is_pinned {
+            RetentionRules::default()
+        } else {
+            self.own.within(agents)
         }
     }
 }

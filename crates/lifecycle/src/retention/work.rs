@@ -47,9 +47,10 @@ impl StepWork {
         Self {
             is_dry,
             preview: SessionPreview::default(),
-            scans_left: match is_dry {
-                true => MAX_DRY_RUN_SCANNED,
-                false => MAX_STEP_SCANNED,
+            scans_left: if is_dry {
+                MAX_DRY_RUN_SCANNED
+            } else {
+                MAX_STEP_SCANNED
             },
             deleted_left: MAX_STEP_DELETED,
             bytes_left: MAX_STEP_BYTES,
@@ -66,9 +67,10 @@ impl StepWork {
     /// The most rows that one statement may return. At least one, so that a step makes
     /// progress.
     pub fn page(&self) -> i64 {
-        let capacity = match self.is_dry {
-            true => self.scans_left,
-            false => self.scans_left.min(self.deleted_left),
+        let capacity = if self.is_dry {
+            self.scans_left
+        } else {
+            self.scans_left.min(self.deleted_left)
         };
         capacity.clamp(1, MAX_STEP_DELETED)
     }

@@ -67,9 +67,10 @@ impl ImportComparison {
             // The events and changes of the file may be newer than its first line says.
             && stored.updated_at.0 >= comparing.limited(line.updated_at.0, stored.updated_at.0)
             && stored.seq_floor.0 >= line.seq_floor.0;
-        match is_same {
-            true => Ok(comparing),
-            false => Err(comparing.differs()),
+        if is_same {
+            Ok(comparing)
+        } else {
+            Err(comparing.differs())
         }
     }
 
@@ -221,9 +222,10 @@ pub fn is_same_line(stored: &[u8], line: &[u8], takes_sources: bool) -> bool {
     let line = line.trim_ascii();
     let value = |line: &[u8]| -> Option<Value> {
         let value = plain_value(line)?;
-        match takes_sources {
-            true => Some(value),
-            false => Some(without_source(value)),
+        if takes_sources {
+            Some(value)
+        } else {
+            Some(without_source(value))
         }
     };
     stored == line || value(line).is_some_and(|line| value(stored) == Some(line))

@@ -259,16 +259,18 @@ impl Export {
     }
 
     fn memory_section(&self) -> ExportSection {
-        match self.has_memory {
-            true => ExportSection::Memory(MemoryExport::default()),
-            false => ExportSection::End,
+        if self.has_memory {
+            ExportSection::Memory(MemoryExport::default())
+        } else {
+            ExportSection::End
         }
     }
 
     fn check_session(&self, db: &dyn Database) -> Result<()> {
-        match heads::exists(db, &self.session_id, self.number, self.created_at)? {
-            true => Ok(()),
-            false => Err(Error::session_not_found(self.session_id.as_str())),
+        if heads::exists(db, &self.session_id, self.number, self.created_at)? {
+            Ok(())
+        } else {
+            Err(Error::session_not_found(self.session_id.as_str()))
         }
     }
 
@@ -284,10 +286,10 @@ impl Export {
         let before = self.events;
         let last = add_rows(rows, self.batch, page, |row, page| {
             let line = self.event(db, &row)?;
-            match page.is_empty() {
-                // Avoids a second copy of a long line.
-                true => *page = line,
-                false => page.push_str(&line),
+            if page.is_empty() {
+                *page = line
+            } else {
+                page.push_str(&line)
             }
             self.events += 1;
             Ok(row)

@@ -55,9 +55,10 @@ impl ImportSender {
     /// The source that messages are parsed with. A sender who may not write the agent's
     /// messages may not set server metadata either.
     pub fn source(&self) -> MessageSource {
-        match self.caller.may_write_agent_messages() {
-            true => MessageSource::Server,
-            false => MessageSource::Client,
+        if self.caller.may_write_agent_messages() {
+            MessageSource::Server
+        } else {
+            MessageSource::Client
         }
     }
 

@@ -257,9 +257,10 @@ impl ImportWriter {
             .take(kind, line, line_number)
             .map_err(|error| at_line(line_number, error))?;
         let (lines, bytes) = self.memory.pending();
-        match lines >= MAX_BATCH || bytes >= MAX_BATCH_BYTES {
-            true => self.flush_memory(db, host),
-            false => Ok(()),
+        if lines >= MAX_BATCH || bytes >= MAX_BATCH_BYTES {
+            self.flush_memory(db, host)
+        } else {
+            Ok(())
         }
     }
 
@@ -297,9 +298,10 @@ impl ImportWriter {
         let is_full = self.pending_bytes >= MAX_BATCH_BYTES
             || self.events.len() >= MAX_BATCH
             || self.changes.len() >= MAX_BATCH;
-        match is_full {
-            true => self.flush(db, host),
-            false => Ok(()),
+        if is_full {
+            self.flush(db, host)
+        } else {
+            Ok(())
         }
     }
 
@@ -337,9 +339,10 @@ impl ImportWriter {
             .events
             .iter()
             .filter_map(|event| event.parent_id.as_ref());
-        let mut known: HashMap<String, i64> = match self.events.is_empty() {
-            true => HashMap::new(),
-            false => find_seqs(db, &self.session_id, ids.chain(parents))?,
+        let mut known: HashMap<String, i64> = if self.events.is_empty() {
+            HashMap::new()
+        } else {
+            find_seqs(db, &self.session_id, ids.chain(parents))?
         };
         let mut newest_seq = self.written_seq;
         let cuts: Vec<Option<StrippedText<'_>>> = self

@@ -185,9 +185,10 @@ async fn post(
     // A service may store the texts of each `sessionId` separately. A class's blocks are the
     // agent's, but its functions receive the session whose model makes the request.
     let asking = memory.asking.filter(|_| binding == OWN_CLASS);
-    let session_id = match block.is_sessions() {
-        true => Some(block.scope.as_str()),
-        false => asking.map(Id::as_str),
+    let session_id = if block.is_sessions() {
+        Some(block.scope.as_str())
+    } else {
+        asking.map(Id::as_str)
     };
     let mut body = Map::new();
     body.insert("agent".to_owned(), memory.agent.into());

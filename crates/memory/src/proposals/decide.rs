@@ -91,13 +91,14 @@ fn find_places(proposal: &StoredProposal, chosen: Option<&[ChosenChange]>) -> Re
             .filter(|(_, change)| waits(change))
             .map(|(place, _)| place)
             .collect();
-        return match places.is_empty() {
-            true => Err(Error::invalid(
+        return if places.is_empty() {
+            Err(Error::invalid(
                 "id",
                 "No change of this proposal is pending. To revert the applied changes, use \
-                 `revertProposal`.",
-            )),
-            false => Ok(places),
+             `revertProposal`.",
+            ))
+        } else {
+            Ok(places)
         };
     };
     let mut places = Vec::new();

@@ -317,9 +317,10 @@ pub async fn put(
 /// or a file, it is quoted.
 fn carried(memory: &Memory<'_>, content: &str, writer: MemoryWriter<'_>) -> String {
     let origin = writer.origin();
-    match writer.is_tool && origin.is_quoted() {
-        true => quoted_text(origin, Some(memory.host.now_ms()), content),
-        false => content.to_owned(),
+    if writer.is_tool && origin.is_quoted() {
+        quoted_text(origin, Some(memory.host.now_ms()), content)
+    } else {
+        content.to_owned()
     }
 }
 

@@ -223,9 +223,10 @@ fn load(request: &ModelRequest<'_>, name: &str, words: &str) -> DemoAction {
     };
     let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let is_label = !rest.is_empty() && labels(tool).iter().any(|label| label == first);
-    let (label, key) = match is_label {
-        true => (first.to_owned(), rest.trim()),
-        false => (choose_label(tool, "skills"), words),
+    let (label, key) = if is_label {
+        (first.to_owned(), rest.trim())
+    } else {
+        (choose_label(tool, "skills"), words)
     };
     DemoAction::Call {
         name: tool.name.clone(),

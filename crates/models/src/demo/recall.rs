@@ -29,9 +29,10 @@ pub fn recall(request: &ModelRequest<'_>) -> String {
         };
         lines.push(format!("- {header}: {}", cut(content, MAX_SECTION_CHARS)));
     }
-    let memory = match lines.is_empty() {
-        true => "I have no memory blocks. Define one with `defineBlock`.".to_owned(),
-        false => format!("In memory:\n{}", lines.join("\n")),
+    let memory = if lines.is_empty() {
+        "I have no memory blocks. Define one with `defineBlock`.".to_owned()
+    } else {
+        format!("In memory:\n{}", lines.join("\n"))
     };
     let is_users = |message: &&ContextMessage| message.role == Role::User;
     let mut told: Vec<String> = request
@@ -45,9 +46,10 @@ pub fn recall(request: &ModelRequest<'_>) -> String {
         .map(|message| format!("- {}", first_sentence(&message.content)))
         .collect();
     told.reverse();
-    match told.is_empty() {
-        true => format!("{memory}\n\nYou have told me nothing else yet."),
-        false => format!("{memory}\n\nYou told me:\n{}", told.join("\n")),
+    if told.is_empty() {
+        format!("{memory}\n\nYou have told me nothing else yet.")
+    } else {
+        format!("{memory}\n\nYou told me:\n{}", told.join("\n"))
     }
 }
 

@@ -129,9 +129,10 @@ fn parse_system(system: &RawValue) -> Result<SystemPrompt> {
     let is_plain = read
         .iter()
         .all(|block| !block.has_others(&["type", "text"]));
-    let given = match is_plain {
-        true => Vec::new(),
-        false => blocks.into_iter().map(ToOwned::to_owned).collect(),
+    let given = if is_plain {
+        Vec::new()
+    } else {
+        blocks.into_iter().map(ToOwned::to_owned).collect()
     };
     // One text, so that the blocks correspond to exactly one.
     let text = texts.join("\n\n");
@@ -321,9 +322,10 @@ impl ParsedBlocks {
         if self.parts.is_empty() {
             return Ok(None);
         }
-        let given = match self.is_unplain {
-            true => stored_message(&format!("[{}]", self.given.join(","))),
-            false => None,
+        let given = if self.is_unplain {
+            stored_message(&format!("[{}]", self.given.join(",")))
+        } else {
+            None
         };
         check_given(self.lost, given.as_ref())?;
         Ok(Some(Item::User {
@@ -352,19 +354,16 @@ fn file_of(field: &str, block: &GivenBlock<'_>) -> Result<Option<(Value, bool)>>
         "url" => source.text("url"),
         _ => return Ok(None),
     };
-    Ok(Some(match is_image {
-        true => {
-            let is_whole = !fields.has_others(&["type", "source", "cache_control"]);
-            (file_part("image/*", &url, None), is_whole)
-        }
-        false => {
-            let title = fields.find_text("title");
-            let is_whole = !fields.has_others(&["type", "source", "title", "cache_control"]);
-            (
-                file_part("application/pdf", &url, title.as_deref()),
-                is_whole,
-            )
-        }
+    Ok(Some(if is_image {
+        let is_whole = !fields.has_others(&["type", "source", "cache_control"]);
+        (file_part("image/*", &url, None), is_whole)
+    } else {
+        let title = fields.find_text("title");
+        let is_whole = !fields.has_others(&["type", "source", "title", "cache_control"]);
+        (
+            file_part("application/pdf", &url, title.as_deref()),
+            is_whole,
+        )
     }))
 }
 
@@ -397,9 +396,10 @@ fn parse_result(field: &str, block: &GivenBlock<'_>) -> Result<Item> {
             texts.join("\n")
         }
     };
-    let given = match is_plain {
-        true => None,
-        false => stored_message(&format!("[{}]", block.without_mark()?)),
+    let given = if is_plain {
+        None
+    } else {
+        stored_message(&format!("[{}]", block.without_mark()?))
     };
     Ok(Item::Result {
         call_id: id_in(&format!("{field}.tool_use_id"), fields.find("tool_use_id"))?,

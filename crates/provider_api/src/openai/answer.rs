@@ -137,10 +137,10 @@ impl ChatAnswer {
             .get("delta")
             .and_then(|delta| delta.get("tool_calls")?.as_array())
             .is_some_and(|calls| calls.iter().any(|call| call.get("id").is_some()));
-        match begins_calls {
-            // The ids of its calls are those of the following parts.
-            true => self.pending = Some(chunk),
-            false => self.emit_chunk(chunk),
+        if begins_calls {
+            self.pending = Some(chunk)
+        } else {
+            self.emit_chunk(chunk)
         }
     }
 

@@ -49,9 +49,10 @@ impl ExtraOutput {
         {
             self.logprobs.append(tokens);
         }
-        let whole = match choice.get("delta").is_some() {
-            true => "delta",
-            false => "message",
+        let whole = if choice.get("delta").is_some() {
+            "delta"
+        } else {
+            "message"
         };
         let Some(said) = choice.get_mut(whole) else {
             return;

@@ -213,9 +213,10 @@ impl<'a> ReadMessage<'a> {
                 }
             }
         }
-        let given = match is_plain {
-            true => None,
-            false => stored_message(self.given.get()),
+        let given = if is_plain {
+            None
+        } else {
+            stored_message(self.given.get())
         };
         check_given(lost, given.as_ref())?;
         Ok(Item::User {
@@ -260,9 +261,10 @@ impl<'a> ReadMessage<'a> {
             )?,
             text: self.content.text(),
             is_error: false,
-            given: match is_text && !has_others {
-                true => None,
-                false => stored_message(self.given.get()),
+            given: if is_text && !has_others {
+                None
+            } else {
+                stored_message(self.given.get())
             },
         })
     }

@@ -58,14 +58,15 @@ struct OpenText {
 
 impl OpenText {
     fn part(&self) -> Value {
-        match self.is_refusal {
-            true => json!({"type": "refusal", "refusal": self.text.as_str()}),
-            false => json!({
+        if self.is_refusal {
+            json!({"type": "refusal", "refusal": self.text.as_str()})
+        } else {
+            json!({
                 "type": "output_text",
                 "annotations": self.annotations.clone(),
                 "logprobs": self.logprobs.clone(),
                 "text": self.text.as_str()
-            }),
+            })
         }
     }
 }
@@ -142,9 +143,10 @@ impl ResponsesAnswer {
                 self.close();
                 self.calls.begin_step();
                 self.native.begin_step();
-                self.step = match is_native {
-                    true => StepKind::Events,
-                    false => StepKind::Parts,
+                self.step = if is_native {
+                    StepKind::Events
+                } else {
+                    StepKind::Parts
                 };
                 if !is_native {
                     self.begin();
@@ -448,13 +450,12 @@ impl ResponsesAnswer {
         }
         let (id, at) = (self.id_of_open(), self.output.len());
         let delta = json!({"item_id": id, "output_index": at, "content_index": 0, "delta": text});
-        match is_refusal {
-            true => self.push("response.refusal.delta", delta),
-            false => {
-                let mut delta = delta;
-                set(&mut delta, "logprobs", Value::Array(logprobs));
-                self.push("response.output_text.delta", delta);
-            }
+        if is_refusal {
+            self.push("response.refusal.delta", delta)
+        } else {
+            let mut delta = delta;
+            set(&mut delta, "logprobs", Value::Array(logprobs));
+            self.push("response.output_text.delta", delta);
         }
     }
 
@@ -515,13 +516,12 @@ impl ResponsesAnswer {
             events.push(("response.output_text.annotation.added", event));
         }
         let text = Value::from(open.text.as_str());
-        events.push(match open.is_refusal {
-            true => ("response.refusal.done", with("refusal", text)),
-            false => {
-                let mut event = with("text", text);
-                set(&mut event, "logprobs", Value::Array(open.logprobs.clone()));
-                ("response.output_text.done", event)
-            }
+        events.push(if open.is_refusal {
+            ("response.refusal.done", with("refusal", text))
+        } else {
+            let mut event = with("text", text);
+            set(&mut event, "logprobs", Value::Array(open.logprobs.clone()));
+            ("response.output_text.done", event)
         });
         events.push(("response.content_part.done", with("part", open.part())));
         for (kind, event) in events {

@@ -115,9 +115,10 @@ fn parse_message(
         Error::invalid(&field, format!("`{field}` is missing."))
     })?;
     let field_of_content = format!("{field}.content");
-    let said = match content.get().starts_with('"') {
-        true => ParsedContent::of_text(text_in(&field_of_content, content)?),
-        false => parse_content(&field_of_content, content)?,
+    let said = if content.get().starts_with('"') {
+        ParsedContent::of_text(text_in(&field_of_content, content)?)
+    } else {
+        parse_content(&field_of_content, content)?
     };
     match item.text("role").as_str() {
         "system" | "developer" => system.push(said.text()),
@@ -176,13 +177,11 @@ impl ParsedContent {
 
     fn into_user(self) -> Result<Item> {
         let text = self.text();
-        let given = match self.is_unplain {
-            true => {
-                let message =
-                    json!({"role": Role::User.name(), "content": Value::Array(self.in_chat)});
-                stored_message(&json::text(&message))
-            }
-            false => None,
+        let given = if self.is_unplain {
+            let message = json!({"role": Role::User.name(), "content": Value::Array(self.in_chat)});
+            stored_message(&json::text(&message))
+        } else {
+            None
         };
         check_given(self.lost, given.as_ref())?;
         Ok(Item::User {

@@ -90,9 +90,10 @@ impl ReadItems {
         let Some(open) = self.open.take() else {
             return;
         };
-        let items = match open.is_unplain {
-            true => stored_items(&format!("[{}]", open.given.join(","))),
-            false => None,
+        let items = if open.is_unplain {
+            stored_items(&format!("[{}]", open.given.join(",")))
+        } else {
+            None
         };
         self.items.push(Item::Assistant {
             text: open.texts.join("\n"),
@@ -172,9 +173,10 @@ impl ReadItems {
         let Some(content) = item.find("content") else {
             return Err(Error::invalid(&at, format!("`{at}` is missing.")));
         };
-        let mut said = match content.get().starts_with('"') {
-            true => ParsedParts::of_text(text_in(&at, content)?),
-            false => parts_of(&at, content)?,
+        let mut said = if content.get().starts_with('"') {
+            ParsedParts::of_text(text_in(&at, content)?)
+        } else {
+            parts_of(&at, content)?
         };
         said.is_unplain |= item.has_others(&["id", "type", "role", "status", "content"]);
         let role = item.text("role");
@@ -311,9 +313,10 @@ fn result_of(field: &str, item: &RequestFields<'_>, given: &RawValue) -> Result<
         Some(output) => ParsedParts::of_text(text_in(&at, output)?),
     };
     let is_whole = !said.is_unplain && said.others.is_empty();
-    let kept = match is_whole {
-        true => None,
-        false => stored_item(given.get()),
+    let kept = if is_whole {
+        None
+    } else {
+        stored_item(given.get())
     };
     check_given((!said.others.is_empty()).then_some(at), kept.as_ref())?;
     Ok(Item::Result {

@@ -144,10 +144,10 @@ impl NativeAnswer {
         if let Some(id) = known.cloned() {
             set(&mut event, "item_id", id.into());
         }
-        match is_new && is_call {
-            // Its id is that of the part that follows.
-            true => self.pending = Some(event),
-            false => events.push(event),
+        if is_new && is_call {
+            self.pending = Some(event)
+        } else {
+            events.push(event)
         }
         events
     }

@@ -98,9 +98,10 @@ pub fn parse(
         .map(|id| id_in("previous_response_id", Some(id)))
         .transpose()?;
     let conversation = fields.take("conversation").map(|given| {
-        let id = match given.get().starts_with('{') {
-            true => RequestFields::of("conversation", given.get())?.find("id"),
-            false => Some(given),
+        let id = if given.get().starts_with('{') {
+            RequestFields::of("conversation", given.get())?.find("id")
+        } else {
+            Some(given)
         };
         id_in("conversation", id)
     });
@@ -147,9 +148,10 @@ pub fn parse(
         previous,
         is_stored,
     };
-    match asks_in_responses(&head.model)? {
-        true => parse_as_given(fields, head, (system, echo), stored),
-        false => parse_in_chat(fields, head, (system, echo), stored),
+    if asks_in_responses(&head.model)? {
+        parse_as_given(fields, head, (system, echo), stored)
+    } else {
+        parse_in_chat(fields, head, (system, echo), stored)
     }
 }
 

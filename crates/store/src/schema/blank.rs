@@ -68,9 +68,10 @@ impl Database for BlankDatabase<'_> {
     }
 
     fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
-        match self.finds_nothing(sql)? {
-            true => Ok(Vec::new()),
-            false => self.db.rows(sql, params),
+        if self.finds_nothing(sql)? {
+            Ok(Vec::new())
+        } else {
+            self.db.rows(sql, params)
         }
     }
 
@@ -85,16 +86,18 @@ impl Database for BlankDatabase<'_> {
     }
 
     fn find_text_and_row(&self, sql: &str, params: &[SqlValue]) -> Result<Option<TextAndRow>> {
-        match self.finds_nothing(sql)? {
-            true => Ok(None),
-            false => self.db.find_text_and_row(sql, params),
+        if self.finds_nothing(sql)? {
+            Ok(None)
+        } else {
+            self.db.find_text_and_row(sql, params)
         }
     }
 
     fn find_text(&self, sql: &str, params: &[SqlValue]) -> Result<Option<SqlText>> {
-        match self.finds_nothing(sql)? {
-            true => Ok(None),
-            false => self.db.find_text(sql, params),
+        if self.finds_nothing(sql)? {
+            Ok(None)
+        } else {
+            self.db.find_text(sql, params)
         }
     }
 
@@ -103,9 +106,10 @@ impl Database for BlankDatabase<'_> {
         sql: &str,
         params: &[SqlValue],
     ) -> Result<Option<(Vec<u8>, String)>> {
-        match self.finds_nothing(sql)? {
-            true => Ok(None),
-            false => self.db.find_bytes_and_text(sql, params),
+        if self.finds_nothing(sql)? {
+            Ok(None)
+        } else {
+            self.db.find_bytes_and_text(sql, params)
         }
     }
 

@@ -37,9 +37,10 @@ fn estimate_pages(db: &dyn Database, tables: &[&'static str]) -> Result<i64> {
         let Some(rows) = count_if_small(db, table)? else {
             continue;
         };
-        let bytes = match is_index(db, table)? {
-            true => bytes_of(db, &format!("{table}_data"))?,
-            false => bytes_of(db, table)?,
+        let bytes = if is_index(db, table)? {
+            bytes_of(db, &format!("{table}_data"))?
+        } else {
+            bytes_of(db, table)?
         };
         pages += FEW_PAGES + 2 * (bytes + rows * ROW_BYTES) / PAGE_BYTES;
     }
@@ -103,9 +104,10 @@ pub fn renew(
         zeros.give(expected_pages + FEW_PAGES)?;
         let pages_before = zeros.used_pages()?;
         for &table in tables {
-            let rows = match is_small {
-                true => count_if_small(db, table)?,
-                false => None,
+            let rows = if is_small {
+                count_if_small(db, table)?
+            } else {
+                None
             };
             if let Some(rows) = rows {
                 olds.push(OldTable::rename(db, table)?);

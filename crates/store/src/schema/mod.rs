@@ -49,9 +49,10 @@ pub fn newest() -> i64 {
 /// Migrates the object's tables to this build. Costs one row read if there is nothing to do.
 #[cfg(feature = "testing")]
 pub fn migrate(db: &dyn Database, host: &dyn Host) -> Result<()> {
-    match open(db, host)? {
-        true => Ok(()),
-        false => atomically(db, || create(db, host)),
+    if open(db, host)? {
+        Ok(())
+    } else {
+        atomically(db, || create(db, host))
     }
 }
 

@@ -181,9 +181,10 @@ impl<'a> Zeros<'a> {
         // With the row's length and number, the next page's number, and its place in the page.
         let used = used + LOCAL_BYTES + length_bytes(bytes) + 1 + 4 + 2;
         self.open = Some((name, used));
-        match used + MAX_ROW_IN_PAGE <= ROWS_BYTES {
-            true => Ok(()),
-            false => self.close(),
+        if used + MAX_ROW_IN_PAGE <= ROWS_BYTES {
+            Ok(())
+        } else {
+            self.close()
         }
     }
 
@@ -209,10 +210,7 @@ impl<'a> Zeros<'a> {
     pub(super) fn insert_rest(&mut self, name: &str, left: i64) -> Result<()> {
         self.pages += 1;
         // The row's number, its length, its place in the page, and the head of the row.
-        let head = match left - 4 < 128 {
-            true => 4 + 3,
-            false => 5 + 3,
-        };
+        let head = if left - 4 < 128 { 4 + 3 } else { 5 + 3 };
         self.insert(name, left - head)
     }
 
@@ -347,10 +345,7 @@ impl<'a> Zeros<'a> {
 
 /// How many bytes SQLite uses to store this length.
 pub(super) fn length_bytes(length: i64) -> i64 {
-    match length < 16_384 {
-        true => 2,
-        false => 3,
-    }
+    if length < 16_384 { 2 } else { 3 }
 }
 
 /// The pages that [`Zeros::takes_new_pages`] leaves free.

@@ -243,12 +243,13 @@ fn leave_out_reasons(answer: &mut Value) {
     if !prompt.contains(UNAVAILABLE) {
         return;
     }
-    let lines = prompt
-        .lines()
-        .map(|line| match line.starts_with(UNAVAILABLE) {
-            true => UNAVAILABLE,
-            false => line,
-        });
+    let lines = prompt.lines().map(|line| {
+        if line.starts_with(UNAVAILABLE) {
+            UNAVAILABLE
+        } else {
+            line
+        }
+    });
     answer["prompt"] = lines.collect::<Vec<_>>().join("\n").into();
     answer["tokensEstimate"] = Value::Null;
 }

@@ -183,9 +183,10 @@ impl TurnDriver<'_> {
         }
         instructions.extend(config.system_instructions.0.iter().cloned());
         instructions.extend_from_slice(&self.turn.borrow().system_instructions);
-        let reminder = match has_memory {
-            true => find_reminder(memory, scope).await?,
-            false => None,
+        let reminder = if has_memory {
+            find_reminder(memory, scope).await?
+        } else {
+            None
         };
         let leaf_seq = find_place(memory.db, &self.turn.borrow())?.seq;
         let choice = self.choice(config)?;

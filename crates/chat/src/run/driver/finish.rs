@@ -16,9 +16,10 @@ impl TurnDriver<'_> {
         let has_lost_log = self.running.has_lost_log();
         // If the log no longer exists, the turn ended because the agent was destroyed,
         // whatever error that caused.
-        let outcome = match has_lost_log {
-            true => Err(Broken::Cancelled),
-            false => outcome,
+        let outcome = if has_lost_log {
+            Err(Broken::Cancelled)
+        } else {
+            outcome
         };
         match outcome {
             Ok(_) => {}
@@ -26,14 +27,15 @@ impl TurnDriver<'_> {
             Err(Broken::Failed(_)) => self.turn.borrow_mut().fail(),
         }
         let report = self.report(&outcome);
-        let written = match has_lost_log {
-            true => Ok(false),
-            false => write(
+        let written = if has_lost_log {
+            Ok(false)
+        } else {
+            write(
                 &self.context.memory,
                 &self.turn.borrow(),
                 &report,
                 self.running.is_cancelled(),
-            ),
+            )
         };
         self.trace(&report, written.as_ref().err());
         let written = written.map(|is_told| {

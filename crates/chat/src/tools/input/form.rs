@@ -334,9 +334,10 @@ impl Choice {
 }
 
 fn check_option(options: &[Choice], text: &str) -> Result<(), String> {
-    match options.iter().any(|option| option.value == text) {
-        true => Ok(()),
-        false => Err("must be one of the options".to_owned()),
+    if options.iter().any(|option| option.value == text) {
+        Ok(())
+    } else {
+        Err("must be one of the options".to_owned())
     }
 }
 

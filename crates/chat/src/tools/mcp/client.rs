@@ -464,9 +464,10 @@ pub fn encode_header(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && text.trim() == text
         && !text.starts_with(ENCODED.0);
-    match is_plain {
-        true => text.to_owned(),
-        false => format!("{}{}{}", ENCODED.0, STANDARD.encode(text), ENCODED.1),
+    if is_plain {
+        text.to_owned()
+    } else {
+        format!("{}{}{}", ENCODED.0, STANDARD.encode(text), ENCODED.1)
     }
 }
 

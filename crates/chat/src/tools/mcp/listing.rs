@@ -158,9 +158,10 @@ impl ListingCapacity<'_> {
         if name.is_empty() || name.len() > MAX_OWN_NAME_BYTES || name.chars().any(is_hidden) {
             return refuse("its name can't be used");
         }
-        let headers = match self.has_header_marks {
-            true => read_marks(&input_schema),
-            false => Some(BTreeMap::new()),
+        let headers = if self.has_header_marks {
+            read_marks(&input_schema)
+        } else {
+            Some(BTreeMap::new())
         };
         let Some(headers) = headers else {
             return refuse("it names no valid headers for its arguments");

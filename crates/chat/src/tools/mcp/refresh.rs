@@ -84,9 +84,10 @@ pub async fn define_server(
             ServerToolList::default()
         }
         Err(NoList { reason, challenge }) => {
-            let hint = match challenge.is_some() && takes_token {
-                true => " To have a person authorize it, set `PUBLIC_URL` and `TOOL_TOKEN_KEY`.",
-                false => "",
+            let hint = if challenge.is_some() && takes_token {
+                " To have a person authorize it, set `PUBLIC_URL` and `TOOL_TOKEN_KEY`."
+            } else {
+                ""
             };
             return Err(Error::invalid(
                 "mcp",
@@ -157,9 +158,10 @@ fn forget_other_authorization(
         }
         _ => false,
     };
-    match is_kept {
-        true => Ok(()),
-        false => delete_authorization(memory.db, &server.name),
+    if is_kept {
+        Ok(())
+    } else {
+        delete_authorization(memory.db, &server.name)
     }
 }
 
@@ -267,9 +269,12 @@ async fn list_tools(
         name: &server.name,
         at: &server.at,
     };
-    let work = with_token(memory, place, &mut client, async |client| match is_new {
-        true => client.open().await,
-        false => client.relist().await,
+    let work = with_token(memory, place, &mut client, async |client| {
+        if is_new {
+            client.open().await
+        } else {
+            client.relist().await
+        }
     });
     let outcome = in_time(memory.outbound.sleep(most_ms), work).await;
     match outcome {

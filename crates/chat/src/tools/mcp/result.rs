@@ -55,9 +55,10 @@ pub fn read_result(name: &str, result: &RawValue, sent: &ResolvedHeaders) -> Cal
         .collect();
     let said = sent.strip_json(said.join("\n"));
     if read.is_error {
-        return CallState::failed(match said.trim().is_empty() {
-            true => format!("`{name}` failed without giving a reason."),
-            false => said,
+        return CallState::failed(if said.trim().is_empty() {
+            format!("`{name}` failed without giving a reason.")
+        } else {
+            said
         });
     }
     let Some(Tree(structured)) = read.structured_content else {
@@ -67,9 +68,10 @@ pub fn read_result(name: &str, result: &RawValue, sent: &ResolvedHeaders) -> Cal
     // texts, or an explanation of it.
     let is_same = json::decode_tree(&said).is_ok_and(|said| said == structured);
     let structured = sent.strip_json(json::text(&structured));
-    match is_same || said.trim().is_empty() {
-        true => done(structured, true),
-        false => done(format!("{said}\n{structured}"), false),
+    if is_same || said.trim().is_empty() {
+        done(structured, true)
+    } else {
+        done(format!("{said}\n{structured}"), false)
     }
 }
 

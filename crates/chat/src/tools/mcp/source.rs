@@ -45,9 +45,10 @@ impl ServerSource {
 impl<'de> Deserialize<'de> for ServerSource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        let read = match raw.get().starts_with('"') {
-            true => json::decode(raw.get()).map(Self::Url),
-            false => json::decode(raw.get()).map(Self::Service),
+        let read = if raw.get().starts_with('"') {
+            json::decode(raw.get()).map(Self::Url)
+        } else {
+            json::decode(raw.get()).map(Self::Service)
         };
         read.map_err(|_| de::Error::custom("must be a URL, or an object with `service` and `path`"))
     }

@@ -64,10 +64,7 @@ pub fn load_oldest_links(
     only_members: bool,
 ) -> Result<Vec<EventLink>> {
     let children = load_children(db, session_id, parent_seq)?;
-    let condition = match only_members {
-        true => IS_RUN_MEMBER,
-        false => "1",
-    };
+    let condition = if only_members { IS_RUN_MEMBER } else { "1" };
     let sql = format!(
         "SELECT {}
            FROM json_each(?2) AS child

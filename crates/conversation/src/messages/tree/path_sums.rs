@@ -93,9 +93,10 @@ impl<'a> PathSums<'a> {
         let (mut low, mut high) = (0, end);
         while low < high {
             let middle = low + (high - low) / 2;
-            match is_enough(self.at_place(middle)?) {
-                true => high = middle,
-                false => low = middle + 1,
+            if is_enough(self.at_place(middle)?) {
+                high = middle
+            } else {
+                low = middle + 1
             }
         }
         Ok(self.find_place(low).map(|(_, seq)| seq))

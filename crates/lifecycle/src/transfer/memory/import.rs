@@ -160,9 +160,10 @@ impl MemoryImport {
             }
             LineKind::Loaded => {
                 let line: LoadedLine = parse(line)?;
-                let line = match self.target.sender.keeps_origins() {
-                    true => line,
-                    false => line.quoted(),
+                let line = if self.target.sender.keeps_origins() {
+                    line
+                } else {
+                    line.quoted()
                 };
                 let loaded_at = line.loaded_at.0;
                 let (block, loaded) = line.into_loaded()?;
@@ -190,12 +191,11 @@ impl MemoryImport {
     /// text as imported, whatever the file says: a file must not give a text more trust than its
     /// sender has.
     fn as_imported(&self, note: ItemNote) -> ItemNote {
-        match self.target.sender.keeps_origins() {
-            true => note,
-            false => {
-                let origin = note.origin().imported();
-                note.with_origin(origin)
-            }
+        if self.target.sender.keeps_origins() {
+            note
+        } else {
+            let origin = note.origin().imported();
+            note.with_origin(origin)
         }
     }
 
@@ -309,9 +309,10 @@ impl MemoryImport {
     }
 
     fn check_capacity(&mut self, kind: LineKind, block: &str, bytes: usize) -> Result<()> {
-        match self.tally.fits(kind, block, bytes) {
-            true => Ok(()),
-            false => Err(too_many("block", most(kind), kind)),
+        if self.tally.fits(kind, block, bytes) {
+            Ok(())
+        } else {
+            Err(too_many("block", most(kind), kind))
         }
     }
 

@@ -47,9 +47,10 @@ pub struct BlockKey(pub String);
 impl<'de> Deserialize<'de> for BlockKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        match is_key(&text) {
-            true => Ok(Self(text)),
-            false => Err(de::Error::custom("must be a block's label in lower case")),
+        if is_key(&text) {
+            Ok(Self(text))
+        } else {
+            Err(de::Error::custom("must be a block's label in lower case"))
         }
     }
 }
@@ -373,9 +374,10 @@ pub fn quoted_document(text: &str, loaded_at: i64) -> String {
         }
         None => false,
     };
-    match is_quoted {
-        true => text.to_owned(),
-        false => quoted_text(Origin::Import, Some(loaded_at), text),
+    if is_quoted {
+        text.to_owned()
+    } else {
+        quoted_text(Origin::Import, Some(loaded_at), text)
     }
 }
 

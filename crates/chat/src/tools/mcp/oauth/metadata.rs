@@ -110,16 +110,17 @@ async fn find_server(outbound: &dyn Outbound, issuer: &str) -> Result<ServerMeta
     let split = split(issuer);
     let (origin, path) =
         split.ok_or_else(|| unusable("its authorization server has no `https:` URL"))?;
-    let places = match path.is_empty() {
-        true => vec![
+    let places = if path.is_empty() {
+        vec![
             format!("{origin}{SERVER_PATH}"),
             format!("{origin}{OPENID_PATH}"),
-        ],
-        false => vec![
+        ]
+    } else {
+        vec![
             format!("{origin}{SERVER_PATH}{path}"),
             format!("{origin}{OPENID_PATH}{path}"),
             format!("{origin}{path}{OPENID_PATH}"),
-        ],
+        ]
     };
     for place in places {
         let Some(found) = find_document::<ServerMetadata>(outbound, &place).await? else {
