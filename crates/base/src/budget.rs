@@ -331,7 +331,7 @@ mod tests {
                 let agent = dice.roll(4);
                 match dice.roll(3) {
                     0 if !reserved.is_empty() => {
-                        drop(reserved.swap_remove(dice.roll(reserved.len())))
+                        drop(reserved.swap_remove(dice.roll(reserved.len())));
                     }
                     _ => {
                         let name = agent.to_string();

@@ -212,7 +212,7 @@ fn main() {
             }
             let is_of_shares = change.contains("neighbours=") || change.contains("words=");
             if !is_of_shares {
-                tell_change(change, &known, &measure(&groups, &weights, None))
+                tell_change(change, &known, &measure(&groups, &weights, None));
             } else {
                 let before = measure(&groups, &WEIGHTS, Some(SHARES));
                 tell_change(change, &before, &measure(&groups, &weights, Some(shares)));

@@ -97,9 +97,9 @@ fn scan_block(
                 for prefix in scan.find_in(&text) {
                     let entries = begun.entries.entry(prefix.to_owned()).or_default();
                     if entries.len() < MAX_PREFIX_ENTRIES {
-                        entries.push(number)
+                        entries.push(number);
                     } else {
-                        begun.is_cut = true
+                        begun.is_cut = true;
                     }
                 }
                 last = number - 1;

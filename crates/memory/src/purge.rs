@@ -204,9 +204,9 @@ pub fn purge_block(
         db.merge_index(ENTRIES_SEARCH.name);
         delete_callbacks(db, scope.column(), &label.key(), None, Selection::All)?;
         if was_there || db.has_erased() {
-            forget_prompts(db, scope.column())?
+            forget_prompts(db, scope.column())?;
         } else {
-            forget_prompts_of(db, scope.column(), label)?
+            forget_prompts_of(db, scope.column(), label)?;
         }
         Ok(was_there)
     })

@@ -272,7 +272,6 @@ pub const PROPOSALS: &Table = &Table {
         // There is no index of rows by session.
         has_index: false,
         follows_session: false,
-        ..MENTIONS_OF_SESSION
     }),
 };
 

@@ -260,9 +260,9 @@ fn allowed_name(text: &str) -> Cow<'_, str> {
     let mut written = String::new();
     for c in text.chars() {
         if is_plain(c) {
-            written.push(c)
+            written.push(c);
         } else {
-            written.push_str(&format!("_{:x}_", u32::from(c)))
+            written.push_str(&format!("_{:x}_", u32::from(c)));
         }
     }
     if written.is_empty() {

@@ -102,9 +102,9 @@ impl Decoder {
                 Some(value) => {
                     self.take_value(&value);
                     if self.answer.has_said_anything() {
-                        self.answer.close()
+                        self.answer.close();
                     } else {
-                        self.fail("sent an answer without content")
+                        self.fail("sent an answer without content");
                     }
                 }
                 None => self.fail("sent an answer that is not valid JSON"),
@@ -119,9 +119,9 @@ impl Decoder {
                     self.take_event(&event.data);
                 }
                 if self.answer.has_finish() {
-                    self.answer.close()
+                    self.answer.close();
                 } else {
-                    self.fail("ended its answer early")
+                    self.fail("ended its answer early");
                 }
             }
         }

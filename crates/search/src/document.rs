@@ -160,9 +160,9 @@ impl LineCollector<'_> {
             if self.left > 0 && find_payload(scalar).is_none() {
                 self.emit_line(&mut |emitter| {
                     if is_string {
-                        decode(scalar, &mut |piece| emitter.piece(piece))
+                        decode(scalar, &mut |piece| emitter.piece(piece));
                     } else {
-                        emitter.piece(scalar)
+                        emitter.piece(scalar);
                     }
                 });
             }

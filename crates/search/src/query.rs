@@ -126,9 +126,9 @@ impl WordQuery {
         }
         let so_far: usize = self.phrases.iter().map(Vec::len).sum();
         if self.phrases.len() < capacity.phrases && so_far + phrase.len() <= MAX_WORDS_IN_PHRASES {
-            self.phrases.push(phrase)
+            self.phrases.push(phrase);
         } else {
-            loose.extend(phrase)
+            loose.extend(phrase);
         }
     }
 
@@ -140,9 +140,9 @@ impl WordQuery {
                 && !self.prefixes.contains(&last)
             {
                 if self.prefixes.len() < capacity.prefixes {
-                    self.prefixes.push(last)
+                    self.prefixes.push(last);
                 } else {
-                    found.push(last)
+                    found.push(last);
                 }
             }
             loose.extend(found);

@@ -594,7 +594,7 @@ fn each_switch_of_a_turn_is_flipped_by_whom_the_table_names() {
             let outcome = ask(&alice, *entry_point, &json!({*field: value}));
             let what = format!("{field} by {asker:?} at {entry_point:?}");
             if asker.allows(allowance) {
-                assert_eq!(outcome, Ok(()), "{what}")
+                assert_eq!(outcome, Ok(()), "{what}");
             } else {
                 assert_eq!(outcome, Err((*field).to_owned()), "{what}");
                 assert_eq!(alice.db.dump(), before, "{what}");

@@ -639,9 +639,9 @@ fn tokens_of_one_principal_share_what_they_count() {
         let caller = access::identify(&alice.policy, &alice.host, Some("alice"), Some(&token));
         alice.caller = caller.unwrap();
         if is_let_in {
-            alice.is_answered(text)
+            alice.is_answered(text);
         } else {
-            assert_eq!(alice.waits(text).1, PACE)
+            assert_eq!(alice.waits(text).1, PACE);
         }
     }
 }
@@ -660,7 +660,7 @@ fn a_turn_and_its_count_are_written_together() {
         let has_failed = begun.is_err();
         drop(begun);
         if has_failed {
-            assert_eq!(alice.db.dump(), before, "{passing}")
+            assert_eq!(alice.db.dump(), before, "{passing}");
         } else {
             alice.is_limited(&json!({"id": "t", "message": user("two")}));
             break;

@@ -100,9 +100,9 @@ fn a_context_is_the_same_however_it_is_made() {
             let max_tokens = [None, Some(tokens)][dice.roll(2)];
             let game = format!("seed {seed}, {kinds} kinds");
             if compare(&alice, limit, max_tokens, &game) {
-                plain += 1
+                plain += 1;
             } else {
-                others += 1
+                others += 1;
             }
         }
     }

@@ -55,9 +55,9 @@ fn read(messages: &Value) -> Vec<Spoken> {
             Spoken::Call(text(&call["id"]), text(arguments))
         }));
         if said.is_empty() {
-            list.push(Spoken::Other)
+            list.push(Spoken::Other);
         } else {
-            list.extend(said)
+            list.extend(said);
         }
     }
     list

@@ -323,9 +323,9 @@ fn an_import_that_ends_at_any_line_is_completed_by_the_same_file() {
         let mut import = begin_agent_import(&agent, true).unwrap();
         import.push(&bob.db, &bob.host, cut.as_bytes()).unwrap();
         if kept % 2 == 0 {
-            drop(import)
+            drop(import);
         } else {
-            drop(import.end(&bob.db, &bob.host).unwrap_err())
+            drop(import.end(&bob.db, &bob.host).unwrap_err());
         }
         let whole = bob.import_agent(&file).unwrap();
         assert_eq!((whole.sessions, whole.imported + whole.skipped), (2, 2));

@@ -275,9 +275,9 @@ fn each_line_takes_what_its_operations_take() {
             });
             let outcome = import(&token(session, None, true), &file);
             if needs_named {
-                assert_eq!(outcome, forbidden, "{what}: a token must name it")
+                assert_eq!(outcome, forbidden, "{what}: a token must name it");
             } else {
-                assert_eq!(outcome, Ok(()), "{what}")
+                assert_eq!(outcome, Ok(()), "{what}");
             }
         }
         for base in BASE {

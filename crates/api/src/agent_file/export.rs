@@ -288,9 +288,9 @@ impl AgentExport {
         match export.next_page(db) {
             Ok(Some(lines)) => {
                 if page.is_empty() {
-                    *page = lines
+                    *page = lines;
                 } else {
-                    page.push_str(&lines)
+                    page.push_str(&lines);
                 }
             }
             Ok(None) => return Ok(next),

@@ -501,9 +501,9 @@ impl<'a> AgentImport<'a> {
         let imported = import.finish(db, host)?;
         self.outcome.sessions += 1;
         if was_there {
-            self.outcome.skipped += 1
+            self.outcome.skipped += 1;
         } else {
-            self.outcome.imported += 1
+            self.outcome.imported += 1;
         }
         self.outcome.events += imported.events;
         self.leave_out(&imported.left_out);

@@ -214,9 +214,9 @@ fn documents_are_read_and_written_as_serde_json_does() {
         assert!(same_reading(&whole, round), "{round}: {whole}");
         for _ in 0..2 {
             if same_reading(&damage(dice, &whole), round) {
-                valid += 1
+                valid += 1;
             } else {
-                broken += 1
+                broken += 1;
             }
         }
     });

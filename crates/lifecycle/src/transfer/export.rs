@@ -287,9 +287,9 @@ impl Export {
         let last = add_rows(rows, self.batch, page, |row, page| {
             let line = self.event(db, &row)?;
             if page.is_empty() {
-                *page = line
+                *page = line;
             } else {
-                page.push_str(&line)
+                page.push_str(&line);
             }
             self.events += 1;
             Ok(row)

@@ -138,9 +138,9 @@ impl ChatAnswer {
             .and_then(|delta| delta.get("tool_calls")?.as_array())
             .is_some_and(|calls| calls.iter().any(|call| call.get("id").is_some()));
         if begins_calls {
-            self.pending = Some(chunk)
+            self.pending = Some(chunk);
         } else {
-            self.emit_chunk(chunk)
+            self.emit_chunk(chunk);
         }
     }
 

@@ -451,7 +451,7 @@ impl ResponsesAnswer {
         let (id, at) = (self.id_of_open(), self.output.len());
         let delta = json!({"item_id": id, "output_index": at, "content_index": 0, "delta": text});
         if is_refusal {
-            self.push("response.refusal.delta", delta)
+            self.push("response.refusal.delta", delta);
         } else {
             let mut delta = delta;
             set(&mut delta, "logprobs", Value::Array(logprobs));

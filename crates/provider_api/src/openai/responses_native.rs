@@ -145,9 +145,9 @@ impl NativeAnswer {
             set(&mut event, "item_id", id.into());
         }
         if is_new && is_call {
-            self.pending = Some(event)
+            self.pending = Some(event);
         } else {
-            events.push(event)
+            events.push(event);
         }
         events
     }

@@ -94,9 +94,9 @@ impl<'a> PathSums<'a> {
         while low < high {
             let middle = low + (high - low) / 2;
             if is_enough(self.at_place(middle)?) {
-                high = middle
+                high = middle;
             } else {
-                low = middle + 1
+                low = middle + 1;
             }
         }
         Ok(self.find_place(low).map(|(_, seq)| seq))
