@@ -10,7 +10,7 @@ use access::Secret;
 use base::error::{Error, Result};
 use base::host::Host;
 use base::json::{self, list};
-use memory::purge::HomeReceipt;
+use memory::backends::receipt::HomeReceipt;
 use store::erased::Erased;
 
 /// The receipt that a deletion with `purge` adds to its answer.

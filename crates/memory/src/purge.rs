@@ -5,11 +5,9 @@
 //! The text of conversations stays: `findMentions` finds it there. The exception is a document that
 //! `load_context` copied into a log.
 
-use crate::json_schema::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::backends::agent::{self, RemoteBlock};
-use super::backends::{bucket, nowhere, service};
+use super::backends::agent::RemoteBlock;
+use super::backends::receipt::{HomeKind, HomeReceipt, ask_agent, ask_service};
+use super::backends::{bucket, nowhere};
 use super::change_events::{Selection, delete_callbacks};
 use super::counts::CountChange;
 use super::definition::Definition;
@@ -33,11 +31,11 @@ use crate::tables::{
 use base::columns::{find, find_value, load};
 use base::database::{Database, Delete, Row, SqlValue, atomically};
 use base::error::Result;
-use base::json::{self, json};
+use base::json;
 use base::tables::Table;
 use base::{row, sql};
 use conversation::index::build;
-use store::erased::{Erased, Erasure};
+use store::erased::Erasure;
 use store::erasing::{ErasingDatabase, Overwrite};
 use store::schema::free_space::{Rewritten, renew};
 
@@ -47,78 +45,6 @@ pub struct Purged {
     pub was_there: bool,
     pub erasure: Erasure,
     pub home: Option<HomeReceipt>,
-}
-
-/// The answer of a block's external source to a deletion.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct HomeReceipt {
-    pub kind: HomeKind,
-    /// The agent's name, the service's binding, or the object's key in the bucket.
-    pub name: String,
-    /// `false`: the source had no such text, or is a service without deletion.
-    pub deleted: bool,
-    /// The counts of what the other agent erased.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub erased: Option<Erased>,
-    /// The digest of the other agent's receipt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum HomeKind {
-    Agent,
-    Bucket,
-    Service,
-}
-
-/// Another agent's answer to a deletion that purges.
-#[derive(Deserialize)]
-struct RemotePurge {
-    deleted: bool,
-    erased: Option<Erased>,
-    digest: Option<String>,
-}
-
-impl HomeReceipt {
-    fn of(kind: HomeKind, name: &str, deleted: bool) -> Self {
-        Self {
-            kind,
-            name: name.to_owned(),
-            deleted,
-            erased: None,
-            digest: None,
-        }
-    }
-}
-
-async fn ask_agent(
-    memory: &Memory<'_>,
-    block: &Definition,
-    home: RemoteBlock<'_>,
-    operation: &str,
-    key: &str,
-) -> Result<HomeReceipt> {
-    let name = home.name;
-    let input = json!({"key": key, "purge": true});
-    let answer: RemotePurge = agent::call(memory, block, home, operation, input).await?;
-    Ok(HomeReceipt {
-        erased: answer.erased,
-        digest: answer.digest,
-        ..HomeReceipt::of(HomeKind::Agent, name, answer.deleted)
-    })
-}
-
-async fn ask_service(
-    memory: &Memory<'_>,
-    block: &Definition,
-    binding: &str,
-    key: &str,
-) -> Result<HomeReceipt> {
-    let deleted = service::delete(memory, block, binding, key).await?;
-    Ok(HomeReceipt::of(HomeKind::Service, binding, deleted))
 }
 
 /// Erases an entry, its earlier versions, and the frozen prompts that may show it.

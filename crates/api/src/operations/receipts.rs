@@ -9,9 +9,10 @@ use base::error::Result;
 use lifecycle::receipt::{Issuer, Receipt};
 use lifecycle::retention::retained_until;
 use memory::Memory;
+use memory::backends::receipt::HomeReceipt;
 use memory::definition::Definition;
 use memory::past::ItemDeleted;
-use memory::purge::{HomeReceipt, Purged};
+use memory::purge::Purged;
 use memory::source::BlockBackend;
 use store::erased::{Erased, Erasure};
 

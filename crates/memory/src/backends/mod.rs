@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod bucket;
+pub mod receipt;
 pub mod service;
 
 use serde_json::Value;
