@@ -156,6 +156,14 @@ impl Events {
 
 struct EventsOf(Rc<Events>);
 
+/// The client has left, or has read everything.
+impl Drop for EventsOf {
+    fn drop(&mut self) {
+        self.0.is_over.set(true);
+        self.0.queue.take();
+    }
+}
+
 impl EventSource for EventsOf {
     async fn next_events(&mut self) -> Option<String> {
         poll_fn(|context| {
@@ -206,7 +214,6 @@ impl Inbox {
 struct Connection {
     socket: web_sys::WebSocket,
     inbox: Rc<Inbox>,
-    _heard: [Closure<dyn FnMut(JsValue)>; 2],
 }
 
 impl Connection {
@@ -226,15 +233,16 @@ impl Connection {
         let on_close = Closure::<dyn FnMut(JsValue)>::new(move |_| closed.push(None));
         let listen = Reflect::get(&socket, &"addEventListener".into())?;
         let listen: Function = listen.unchecked_into();
-        listen.call2(&socket, &"message".into(), on_message.as_ref())?;
-        listen.call2(&socket, &"close".into(), on_close.as_ref())?;
-        listen.call2(&socket, &"error".into(), on_close.as_ref())?;
+        // The socket owns the listeners: it may call them after this value is dropped.
+        let (on_message, on_close) = (on_message.into_js_value(), on_close.into_js_value());
+        listen.call2(&socket, &"message".into(), &on_message)?;
+        listen.call2(&socket, &"close".into(), &on_close)?;
+        listen.call2(&socket, &"error".into(), &on_close)?;
         let accept = Reflect::get(&socket, &"accept".into())?;
         accept.unchecked_into::<Function>().call0(&socket)?;
         Ok(Self {
             socket: socket.unchecked_into(),
             inbox,
-            _heard: [on_message, on_close],
         })
     }
 }
@@ -249,17 +257,22 @@ fn send(socket: &web_sys::WebSocket, message: &FromHolder) {
 /// Does what the object asks for, until the turn is over or the object is gone.
 async fn serve(connection: Connection, bindings: Rc<Bindings>, events: &Events) {
     let mut calling: Option<(u32, HeldTask)> = None;
+    let mut alive_at_ms = Runtime.now_ms();
     let problem = loop {
         let next = in_time(pause(ALIVE_MS), connection.inbox.next()).await;
-        let Some(next) = next else {
+        // The object may write more often than that, and then nothing else is sent to it.
+        if next.is_none() || Runtime.now_ms() - alive_at_ms >= ALIVE_MS {
             send(&connection.socket, &FromHolder::Alive);
+            alive_at_ms = Runtime.now_ms();
+        }
+        let Some(next) = next else {
             continue;
         };
         match next.as_deref().map(ToHolder::parse) {
             Some(Ok(ToHolder::Ask(call))) => {
                 let (bindings, socket) = (Rc::clone(&bindings), connection.socket.clone());
                 let number = call.number;
-                let making = tasks::renew(async move { make(call, &bindings, &socket).await });
+                let making = tasks::start_held(async move { make(call, &bindings, &socket).await });
                 calling = Some((number, making));
             }
             Some(Ok(ToHolder::GiveUp(number))) => {

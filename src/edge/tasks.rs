@@ -87,7 +87,7 @@ impl HeldTask {
 
 /// As [`spawn`], for a future that may be dropped before its end. Nothing of the runtime waits for
 /// it, so the object may sleep while the future waits.
-pub fn renew(future: impl Future<Output = ()> + 'static) -> HeldTask {
+pub fn start_held(future: impl Future<Output = ()> + 'static) -> HeldTask {
     let task = Task::of(future);
     Arc::clone(&task).wake();
     HeldTask(task)

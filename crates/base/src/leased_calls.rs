@@ -74,6 +74,10 @@ pub enum Arrival {
 
 /// The one who makes the calls.
 pub trait LeaseHolder {
+    /// Whether the turn that the holder waits for still runs. The object makes the calls of the next
+    /// turn itself.
+    fn takes_calls(&self) -> bool;
+
     fn ask(&self, call: LeasedCall);
 
     /// Nobody waits for the answer any more.
@@ -218,7 +222,8 @@ impl Lease {
         limits: CallLimits,
         host: &'h dyn Host,
     ) -> Option<Result<OutboundResponse<'h>, CallFailure>> {
-        if self.is_over.get() || body.len() > MAX_BODY_BYTES || self.out.borrow().is_some() {
+        let is_refused = self.is_over.get() || !self.holder.takes_calls();
+        if is_refused || body.len() > MAX_BODY_BYTES || self.out.borrow().is_some() {
             return None;
         }
         let number = self.next_number.get();

@@ -84,7 +84,10 @@ impl Link {
         self.socket.replace(Some(socket));
     }
 
+    /// Ends the connection. Later messages are for nobody.
     pub fn close(&self) {
+        self.is_cut.set(true);
+        self.waiting.take();
         if let Some(socket) = self.socket.take() {
             sockets::close_with(&socket, 1000, "");
         }
@@ -92,20 +95,27 @@ impl Link {
 }
 
 /// The Worker, to the turn.
-pub struct Front(pub Rc<Link>);
+pub struct Front {
+    pub link: Rc<Link>,
+    pub running: Rc<RunningTurn>,
+}
 
 impl LeaseHolder for Front {
+    fn takes_calls(&self) -> bool {
+        self.running.outcome().is_none()
+    }
+
     fn ask(&self, call: LeasedCall) {
-        self.0.send(&ToHolder::Ask(call));
+        self.link.send(&ToHolder::Ask(call));
     }
 
     fn give_up(&self, number: u32) {
-        self.0.send(&ToHolder::GiveUp(number));
+        self.link.send(&ToHolder::GiveUp(number));
     }
 
     fn resumed(&self) {
-        if !self.0.is_cut.get() {
-            (self.0.stay_awake)(&self.0.id);
+        if !self.link.is_cut.get() {
+            (self.link.stay_awake)(&self.link.id);
         }
     }
 }

@@ -68,10 +68,13 @@ impl Object {
             }
         };
         let link = Rc::new(Link::new(id.clone(), Box::new(stay_awake)));
-        let lease = Lease::new(Box::new(Front(Rc::clone(&link))));
         let running = Rc::clone(work.running());
+        let lease = Lease::new(Box::new(Front {
+            link: Rc::clone(&link),
+            running: Rc::clone(&running),
+        }));
         let (object, leased) = (Rc::clone(self), Rc::clone(&lease));
-        let turn = tasks::renew(self.working(async move {
+        let turn = tasks::start_held(self.working(async move {
             let db = Sqlite::new(&object.storage);
             let agent = object.agent(&db, &Caller::Owner, &[]);
             let grown = leased.run(run(&agent, work)).await;
@@ -84,7 +87,7 @@ impl Object {
         }));
         let (me, sent, told) = (Weak::clone(&self.me), Rc::clone(&link), Rc::clone(&lease));
         let mut listener = TurnListener::to(Rc::clone(&running));
-        let chunks = tasks::renew(async move {
+        let chunks = tasks::start_held(async move {
             while let Some(events) = listener.next().await {
                 sent.send(&ToHolder::Events(events));
             }
@@ -186,8 +189,8 @@ impl Object {
         self.leases.0.borrow_mut().remove(id);
         turn.link.close();
         if loss == Loss::Answer {
-            turn.link.is_cut.set(true);
             turn.tasks.iter().for_each(HeldTask::end);
+            turn.lease.finish();
             self.turns.abandon(&turn.running);
             self.sockets.close_all(&turn.session_id);
             self.start(JobKind::Turns);

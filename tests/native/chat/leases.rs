@@ -29,6 +29,10 @@ struct Asked {
 struct Holder(Rc<Asked>);
 
 impl LeaseHolder for Holder {
+    fn takes_calls(&self) -> bool {
+        true
+    }
+
     fn ask(&self, call: LeasedCall) {
         self.0.calls.borrow_mut().push(call);
     }

@@ -362,6 +362,7 @@ fn a_file_or_a_fork_continues_no_call() {
         let page = alice.ok("getHistory", json!({"sessionId": id}));
         let asking = page["messages"][1].clone();
         assert_eq!(asking["parts"][2]["type"], "data-input-request");
+        assert_eq!(asking["parts"][2]["data"]["isClosed"], true, "{id}");
         let body =
             json!({"id": id, "messages": [user("book"), answered(&asking, "c1", &accept("Ann"))]});
         alice.outbound.answer(said("Nothing."));

@@ -10,11 +10,16 @@ struct Heard {
     asked: RefCell<Vec<LeasedCall>>,
     given_up: RefCell<Vec<u32>>,
     resumed: Cell<u32>,
+    is_for_another_turn: Cell<bool>,
 }
 
 struct Holder(Rc<Heard>);
 
 impl LeaseHolder for Holder {
+    fn takes_calls(&self) -> bool {
+        !self.0.is_for_another_turn.get()
+    }
+
     fn ask(&self, call: LeasedCall) {
         self.0.asked.borrow_mut().push(call);
     }
@@ -177,6 +182,14 @@ fn a_holder_that_says_nonsense_fails_the_call() {
             Some(Err(CallFailure::Unreachable { .. }))
         ));
     }
+}
+
+#[test]
+fn the_object_makes_the_calls_of_a_turn_that_its_holder_does_not_wait_for() {
+    let (host, (lease, heard)) = (FixedHost::default(), lease());
+    heard.is_for_another_turn.set(true);
+    assert_eq!(wait_for(lease.run(read(&host))), None);
+    assert!(heard.asked.borrow().is_empty());
 }
 
 #[test]

@@ -168,6 +168,9 @@ impl AnswerLog<'_> {
             if let Some(open) = &mut asked.open {
                 open.answers = Some(answers);
             }
+            // The call is repeated with this caller's words, also if another caller answers the rest.
+            let joined = note.authority().joined(self.authority.clone());
+            let note = note.with_authority(joined);
             let message_id = &known.stored.id;
             return change_note(
                 self.db,

@@ -39,7 +39,13 @@ impl Stretch<'_> {
                     NOT (substr(id, 1, length(place) + 2) = 'e' || place || '-'
                          AND octet_length(id) = length(place) + 18),
                     place - 1, parent_id, 0, action, content, tool, metadata, message,
-                    message_dated, sliced_bytes, created_at, written_at, media, note, NULL, 0,
+                    message_dated, sliced_bytes, created_at, written_at, media,
+                    iif(instr(note, '"questions":') AND json_type(note, '$.questions') = 'object',
+                        json_set(note, '$.questions',
+                                 (SELECT json_group_object(asked.key, json_remove(asked.value, '$.open'))
+                                    FROM json_each(note, '$.questions') AS asked)),
+                        note),
+                    NULL, 0,
                     path_messages, path_tokens,
                     more_messages - iif(path_messages IS NULL, 0, splits_run), more_tokens
                FROM (SELECT e.*, CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place

@@ -231,6 +231,18 @@ fn push_without(out: &mut String, value: &RawValue, drop: &dyn Fn(&str) -> bool)
     }
 }
 
+/// Whether this part asks the user something. Only the agent's own messages do: a page would show a
+/// client's part as the question of a tool.
+fn is_question(part: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Kind {
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    let kind = json::decode::<Kind>(part.get());
+    kind.is_ok_and(|part| part.kind == part::kind::INPUT_REQUEST)
+}
+
 fn push_without_provider_metadata(out: &mut String, parts: &RawValue) {
     struct Writer<'a>(&'a mut String);
     impl<'de> Visitor<'de> for Writer<'_> {
@@ -242,6 +254,9 @@ fn push_without_provider_metadata(out: &mut String, parts: &RawValue) {
             self.0.push('[');
             let mut is_first = true;
             while let Some(part) = parts.next_element::<&RawValue>()? {
+                if is_question(part) {
+                    continue;
+                }
                 if !is_first {
                     self.0.push(',');
                 }
@@ -271,6 +286,18 @@ mod tests {
             source,
             &[Id::parse("internal".to_owned()).unwrap()],
         )
+    }
+
+    #[test]
+    fn a_client_asks_nothing_in_the_name_of_a_tool() {
+        let sent = r#"{"role":"user","parts":[{"type":"text","text":"hi"},{"type":"data-input\u002drequest","data":{}},{"type":"data-other"}]}"#;
+        let fields = |source| parse(sent, source).unwrap().text.fields;
+        let client = fields(MessageSource::Client);
+        assert!(
+            client.contains("data-other") && !client.contains("request"),
+            "{client}"
+        );
+        assert!(fields(MessageSource::Server).contains("request"));
     }
 
     #[test]

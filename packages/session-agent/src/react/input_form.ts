@@ -14,7 +14,8 @@ export interface InputFormProps {
 /** Asks the user what a tool asks: `part.data` of a part `data-input-request`. Nothing, once it is closed. */
 export function InputRequestForm({ request, onAnswer, disabled }: InputFormProps): ReactElement | null {
   const id = useId();
-  if (request.isClosed) return null;
+  // Other programs may write such a part, too.
+  if (!request?.requests || request.isClosed) return null;
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     onAnswer(accept(request, new FormData(event.currentTarget)));
@@ -30,7 +31,7 @@ export function InputRequestForm({ request, onAnswer, disabled }: InputFormProps
         { key, disabled },
         h("legend", null, asked.message),
         asked.mode === "url"
-          ? h("a", { href: asked.url, target: "_blank", rel: "noopener noreferrer nofollow" }, asked.url)
+          ? h("a", { href: /^https:/i.test(asked.url) ? asked.url : undefined, target: "_blank", rel: "noopener noreferrer nofollow" }, asked.url)
           : fieldsOf(asked, key).map((shown) => h(FieldOf, { key: shown.control, shown })),
       ),
     ),

@@ -124,8 +124,10 @@ impl Told {
         let message = clean(params.message.trim(), MAX_MESSAGE_BYTES);
         match (params.mode.as_deref(), params.url, params.requested_schema) {
             (Some("url"), Some(url), _) => {
-                if !url.starts_with("https://") {
-                    return refused("a page must have an `https` address");
+                if !url.starts_with("https://") || clean(&url, MAX_MESSAGE_BYTES) != url {
+                    return refused(
+                        "a page must have an `https` address without hidden characters",
+                    );
                 }
                 check_url(outbound, &url, "url").map_err(|error| {
                     let told = error.into_message();
