@@ -40,7 +40,7 @@ impl Stretch<'_> {
                          AND octet_length(id) = length(place) + 18),
                     place - 1, parent_id, 0, action, content, tool, metadata, message,
                     message_dated, sliced_bytes, created_at, written_at, media,
-                    iif(instr(note, '"questions":') AND json_type(note, '$.questions') = 'object',
+                    iif(instr(note, '\"questions\":') AND json_type(note, '$.questions') = 'object',
                         json_set(note, '$.questions',
                                  (SELECT json_group_object(asked.key, json_remove(asked.value, '$.open'))
                                     FROM json_each(note, '$.questions') AS asked)),
