@@ -35,6 +35,7 @@ test("nobody_but_the_hooks_asks_for_react", async () => {
   // An import of it alone finds React, and renders nothing by itself.
   const hooks = await import("session-agent/react");
   assert.deepEqual(Object.keys(hooks).toSorted(), [
+    "InputRequestForm",
     "Markdown",
     "useAgent",
     "useMemory",

@@ -42,8 +42,8 @@ impl Stretch<'_> {
                     message_dated, sliced_bytes, created_at, written_at, media,
                     iif(instr(note, '\"questions\":') AND json_type(note, '$.questions') = 'object',
                         json_set(note, '$.questions',
-                                 (SELECT json_group_object(asked.key, json_remove(asked.value, '$.open'))
-                                    FROM json_each(note, '$.questions') AS asked)),
+                                 json((SELECT json_group_object(asked.key, json(json_remove(asked.value, '$.open')))
+                                         FROM json_each(note, '$.questions') AS asked))),
                         note),
                     NULL, 0,
                     path_messages, path_tokens,
