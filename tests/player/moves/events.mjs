@@ -57,13 +57,14 @@ function isBranch(session, parentId) {
 }
 
 /**
- * The most rows of an append: one an event, one an id of the caller, and for a branch one, and one
- * more where it splits a run of events that were one message.
+ * The most rows of an append: one an event, one an id of the caller, and for a branch one. Two more
+ * where it splits a run of events that were one message: the event after the branch, and the entry in
+ * the index of the corrections of its path's totals.
  */
 export function rowsOf(game, agent, session, events, parentId) {
   const given = events.filter(({ id }) => id !== undefined).length;
   const index = game.agents[agent].isSearched ? events.length : 0;
-  const written = events.length + given + index + (isBranch(session, parentId) ? 2 : 0);
+  const written = events.length + given + index + (isBranch(session, parentId) ? 3 : 0);
   // A branch looks at its siblings: at two, or at all if one may be a late result of a tool.
   const siblings = isBranch(session, parentId) ? 20 + session.events.size : 0;
   return { written, ...(index === 0 && { read: 10 * events.length + siblings }) };
