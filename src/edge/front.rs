@@ -223,11 +223,11 @@ impl Connection {
             return Err(JsValue::from("the object opened no socket"));
         }
         let inbox = Rc::new(Inbox::default());
-        let (told, closed) = (Rc::clone(&inbox), Rc::clone(&inbox));
+        let (received, closed) = (Rc::clone(&inbox), Rc::clone(&inbox));
         let on_message = Closure::<dyn FnMut(JsValue)>::new(move |event: JsValue| {
             let data = Reflect::get(&event, &"data".into()).unwrap_or_default();
             if let Some(text) = data.as_string() {
-                told.push(Some(text));
+                received.push(Some(text));
             }
         });
         let on_close = Closure::<dyn FnMut(JsValue)>::new(move |_| closed.push(None));
@@ -280,7 +280,7 @@ async fn serve(connection: Connection, bindings: Rc<Bindings>, events: &Events) 
                     making.end();
                 }
             }
-            Some(Ok(ToHolder::Events(told))) => events.push(told),
+            Some(Ok(ToHolder::Events(text))) => events.push(text),
             Some(Ok(ToHolder::Over)) => break None,
             Some(Err(_)) | None => break Some(StreamProblem::Interrupted),
         }

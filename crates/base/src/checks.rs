@@ -216,6 +216,23 @@ impl FindingCode {
     }
 }
 
+/// SQL: whether the row `t` of this table is a later part of a text whose part before it is missing.
+#[macro_export]
+macro_rules! is_part_lost {
+    ($table:literal) => {
+        concat!(
+            "(t.part > 1
+              AND NOT EXISTS (SELECT 1
+                                FROM ",
+            $table,
+            " AS before
+                               WHERE before.session_id = t.session_id
+                                 AND before.number = t.number
+                                 AND before.part = t.part - 1))"
+        )
+    };
+}
+
 /// SQL: whether the column of a row `t` contains something else than JSON. A missing value does not
 /// count.
 #[macro_export]

@@ -4,7 +4,7 @@ use crate::log::boundary::{IS_WRONG, TOTAL_IS_WRONG};
 use base::checks::{
     Check, DeeperCheck, FindingCode as Code, OF_AGENT, OF_SESSION, RowRule, RowsOwner,
 };
-use base::is_no_json;
+use base::{is_no_json, is_part_lost};
 
 /// Finding a summary's path needs all branches of its session, so a page has few summaries.
 const FEW_ROWS: i64 = 20;
@@ -257,12 +257,7 @@ pub const CHECKS: &[Check] = &[
         place: "json_object('sessionId', t.session_id, 'id', t.turn_id)",
         rules: &[RowRule(
             Code::WaitingIncomplete,
-            "(t.part > 1
-              AND NOT EXISTS (SELECT 1
-                                FROM cf_agents_waiting AS before
-                               WHERE before.session_id = t.session_id
-                                 AND before.number = t.number
-                                 AND before.part = t.part - 1))",
+            is_part_lost!("cf_agents_waiting"),
         )],
         ..OF_SESSION
     },

@@ -7,8 +7,8 @@ use super::pass::{PassResult, run_pass};
 use super::target::get_settings;
 use base::database::atomically;
 use base::error::{Code, Error, Result};
+use base::exclusive::Exclusive;
 use base::ids::Id;
-use base::lease::Exclusive;
 use conversation::log::learning_watermarks::{
     DueSession, find_next, find_next_timed, find_watermark, postpone,
 };

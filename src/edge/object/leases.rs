@@ -21,7 +21,7 @@ pub struct LeasedTurn {
     pub link: Rc<Link>,
     /// The turn, and what sends its chunks to the Worker.
     pub tasks: [HeldTask; 2],
-    pub heard_at_ms: Cell<i64>,
+    pub last_message_at_ms: Cell<i64>,
 }
 
 impl Leases {

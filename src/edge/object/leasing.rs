@@ -85,17 +85,17 @@ impl Object {
             object.follow_up(&grown).await;
             leased.finish();
         }));
-        let (me, sent, told) = (Weak::clone(&self.me), Rc::clone(&link), Rc::clone(&lease));
+        let (me, to_worker, ending) = (Weak::clone(&self.me), Rc::clone(&link), Rc::clone(&lease));
         let mut listener = TurnListener::to(Rc::clone(&running));
         let chunks = tasks::start_held(async move {
             while let Some(events) = listener.next().await {
-                sent.send(&ToHolder::Events(events));
+                to_worker.send(&ToHolder::Events(events));
             }
-            sent.send(&ToHolder::Over);
+            to_worker.send(&ToHolder::Over);
             // A message that was queued meanwhile is another turn, which this client does not read.
-            told.end();
+            ending.end();
             if let Some(object) = me.upgrade() {
-                object.leases.0.borrow_mut().remove(&sent.id);
+                object.leases.0.borrow_mut().remove(&to_worker.id);
             }
         });
         let held = LeasedTurn {
@@ -104,7 +104,7 @@ impl Object {
             lease: Rc::clone(&lease),
             link,
             tasks: [turn, chunks],
-            heard_at_ms: Cell::new(Runtime.now_ms()),
+            last_message_at_ms: Cell::new(Runtime.now_ms()),
         };
         self.leases.0.borrow_mut().insert(id.clone(), Rc::new(held));
         self.run_later(async move { lease.rests().await });
@@ -127,7 +127,7 @@ impl Object {
             return http::refuse(&no_such_route(), None);
         };
         let (socket, answer) = self.sockets.open_lease(id)?;
-        turn.heard_at_ms.set(Runtime.now_ms());
+        turn.last_message_at_ms.set(Runtime.now_ms());
         turn.link.connect(socket);
         Ok(answer)
     }
@@ -143,7 +143,7 @@ impl Object {
             self.recover_after_eviction();
             return;
         };
-        turn.heard_at_ms.set(Runtime.now_ms());
+        turn.last_message_at_ms.set(Runtime.now_ms());
         match FromHolder::parse(&Uint8Array::new(message).to_vec()) {
             Ok(FromHolder::Alive) => {}
             // An answer that nobody waits for was given up.
@@ -172,7 +172,7 @@ impl Object {
         let leases = self.leases.0.borrow();
         let silent = leases
             .iter()
-            .filter(|(_, turn)| turn.heard_at_ms.get() < due);
+            .filter(|(_, turn)| turn.last_message_at_ms.get() < due);
         let silent: Vec<String> = silent.map(|(id, _)| id.clone()).collect();
         drop(leases);
         for id in silent {

@@ -128,15 +128,7 @@ impl AnswerLog<'_> {
             };
             if answer.approved {
                 note.decided.insert(call_id.to_owned(), approval);
-                let message_id = &known.stored.id;
-                return change_note(
-                    self.db,
-                    self.host,
-                    self.session_id,
-                    message_id,
-                    row.seq,
-                    &note,
-                );
+                return self.store_note(known, row.seq, &note);
             }
             let call = call_of(self.db, self.session_id, row, call_id)?;
             let content = match &answer.reason {
@@ -171,17 +163,21 @@ impl AnswerLog<'_> {
             // The call is repeated with this caller's words, also if another caller answers the rest.
             let joined = note.authority().joined(self.authority.clone());
             let note = note.with_authority(joined);
-            let message_id = &known.stored.id;
-            return change_note(
-                self.db,
-                self.host,
-                self.session_id,
-                message_id,
-                row.seq,
-                &note,
-            );
+            return self.store_note(known, row.seq, &note);
         }
         Ok(())
+    }
+
+    /// Replaces the note of an event of a message.
+    fn store_note(&self, known: &KnownMessage, seq: i64, note: &Note) -> Result<()> {
+        change_note(
+            self.db,
+            self.host,
+            self.session_id,
+            &known.stored.id,
+            seq,
+            note,
+        )
     }
 
     /// The calls of a message that were approved or answered, and have no result yet.

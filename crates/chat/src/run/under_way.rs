@@ -2,7 +2,7 @@
 //! `running_turns.rs` is: the tables store what must survive an eviction.
 
 use crate::run::callbacks::CallbacksInFlight;
-use base::lease::Exclusive;
+use base::exclusive::Exclusive;
 use memory::pending_vectors::PendingVectors;
 use store::clearing::PageClearing;
 use store::restores::RestoreTracker;

@@ -232,17 +232,39 @@ fn measure_by_totals(
     }))
 }
 
-/// Measures the path that ends at `leaf_seq`. Without stored totals, reads it up to its root or to
-/// an event that was measured already.
+/// So many events after a measured one are read, rather than the totals: those need the session's
+/// branches and the path's corrections.
+const FEW_EVENTS: i64 = 16;
+
+/// Measures the path that ends at `leaf_seq`. `known`: an event of the log that was measured already.
 pub fn measure(
     db: &dyn Database,
     session_id: &Id,
     leaf_seq: i64,
     known: Option<(i64, PathMeasure)>,
 ) -> Result<PathMeasure> {
+    let is_near = known.is_some_and(|(known_seq, _)| leaf_seq - known_seq <= FEW_EVENTS);
+    if is_near && let Some(measure) = measure_by_walk(db, session_id, leaf_seq, known, FEW_EVENTS)?
+    {
+        return Ok(measure);
+    }
     if let Some(measure) = measure_by_totals(db, session_id, leaf_seq)? {
         return Ok(measure);
     }
+    let walked = measure_by_walk(db, session_id, leaf_seq, known, i64::MAX)?;
+    Ok(walked.unwrap_or_default())
+}
+
+/// Reads the path up to its root or to the known event. `None`: neither is among the newest `max_items`.
+fn measure_by_walk(
+    db: &dyn Database,
+    session_id: &Id,
+    leaf_seq: i64,
+    known: Option<(i64, PathMeasure)>,
+    max_items: i64,
+) -> Result<Option<PathMeasure>> {
+    let mut left = max_items;
+    let mut is_cut = false;
     let mut measure = PathMeasure::default();
     let expected = known.map_or(i64::MAX, |(known_seq, _)| leaf_seq - known_seq + 1);
     walk_items(
@@ -260,6 +282,11 @@ pub fn measure(
                         measure.after_compaction = before.after_compaction;
                         return Ok(WalkStep::Stop);
                     }
+                    if left == 0 {
+                        is_cut = true;
+                        return Ok(WalkStep::Stop);
+                    }
+                    left -= 1;
                     measure.tokens += event_tokens(&row)?;
                 }
                 PathItem::Summary(overlay) => {
@@ -270,5 +297,5 @@ pub fn measure(
             Ok(WalkStep::On)
         },
     )?;
-    Ok(measure)
+    Ok((!is_cut).then_some(measure))
 }

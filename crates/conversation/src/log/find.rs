@@ -36,7 +36,18 @@ pub fn find_seqs<'a>(
     session_id: &Id,
     ids: impl Iterator<Item = &'a Id>,
 ) -> Result<HashMap<String, i64>> {
-    Ok(find_seqs_and_ends(db, session_id, ids)?.0)
+    find_with(db, session_id, ids, |seqs| {
+        lookup(
+            db,
+            "SELECT e.id, e.seq
+               FROM json_each(?2) AS wanted
+              CROSS JOIN cf_agents_events AS e
+                 ON e.session_id = +?1
+                AND e.seq = wanted.value",
+            session_id,
+            seqs,
+        )
+    })
 }
 
 /// The `seq` of each of `ids` that the session has, and the ends of paths at those of them whose
@@ -46,11 +57,8 @@ pub fn find_seqs_and_ends<'a>(
     session_id: &Id,
     ids: impl Iterator<Item = &'a Id>,
 ) -> Result<(HashMap<String, i64>, Vec<PathEnd>)> {
-    let (minted, others): (Vec<&Id>, Vec<&Id>) = ids.partition(|id| id.find_seq().is_some());
-    let mut found = HashMap::new();
     let mut ends = Vec::new();
-    if !minted.is_empty() {
-        let seqs: Vec<i64> = minted.iter().filter_map(|id| id.find_seq()).collect();
+    let found = find_with(db, session_id, ids, |seqs| {
         let sql = concat!(
             "SELECT ",
             path_end!("e"),
@@ -60,12 +68,30 @@ pub fn find_seqs_and_ends<'a>(
                 ON e.session_id = +?1
                AND e.seq = wanted.value"
         );
-        let list = SqlValue::Text(json::encode(&seqs)?);
+        let list = SqlValue::Text(json::encode(seqs)?);
+        let mut found = Vec::new();
         for row in db.rows(sql, &[session_id.as_str().into(), list])? {
             let end: PathEnd = row.read()?;
-            found.insert(row.text(PathEnd::WIDTH)?.to_owned(), end.seq);
+            found.push((row.text(PathEnd::WIDTH)?.to_owned(), end.seq));
             ends.push(end);
         }
+        Ok(found)
+    })?;
+    Ok((found, ends))
+}
+
+/// `find_minted` finds the ids of the rows with these numbers.
+fn find_with<'a>(
+    db: &dyn Database,
+    session_id: &Id,
+    ids: impl Iterator<Item = &'a Id>,
+    find_minted: impl FnOnce(&[i64]) -> Result<Vec<(String, i64)>>,
+) -> Result<HashMap<String, i64>> {
+    let (minted, others): (Vec<&Id>, Vec<&Id>) = ids.partition(|id| id.find_seq().is_some());
+    let mut found = HashMap::new();
+    if !minted.is_empty() {
+        let seqs: Vec<i64> = minted.iter().filter_map(|id| id.find_seq()).collect();
+        found.extend(find_minted(&seqs)?);
     }
     // A caller may send an id that only looks minted.
     let rest: Vec<&str> = minted
@@ -91,14 +117,14 @@ pub fn find_seqs_and_ends<'a>(
     let wanted: std::collections::HashSet<&str> =
         minted.iter().chain(&others).map(|id| id.as_str()).collect();
     found.retain(|id, _| wanted.contains(id.as_str()));
-    Ok((found, ends))
+    Ok(found)
 }
 
 fn lookup(
     db: &dyn Database,
     sql: &str,
     session_id: &Id,
-    wanted: &impl serde::Serialize,
+    wanted: &(impl serde::Serialize + ?Sized),
 ) -> Result<Vec<(String, i64)>> {
     let wanted = json::encode(wanted)?;
     load(

@@ -1,7 +1,7 @@
 //! The rules for each row of the tables of `chat`, which this crate can't see.
 
 use base::checks::{Check, FindingCode as Code, OF_AGENT, OF_SESSION, RowRule};
-use base::is_no_json;
+use base::{is_no_json, is_part_lost};
 
 pub const CHAT_CHECKS: &[Check] = &[
     Check {
@@ -9,12 +9,7 @@ pub const CHAT_CHECKS: &[Check] = &[
         key: &["session_id", "number", "part"],
         rules: &[RowRule(
             Code::WaitingIncomplete,
-            "(t.part > 1
-              AND NOT EXISTS (SELECT 1
-                                FROM cf_agents_early_answers AS before
-                               WHERE before.session_id = t.session_id
-                                 AND before.number = t.number
-                                 AND before.part = t.part - 1))",
+            is_part_lost!("cf_agents_early_answers"),
         )],
         ..OF_SESSION
     },
