@@ -31,7 +31,15 @@ export function InputRequestForm({ request, onAnswer, disabled }: InputFormProps
         { key, disabled },
         h("legend", null, asked.message),
         asked.mode === "url"
-          ? h("a", { href: /^https:/i.test(asked.url) ? asked.url : undefined, target: "_blank", rel: "noopener noreferrer nofollow" }, asked.url)
+          ? h(
+              "a",
+              {
+                href: /^https:/i.test(asked.url) ? asked.url : undefined,
+                target: "_blank",
+                rel: "noopener noreferrer nofollow",
+              },
+              asked.url,
+            )
           : fieldsOf(asked, key).map((shown) => h(FieldOf, { key: shown.control, shown })),
       ),
     ),
