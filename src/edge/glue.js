@@ -4,6 +4,9 @@
 /** The most UTF-16 units of text in rows that cross as JSON at once. */
 const SHORT_UNITS = 4096;
 
+/** As `MANY_ROWS` of storage.rs. */
+const MANY_ROWS = 4;
+
 /** As `MAX_WRITING_STATEMENTS` of base/database.rs. */
 const MAX_WRITING_STATEMENTS = 2000;
 
@@ -29,6 +32,7 @@ export class Statements {
   #isNarrowed = false;
   #sql;
   #others;
+  #long;
   #writes;
 
   constructor(storage) {
@@ -76,6 +80,24 @@ export class Statements {
     }
   }
 
+  /**
+   * The rows as JSON, if they are few and short: one call brings them to Rust. `undefined`:
+   * {@link takeRows} has them.
+   */
+  shortRows(query, params) {
+    const rows = this.rows(query, params);
+    const json = rows.length < MANY_ROWS ? shortJson(rows) : undefined;
+    if (json === undefined) this.#long = rows;
+    return json;
+  }
+
+  /** The rows that {@link shortRows} did not return. */
+  takeRows() {
+    const rows = this.#long;
+    this.#long = undefined;
+    return rows;
+  }
+
   /** A statement's first row: its first value. `undefined`: there is no row. */
   first(query, params) {
     const [row] = this.rows(query, params);
@@ -105,7 +127,7 @@ export class Statements {
 }
 
 /** Rows as JSON; `undefined`: their texts are long. */
-export function shortJson(rows) {
+function shortJson(rows) {
   let units = 0;
   for (const row of rows) {
     for (const value of row) if (typeof value === "string") units += value.length;

@@ -72,6 +72,24 @@ macro_rules! agents_actions {
 }
 pub use agents_actions;
 
+/// SQL: whether the event `$event` has one of the actions for which [`Action::is_agents`] holds.
+/// For one value, comparisons are faster than a list: SQLite reads a list as a table.
+#[macro_export]
+macro_rules! has_agents_action {
+    ($event:literal) => {
+        concat!(
+            "(",
+            $event,
+            ".action = 'agent_message' OR ",
+            $event,
+            ".action = 'tool_call_request' OR ",
+            $event,
+            ".action = 'tool_result')"
+        )
+    };
+}
+pub use has_agents_action;
+
 /// SQL: the action of a tool's result.
 #[macro_export]
 macro_rules! result_action {
@@ -183,6 +201,15 @@ mod tests {
             format!("({})", names.join(", "))
         };
         assert_eq!(agents_actions!(), list(&Action::is_agents));
+        let comparisons: Vec<String> = Action::ALL
+            .iter()
+            .filter(|action| action.is_agents())
+            .map(|action| format!("e.action = '{}'", action.name()))
+            .collect();
+        assert_eq!(
+            has_agents_action!("e"),
+            format!("({})", comparisons.join(" OR "))
+        );
         let said = [Action::UserMessage, Action::AgentMessage];
         assert_eq!(MESSAGE_ACTIONS, list(&|action| said.contains(&action)));
     }

@@ -1,6 +1,8 @@
 //! Rows as JSON: one array of values per row. A page of rows is passed into wasm as one
 //! text, because reading each cell separately takes two or three calls into JavaScript.
 
+use std::fmt::Write;
+
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -16,13 +18,15 @@ pub fn parse_rows(json: &str) -> Result<Vec<Row>> {
 
 /// Renders values as a JSON list, as statements accept them.
 pub fn list_of(values: &[SqlValue]) -> String {
-    let mut list = String::from("[");
+    let mut list = String::with_capacity(values.len() * 8);
+    list.push('[');
     for (index, value) in values.iter().enumerate() {
         if index > 0 {
             list.push(',');
         }
         match value {
-            SqlValue::Integer(number) => list.push_str(&number.to_string()),
+            // Writing into a string never fails.
+            SqlValue::Integer(number) => drop(write!(list, "{number}")),
             SqlValue::Real(number) => list.push_str(&json::encode(number).unwrap_or_default()),
             SqlValue::Null => list.push_str("null"),
             SqlValue::Text(text) => push_quoted(&mut list, text),

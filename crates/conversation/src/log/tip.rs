@@ -1,6 +1,8 @@
 //! The end of a session's log: the facts that the next append needs, read by one
 //! statement whose cost does not depend on the log's length.
 
+use std::sync::LazyLock;
+
 use super::totals::{PathEnd, path_end};
 use crate::session::activity::IS_OUTSIDE_WINDOW;
 use base::columns::{FromRow, find};
@@ -92,10 +94,12 @@ pub struct AppendTip {
 /// Reads the end of the log for an append, by one statement. `id`: an id that the append names and
 /// from which its row can't be derived.
 pub fn get_append_tip(db: &dyn Database, session_id: &Id, id: Option<&Id>) -> Result<AppendTip> {
-    let sql = format!("SELECT {} {END_OF_LOG}", AppendTip::columns());
+    // Made once, because each append runs it.
+    static SQL: LazyLock<String> =
+        LazyLock::new(|| format!("SELECT {} {END_OF_LOG}", AppendTip::columns()));
     find(
         db,
-        &sql,
+        &SQL,
         &[session_id.as_str().into(), id.map(Id::as_str).into()],
     )?
     .ok_or_else(|| Error::session_not_found(session_id.as_str()))
