@@ -111,7 +111,21 @@ class Server {
    */
   async rpc(agent, operation, given, { via = "service" } = {}) {
     const names = via === "service" ? [agent, operation] : [operation];
-    const { answer, error } = await this.callMethod({ via, agent, method: "call", given: [...names, ...given] });
+    const said = await this.callMethod({ via, agent, method: "call", given: [...names, ...given] });
+    return this.#answered(operation, said);
+  }
+
+  /**
+   * One call for each of the agents, all made before the first is answered: what
+   * `Promise.allSettled` says of them.
+   */
+  async rpcAtOnce(agents, operation, given) {
+    const atOnce = agents.map((agent) => [agent, operation]);
+    const said = await this.callMethod({ via: "service", method: "call", atOnce, given });
+    return await Promise.allSettled(said.map(async (one) => this.#answered(operation, one)));
+  }
+
+  #answered(operation, { answer, error }) {
     if (error !== undefined) {
       if (error.code !== undefined)
         answers.holdError(operation, { error: { code: error.code, message: error.message, details: error.details } });

@@ -7,7 +7,8 @@
 //
 // `/__call` calls a method over Workers RPC: `{ via, agent, method, given }`, where
 // `given` are the arguments and `{ "$made": NAME }` stands for what JSON does not have.
-// With `given: null` the property is read and not called.
+// With `given: null` the property is read and not called. `atOnce` makes a call for each of
+// its lists, all before the first is answered: each holds the arguments before `given`.
 
 const MADE = {
   undefined: undefined,
@@ -33,9 +34,15 @@ async function call({ via, agent, method, given }, env) {
   }
 }
 
+const callAll = ({ atOnce, given, ...what }, env) =>
+  Promise.all(atOnce.map((first) => call({ ...what, given: [...first, ...given] }, env)));
+
 export default {
   async fetch(request, env) {
-    if (new URL(request.url).pathname === "/__call") return Response.json(await call(await request.json(), env));
+    if (new URL(request.url).pathname === "/__call") {
+      const what = await request.json();
+      return Response.json(await (what.atOnce === undefined ? call : callAll)(what, env));
+    }
     const headers = new Headers(request.headers);
     const [via, agent] = [headers.get("x-via"), headers.get("x-agent")];
     headers.delete("x-via");
