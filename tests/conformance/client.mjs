@@ -1,6 +1,8 @@
-// The client that the conformance suites test: an agent that uses the tools of a server. The suite
-// starts this program for each scenario, with the server's address as its last argument. A Worker
-// that may ask that address brings the server's tools in, and calls each of them as its owner.
+// The client that the conformance suites test: an agent that uses the tools of a server. A Worker
+// that may ask the server's address brings its tools in, and calls each of them as its owner.
+//
+// The suite starts a program for each scenario (command.mjs), which has this done by the process of
+// the tests: loading the harness for each would take 0.7 s of a core.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,10 +11,8 @@ import { call } from "../workerd/chat_server.mjs";
 import { startServer } from "../workerd/harness.mjs";
 
 const AGENT = "conformance-client";
-const address = process.argv.at(-1);
 
 /** What the tools of each scenario are called with: the suite says it, or the tool takes anything. */
-const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}");
 const ARGUMENTS = {
   add_numbers: () => ({ a: 5, b: 3 }),
   // The schema of another tool, as the agent stores it.
@@ -23,127 +23,132 @@ const ARGUMENTS = {
 
 /** A client that is registered at the authorization server before. */
 const CLIENT_SECRET = "CONFORMANCE_CLIENT";
-const scenario = process.env.MCP_CONFORMANCE_SCENARIO ?? "";
-const registered = () => {
-  if (context.client_id !== undefined) {
-    const secret = context.client_secret && { clientSecret: `secret:${CLIENT_SECRET}` };
-    return { oauth: { clientId: context.client_id, ...secret } };
-  }
-  // The suite knows one document of a client. The Worker's own is at an address of its own.
-  if (scenario === "auth/basic-cimd")
-    return { oauth: { clientId: "https://conformance-test.local/client-metadata.json" } };
-  return {};
-};
 
 /** As long as an operator would: a server that is never satisfied is given up. */
 const MOST_AUTHORIZATIONS = 2;
 
 const PUBLIC_URL = "http://127.0.0.1:9";
-const tool = { name: "s", mcp: address, needsApproval: false, timeoutMs: 15_000, ...registered() };
 
-const storage = await mkdtemp(join(tmpdir(), "session-agent-conformance-"));
-
-/** A Worker that may ask these origins. Its agents stay when it is started again. */
-const start = (origins) =>
-  startServer({
-    storage,
-    vars: {
-      AUTH: "local",
-      TOOL_ORIGINS: origins.join(" "),
-      PUBLIC_URL,
-      TOOL_TOKEN_KEY: "a key of at least 32 characters, for tests",
-      TOOL_SECRETS: origins
-        .slice(1, 2)
-        .map((origin) => `${CLIENT_SECRET}=${origin}`)
-        .join(),
-      ...(context.client_secret && { [CLIENT_SECRET]: context.client_secret }),
-    },
-  });
-
-let origins = [new URL(address).origin];
-let server = await start(origins);
-try {
-  let defined = await define();
-  for (let tries = 1; defined.authorizationUrl !== undefined; tries += 1) {
-    await authorize(defined.authorizationUrl);
-    if (!(await needsAuthorization())) break;
-    if (tries === MOST_AUTHORIZATIONS) throw new Error("The server wants another authorization.");
-    defined = await define();
-  }
-  const { tools } = await call(server, AGENT, "listTools", {});
-  const own = ({ name }) => name.slice("s_".length);
-  const calls =
-    context.toolCalls ??
-    tools.map((tool) => ({
-      name: own(tool),
-      arguments: ARGUMENTS[own(tool)]?.(tools) ?? argumentsFor(tool.parameters),
-    }));
-  for (const { name, arguments: given } of calls) {
-    let said = await use(name, given);
-    for (let tries = 1; tries < MOST_AUTHORIZATIONS && (await needsAuthorization()); tries += 1) {
-      await authorize((await define()).authorizationUrl);
-      said = await use(name, given);
+/**
+ * Plays a scenario against the server at the address. `context` is what the suite says of it, and
+ * `say` takes lines for people.
+ */
+export async function play(address, scenario, context, say) {
+  const registered = () => {
+    if (context.client_id !== undefined) {
+      const secret = context.client_secret && { clientSecret: `secret:${CLIENT_SECRET}` };
+      return { oauth: { clientId: context.client_id, ...secret } };
     }
-    console.log(name, JSON.stringify(said));
-    if (await needsAuthorization()) throw new Error("The server wants another authorization.");
-  }
-} finally {
-  await server.stop();
-  await rm(storage, { recursive: true, force: true });
-}
-
-async function needsAuthorization() {
-  return (await call(server, AGENT, "listTools", {})).servers[0].needsAuthorization === true;
-}
-
-/** Defines the server. Its authorization server is another origin, which the operator allows. */
-async function define() {
-  const { status, body } = await server.call(AGENT, "defineTool", tool);
-  const refused = /^Tools at (\S+) are not allowed/.exec(body.error?.message ?? "");
-  if (status === 200) return body;
-  if (refused === null) throw new Error(body.error.message);
-  await server.stop();
-  origins = [...origins, refused[1]];
-  server = await start(origins);
-  return define();
-}
-
-/** Opens the address as a person who allows everything, and goes back to the Worker. */
-async function authorize(opened) {
-  const answer = await fetch(opened, { redirect: "manual" });
-  const back = new URL(answer.headers.get("location"));
-  const page = await server.fetch(`${back.pathname}${back.search}`, {}, { agent: AGENT });
-  if (page.status !== 200) throw new Error(await page.text());
-  await page.body?.cancel();
-}
-
-/** Calls a tool over the protocol, and answers what it asks. */
-async function use(name, given) {
-  const meta = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": { elicitation: {} },
+    // The suite knows one document of a client. The Worker's own is at an address of its own.
+    if (scenario === "auth/basic-cimd")
+      return { oauth: { clientId: "https://conformance-test.local/client-metadata.json" } };
+    return {};
   };
-  let more = {};
-  for (let round = 0; round < 4; round += 1) {
-    const params = { name: `s_${name}`, arguments: given, ...more, _meta: meta };
-    const answer = await server.fetch(`/agents/session-agent/${AGENT}/mcp`, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        accept: "application/json",
-        "mcp-protocol-version": "2026-07-28",
-        "mcp-method": "tools/call",
-        "mcp-name": params.name,
+  const tool = { name: "s", mcp: address, needsApproval: false, timeoutMs: 15_000, ...registered() };
+  const storage = await mkdtemp(join(tmpdir(), "session-agent-conformance-"));
+
+  /** A Worker that may ask these origins. Its agents stay when it is started again. */
+  const start = (origins) =>
+    startServer({
+      storage,
+      vars: {
+        AUTH: "local",
+        TOOL_ORIGINS: origins.join(" "),
+        PUBLIC_URL,
+        TOOL_TOKEN_KEY: "a key of at least 32 characters, for tests",
+        TOOL_SECRETS: origins
+          .slice(1, 2)
+          .map((origin) => `${CLIENT_SECRET}=${origin}`)
+          .join(),
+        ...(context.client_secret && { [CLIENT_SECRET]: context.client_secret }),
       },
-      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
     });
-    const { result, error } = await answer.json();
-    if (result?.resultType !== "input_required") return result ?? error;
-    const yes = { action: "accept", content: { confirmed: true, ok: true, name: "Ann" } };
-    const inputResponses = Object.fromEntries(Object.keys(result.inputRequests).map((key) => [key, yes]));
-    more = { inputResponses, requestState: result.requestState };
+
+  let origins = [new URL(address).origin];
+  let server = await start(origins);
+  try {
+    let defined = await define();
+    for (let tries = 1; defined.authorizationUrl !== undefined; tries += 1) {
+      await authorize(defined.authorizationUrl);
+      if (!(await needsAuthorization())) break;
+      if (tries === MOST_AUTHORIZATIONS) throw new Error("The server wants another authorization.");
+      defined = await define();
+    }
+    const { tools } = await call(server, AGENT, "listTools", {});
+    const own = ({ name }) => name.slice("s_".length);
+    const calls =
+      context.toolCalls ??
+      tools.map((tool) => ({
+        name: own(tool),
+        arguments: ARGUMENTS[own(tool)]?.(tools) ?? argumentsFor(tool.parameters),
+      }));
+    for (const { name, arguments: given } of calls) {
+      let said = await use(name, given);
+      for (let tries = 1; tries < MOST_AUTHORIZATIONS && (await needsAuthorization()); tries += 1) {
+        await authorize((await define()).authorizationUrl);
+        said = await use(name, given);
+      }
+      say(`${name} ${JSON.stringify(said)}`);
+      if (await needsAuthorization()) throw new Error("The server wants another authorization.");
+    }
+  } finally {
+    await server.stop();
+    await rm(storage, { recursive: true, force: true });
   }
-  return "It asks without end.";
+
+  async function needsAuthorization() {
+    return (await call(server, AGENT, "listTools", {})).servers[0].needsAuthorization === true;
+  }
+
+  /** Defines the server. Its authorization server is another origin, which the operator allows. */
+  async function define() {
+    const { status, body } = await server.call(AGENT, "defineTool", tool);
+    const refused = /^Tools at (\S+) are not allowed/.exec(body.error?.message ?? "");
+    if (status === 200) return body;
+    if (refused === null) throw new Error(body.error.message);
+    await server.stop();
+    origins = [...origins, refused[1]];
+    server = await start(origins);
+    return define();
+  }
+
+  /** Opens the address as a person who allows everything, and goes back to the Worker. */
+  async function authorize(opened) {
+    const answer = await fetch(opened, { redirect: "manual" });
+    const back = new URL(answer.headers.get("location"));
+    const page = await server.fetch(`${back.pathname}${back.search}`, {}, { agent: AGENT });
+    if (page.status !== 200) throw new Error(await page.text());
+    await page.body?.cancel();
+  }
+
+  /** Calls a tool over the protocol, and answers what it asks. */
+  async function use(name, given) {
+    const meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities": { elicitation: {} },
+    };
+    let more = {};
+    for (let round = 0; round < 4; round += 1) {
+      const params = { name: `s_${name}`, arguments: given, ...more, _meta: meta };
+      const answer = await server.fetch(`/agents/session-agent/${AGENT}/mcp`, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          accept: "application/json",
+          "mcp-protocol-version": "2026-07-28",
+          "mcp-method": "tools/call",
+          "mcp-name": params.name,
+        },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+      });
+      const { result, error } = await answer.json();
+      if (result?.resultType !== "input_required") return result ?? error;
+      const yes = { action: "accept", content: { confirmed: true, ok: true, name: "Ann" } };
+      const inputResponses = Object.fromEntries(Object.keys(result.inputRequests).map((key) => [key, yes]));
+      more = { inputResponses, requestState: result.requestState };
+    }
+    return "It asks without end.";
+  }
 }
 
 /** A value for each argument that a schema requires. */

@@ -10,15 +10,35 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { play } from "../conformance/client.mjs";
 
 const FOLDER = fileURLToPath(new URL("../conformance", import.meta.url));
 const results = await mkdtemp(join(tmpdir(), "session-agent-client-conformance-"));
 after(() => rm(results, { recursive: true, force: true }));
+
+/** Plays what the program asks that a suite starts, and answers with what was said. */
+const player = createServer(async (request, response) => {
+  const said = [];
+  try {
+    const { address, scenario, context } = JSON.parse(await text(request));
+    await play(address, scenario, context, (line) => said.push(line));
+  } catch (error) {
+    response.statusCode = 500;
+    said.push(error.stack);
+  }
+  response.end(said.join("\n"));
+}).listen(0, "127.0.0.1");
+await once(player, "listening");
+after(() => player.close());
+const env = { ...process.env, CONFORMANCE_PLAYER: `http://127.0.0.1:${player.address().port}` };
 
 const SIGN_IN = [
   "metadata-default",
@@ -68,9 +88,13 @@ for (const [revision, scenarios] of Object.entries(REVISIONS)) {
   for (const scenario of scenarios) {
     test(`an_agent_is_a_client_of_${revision}_in_${scenario}`, async () => {
       const suite = join(FOLDER, "node_modules/conformance-0.2/dist/index.js");
-      const command = `${process.execPath} ${join(FOLDER, "client.mjs")}`;
+      const command = `${process.execPath} ${join(FOLDER, "command.mjs")}`;
       const options = ["client", "--command", command, "--scenario", scenario, "--spec-version", revision];
-      const child = spawn(process.execPath, [suite, ...options], { cwd: results, stdio: ["ignore", "pipe", "pipe"] });
+      const child = spawn(process.execPath, [suite, ...options], {
+        cwd: results,
+        env,
+        stdio: ["ignore", "pipe", "pipe"],
+      });
       let said = "";
       for (const output of [child.stdout, child.stderr])
         output.setEncoding("utf8").on("data", (text) => (said += text));
