@@ -3,7 +3,10 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import diagnostics from "node:diagnostics_channel";
-import { Log, LogLevel, Miniflare } from "miniflare";
+import { createRequire } from "node:module";
+
+// Not `import`: Node would read its 3 MB three times, to find out what they are and what they export.
+const { Log, LogLevel, Miniflare } = createRequire(import.meta.url)("miniflare");
 
 export const HOST = "127.0.0.1";
 

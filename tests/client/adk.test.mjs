@@ -17,6 +17,7 @@ import {
   State,
 } from "@google/adk";
 import { z } from "zod";
+import { games } from "../long.mjs";
 import { startEvicting } from "./evicting.mjs";
 
 const { SessionAgentSessionService } = await import("session-agent/adk");
@@ -246,7 +247,7 @@ function stepOf(roll, n) {
 }
 
 test("after_any_program_the_sessions_are_those_of_adks_own_service", async () => {
-  for (let seed = 1; seed <= 6; seed += 1) {
+  for (let seed = 1; seed <= games(3, 6); seed += 1) {
     const roll = random(seed);
     roll.begun = { begun: seed, "user:a": "at first", "temp:b": 1 };
     const [ours, theirs] = [serviceOf(`program ${seed}`), new InMemorySessionService()];

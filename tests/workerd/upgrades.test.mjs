@@ -42,22 +42,26 @@ const LOOKS = 150;
 
 const model = await startModel();
 after(() => model.stop());
+const options = {
+  vars: { AUTH: "open", MODEL: "openai:m", OPENAI_BASE_URL: model.url },
+  secrets: { OPENAI_API_KEY: "a test's key" },
+};
+
+/** The storage of a new object, which each test has a copy of. */
+const fresh = await mkdtemp(join(tmpdir(), "session-agent-upgrade-"));
+after(() => rm(fresh, { recursive: true, force: true }));
+const first = await startServer({ ...options, storage: fresh });
+await call(first, AGENT, "getConfig", {});
+await first.stop();
 
 for (const fixture of FIXTURES) {
   test(`an_object_of_an_older_build_is_opened_${fixture.replace(/\W/g, "_")}`, async () => {
     const storage = await mkdtemp(join(tmpdir(), "session-agent-upgrade-"));
-    const options = {
-      storage,
-      vars: { AUTH: "open", MODEL: "openai:m", OPENAI_BASE_URL: model.url },
-      secrets: { OPENAI_API_KEY: "a test's key" },
-    };
-    const before = await startServer(options);
-    await call(before, AGENT, "getConfig", {});
-    await before.stop();
+    await cp(fresh, storage, { recursive: true });
     await replaceObject(storage, join(FOLDER, fixture));
 
     model.next(...[...CUT_OFF, WAITING].map(() => say("Here I am again.")));
-    const server = await startServer(options);
+    const server = await startServer({ ...options, storage });
     try {
       const told = JSON.parse(await readFile(join(FOLDER, `${fixture.slice(0, 4)}.json`), "utf8"));
       const reads = told.filter(
