@@ -34,7 +34,7 @@ function main() {
   const given = folders[0] ?? "my-agent";
   const folder = resolve(given);
   const name = nameOf(basename(folder));
-  if (existsSync(folder) && readdirSync(folder).length > 0)
+  if (existsSync(folder) && readdirSync(folder).some((entry) => entry !== ".git"))
     throw new Error(`${given} already exists and is not empty.`);
 
   mkdirSync(folder, { recursive: true });
@@ -79,9 +79,11 @@ function filled(text, name) {
   return text.replaceAll("PROJECT_NAME", name).replaceAll("PROJECT_SECRET", () => randomBytes(32).toString("hex"));
 }
 
-/** A folder's name as the name of a Worker: at most 54 lower-case letters, digits and dashes. */
+/** A folder's name as the name of a Worker: at most 54 lower-case letters without accents, digits and dashes. */
 function nameOf(text) {
   const name = text
+    .normalize("NFKD")
+    .replaceAll(/\p{M}/gu, "")
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, "-")
     .slice(0, 54)

@@ -3,14 +3,14 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { NODE, quietly } from "../../scripts/wrangler.mjs";
 import { until } from "../console/browser.mjs";
-import { create, made } from "./created.mjs";
+import { create, folder, made } from "./created.mjs";
 import { dev, npmRun } from "./packed.mjs";
 
 /** How many tables of ours each object of a project has, under `wrangler dev`. */
@@ -151,6 +151,10 @@ test("what_can_not_be_made_is_said_in_a_sentence", async () => {
   assert.equal((await create("--help")).stdout.trim(), USAGE);
   await create("twice");
   assert.equal(await said("twice"), "twice already exists and is not empty.");
+  // A repository without files is an empty folder.
+  await mkdir(join(folder, "begun", ".git"), { recursive: true });
+  assert.match((await create("begun")).stdout, /^Created begun in begun/);
+  assert.match((await create("Müllers Büro")).stdout, /^Created mullers-buro in Müllers Büro/);
   // What it prints is what a shell takes.
   assert.match((await create("Ann's agent")).stdout, /^ {2}cd 'Ann'\\''s agent'$/m);
 });
