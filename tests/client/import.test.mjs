@@ -541,6 +541,39 @@ test("memories_of_mem0_and_facts_of_zep_become_entries_with_their_times", async 
   );
 });
 
+test("a_fact_that_no_entry_can_hold_is_named_and_the_others_are_imported", async () => {
+  const agent = open("held");
+  const long = "ü".repeat(32_769);
+  const { block, skipped } = await importMem0(agent, [
+    { id: "long", memory: long },
+    { id: "k".repeat(201), memory: "Likes tea." },
+    { id: "whole", memory: long.slice(1) },
+    { id: "vague", memory: "Likes rain.", created_at: "yesterday", expiration_date: "2099-01-01" },
+  ]);
+  assert.equal(block.entries, 2);
+  assert.deepEqual(skipped, [
+    { id: "long", reason: "Its text has 65538 bytes; an entry has at most 65536." },
+    { id: "k".repeat(201), reason: "Its id has more than 200 characters." },
+    { id: "vague", reason: "It is imported without a time that can't be read." },
+  ]);
+  const edges = [{ uuid: "z", fact: "Lives in Oslo.", valid_at: "2020-01-01T00:00:00Z", invalid_at: "later" }];
+  assert.deepEqual((await importZepFacts(agent, edges)).skipped, [
+    { id: "z", reason: "It is imported without a time that can't be read." },
+  ]);
+  const entries = await Array.fromAsync(agent.entries({ label: "facts" }));
+  assert.deepEqual(entries.map(({ key, validUntil }) => [key, validUntil]).sort(), [
+    ["vague", Date.UTC(2099, 0, 1)],
+    ["whole", undefined],
+    ["z", undefined],
+  ]);
+});
+
+test("a_file_may_begin_with_a_byte_order_mark", async () => {
+  const agent = open("marked");
+  const memories = JSON.stringify({ results: [{ id: "m", memory: "Likes tea." }] });
+  assert.equal((await importMem0(agent, `\uFEFF${memories}`)).block.entries, 1);
+});
+
 test("messages_of_zep_keep_their_ids_times_and_the_names_of_who_speaks", async () => {
   const session = open("zep").session("s");
   const messages = [

@@ -4,9 +4,11 @@
 import { described, isObject, parsed, type Thing, timeOf } from "./import_others.js";
 import type { BlockPlan } from "./import_tables.js";
 
+type Entry = Required<BlockPlan>["entries"][number];
+
 /** A fact to write into a searchable block. */
 export interface FactsPlan {
-  entries: Required<BlockPlan>["entries"];
+  entries: Entry[];
   skipped: Array<{ id: string | null; reason: string }>;
 }
 
@@ -28,14 +30,13 @@ export function entriesOfMem0(memories: unknown): FactsPlan {
     const whose = ["user_id", "agent_id", "app_id", "run_id", "actor_id", "role"];
     const created = memory.created_at ?? memory.createdAt;
     const updated = memory.updated_at ?? memory.updatedAt;
-    const until = timeOf(memory.expiration_date);
+    const until = memory.expiration_date;
     const older = updated != null && created != null && created !== updated ? { created_at: created } : {};
     nameOthers(memory, [...whose, ...OF_MEM0], leave);
     return {
       key: memory.id,
       content: text,
-      ...from(updated ?? created),
-      ...(until !== undefined && { validUntil: until }),
+      ...timesOf(updated ?? created, until, leave),
       ...metadataOf({ ...fieldsOf(memory, whose), ...older, ...(isObject(memory.metadata) && memory.metadata) }, leave),
       ...tagsOf(memory.categories, leave),
     };
@@ -46,20 +47,22 @@ export function entriesOfMem0(memories: unknown): FactsPlan {
 export function entriesOfZep(facts: unknown): FactsPlan {
   return factsOf(facts, "edges", "importZepFacts", (fact, leave) => {
     if (typeof fact.fact !== "string") return undefined;
-    const until = timeOf(fact.invalid_at ?? fact.invalidAt ?? fact.expired_at ?? fact.expiredAt);
+    const since = fact.valid_at ?? fact.validAt ?? fact.created_at ?? fact.createdAt;
+    const until = fact.invalid_at ?? fact.invalidAt ?? fact.expired_at ?? fact.expiredAt;
     const about = ["name", "source_node_uuid", "target_node_uuid", "episodes", "rating", "score"];
     nameOthers(fact, [...about, ...OF_ZEP], leave);
     return {
       key: fact.uuid ?? fact.uuid_,
       content: fact.fact,
-      ...from(fact.valid_at ?? fact.validAt ?? fact.created_at ?? fact.createdAt),
-      ...(until !== undefined && { validUntil: until }),
+      ...timesOf(since, until, leave),
       ...metadataOf({ ...fieldsOf(fact, about), ...(isObject(fact.attributes) && fact.attributes) }, leave),
     };
   });
 }
 
-/** An entry's limits, as \`setEntry\` has them. */
+/** An entry's limits, as `setEntry` has them. */
+const MAX_KEY_CHARS = 200;
+const MAX_CONTENT_BYTES = 65_536;
 const MAX_METADATA_BYTES = 4096;
 const MAX_TAGS = 32;
 const MAX_TAG_CHARS = 100;
@@ -98,7 +101,7 @@ function factsOf(
   given: unknown,
   field: string,
   name: string,
-  entryOf: (fact: Thing, leave: Leave) => Required<BlockPlan>["entries"][number] | undefined,
+  entryOf: (fact: Thing, leave: Leave) => Entry | undefined,
 ): FactsPlan {
   const value: any = typeof given === "string" ? parsed(given, name) : given;
   const list = Array.isArray(value) ? value : (value?.[field] ?? value?.facts ?? value?.relevant_facts);
@@ -112,17 +115,32 @@ function factsOf(
     const entry = isObject(fact) ? entryOf(fact, (reason) => void left.push(reason)) : undefined;
     if (entry === undefined)
       throw new TypeError(`Number ${n + 1} of the list can't be imported: it is ${described(fact)}.`);
-    if (typeof entry.key !== "string" || entry.key === "") plan.skipped.push({ id: null, reason: "It has no id." });
-    else if (entry.content === "") plan.skipped.push({ id: entry.key, reason: "It has no text." });
-    else {
-      plan.entries.push(entry);
-      plan.skipped.push(...left.map((reason) => ({ id: entry.key, reason })));
+    if (typeof entry.key !== "string" || entry.key === "") {
+      plan.skipped.push({ id: null, reason: "It has no id." });
+      return;
     }
+    const refusal = refusalOf(entry);
+    if (refusal === undefined) plan.entries.push(entry);
+    const reasons = refusal === undefined ? left : [refusal];
+    plan.skipped.push(...reasons.map((reason) => ({ id: entry.key, reason })));
   });
   return plan;
 }
 
-const from = (time: unknown): { validFrom?: number } => {
-  const validFrom = timeOf(time);
-  return validFrom === undefined ? {} : { validFrom };
-};
+/** The times between which a fact is valid. A text that is no time is named. */
+function timesOf(since: unknown, until: unknown, leave: Leave): { validFrom?: number; validUntil?: number } {
+  const [validFrom, validUntil] = [timeOf(since), timeOf(until)];
+  if ((since != null && validFrom === undefined) || (until != null && validUntil === undefined))
+    leave("It is imported without a time that can't be read.");
+  return { ...(validFrom !== undefined && { validFrom }), ...(validUntil !== undefined && { validUntil }) };
+}
+
+/** Why an entry can't be written at all. */
+function refusalOf({ key, content }: Entry): string | undefined {
+  if (content === "") return "It has no text.";
+  if (key.length > MAX_KEY_CHARS) return `Its id has more than ${MAX_KEY_CHARS} characters.`;
+  const { length } = new TextEncoder().encode(content);
+  return length > MAX_CONTENT_BYTES
+    ? `Its text has ${length} bytes; an entry has at most ${MAX_CONTENT_BYTES}.`
+    : undefined;
+}

@@ -283,7 +283,8 @@ export function timeOf(value: any): number | undefined {
 
 export function parsed(text: string, name: string): unknown {
   try {
-    return JSON.parse(text);
+    // Some editors begin a file with a byte order mark.
+    return JSON.parse(text.replace(/^\uFEFF/, ""));
   } catch {
     throw new TypeError(`${name} received text that is not JSON.`);
   }
