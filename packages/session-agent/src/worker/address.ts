@@ -37,7 +37,24 @@ export type AgentStub<Agent> = {
     : never;
 };
 
-/** The object of this name. It needs no call to be there. */
-export function getAgentByName<Agent = any>(namespace: Namespace, name: string): Promise<AgentStub<Agent>> {
+/** Who names no class has that of the namespace. */
+interface Unnamed {
+  unnamed: never;
+}
+
+/** A namespace that says no class takes any call. */
+type StubOf<Agent, Given> = [Agent] extends [Unnamed]
+  ? Given extends DurableObjectNamespace<infer Own>
+    ? [Own] extends [undefined]
+      ? any
+      : AgentStub<Own>
+    : any
+  : AgentStub<Agent>;
+
+/** The object of this name, with the methods of the namespace's class. It needs no call to be there. */
+export function getAgentByName<Agent = Unnamed, Given extends Namespace = Namespace>(
+  namespace: Given,
+  name: string,
+): Promise<StubOf<Agent, Given>> {
   return Promise.resolve(namespace.get(namespace.idFromName(name)));
 }

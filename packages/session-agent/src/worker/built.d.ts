@@ -38,3 +38,16 @@ declare module "cloudflare:workers" {
     constructor(ctx: any, env: Env);
   }
 }
+
+// The types of the runtime, which a project has of `wrangler types` or of `@cloudflare/workers-types`.
+
+declare namespace Rpc {
+  interface DurableObjectBranded {
+    __DURABLE_OBJECT_BRAND: never;
+  }
+}
+
+declare class DurableObjectNamespace<Agent extends Rpc.DurableObjectBranded | undefined = undefined> {
+  idFromName(name: string): any;
+  get(id: any): { agent: Agent };
+}

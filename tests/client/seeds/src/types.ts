@@ -35,6 +35,17 @@ export class Own extends SessionAgent {
   }
 }
 
+/** The namespace says which class it is of. A namespace that doesn't takes any call. */
+export async function inferred(agents: DurableObjectNamespace<Own>, others: DurableObjectNamespace) {
+  const stub = await getAgentByName(agents, "a");
+  const { messages } = await stub.getHistory({ sessionId: "s" });
+  const role: "user" | "assistant" | "system" | undefined = messages[0]?.role;
+  // @ts-expect-error: there is no such operation.
+  await stub.getHistori({ sessionId: "s" });
+  const other = await getAgentByName(others, "a");
+  return [role, await other.getStats(), await other.anything("x")];
+}
+
 export async function stubbed(agents: DurableObjectNamespace<Own>, sessionId: string) {
   const stub = await getAgentByName<Own>(agents, "a");
   const events = await stub.loadEvents({ sessionId });
