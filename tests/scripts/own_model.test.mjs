@@ -43,3 +43,39 @@ test("a_call_that_was_given_up_before_the_model_was_asked_stops_it_too", async (
   await new OwnModel().answer(model, ASKED, AbortSignal.abort(new Error("given up")));
   assert.equal(model.signal.reason?.message, "given up");
 });
+
+/** What the core is told of a model that throws, or whose stream has an error. */
+async function told(error, isInStream) {
+  const model = silentModel();
+  const stream = ReadableStream.from([{ type: "error", error }]);
+  model.doStream = isInStream ? async () => ({ stream }) : () => Promise.reject(error);
+  const answer = await new OwnModel().answer(model, ASKED, undefined);
+  const text = await answer.text();
+  return { status: answer.status, error: JSON.parse(text.replace(/^data: /, "")).error };
+}
+
+test("an_error_has_the_words_of_its_provider", async () => {
+  const apiError = (statusCode, data) =>
+    Object.assign(new Error("refused"), { name: "AI_APICallError", statusCode, data });
+  const quota = {
+    error: { message: "You exceeded", type: "insufficient_quota", param: null, code: "insufficient_quota" },
+  };
+  assert.deepEqual(await told(apiError(429, quota)), {
+    status: 429,
+    error: { message: "refused", code: "insufficient_quota", type: "insufficient_quota" },
+  });
+  // The status is told once.
+  assert.deepEqual(await told(apiError(404)), { status: 404, error: { message: "refused" } });
+  const overloaded = { type: "overloaded_error", message: "Overloaded" };
+  assert.deepEqual((await told(overloaded, true)).error, { message: "Overloaded", type: "overloaded_error" });
+});
+
+test("an_error_without_an_answer_of_a_provider_has_its_classs_name", async () => {
+  const unset = Object.assign(new Error("The API key is missing."), { name: "AI_LoadAPIKeyError" });
+  const { status, error } = await told(unset);
+  assert.deepEqual([status, error.type], [500, "AI_LoadAPIKeyError"]);
+  // The answer began well, so its status names nothing.
+  const lost = Object.assign(new Error("lost"), { name: "AI_APICallError", statusCode: 200 });
+  assert.deepEqual((await told(lost, true)).error, { message: "lost", type: "AI_APICallError" });
+  assert.deepEqual((await told(new Error("lost"), true)).error, { message: "lost" });
+});

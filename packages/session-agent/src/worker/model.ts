@@ -328,8 +328,7 @@ function reasonOf(reason: any): string {
 /** An error before the answer began, with the status that the provider gave. */
 function refusalOf(error: any): Response {
   console.error("session-agent: the model refused", error);
-  const status =
-    Number.isInteger(error?.statusCode) && error.statusCode >= 400 && error.statusCode < 600 ? error.statusCode : 500;
+  const status = isStatus(error) ? error.statusCode : 500;
   const retryAfter = error?.responseHeaders?.["retry-after"];
   return Response.json(
     { error: problemOf(error) },
@@ -337,12 +336,27 @@ function refusalOf(error: any): Response {
   );
 }
 
+/**
+ * An error in the shape of OpenAI's: the words by which the provider names it, or the name of the
+ * error's class.
+ */
 function problemOf(error: any): object {
+  const data = error?.data ?? (error instanceof Error ? undefined : error);
+  const said = data?.error ?? data;
+  const words = ["code", "type", "status"].flatMap((field) => {
+    const word = said?.[field];
+    return typeof word === "string" || typeof word === "number" ? [[field, word]] : [];
+  });
+  const name = error instanceof Error && error.name !== "Error" && !isStatus(error) ? error.name : undefined;
   return {
     message: String(error?.message ?? error),
-    ...(error?.statusCode !== undefined && { code: error.statusCode }),
+    ...(words.length > 0 ? Object.fromEntries(words) : name !== undefined && { type: name }),
   };
 }
+
+/** Whether a provider answered with an error's status. */
+const isStatus = (error: any): boolean =>
+  Number.isInteger(error?.statusCode) && error.statusCode >= 400 && error.statusCode < 600;
 
 const partsOf = (content: ChatMessage["content"]): ChatPart[] =>
   Array.isArray(content) ? content : [{ type: "text", text: content ?? "" }];
