@@ -51,11 +51,25 @@ test("an_address_reaches_the_agents_and_no_other_namespace", async () => {
       const response = await ask(env, kind);
       const isTheirs = kind === "session-agent" && names.includes("SESSION_AGENT");
       assert.deepEqual(asked, isTheirs ? ["SESSION_AGENT/ann /agents/session-agent/ann/rpc/getSession"] : [], kind);
-      assert.equal(response === null, !isTheirs);
+      // An agent's address without the binding is a mistake in the configuration.
+      const isUnbound = kind === "session-agent" && !isTheirs;
+      assert.equal(response === null, !isTheirs && !isUnbound);
+      if (isUnbound) assert.equal(response.status, 501);
       tried += 1;
     }
   }
   console.log(`${tried} addresses`);
+});
+
+test("an_agents_address_without_the_binding_says_what_to_configure", async () => {
+  const { env } = bindings(["MY_AGENT"]);
+  const response = await ask(env, "session-agent");
+  assert.equal(response.status, 501);
+  const { error } = await response.json();
+  assert.equal(error.code, "not_configured");
+  assert.deepEqual(error.details, { binding: "SESSION_AGENT" });
+  assert.match(error.message, /no binding `SESSION_AGENT`.*`\{ namespace: env\.…\}`/);
+  assert.equal((await ask({}, "session-agent", { namespace: undefined })).status, 501);
 });
 
 test("what_the_program_names_is_reached_under_its_name", async () => {

@@ -44,6 +44,7 @@ export async function routeSessionAgent(
   const [, first, kind, agent] = url.pathname.split("/");
   if (first !== "agents" || !kind || !agent) return null;
   const namespace = namespaceOf(kind, env, options);
+  if (kind === ADDRESS && namespace == null && isUsual(options)) return unbound();
   if (typeof namespace?.idFromName !== "function" || namespace === env?.[DIRECTORY]) return null;
   let name: string;
   try {
@@ -88,6 +89,16 @@ function agentOfState(state: string | null): string | null {
   } catch {
     return null;
   }
+}
+
+const isUsual = ({ namespace, namespaces }: RouteOptions): boolean =>
+  namespace === undefined && namespaces === undefined;
+
+/** The answer of a Worker whose binding has another name, or none. */
+function unbound(): Response {
+  const message = `This Worker has no binding \`${AGENTS}\`. Give the binding of your class this name in the Wrangler configuration, or pass \`{ namespace: env.…}\` to \`routeSessionAgent\`.`;
+  const error = { code: "not_configured", message, details: { binding: AGENTS } };
+  return Response.json({ error }, { status: 501 });
 }
 
 function namespaceOf(kind: string, env: any, { namespace, namespaces }: RouteOptions): any {
