@@ -231,8 +231,8 @@ test("a_page_is_told_what_becomes_of_its_session", async () => {
 });
 
 test("an_operation_takes_its_fields_in_order_and_is_overridden", async () => {
-  const { appended, count, told } = await documented("overriding", "overridden");
-  assert.deepEqual([appended, count], [[1, 1], 1]);
+  const { appended, count, length, told } = await documented("overriding", "overridden");
+  assert.deepEqual([appended, count, length], [[1, 1], 1, 3]);
   assert.match(told, /^`getBlock` requires an object that contains only JSON values: `getBlock\(\{ label \}\)`\.$/);
 });
 

@@ -180,8 +180,11 @@ export class Documented extends SessionAgent<Env> {
     await this.createSession({ id: "overridden" });
     await this.appendEvents("overridden", [{ action: "user_message", content: "hi" }]);
     await this.appendEvents({ sessionId: "overridden", events: [{ action: "user_message", content: "ho" }] });
+    // Not a call of the method.
+    await super.session("overridden").appendEvents({ events: [{ action: "user_message", content: "hu" }] });
     const told = await (this as any).getBlock("memory").catch((error: Error) => error.message);
-    return { appended: this.indexed, count: (await this.loadEvents("overridden", { limit: 1 })).length, told };
+    const { length } = await this.loadEvents("overridden");
+    return { appended: this.indexed, count: (await this.loadEvents("overridden", { limit: 1 })).length, length, told };
   }
 }
 
