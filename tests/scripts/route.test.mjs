@@ -2,6 +2,7 @@
 // that the program names. The address is a stranger's.
 
 import assert from "node:assert/strict";
+import { createCipheriv, createHmac, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { test } from "node:test";
 import { build } from "esbuild";
@@ -115,12 +116,26 @@ test("what_is_no_namespace_is_nobody", async () => {
     assert.equal(await routeSessionAgent(new Request(`https://agent.example${path}`), env), null, path);
 });
 
+const KEY = "a key of at least 32 characters, for tests";
+
+/** A state as an agent creates it (chat/tools/mcp/oauth/begin.rs, access/seal.rs). */
+function stateOf(agent, server, { key = KEY, context = ["state", agent, server] } = {}) {
+  const derived = createHmac("sha256", key).update("session-agent sealing key 1").digest();
+  const iv = randomBytes(12);
+  const cipher = createCipheriv("aes-256-gcm", derived, iv).setAAD(Buffer.from(JSON.stringify(context)));
+  const sealed = Buffer.concat([iv, cipher.update("random"), cipher.final(), cipher.getAuthTag()]);
+  return textOf([agent, server, `1.${sealed.toString("base64url")}`]);
+}
+
+const textOf = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
+const partsOf = (state) => JSON.parse(Buffer.from(state, "base64url"));
+
 test("a_browser_that_comes_back_reaches_the_agent_that_its_state_names", async () => {
   const { env, asked } = bindings(NAMES);
-  const state = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  env.TOOL_TOKEN_KEY = KEY;
   const back = (query, options) =>
     routeSessionAgent(new Request(`https://agent.example/oauth/callback?${query}`), env, options);
-  const named = `code=x&state=${state(["añn/1", "wiki", "n"])}`;
+  const named = `code=x&state=${stateOf("añn/1", "wiki")}`;
   await back(named);
   await back(named, { namespaces: { MyAgent: env.MyAgent } });
   await back(named, { namespace: env.ROOMS });
@@ -132,10 +147,35 @@ test("a_browser_that_comes_back_reaches_the_agent_that_its_state_names", async (
     "SESSION_AGENT/oauth /oauth/client.json",
   ]);
   asked.length = 0;
-  for (const query of ["", "state=x", "state=W10", `state=${state([7])}`, `state=${state(null)}`])
-    assert.equal(await back(query), null, query);
   // The state names no class.
   assert.equal(await back(named, { namespaces: { MyAgent: env.MyAgent, ROOMS: env.ROOMS } }), null);
   assert.equal(await back(named, { namespace: env.DIRECTORY }), null);
   assert.deepEqual(asked, []);
+});
+
+test("a_state_that_no_agent_created_is_refused_before_an_agent_is_woken", async () => {
+  const { env, asked } = bindings(["SESSION_AGENT"]);
+  const back = (state) =>
+    routeSessionAgent(new Request(`https://agent.example/oauth/callback?code=x&state=${state}`), env);
+  const own = stateOf("ann", "wiki");
+  // A deployment without the key began no authorization.
+  for (const key of [undefined, "", "a short key", {}]) {
+    env.TOOL_TOKEN_KEY = key;
+    assert.equal(await back(own), null);
+  }
+  env.TOOL_TOKEN_KEY = KEY;
+  const [agent, server, nonce] = partsOf(own);
+  const foreign = [
+    ...["", "x", "W10", "bnVsbA", textOf([7]), textOf([]), textOf({}), textOf(["ann"]), textOf(["ann", "wiki", 7])],
+    textOf(["bob", server, nonce]),
+    textOf([agent, "other", nonce]),
+    ...["", "n", "1.", "1.AAAA", nonce.slice(1), nonce.slice(0, -2)].map((guessed) => textOf([agent, server, guessed])),
+    stateOf("ann", "wiki", { key: `${KEY}!` }),
+    stateOf("ann", "wiki", { context: ["ann", "wiki"] }),
+    stateOf("", "wiki"),
+  ];
+  for (const state of foreign) assert.equal(await back(state), null, state);
+  assert.deepEqual(asked, []);
+  await back(own);
+  assert.deepEqual(asked, ["SESSION_AGENT/ann /oauth/callback"]);
 });

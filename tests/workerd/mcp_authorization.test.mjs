@@ -185,6 +185,45 @@ test("an_address_counts_once_and_nobody_makes_one_up", async () => {
   }
 });
 
+test("routeSessionAgent_lets_back_who_an_agent_sent_away_and_wakes_no_object_for_others", async () => {
+  const other = await startServer({
+    own: `
+import worker, { routeSessionAgent, SessionAgent } from "session-agent/worker";
+export { SessionAgent };
+export default class extends worker {
+  async fetch(request) {
+    if (request.method !== "GET") return super.fetch(request);
+    let woken = 0;
+    const get = (id) => (woken += 1, this.env.SESSION_AGENT.get(id));
+    const namespace = { idFromName: (name) => this.env.SESSION_AGENT.idFromName(name), get };
+    const answer = await routeSessionAgent(request, this.env, { namespace });
+    return new Response(answer?.body, { status: answer?.status ?? 404, headers: { woken } });
+  }
+}`,
+    vars: { AUTH: "open", TOOL_ORIGINS: `${mcp.origin} ${login.origin}`, PUBLIC_URL, TOOL_TOKEN_KEY: KEY },
+  });
+  try {
+    const back = async (path) => {
+      const answer = await other.fetch(path);
+      return [answer.status, Number(answer.headers.get("woken")), await answer.text()];
+    };
+    const definition = { name: "wiki", mcp: `${mcp.origin}/mcp`, needsApproval: false };
+    const { authorizationUrl } = await call(other, 'a "quoted" né', "defineTool", definition);
+    const opened = await fetch(authorizationUrl, { redirect: "manual" });
+    const { pathname, search, searchParams } = new URL(opened.headers.get("location"));
+    const [, server, nonce] = JSON.parse(Buffer.from(searchParams.get("state"), "base64url"));
+    const foreign = new URLSearchParams(search);
+    foreign.set("state", Buffer.from(JSON.stringify(["eve", server, nonce])).toString("base64url"));
+    assert.deepEqual(await back(`${pathname}?${foreign}`), [404, 0, ""]);
+    assert.deepEqual(await back(pathname), [404, 0, ""]);
+    const [status, woken, page] = await back(`${pathname}${search}`);
+    assert.deepEqual([status, woken], [200, 1], page);
+    assert.match(page, /can use the server now/);
+  } finally {
+    await other.stop();
+  }
+});
+
 test("a_token_is_renewed_by_one_request_at_a_time", async () => {
   lifetime = 30;
   try {

@@ -4,6 +4,7 @@
 
 import { opensStream, streamOf } from "./mcp_stream.js";
 import { describe } from "./oauth.js";
+import { agentOfState } from "./oauth_state.js";
 
 /** The addresses of every object begin so, whatever the class is called. */
 const ADDRESS = "session-agent";
@@ -65,30 +66,19 @@ export async function routeSessionAgent(
 }
 
 /**
- * A browser that comes back from an authorization server is for the agent that its state names. The
+ * A browser that comes back from an authorization server is for the agent that its state names. A
+ * state that no agent of this deployment created reaches none. The
  * description of the client is the same in every object.
  */
 async function routeOAuth(request: Request, url: URL, env: any, options: RouteOptions): Promise<Response | null> {
-  const agent = url.pathname === CLIENT ? "oauth" : agentOfState(url.searchParams.get("state"));
   const namespaces = Object.values(options.namespaces ?? {});
   // The state names no class.
   const namespace = options.namespace ?? (options.namespaces === undefined ? env?.[AGENTS] : namespaces[0]);
-  if (agent === null || namespaces.length > 1) return null;
+  if (namespaces.length > 1) return null;
   if (typeof namespace?.idFromName !== "function" || namespace === env?.[DIRECTORY]) return null;
+  const agent = url.pathname === CLIENT ? "oauth" : await agentOfState(url.searchParams.get("state"), env);
+  if (agent === null) return null;
   return await namespace.get(namespace.idFromName(agent)).fetch(request);
-}
-
-/** The agent of a state, as `State` in chat/tools/mcp/oauth/begin.rs writes it. The agent checks it. */
-function agentOfState(state: string | null): string | null {
-  try {
-    const bytes = Uint8Array.from(atob((state ?? "").replaceAll("-", "+").replaceAll("_", "/")), (letter) =>
-      letter.charCodeAt(0),
-    );
-    const [agent] = JSON.parse(new TextDecoder().decode(bytes));
-    return typeof agent === "string" && agent !== "" ? agent : null;
-  } catch {
-    return null;
-  }
 }
 
 const isUsual = ({ namespace, namespaces }: RouteOptions): boolean =>
