@@ -17,6 +17,7 @@ const DAY_MS = 86_400_000;
 const tools = createServer(async (request, response) => {
   let text = "";
   for await (const piece of request) text += piece;
+  if (/^\/(private|login|oauth|\.well-known)\b/.test(request.url)) return authorizing(request, text, response);
   const { method, id, arguments: input } = JSON.parse(text || "{}");
   response.setHeader("content-type", "application/json");
   if (request.url === "/weather") return response.end(JSON.stringify({ sky: "clear", of: input }));
@@ -28,6 +29,55 @@ const tools = createServer(async (request, response) => {
   if (id === undefined) return response.writeHead(202).end();
   response.end(JSON.stringify({ jsonrpc: "2.0", id, result: results[method] ?? {} }));
 });
+
+/** The Worker that is at the public address `origin`, as far as a browser comes back to it. */
+let returnedTo;
+
+/** A server of tools that wants a person's authorization, and its authorization server. */
+function authorizing(request, text, response) {
+  const url = new URL(request.url, origin);
+  const login = `${origin}/login`;
+  const answer = (body, status = 200, headers = {}) =>
+    response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
+  switch (url.pathname) {
+    case "/.well-known/oauth-protected-resource/private":
+      return answer({ resource: `${origin}/private`, authorization_servers: [login] });
+    case "/.well-known/oauth-authorization-server/login":
+      return answer({
+        issuer: login,
+        authorization_endpoint: `${login}/authorize`,
+        token_endpoint: `${login}/token`,
+        registration_endpoint: `${login}/register`,
+        code_challenge_methods_supported: ["S256"],
+        token_endpoint_auth_methods_supported: ["none"],
+      });
+    case "/login/register":
+      return answer({ client_id: "client", redirect_uris: JSON.parse(text).redirect_uris }, 201);
+    case "/login/authorize": {
+      const back = new URL(url.searchParams.get("redirect_uri"));
+      back.search = new URLSearchParams({ code: "code", state: url.searchParams.get("state") });
+      return answer({}, 302, { location: back.href });
+    }
+    case "/login/token":
+      return answer({ access_token: "allowed", token_type: "Bearer", expires_in: 3600 });
+    case "/oauth/callback":
+      return answer({}, 302, { location: new URL(request.url, returnedTo).href });
+    case "/private": {
+      if (request.headers.authorization !== "Bearer allowed")
+        return answer({}, 401, { "www-authenticate": 'Bearer scope="read"' });
+      const { id, method } = JSON.parse(text);
+      const listed = { name: "secret_hello", description: "Says hello.", inputSchema: { type: "object" } };
+      const results = {
+        "server/discover": { supportedVersions: ["2026-07-28"], capabilities: { tools: {} } },
+        "tools/list": { tools: [listed] },
+      };
+      return answer({ jsonrpc: "2.0", id, result: results[method] ?? {} });
+    }
+    default:
+      return answer({}, 404);
+  }
+}
+
 await new Promise((resolve) => tools.listen(0, "127.0.0.1", resolve));
 const origin = `http://127.0.0.1:${tools.address().port}`;
 after(() => tools.close());
@@ -173,6 +223,31 @@ describe("manage", { skip }, async () => {
       async () => (await locked.server.call("tools", "listTools", {}, { headers })).body,
       ({ tools }) => tools.every(({ name }) => name !== "weather"),
     );
+  });
+
+  test("a_server_that_needs_it_is_authorized_in_a_tab_of_its_own", async (t) => {
+    const guarded = await startConsole({
+      vars: { AUTH: "open", MODEL: "demo", TOOL_ORIGINS: origin, PUBLIC_URL: origin },
+      secrets: { TOOL_TOKEN_KEY: "a key of at least 32 characters, for tests" },
+    });
+    t.after(() => guarded.stop());
+    returnedTo = guarded.server.url;
+    const page = await guarded.open(t, "#/guarded/manage/tools");
+    await click(page, "Add a tool");
+    await page.getByLabel("Type", { exact: true }).selectOption("mcp");
+    await fill(page, "Name", "private");
+    await fill(page, "URL", `${origin}/private`);
+    await page.getByRole("dialog").getByRole("button", { name: "Add", exact: true }).click();
+    await page.getByText("needs authorization", { exact: true }).waitFor();
+    await click(page, "Authorize private");
+    const opens = page.getByRole("link", { name: `Sign in at ${new URL(origin).host}` });
+    const [tab] = await Promise.all([page.waitForEvent("popup"), opens.click()]);
+    await tab.getByText("The agent can use the server now.").waitFor();
+    await tab.close();
+    await page.getByText("private is authorized.").waitFor();
+    await page.getByText("private_secret_hello").waitFor();
+    assert.equal(await page.getByText("needs authorization", { exact: true }).count(), 0);
+    assert.equal(await opens.count(), 0);
   });
 
   test("a_tool_that_is_deployed_says_so_and_is_hidden_and_shown_again", async (t) => {

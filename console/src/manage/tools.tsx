@@ -10,13 +10,13 @@ import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { tell, tellError } from "../notices.ts";
 import { may } from "../rights.ts";
-import { counted, shownJson, shownText } from "../text.ts";
+import { counted, shownText } from "../text.ts";
 import { useWork } from "../ui/work.ts";
+import { ServerRow } from "./server_row.tsx";
 import { type Answer, callTool } from "./try_tool.ts";
 
 type Registered = Operations["listTools"]["output"];
 type Tool = Registered["tools"][number];
-type Server = NonNullable<Registered["servers"]>[number];
 
 const DEPLOYED = "This tool comes from the deployed code or defaults.";
 
@@ -68,7 +68,9 @@ export function Tools({ agent }: { agent: string }) {
           {servers.map((server) => (
             <ServerRow
               key={server.name}
+              agent={agent}
               server={server}
+              reload={reload}
               toolCount={data?.tools.filter((tool) => tool.server === server.name).length ?? 0}
               {...(mayChange && { onRemove: () => void remove(server.name) })}
             />
@@ -125,37 +127,6 @@ export function Tools({ agent }: { agent: string }) {
       )}
       {tried !== null && <Try agent={agent} tool={tried} onClose={() => setTried(null)} />}
     </>
-  );
-}
-
-function ServerRow({ server, toolCount, onRemove }: { server: Server; toolCount: number; onRemove?: () => void }) {
-  const { name, mcp, problem, needsApproval } = server;
-  return (
-    <li class="card entry">
-      <header>
-        <b>
-          <Name text={name} />
-        </b>
-        <span class="badge">server</span>
-        <span class="note">
-          {counted(toolCount, "tool")}
-          {needsApproval && ", calls need approval"}
-        </span>
-        {onRemove && (
-          <div class="actions">
-            <Button kind="quiet" icon="trash" label={`Remove ${name}`} onClick={onRemove} />
-          </div>
-        )}
-      </header>
-      <p class="note">
-        <Name text={typeof mcp === "string" ? mcp : shownJson(mcp)} />
-      </p>
-      {problem != null && (
-        <p class="problem" role="alert">
-          {shownText(problem)}
-        </p>
-      )}
-    </li>
   );
 }
 

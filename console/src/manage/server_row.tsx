@@ -1,0 +1,85 @@
+// A server of tools. A person may have to authorize the agent: the page that asks the person is the
+// server's own, and opens in a tab of its own.
+
+import { useEffect, useState } from "preact/hooks";
+import type { Operations } from "session-agent";
+import { Button, Name } from "../ui/basics.tsx";
+import { openAgent } from "../connection.ts";
+import { useEvery } from "../load.ts";
+import { tell } from "../notices.ts";
+import { counted, shownJson, shownText } from "../text.ts";
+import { useWork } from "../ui/work.ts";
+
+/** How often the page asks whether the person has authorized the server. */
+const CHECK_MS = 2_000;
+
+/** What defines a server, among what is shown of it. */
+const FIELDS = ["name", "mcp", "needsApproval", "headers", "oauth", "timeoutMs", "maxOutputBytes"];
+
+interface Props {
+  agent: string;
+  server: NonNullable<Operations["listTools"]["output"]["servers"]>[number];
+  toolCount: number;
+  reload: () => void;
+  onRemove?: () => void;
+}
+
+export function ServerRow({ agent, server, toolCount, reload, onRemove }: Props) {
+  const { name, mcp, problem, needsApproval, needsAuthorization } = server;
+  /** The address to open, once the authorization has begun. */
+  const [url, setUrl] = useState("");
+  const [isBusy, run] = useWork();
+  useEvery(CHECK_MS, reload, url !== "");
+  useEffect(() => {
+    if (url === "" || needsAuthorization) return;
+    setUrl("");
+    tell(`${name} is authorized.`);
+  }, [needsAuthorization]);
+  const authorize = () =>
+    run(async () => {
+      const given = Object.entries(server).filter(([field, value]) => value != null && FIELDS.includes(field));
+      const defined = await openAgent(agent).defineTool(Object.fromEntries(given) as never);
+      const { authorizationUrl } = defined as { authorizationUrl?: string | null };
+      if (/^https?:/i.test(authorizationUrl ?? "")) setUrl(authorizationUrl!);
+      reload();
+    });
+  return (
+    <li class="card entry">
+      <header>
+        <b>
+          <Name text={name} />
+        </b>
+        <span class="badge">server</span>
+        {needsAuthorization && <span class="badge">needs authorization</span>}
+        <span class="note">
+          {counted(toolCount, "tool")}
+          {needsApproval && ", calls need approval"}
+        </span>
+        {onRemove && (
+          <div class="actions">
+            {url !== "" ? (
+              <a class="button main" href={url} target="_blank" rel="noopener noreferrer nofollow">
+                Sign in at {shownText(new URL(url).host)}
+              </a>
+            ) : (
+              needsAuthorization && (
+                <Button icon="key" label={`Authorize ${name}`} onClick={authorize} disabled={isBusy}>
+                  Authorize
+                </Button>
+              )
+            )}
+            <Button kind="quiet" icon="trash" label={`Remove ${name}`} onClick={onRemove} />
+          </div>
+        )}
+      </header>
+      <p class="note">
+        <Name text={typeof mcp === "string" ? mcp : shownJson(mcp)} />
+      </p>
+      {problem != null && (
+        <p class="problem" role="alert">
+          {shownText(problem)}
+        </p>
+      )}
+    </li>
+  );
+}
