@@ -1,5 +1,4 @@
-// The frame around every view: which view the address names, what stands beside it, and
-// what is told meanwhile.
+// The frame around every view: the navigation, the view that the address names, and the notices.
 
 import { useEffect } from "preact/hooks";
 import { Button, Name } from "./ui/basics.tsx";
@@ -65,8 +64,8 @@ function titleOf(at: Route): string {
 function Agent({ at }: { at: AgentRoute }) {
   const isList = at.view === "sessions";
   const presence = usePresence(at.agent);
-  // A mistyped name is not remembered. A caller who may not know whether the agent is there opens
-  // it anyway.
+  // A mistyped name is not remembered. If the credential can't check whether the agent exists, the
+  // name is remembered anyway.
   const isKnown = presence === "written" || !may("getStats");
   useEffect(() => {
     if (isKnown) remember(at.agent);
@@ -124,18 +123,18 @@ function View({ at }: { at: AgentRoute }) {
   return <SessionsHome agent={at.agent} />;
 }
 
-/** The cost of the last action, always in sight. */
+/** The cost of the last request, always visible. */
 function LastRequest({ agent }: { agent: string }) {
   const last = requests.value[0];
   return (
     <a class="last-request" href={hashOf({ view: "activity", agent })} title="Last request. Click to see all requests.">
-      {last === undefined ? "No requests yet" : told(last)}
+      {last === undefined ? "No requests yet" : describe(last)}
     </a>
   );
 }
 
-/** One text, so that nothing moves when its numbers change. */
-function told({ operation, ms, rowsRead, rowsWritten, error }: SentRequest): string {
+/** One text node, so that the layout doesn't shift when the numbers change. */
+function describe({ operation, ms, rowsRead, rowsWritten, error }: SentRequest): string {
   const rows = rowsRead === null ? [] : [`${count(rowsRead)} read`, `${count(rowsWritten ?? 0)} written`];
   return [operation, ms === null ? "…" : `${Math.round(ms)} ms`, ...rows, ...(error === null ? [] : ["failed"])].join(
     " · ",

@@ -1,22 +1,22 @@
-// The way to the Worker: the credential, which lives as long as the tab, the fetch that
-// measures each request, and whether the connection stands.
+// The connection to the Worker: the tab's credential, a `fetch` that measures each request, and
+// whether the Worker is reachable.
 
 import { signal } from "@preact/signals";
 import { type AgentClient, sessionAgent } from "session-agent";
 import { begin, keep, type SentRequest } from "./requests.ts";
 
 const CREDENTIAL = "session-agent.credential";
-const LOOK_AGAIN_MS = 1500;
+const RETRY_MS = 1500;
 
-/** The secret or a token. `null`: none, which `AUTH=local` is content with. */
+/** The secret or a token. `null`: none; with `AUTH=local`, none is needed. */
 export const credential = signal<string | null>(sessionStorage.getItem(CREDENTIAL));
 
-/** A request was refused for want of a credential. */
+/** A request was refused because it had no valid credential. */
 export const isSignInNeeded = signal(false);
 
 export const isLost = signal(false);
 
-/** Counts how often the connection came back. Views that failed meanwhile load again. */
+/** The number of reconnections. Views that failed while offline then load again. */
 export const reconnections = signal(0);
 
 export function signIn(text: string): void {
@@ -33,7 +33,7 @@ export function signOut(): void {
 
 const agents = new Map<string, AgentClient>();
 
-/** `isQuiet`: for what the page asks by itself again and again. It is not in the list of requests. */
+/** `isQuiet`: for the page's own polling, which the list of requests omits. */
 export function openAgent(name: string, { isQuiet = false } = {}): AgentClient {
   const key = `${isQuiet}/${name}`;
   let agent = agents.get(key);
@@ -45,7 +45,7 @@ export function openAgent(name: string, { isQuiet = false } = {}): AgentClient {
   return agent;
 }
 
-/** The same, for requests whose order counts: `onTaken` is called when an answer begins. */
+/** The same, for requests whose order matters: `onTaken` is called when the answer begins. */
 export function openAgentTelling(name: string, onTaken: () => void): AgentClient {
   const send = async (url: string, init?: RequestInit) => {
     const response = await measured(url, init);
@@ -59,7 +59,7 @@ function agentBy(name: string, send: (url: string, init?: RequestInit) => Promis
   return sessionAgent(location.origin, name, { token: () => credential.peek() ?? undefined, fetch: send });
 }
 
-/** Sent while the page goes away, when nobody can wait for the answer. */
+/** Sends a request while the page unloads, without waiting for the answer. */
 export function sendLast(agent: string, operation: string, input: object): void {
   const token = credential.peek();
   const headers = { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) };
@@ -82,7 +82,7 @@ async function measured(url: string, init: RequestInit = {}, isQuiet = false): P
     throw error;
   }
   if (!isQuiet) keep(await answered({ ...request, ms: performance.now() - started }, response));
-  // An answer that comes late says nothing of a credential that was entered since.
+  // A late answer doesn't apply to a credential that was entered after its request.
   if (response.status === 401 && sentWith === credential.peek()) isSignInNeeded.value = true;
   return response;
 }
@@ -116,19 +116,19 @@ export async function reach(): Promise<void> {
   await fetch("/health", { cache: "no-store" });
 }
 
-/** Says that the connection is gone, and looks until it is back. */
+/** Reports that the connection is lost, and retries until it is restored. */
 function lose(): void {
   if (isLost.peek()) return;
   isLost.value = true;
-  const look = async () => {
+  const check = async () => {
     try {
       await reach();
     } catch {
-      setTimeout(look, LOOK_AGAIN_MS);
+      setTimeout(check, RETRY_MS);
       return;
     }
     isLost.value = false;
     reconnections.value += 1;
   };
-  setTimeout(look, LOOK_AGAIN_MS);
+  setTimeout(check, RETRY_MS);
 }

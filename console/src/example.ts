@@ -1,5 +1,5 @@
-// An agent to look around in: a conversation with a tool's call, two branches, and each
-// kind of memory. All of it has ids, so that making it twice is making it once.
+// Creates an example agent: a conversation with a tool call, two branches, and each kind of memory.
+// Everything has an id, so creating it again changes nothing.
 
 import { AlreadyExistsError } from "session-agent";
 import { openAgent } from "./connection.ts";

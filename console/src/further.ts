@@ -1,6 +1,5 @@
-// The views that nobody needs to read a conversation and to answer: the second file of the console,
-// which the browser loads when one of these views is opened (`ui/later.tsx`). The first file
-// imports nothing that stands here but by this module.
+// The less common views. They are the console's second file, which the browser loads when one of them
+// is first opened (`ui/later.tsx`). The first file imports them only through this module.
 
 export { Question } from "./conversation/question.tsx";
 export { Manage } from "./manage/manage.tsx";

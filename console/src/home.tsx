@@ -1,4 +1,4 @@
-// The first page: an agent is opened by its name.
+// The start page: opens an agent by its name.
 
 import { useState } from "preact/hooks";
 import { Button, Field, Name } from "./ui/basics.tsx";

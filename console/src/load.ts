@@ -10,7 +10,7 @@ export interface Loaded<T> {
   reload(): void;
 }
 
-/** Loads once for each `key`, and again after `reload` or when a lost connection is back. */
+/** Loads once for each `key`, and again after `reload` or a reconnection. */
 export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T>): Loaded<T> {
   const [state, setState] = useState<{ key: string; data?: T; error?: unknown; isLoading: boolean }>({
     key,
@@ -22,7 +22,7 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
   const back = reconnections.value;
   useEffect(() => {
     const aborting = new AbortController();
-    // The shown answer stays until the new one is there, unless it is of something else.
+    // The previous answer stays until the new one arrives, unless the key changed.
     setState((before) => ({
       key,
       isLoading: true,
@@ -44,7 +44,7 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
   };
 }
 
-/** Runs `work` now and then, while the page is looked at. */
+/** Runs `work` periodically, while the page is visible. */
 export function useEvery(ms: number, work: () => void, isOn = true): void {
   const latest = useRef(work);
   latest.current = work;

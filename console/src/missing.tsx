@@ -1,4 +1,4 @@
-// The view of an address whose target is not there: it says so, and shows what there is instead.
+// The view for an address whose target doesn't exist, with suggestions.
 
 import { Name } from "./ui/basics.tsx";
 import { Icon } from "./ui/icons.tsx";
@@ -11,7 +11,7 @@ import { sessionsOf } from "./sessions/sessions.ts";
 import { titleOf } from "./sessions/thread.ts";
 
 const OFFERED = 5;
-/** So many agents of the directory are compared. */
+/** The number of agents of the directory that are compared. */
 const LISTED = 1000;
 
 export function UnwrittenAgent({ agent }: { agent: string }) {
@@ -47,7 +47,7 @@ export function UnwrittenAgent({ agent }: { agent: string }) {
   );
 }
 
-/** The agents of the directory, where the Worker has one and the credential opens it. */
+/** The agents of the directory, if the Worker has one and the credential allows listing it. */
 async function agentsThere(agent: string, signal: AbortSignal): Promise<string[]> {
   try {
     const { agents } = await openAgent(agent, { isQuiet: true }).listAgents(

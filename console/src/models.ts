@@ -1,4 +1,4 @@
-// How a model is named: `demo`, or a provider and a colon before the model's own name.
+// Names of models: `demo`, or `provider:name`.
 
 /** The suggestions of a field for a model. */
 export const MODELS = ["demo", "anthropic:", "openai:", "workers-ai:"];

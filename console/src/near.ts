@@ -1,15 +1,15 @@
-// Which of several names somebody may have meant who wrote another.
+// Suggests names that are similar to a mistyped one.
 
-/** Longer names are compared by their beginnings. */
+/** Only this many first characters of longer names are compared. */
 const LONGEST = 60;
 
-/** The names, the nearest to what was written first. */
+/** The names, the most similar first. */
 export function byNearness(written: string, names: readonly string[]): string[] {
   const distances = new Map(names.map((name) => [name, distanceOf(written.toLowerCase(), name.toLowerCase())]));
   return names.toSorted((a, b) => distances.get(a)! - distances.get(b)!);
 }
 
-/** How many letters have to be written, left out, changed or swapped to make one name of the other. */
+/** The edit distance: letters to insert, delete, replace or swap. */
 function distanceOf(one: string, other: string): number {
   const [a, b] = [one.slice(0, LONGEST), other.slice(0, LONGEST)];
   let before: number[] = [];

@@ -1,5 +1,4 @@
-// Sentences that tell what has happened. They go by themselves, unless there is something
-// to decide.
+// Notices of what has happened. They disappear automatically, unless the user must decide something.
 
 import { signal } from "@preact/signals";
 

@@ -1,5 +1,5 @@
-// Whether anything was ever written to an agent. Looking writes nothing, so a mistyped name
-// shows an agent that is as good as none.
+// Whether anything was ever written to an agent. Reading writes nothing, so a mistyped name shows
+// an empty agent.
 
 import { useComputed } from "@preact/signals";
 import { openAgent } from "./connection.ts";
@@ -8,7 +8,7 @@ import { requests } from "./requests.ts";
 import { may } from "./rights.ts";
 import { sessionsOf } from "./sessions/sessions.ts";
 
-/** `unknown`: not told yet, or the credential does not open it. */
+/** `unknown`: not checked yet, or the credential doesn't allow the check. */
 export type Presence = "written" | "unwritten" | "unknown";
 
 export function usePresence(agent: string): Presence {
@@ -18,7 +18,7 @@ export function usePresence(agent: string): Presence {
   const hasWritten = useComputed(() =>
     requests.value.some((request) => request.agent === agent && (request.rowsWritten ?? 0) > 0),
   ).value;
-  // An agent with sessions is not asked: its tables may be long to count.
+  // An agent with sessions exists, so its tables, which may be large, are not counted.
   const { data } = useLoad(`${agent}/${isEmpty}`, async (signal) =>
     isEmpty && may("getStats") ? await openAgent(agent, { isQuiet: true }).getStats({}, { signal }) : null,
   );

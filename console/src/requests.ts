@@ -1,5 +1,5 @@
-// Every request of this page: what was asked, how long the answer took, and how many rows
-// it read and wrote. The newest are kept while the page is open, and nowhere else.
+// The requests of this page: operation, duration, rows read and written. The newest are stored in
+// memory while the page is open.
 
 import { signal } from "@preact/signals";
 
@@ -10,13 +10,13 @@ export interface SentRequest {
   agent: string;
   operation: string;
   at: number;
-  /** Until the answer's head. `null`: no answer yet. */
+  /** The time until the response headers. `null`: no answer yet. */
   ms: number | null;
   /** `null`: no answer. */
   status: number | null;
   rowsRead: number | null;
   rowsWritten: number | null;
-  /** Why it failed, in the agent's own words. */
+  /** The agent's error message. */
   error: string | null;
 }
 
@@ -43,14 +43,14 @@ export function keep(request: SentRequest): void {
   requests.value = [request, ...requests.peek().slice(0, KEPT - 1)];
 }
 
-/** A request whose answer began well, and told of a failure later. */
+/** Marks a request as failed whose answer began with a success status. */
 export function markFailed(agent: string, operation: string, error: string): void {
   const failed = requests.peek().find((request) => request.agent === agent && request.operation === operation);
   if (failed !== undefined)
     requests.value = requests.peek().map((request) => (request === failed ? { ...request, error } : request));
 }
 
-/** The subject of a request's address, in the words of the API. */
+/** The operation that a request's address names. */
 export function named(url: string): { agent: string; operation: string } {
   const { pathname } = new URL(url, location.origin);
   const [, , , agent = "", kind = "", ...rest] = pathname.split("/");

@@ -1,5 +1,5 @@
-// The rights that decide what the page offers: those of the credential, as far as it names them.
-// The Worker decides what is done.
+// The rights of the credential, as far as it names them. They determine what the page offers; the
+// Worker enforces them.
 
 import { computed } from "@preact/signals";
 import { credential } from "./connection.ts";

@@ -1,6 +1,5 @@
-// Which view the address names. The address is the part after `#`, so that every view is
-// the same static file. Each piece of the address is encoded by itself: names may hold any
-// character.
+// Parses and builds addresses of views. The address is the part after `#`, so every view is the same
+// static file. Each segment is encoded separately, because names may contain any character.
 
 import { signal } from "@preact/signals";
 
@@ -55,14 +54,14 @@ export function hashOf(route: Route): string {
   return `#/${pieces.map(encoded).join("/")}${queryOf(route)}`;
 }
 
-/** The part of the view that is shown first. */
+/** The default part of the view. */
 function queryOf(route: Route): string {
   if (route.view === "session" && route.at !== undefined) return `?at=${encoded(route.at)}`;
   if (route.view === "memory" && route.entry !== undefined) return `?entry=${encoded(route.entry)}`;
   return "";
 }
 
-/** An address can't hold a text with half a character. */
+/** An address can't contain a lone surrogate. */
 function encoded(piece: string): string {
   return encodeURIComponent(piece.isWellFormed?.() === false ? piece.toWellFormed() : piece);
 }

@@ -1,5 +1,5 @@
-// The agents that were opened on this machine. Nobody can list a Worker's objects, so the
-// names are kept here, in this browser.
+// The agents that were opened in this browser. A Worker's objects can't be listed, so the browser
+// stores their names.
 
 import { signal } from "@preact/signals";
 
@@ -11,7 +11,7 @@ export interface SeenAgent {
   at: number;
 }
 
-/** The last opened first. */
+/** The most recently opened first. */
 export const seen = signal<readonly SeenAgent[]>(read());
 
 export function remember(name: string): void {
@@ -28,7 +28,7 @@ function store(agents: readonly SeenAgent[]): void {
   try {
     localStorage.setItem(KEY, JSON.stringify(agents));
   } catch {
-    // A browser that keeps nothing still shows the list until the page is left.
+    // Without local storage, the list lasts until the page is closed.
   }
 }
 

@@ -1,15 +1,15 @@
-// How values are written for people. Stored text is anybody's: here it becomes harmless
-// to look at, and stays text.
+// Formats values for display. Stored text is untrusted: invisible and reordering characters are made
+// visible here.
 
 const LONGEST_NAME = 120;
 
-/** Characters that can't be seen, or that turn the reading direction of what follows. */
+/** Characters that are invisible, or that change the reading direction. */
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** The same, but for line breaks and tabs, and for what right-to-left scripts need. */
+/** The same, except line breaks, tabs, and the characters that right-to-left scripts need. */
 const UNSEEN_IN_TEXT = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
-/** A name on one line, with every unseen character shown as what it is. */
+/** A name on one line, with every invisible character escaped. */
 export function shownName(name: string): string {
   const short = name.length > LONGEST_NAME ? `${cut(name, LONGEST_NAME)}…` : name;
   return short.replace(UNSEEN, shownCharacter);
@@ -26,7 +26,7 @@ function shownCharacter(character: string): string {
   return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }
 
-/** The first `length` UTF-16 units, without half a character at the end. */
+/** The first `length` UTF-16 units, without a lone surrogate at the end. */
 export function cut(text: string, length: number): string {
   const last = text.charCodeAt(length - 1);
   return text.slice(0, last >= 0xd800 && last < 0xdc00 ? length - 1 : length);
@@ -71,7 +71,7 @@ export function bytes(n: number): string {
   return `${(n / 1024 ** 3).toFixed(1)} GB`;
 }
 
-/** `createdAt` may be what anybody stored, so a value that is not a time gives an empty text. */
+/** `createdAt` is untrusted, so a value that is not a time results in an empty text. */
 export function shownTime(at: unknown): string {
   return isTime(at) ? dateTime.format(at) : "";
 }
@@ -101,13 +101,13 @@ export function shownUtcDay(at: number): string {
   return isTime(at) ? utcDay.format(at) : "";
 }
 
-/** A time as a field takes it, to the minute, in the reader's own time zone. */
+/** A time for a form field: to the minute, in the user's time zone. */
 export function fieldOf(at: number | null | undefined): string {
   if (!isTime(at)) return "";
   return new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-/** The time that a field holds. `null`: none. */
+/** The time in a form field. `null`: none. */
 export function timeOf(field: string): number | null {
   const at = new Date(field).getTime();
   return Number.isNaN(at) ? null : at;
@@ -117,7 +117,7 @@ function isTime(at: unknown): at is number {
   return typeof at === "number" && Math.abs(at) <= 8.64e15;
 }
 
-/** Characters that look like nothing, like a space, or like another order: tags and variants included. */
+/** Characters that are invisible, look like a space, or change the order, including tags and variants. */
 const HIDDEN =
   /(?![ \n])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufe00-\ufe0e\u{e0000}-\u{e0fff}]/gu;
 
@@ -132,7 +132,7 @@ export function shownInput(input: unknown): string {
   );
 }
 
-/** Any value as JSON that people read. */
+/** Any value as readable JSON. */
 export function shownJson(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
 }

@@ -1,7 +1,7 @@
-// The claims of a token. They are readable, and sealed by the Worker.
+// The claims of a token. They are readable, and signed by the Worker.
 
 export interface Rights {
-  /** The token is for this session alone. */
+  /** The only session that the token may use. */
   session: string | null;
   /** The operations that the token names. `null`: it names none. */
   operations: readonly string[] | null;
@@ -11,10 +11,10 @@ export interface Rights {
   purges: boolean;
 }
 
-/** The rights of a caller who has the secret, or needs none. */
+/** The rights of a caller who has the secret, or needs no credential. */
 export const ALL: Rights = { session: null, operations: null, models: null, purges: true };
 
-/** The rights that a token claims. The secret, and a text that is not a token, say nothing. */
+/** The rights that a token claims. `null` for the secret, and for a text that is not a token. */
 export function rightsOf(text: string | null): Rights {
   const [prefix, claims] = text?.split(".") ?? [];
   if (!prefix?.startsWith("sa") || claims === undefined) return ALL;
@@ -38,7 +38,7 @@ function textsOf(list: unknown): string[] | null {
   return Array.isArray(list) ? list.filter((text) => typeof text === "string") : null;
 }
 
-/** The operations that need the secret, whatever a token says. */
+/** The operations that always require the secret. */
 const OF_THE_SECRET = new Set([
   ...["configureAgent", "applyRetention", "mintToken", "defineTool", "removeTool"],
   ...["listAgents", "searchAgents", "eraseAgents", "backup", "listBackups", "restoreBookmark"],

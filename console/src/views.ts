@@ -1,5 +1,5 @@
-// The views of an agent: what the navigation shows and what `Ctrl+K` finds. A new view is a
-// line here, a case of `View` in app.tsx and one of `Route` in route.ts.
+// The views of an agent, for the navigation and `Ctrl+K`. A new view needs a line here, a case of
+// `View` in app.tsx, and one of `Route` in route.ts.
 
 import type { IconName } from "./ui/icons.tsx";
 import { may } from "./rights.ts";
@@ -11,7 +11,7 @@ export interface AgentView {
   view: Exclude<AgentRoute["view"], "session">;
   text: string;
   icon: IconName;
-  /** The view shows nothing without one of these operations. */
+  /** The view requires one of these operations. */
   needs?: readonly string[];
 }
 
@@ -23,7 +23,7 @@ const VIEWS: readonly AgentView[] = [
   { view: "manage", text: "Manage", icon: "tool", needs: ["getProposals", "listTools"] },
 ];
 
-/** Those that the credential opens. */
+/** The views that the credential allows. */
 export function viewsOf(): readonly AgentView[] {
   return VIEWS.filter(({ needs }) => needs === undefined || needs.some(may));
 }

@@ -191,7 +191,7 @@ const ARRIVALS = {
   read: (agent, { limit, find }, say) =>
     say({ type: "read", found: find.filter((id) => agent.nodes.has(id)), ...agent.read(limit) }),
   readAbove: (agent, { before, limit }, say) => say({ type: "readAbove", ...agent.page(limit, before) }),
-  look: (agent, _, say) => say({ type: "looked", updatedAt: agent.isThere ? agent.updatedAt : null }),
+  check: (agent, _, say) => say({ type: "checked", updatedAt: agent.isThere ? agent.updatedAt : null }),
   chat: (agent, { input }, say) => agent.chat(input, say),
   listen: (agent, _, say) => (agent.running ? agent.follow(say) : say({ type: "over" })),
   append(agent, { message }, say) {
@@ -471,7 +471,7 @@ export const MOVES = {
   "branch off": [1, (world) => world.happen({ type: "branch off" })],
   "decide anew": [1, (world) => world.happen({ type: "decide anew" })],
   stop: [2, (world) => world.happen({ type: "stop" })],
-  look: [3, (world) => world.happen({ type: "look" })],
+  check: [3, (world) => world.happen({ type: "check" })],
   "load above": [2, (world) => world.happen({ type: "loadAbove", limit: 20, ticket: world.ticket("load above") })],
   reload: [1, (world) => world.happen({ type: "reload", ticket: world.ticket("reload") })],
   switch: [
@@ -603,7 +603,7 @@ export function failureOf({ seed, history, moves }) {
     // Twice: what a first look finds may have to be asked for again.
     for (let round = 0; round < 3; round += 1) {
       world.settle(pick);
-      world.happen({ type: "look" });
+      world.happen({ type: "check" });
     }
     world.settle(pick);
     world.checkEnd();

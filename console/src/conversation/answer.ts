@@ -1,23 +1,23 @@
-// An answer as it comes: the chunks of the AI SDK's stream, put together to one message.
+// A streaming answer: builds one message from the chunks of the AI SDK's stream.
 
 import type { ChatChunk, UiMessage } from "session-agent";
 import type { LiveTurn } from "../turns/live.ts";
 
 export interface Answer {
   readonly message: UiMessage | null;
-  /** The turn's failure, in the agent's own sentence. */
+  /** The agent's error message for a failed turn. */
   readonly error: string | null;
-  /** The places of the open pieces of text among the parts, by their ids. */
+  /** The indexes of the unfinished text parts, by their ids. */
   readonly open: ReadonlyMap<string, number>;
   /** The inputs of calls so far, as text, by the calls' ids. */
   readonly inputs: ReadonlyMap<string, string>;
-  /** When what of it was heard. */
+  /** The times at which the steps arrived. */
   readonly live: LiveTurn | null;
 }
 
 export const NOTHING_SAID: Answer = { message: null, error: null, open: new Map(), inputs: new Map(), live: null };
 
-/** The answer with one chunk more. `begin` gives the message of an id, which may be one that the answer goes on. */
+/** The answer with another chunk. `begin` returns the message with an id: a new one, or one that the answer continues. */
 export function heard(answer: Answer, chunk: ChatChunk, begin: (id: string | undefined) => UiMessage): Answer {
   const parts = () => (answer.message ?? begin(undefined)).parts;
   const withParts = (parts: any[]): Answer => ({

@@ -1,5 +1,4 @@
-// The branches of a conversation, drawn as a tree. Each knot is a stretch of events that
-// follow each other without a branch.
+// The branches of a conversation, drawn as a tree. Each node is a series of events without a branch.
 
 import { useEffect, useState } from "preact/hooks";
 import { Button, Empty, Heading, Loading, Problem } from "../ui/basics.tsx";
@@ -10,7 +9,7 @@ import { type Stretch, stretchesOf } from "./tree.ts";
 
 const ROW = 64;
 const LANE = 28;
-/** A browser draws so many at once without a pause. */
+/** A browser draws this many at once without a noticeable delay. */
 const SHOWN = 300;
 
 export function Branches({ conversation }: { conversation: Conversation }) {
@@ -103,7 +102,7 @@ function Drawing({ conversation, stretches }: { conversation: Conversation; stre
   );
 }
 
-/** The stretches with a line to what is above them; the branch that is shown is drawn last, over the others. */
+/** The nodes, with a line from each to its parent. The current branch is drawn last, above the others. */
 function drawn(stretches: readonly Stretch[]) {
   return stretches
     .flatMap((stretch, row) => (stretch.above === null ? [] : [{ stretch, row, above: stretch.above }]))

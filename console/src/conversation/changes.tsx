@@ -1,4 +1,4 @@
-// The change feed as it comes: what a client that keeps a copy is told.
+// The live change feed, as a client that stores a copy receives it.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Change, SessionEvent } from "session-agent";
@@ -14,7 +14,7 @@ const PAGE = 1000;
 const PAUSE_MS = 1000;
 /** The newest changes that the page keeps. */
 const KEPT = 5000;
-/** So much of an event's text is shown. */
+/** The characters of an event's text that are shown. */
 const GLANCE = 200;
 
 export function Changes({ conversation }: { conversation: Conversation }) {
@@ -76,7 +76,7 @@ const WHOLE: Record<string, string> = {
   compaction: "The summaries changed.",
 };
 
-/** A change names an event. Its time and its text are the event's own, as it stands now. */
+/** A change names an event. The time and the text shown are the event's current ones. */
 function Row({ change: { cursor, type, id }, events }: { change: Change; events: EventTexts }) {
   const event = id === null ? undefined : events.get(id).value;
   return (
@@ -104,7 +104,7 @@ function textOf({ action, content, toolName, toolCalls }: SessionEvent): string 
   return toolName && action === "tool_result" ? `${toolName}: ${content}` : content;
 }
 
-/** Waits, and as long as nobody looks at the page. */
+/** Waits, and pauses while the page is hidden. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   do await new Promise((resolve) => setTimeout(resolve, ms));
   while (document.visibilityState === "hidden" && !signal.aborted);

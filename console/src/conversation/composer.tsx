@@ -1,4 +1,4 @@
-// The composer: the next message is written, sent and stopped here.
+// The composer: writes and sends messages, and stops the running turn.
 
 import { signal } from "@preact/signals";
 import { useRef, useState } from "preact/hooks";
@@ -22,7 +22,7 @@ export function Composer({ conversation }: { conversation: Conversation }) {
     area.current?.focus();
     const chosen = model.peek().trim();
     const isTaken = await conversation.send(text, chosen ? { model: chosen } : {});
-    // A message that was not taken is not lost.
+    // If the agent didn't accept the message, the composer restores its text.
     if (!isTaken) setText((newer) => (newer === "" ? text : `${text}\n\n${newer}`));
   };
   if (!may("chat")) return <p class="composer hint">Your token can read this conversation but not write to it.</p>;

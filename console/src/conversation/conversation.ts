@@ -1,5 +1,5 @@
-// One conversation of this page: what `step` asks for is done here, and what comes of it goes
-// back to `step`. This file decides nothing about conversations.
+// One conversation of this page. It runs the effects that `step` requests, and passes their results
+// back to `step`. All decisions are in `step`.
 
 import { batch, computed, signal } from "@preact/signals";
 import {
@@ -30,27 +30,27 @@ import {
 import { step } from "./step.ts";
 import { EventTree } from "./tree.ts";
 
-/** So many pages are read to find a message that the address names. */
+/** The most pages that are read to find the message in the address. */
 const PAGES_TO_FIND = 40;
 const LONG_PAGE = 1000;
 
-/** How often it is looked whether the connection is back. */
+/** How often a lost connection is checked. */
 const BACK_MS = 300;
 
 export class Conversation {
   readonly agent: AgentClient;
   readonly session: SessionClient;
   readonly tree: EventTree;
-  /** All messages in order, the one that is being said included. */
+  /** All messages in order, including the one that is streaming. */
   readonly messages = signal<readonly UiMessage[]>([]);
   readonly state = signal<Phase>("loading");
   readonly waiting = signal<readonly WaitingMessage[]>([]);
   readonly problem = signal<unknown>(null);
-  /** The turn that is heard, with its times. */
+  /** The running turn, with its times. */
   readonly live = signal<LiveTurn | null>(null);
-  /** The reader's decision about a call, while it is found out whether to ask first. */
+  /** The user's decision about a call, while the page checks whether to ask for confirmation. */
   readonly decision = signal<Decision | null>(null);
-  /** The failed turns on record, by the message at which each failed. */
+  /** The recorded failed turns, by the message at which each failed. */
   readonly failed = signal<ReadonlyMap<string, TurnRecord>>(new Map());
   readonly isUnknown = signal(false);
   readonly hasMore = computed(() => this.#above.value !== null);
@@ -58,7 +58,7 @@ export class Conversation {
   readonly edited = signal<string | null>(null);
   #above = signal<string | null>(null);
   #state: State = EMPTY;
-  /** The next drawing of an answer that comes: a screen shows no more than a frame's worth. */
+  /** The scheduled render of a streaming answer: at most one per frame. */
   #frame = 0;
   #underWay = new Map<number, AbortController>();
   #tickets = new Map<number, (value: boolean) => void>();
@@ -81,24 +81,24 @@ export class Conversation {
     this.#happen({ type: "close" });
   }
 
-  /** Everything anew: after a change that may have moved any message. */
+  /** Reloads everything, after a change that may have moved any message. */
   async reload(): Promise<void> {
-    await this.#told((ticket) => ({ type: "reload", ticket }));
+    await this.#happenAndWait((ticket) => ({ type: "reload", ticket }));
   }
 
-  /** Looks whether others have written. */
-  look(): void {
-    this.#happen({ type: "look" });
+  /** Checks whether other clients have written. */
+  checkForChanges(): void {
+    this.#happen({ type: "check" });
   }
 
-  /** Loads older messages. `false`: there are none, or they could not be loaded. */
+  /** Loads older messages. `false`: there are none, or loading failed. */
   async loadAbove(limit: number | null = null): Promise<boolean> {
-    return await this.#told((ticket) => ({ type: "loadAbove", limit, ticket }));
+    return await this.#happenAndWait((ticket) => ({ type: "loadAbove", limit, ticket }));
   }
 
-  /** The message that is, or that holds, this event. It is loaded, wherever it stands on the branch. */
+  /** Loads the message that contains this event, wherever it is on the branch. */
   async find(eventId: string): Promise<string | null> {
-    // A run of events is shown as one message under its first event's id.
+    // A run of events is shown as one message with the id of its first event.
     await this.tree.readIfShort().catch((error) => this.#fail(error));
     for (let pages = 0; pages < PAGES_TO_FIND; pages += 1) {
       const ids = new Set(this.messages.peek().map(({ id }) => id));
@@ -111,9 +111,9 @@ export class Conversation {
     return null;
   }
 
-  /** Sends a text. While an answer is said, the text waits. `false`: the agent did not take it. */
+  /** Sends a text, or queues it during a turn. `false`: the agent did not accept it. */
   async send(text: string, more: Partial<ChatInput> = {}): Promise<boolean> {
-    return await this.#told((ticket) => ({
+    return await this.#happenAndWait((ticket) => ({
       type: "send",
       id: crypto.randomUUID(),
       text,
@@ -123,16 +123,16 @@ export class Conversation {
     }));
   }
 
-  /** Takes a waiting message back. The composer gets its text again. */
+  /** Withdraws a queued message, and returns its text to the composer. */
   takeBack(id: string): void {
     this.#happen({ type: "takeBack", id });
   }
 
-  /** Says another text in a message's place. The old text stays, on its own branch. `false`: the agent did not take it. */
+  /** Replaces a message with another text. The old one stays on its own branch. `false`: the agent did not accept it. */
   async resend(id: string, text: string): Promise<boolean> {
-    // The message before it says where the new text belongs.
+    // The new text is appended after the preceding message.
     if (this.messages.peek()[0]?.id === id && this.hasMore.peek() && !(await this.loadAbove())) return false;
-    return await this.#told((ticket) => ({
+    return await this.#happenAndWait((ticket) => ({
       type: "resend",
       id,
       newId: crypto.randomUUID(),
@@ -150,7 +150,7 @@ export class Conversation {
     this.#happen({ type: "decide", messageId, call });
   }
 
-  /** Answers the call on a branch of its own, as the reader was asked. */
+  /** Answers the call on a new branch, after the user confirmed it. */
   branchOff(): void {
     this.#happen({ type: "branch off" });
   }
@@ -160,12 +160,12 @@ export class Conversation {
     this.#happen({ type: "decide anew" });
   }
 
-  /** Asks again for the answer to a message that has none. */
+  /** Requests an answer to a message that has none. */
   retry(id: string): void {
     this.#happen({ type: "retry", id });
   }
 
-  /** Asks for the answer to a message that others follow. */
+  /** Requests an answer to a message that other messages follow. */
   answer(id: string): void {
     this.#happen({ type: "answer", id });
   }
@@ -186,7 +186,7 @@ export class Conversation {
     this.#happen({ type: "dismiss" });
   }
 
-  #told(happening: (ticket: number) => Happening): Promise<boolean> {
+  #happenAndWait(happening: (ticket: number) => Happening): Promise<boolean> {
     this.#lastTicket += 1;
     const ticket = this.#lastTicket;
     return new Promise((resolve) => {
@@ -249,7 +249,7 @@ export class Conversation {
   async #ask(effect: Extract<Effect, { request: number }>): Promise<void> {
     const { request } = effect;
     const controller = new AbortController();
-    // The browser lets nothing out.
+    // The browser is offline.
     const wasSent = navigator.onLine;
     this.#underWay.set(request, controller);
     let happening: Happening;
@@ -290,10 +290,10 @@ export class Conversation {
         );
         return { type: "readAbove", request, messages, cursor };
       }
-      case "look": {
+      case "check": {
         const quiet = openAgent(this.agentName, { isQuiet: true }).session(this.id);
         const found = await quiet.getSession({}, { signal, retry: false });
-        return { type: "looked", request, updatedAt: found?.updatedAt ?? null };
+        return { type: "checked", request, updatedAt: found?.updatedAt ?? null };
       }
       case "chat": {
         const telling = openAgentTelling(this.agentName, () => this.#happen({ type: "taken", request }));
@@ -321,7 +321,7 @@ export class Conversation {
     }
   }
 
-  /** Which messages the agent has, on whichever branch. */
+  /** The messages that the agent has, on any branch. */
   async #found(
     ids: readonly string[],
     messages: readonly UiMessage[],
@@ -347,18 +347,18 @@ export class Conversation {
   }
 }
 
-/** A list that has the same items stays the same, so that nothing is drawn anew. */
+/** The previous list if its items are the same, so that nothing renders again. */
 function unlessSame<T>(before: readonly T[], after: readonly T[]): readonly T[] {
   return before.length === after.length && before.every((item, at) => item === after[at]) ? before : after;
 }
 
-/** Waits a moment, and as long as the connection is gone. */
+/** Waits a moment, and until the connection is restored. */
 function untilBack(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const look = () => {
+    const check = () => {
       if (signal.aborted || !isLost.peek()) resolve();
-      else setTimeout(look, BACK_MS);
+      else setTimeout(check, BACK_MS);
     };
-    setTimeout(look, BACK_MS);
+    setTimeout(check, BACK_MS);
   });
 }

@@ -1,4 +1,4 @@
-// Asks before a decision about an old call moves the conversation to another branch.
+// Asks for confirmation before a decision about an old call switches the conversation to another branch.
 
 import { Button } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";

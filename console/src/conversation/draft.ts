@@ -1,4 +1,4 @@
-// One step of a conversation while it is worked out: a copy of the state, and what is to be done.
+// The draft of one step of a conversation: a copy of the state, and the effects to run.
 
 import type { Effect, State } from "./state.ts";
 
@@ -16,7 +16,7 @@ export class Draft {
     this.effects.push(effect);
   }
 
-  /** The number of a request that is about to be made. */
+  /** The number for a new request. */
   request(): number {
     this.state.next += 1;
     return this.state.next - 1;

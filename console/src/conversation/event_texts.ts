@@ -1,14 +1,14 @@
-// Events that a list names by their ids, read as the reader comes to them: the log from its
-// end backwards, until all that are wanted are found.
+// Loads the events of a list when they become visible: reads the log backwards from its end until
+// all requested events are found.
 
 import { type Signal, signal } from "@preact/signals";
 import { PayloadTooLargeError, type SessionEvent } from "session-agent";
 import type { Conversation } from "./conversation.ts";
 
-/** Events that come onto the screen within so short a time are read together. */
+/** Events that become visible within this time are read together. */
 const WAIT_MS = 30;
 const PAGE = 250;
-/** The log is read no further back. */
+/** The most events that are read. */
 const PAGES = 20;
 
 type Known = SessionEvent | null | undefined;
@@ -19,7 +19,7 @@ export class EventTexts {
   readonly #wanted = new Set<string>();
   #isReading = false;
   #newest = 0;
-  /** The beginning of the part of the log that was read. `null`: the log's own. */
+  /** The start of the part of the log that was read. `null`: the start of the log. */
   #oldest: number | null = Number.MAX_SAFE_INTEGER;
   #pages = 0;
 
@@ -31,7 +31,7 @@ export class EventTexts {
     return event;
   }
 
-  /** Reads the event anew: it has changed. */
+  /** Reads a changed event again. */
   async renew(id: string): Promise<void> {
     const event = this.#events.get(id);
     const seq = event?.peek()?.seq;
@@ -54,7 +54,7 @@ export class EventTexts {
   }
 
   async #read(): Promise<void> {
-    // First the events since the last look, then ever older ones.
+    // First the events since the last read, then older ones.
     if (this.#pages > 0) this.#take(await this.#load({ afterSeq: this.#newest }));
     while (this.#wanted.size > 0 && this.#oldest !== null && this.#pages < PAGES) {
       const page = await this.#load({ tail: true, ...(this.#pages > 0 && { beforeSeq: this.#oldest }) });
@@ -74,7 +74,7 @@ export class EventTexts {
     }
   }
 
-  /** A page of very long events is read in shorter pages. */
+  /** Very long events are read in shorter pages. */
   async #load(of: { afterSeq?: number; beforeSeq?: number; tail?: boolean }): Promise<readonly SessionEvent[]> {
     for (let limit = PAGE; ; limit = Math.max(1, limit >> 2)) {
       try {

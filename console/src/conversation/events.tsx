@@ -1,4 +1,4 @@
-// The session's log, event by event, as it was written.
+// The session's log: all events in the order in which they were written.
 
 import { useEffect, useState } from "preact/hooks";
 import { PayloadTooLargeError, type SessionEvent } from "session-agent";
@@ -21,7 +21,7 @@ const ACTIONS: Record<string, string> = {
   compaction: "compaction",
 };
 
-/** The newest events first, and older ones as the reader comes to them. */
+/** The newest events first. Scrolling loads older ones. */
 export function Events({ conversation }: { conversation: Conversation }) {
   const [events, setEvents] = useState<readonly SessionEvent[]>([]);
   const [before, setBefore] = useState<number | null | undefined>(undefined);

@@ -1,5 +1,4 @@
-// The messages of a conversation that wait: they leave in the order in which they were sent,
-// and each is shown when its turn begins.
+// The queue of messages: they are sent in order, and each is shown when its turn begins.
 
 import { NOTHING_SAID } from "./answer.ts";
 import { userMessage } from "./messages.ts";
@@ -48,7 +47,7 @@ export abstract class Line extends Turns {
     this.change(waiting, { stage: "lost", request: this.awaitConnection() });
   }
 
-  /** Shows the next turn, and asks for the next message's, as far as those before let them. */
+  /** Shows the next turn, and sends the next message, if the preceding ones allow it. */
   moveOn(): void {
     const { state } = this;
     if (!state.isOpen) return;
@@ -73,7 +72,7 @@ export abstract class Line extends Turns {
     const { state } = this;
     const next = state.line.find(({ chunks }) => chunks.length > 0);
     if (next === undefined) return;
-    // The agent's turns follow each other, so the one before is over.
+    // The agent runs one turn at a time, so the previous one is over.
     if (state.turn !== null) {
       if (state.turn.stage !== "settling" || !state.turn.hasBegun) return;
       this.keepAnswer(state.turn);
@@ -90,7 +89,7 @@ export abstract class Line extends Turns {
     if (next.end !== null) this.turnEnds(state.turn, next.end);
   }
 
-  /** The message has no turn, and its text goes back to the reader. */
+  /** The message gets no turn, and its text returns to the composer. */
   refuse(waiting: Waiting, problem: unknown): void {
     this.leaveLine(waiting);
     if (problem !== null) this.state.problem = problem;
@@ -103,18 +102,18 @@ export abstract class Line extends Turns {
     const waiting = this.state.line.find((waiting) => waiting.id === id);
     if (waiting === undefined || waiting.cancel !== null) return;
     if (!waiting.wasAsked) this.refuse(waiting, null);
-    // On its way, it would be overtaken.
+    // Requests in transit could arrive in another order.
     else if (waiting.stage === "asked" && !waiting.isTaken) this.change(waiting, { cancel: "wanted" });
     else this.change(waiting, { cancel: this.run({ kind: "take back", id }) });
   }
 
-  /** It waits no more. Whether its turn began, a reading tells. */
+  /** The message is no longer queued. The next read shows whether its turn began. */
   doubt(waiting: Waiting): void {
     this.change(waiting, { stage: "doubtful", isCancelled: true });
     read(this);
   }
 
-  /** The connection is back, and it was asked which messages the agent has. */
+  /** After a reconnection, the agent reported which messages it has. */
   decideDoubts(sought: readonly string[], found: readonly string[]): void {
     for (const waiting of this.state.line.filter(({ id, stage }) => stage === "doubtful" && sought.includes(id))) {
       if (waiting.wasRead || found.includes(waiting.id)) {
@@ -124,13 +123,13 @@ export abstract class Line extends Turns {
       } else if (waiting.isCancelled) {
         this.refuse(waiting, null);
       } else if (waiting.cancel === null) {
-        // The message has its id, so asking again is asking once.
+        // The message has an id, so sending it again is safe.
         this.change(waiting, { stage: "unsent" });
       }
     }
   }
 
-  /** Listens to a turn that runs already. A message that waits brings its own turn. */
+  /** Attaches to a running turn. A queued message starts its own turn. */
   listen(): void {
     const { state } = this;
     if (!state.wantsToListen || !this.isFree()) return;

@@ -1,4 +1,4 @@
-// One message of a conversation, and what can be done with it.
+// One message of a conversation, and its actions.
 
 import { useState } from "preact/hooks";
 import type { UiMessage } from "session-agent";
@@ -62,7 +62,7 @@ export function Message({ conversation, message, fork }: Props) {
 
 function Actions({ conversation, message, fork }: Props) {
   const isBusy = conversation.state.value !== "idle";
-  // The first message has nothing before it to chat on from: its other text is appended.
+  // No message precedes the first one, so its replacement is appended.
   const mayEdit = may("chat") && (may("appendMessage") || conversation.messages.value[0]?.id !== message.id);
   const copy = () =>
     navigator.clipboard.writeText(textOf(message)).then(
@@ -118,7 +118,7 @@ function Actions({ conversation, message, fork }: Props) {
   );
 }
 
-/** Which of several messages in this place is shown, and the way to the others. */
+/** Switches between alternative messages at this position. */
 function Siblings({ conversation, message }: { conversation: Conversation; message: UiMessage }) {
   if (conversation.tree.nodes.value === null) return null;
   const siblings = conversation.tree.siblingsOf(message.id);

@@ -1,4 +1,4 @@
-// Messages: how one is made, what of one is text, and what of many is new.
+// Helpers for messages: creates one, extracts its text, and merges newly read ones.
 
 import type { UiMessage } from "session-agent";
 
@@ -18,8 +18,8 @@ export function textOf(message: UiMessage): string {
 }
 
 /**
- * Messages whose newest ones were read again: an unchanged one is the same object. `isAll`: there
- * are none above the newest. `null`: there is a gap between.
+ * Merges newly read messages into known ones. Unchanged messages stay the same objects. `isAll`: the
+ * read messages are all. `null`: there is a gap between the known and the read ones.
  */
 export function renewed(
   before: readonly UiMessage[],
@@ -29,9 +29,9 @@ export function renewed(
   const from = isAll ? 0 : before.findLastIndex(({ id }) => id === newest[0]?.id);
   if (from < 0) return null;
   const known = new Map(before.slice(from).map((message) => [message.id, message]));
-  const kept = newest.map((message) => {
+  const merged = newest.map((message) => {
     const old = known.get(message.id);
     return old !== undefined && JSON.stringify(old) === JSON.stringify(message) ? old : message;
   });
-  return [...before.slice(0, from), ...kept];
+  return [...before.slice(0, from), ...merged];
 }

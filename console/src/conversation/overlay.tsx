@@ -1,4 +1,4 @@
-// A summary that stands for a range of messages, and the originals that it hides.
+// A summary that replaces a range of messages, and the original messages.
 
 import { useState } from "preact/hooks";
 import { PayloadTooLargeError, type Compaction, type SessionEvent, type UiMessage } from "session-agent";

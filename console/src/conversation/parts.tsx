@@ -1,5 +1,5 @@
-// The parts of a message. All of it is somebody's text: it is shown as text, whatever it
-// looks like, and nothing in it is ever asked from another server.
+// The parts of a message. They are untrusted: the page shows them as text, and never loads
+// anything from a server that they name.
 
 import { Button, Long } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
@@ -12,7 +12,7 @@ interface Props {
   part: any;
   /** All parts of its message. */
   parts: readonly any[];
-  /** The agent's own words are Markdown. */
+  /** The agent's text is Markdown. */
   isMarkdown: boolean;
   decide: (call: CallDecision) => void;
   isBusy: boolean;
@@ -40,11 +40,11 @@ const Question = later((from) => from.Question);
 
 const FENCE = /^```([^\n`]*)\n([\s\S]*?)(?:^```[ \t]*$|$(?![\s\S]))/gm;
 
-/** A text, and the code in it that stands between fences. */
+/** A text with its fenced code blocks. */
 export function Prose({ text }: { text: string }) {
   const pieces = [];
   let at = 0;
-  // A text that is cut for its length is no longer looked through for code.
+  // A truncated text is not parsed for code.
   if (text.length < 200_000) {
     for (const found of text.matchAll(FENCE)) {
       pieces.push(<Paragraphs key={at} text={text.slice(at, found.index)} />);
@@ -125,7 +125,7 @@ function Call({ part, decide, isBusy }: Omit<Props, "isMarkdown" | "parts">) {
   );
 }
 
-/** The beginning of a call's input, on the line of its name. */
+/** The beginning of a call's input, on the same line as the tool's name. */
 function glance(input: unknown): string {
   if (input === undefined || input === null) return "";
   const text = typeof input === "string" ? input : JSON.stringify(input);
@@ -154,7 +154,7 @@ function File({ part }: { part: any }) {
   );
 }
 
-/** An address that somebody stored: to be followed on purpose, and only to the web. */
+/** An untrusted link: it opens only on a click, and only if it is a web address. */
 function Link({ url, text }: { url: unknown; text: unknown }) {
   const shown = shownName(String(text));
   const host = typeof url === "string" ? webHostOf(url) : null;

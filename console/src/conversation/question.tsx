@@ -1,7 +1,7 @@
-// What a tool asks the user: forms, and pages to open. All texts are the server's, and are shown as text.
+// A tool's questions to the user: forms, and pages to open. Their texts are untrusted and shown as text.
 
 import { useId } from "preact/hooks";
-import { acceptInput, type InputRequest, inputFieldsOf, refuseInput, type ShownField } from "session-agent";
+import { acceptInput, type InputRequest, inputFieldsOf, refuseInput, type FormField } from "session-agent";
 import { Button } from "../ui/basics.tsx";
 import { shownName, shownText } from "../text.ts";
 import type { CallDecision } from "./state.ts";
@@ -56,7 +56,7 @@ export function Question({ data, decide, isBusy }: Props) {
 
 const TYPES = { email: "email", uri: "url", date: "date", "date-time": "datetime-local" } as const;
 
-function Asked({ control, name, field, isRequired }: ShownField) {
+function Asked({ control, name, field, isRequired }: FormField) {
   const id = useId();
   const { type, format, minLength, maxLength, minimum: min, maximum: max } = field;
   const shared = { id, name: control, "aria-describedby": field.description && `${id}-about` };

@@ -1,15 +1,15 @@
-// How the agent's messages are read: the newest, all, and those above.
+// Reads the agent's messages: the newest, all, and older ones.
 
 import type { Draft } from "./draft.ts";
 import { renewed } from "./messages.ts";
 import { type Of, phaseOf, type State } from "./state.ts";
 
 const PAGE = 100;
-/** A reader who goes up and up gets ever longer pages. */
+/** The most messages per page. Pages grow while the user scrolls up. */
 const LONGEST_PAGE = 800;
 const NEWEST = 30;
 
-/** Reads the newest messages, or all if any may have moved. A reading under way is given up: this one knows more. */
+/** Reads the newest messages, or all if any may have moved. It replaces a read in progress. */
 export function read(draft: Draft, ...tickets: number[]): void {
   const { state } = draft;
   draft.giveUp(state.reading?.request);
@@ -19,13 +19,13 @@ export function read(draft: Draft, ...tickets: number[]): void {
   draft.do({ do: "read", request, limit: state.isMoved ? PAGE : NEWEST, find });
 }
 
-/** Messages of which nobody knows whether the agent has them. */
+/** The messages that the agent may or may not have. */
 function doubtful({ turn, line }: State): readonly string[] {
   const ids = line.filter(({ stage }) => stage === "doubtful").map(({ id }) => id);
   return turn?.stage === "settling" && !turn.hasBegun && turn.messageId !== null ? [turn.messageId, ...ids] : ids;
 }
 
-/** Takes in what was read. `null`: nobody waits for it. Otherwise the reading. */
+/** Processes the messages that were read. Returns the read, or `null` if it is out of date. */
 export function takeReading(draft: Draft, { request, updatedAt, messages, cursor }: Of<"read">): State["reading"] {
   const { state } = draft;
   const { reading } = state;
@@ -63,7 +63,7 @@ export function takeReadingAbove(draft: Draft, { request, messages, cursor }: Of
   const reading = state.readingAbove;
   if (reading?.request !== request) return;
   state.readingAbove = null;
-  // The messages moved meanwhile.
+  // The messages have moved since the request.
   if (request < state.since || state.above !== reading.before) return readAbove(draft, reading.limit, reading.tickets);
   const known = new Set(state.loaded.map(({ id }) => id));
   state.loaded = [...messages.filter(({ id }) => !known.has(id)), ...state.loaded];
@@ -72,20 +72,20 @@ export function takeReadingAbove(draft: Draft, { request, messages, cursor }: Of
   draft.tell(reading.tickets, true);
 }
 
-/** Looks whether others have written. */
-export function look(draft: Draft): void {
+/** Checks whether other clients have written. */
+export function checkForChanges(draft: Draft): void {
   const { state } = draft;
   if (phaseOf(state) !== "idle" || state.reading !== null) return;
-  // A look that was not answered until now may never be.
-  draft.giveUp(state.looking);
-  state.looking = draft.request();
-  draft.do({ do: "look", request: state.looking });
+  // A check that has no answer yet may never get one.
+  draft.giveUp(state.checking);
+  state.checking = draft.request();
+  draft.do({ do: "check", request: state.checking });
 }
 
-export function takeLook(draft: Draft, { request, updatedAt }: Of<"looked">): void {
+export function takeCheck(draft: Draft, { request, updatedAt }: Of<"checked">): void {
   const { state } = draft;
-  if (state.looking !== request) return;
-  state.looking = null;
+  if (state.checking !== request) return;
+  state.checking = null;
   const isSame = (updatedAt ?? 0) === state.updatedAt && !state.isOwed;
   if (isSame || phaseOf(state) !== "idle" || state.reading !== null) return;
   if (updatedAt === null || state.isUnknown) state.isMoved = true;

@@ -1,19 +1,19 @@
-// This page's state of a conversation, the happenings that change it, and the effects that it asks
-// for. `step.ts` has the rules.
+// The page's state of a conversation, the events that change it (`Happening`), and the effects that
+// they cause. `step.ts` has the rules.
 
 import type { ChatChunk, ChatInput, InputAnswers, UiMessage } from "session-agent";
 import type { LiveTurn } from "../turns/live.ts";
 import { type Answer, NOTHING_SAID } from "./answer.ts";
 
-/** A message that this page has sent, and that is answered after the answers before it. */
+/** A message that this page sent, and that is answered after the preceding ones. */
 export interface WaitingMessage {
   readonly id: string;
   readonly text: string;
 }
 
 /**
- * Why a request came to nothing. `isLost`: the connection broke. Nobody knows then whether the
- * agent has heard of the request, unless it was never `wasSent`.
+ * Why a request failed. `isLost`: the connection broke, so the agent may have received the request
+ * if it `wasSent`.
  */
 export interface Failure {
   readonly error: unknown;
@@ -22,31 +22,31 @@ export interface Failure {
 }
 
 /**
- * A deed of the reader that the agent's messages do not show yet. It is shown on top of them, so
- * that nothing that comes late undoes it, and that nothing has to be restored if it fails.
+ * An action of the user that the agent's messages don't show yet (an optimistic update). It is applied
+ * on top of them, so a late answer can't undo it, and a failure needs no rollback.
  */
 export interface Deed {
-  /** The request by which it was asked for. */
+  /** The number of its request. */
   readonly request: number;
-  /** The messages from this one on are gone. */
+  /** Removes the messages from this one on. */
   readonly cutAt: string | null;
-  /** Stands at the end, or in the place of the message with its id if `isNewer`. */
+  /** Is shown at the end or, if `isNewer`, instead of the message with its id. */
   readonly message: UiMessage | null;
   readonly isNewer: boolean;
-  /** A reading with this number or a later one knows of it. `null`: none yet. */
+  /** A read with this number or a higher one includes it. `null`: none yet. */
   readonly knownFrom: number | null;
 }
 
 /** The turn whose answer is shown. */
 export interface Turn {
   readonly request: number;
-  /** This page began it. */
+  /** Whether this page started it. */
   readonly isOurs: boolean;
   /**
-   * - `asked`: nothing of an answer is there.
-   * - `begun`: the answer comes.
+   * - `asked`: no part of the answer has arrived.
+   * - `begun`: the answer is streaming.
    * - `lost`: the connection broke.
-   * - `settling`: it is over, as far as this page can tell, and the agent's own messages are read.
+   * - `settling`: it appears to be over, and the agent's messages are being read.
    */
   readonly stage: "asked" | "begun" | "lost" | "settling";
   readonly isTaken: boolean;
@@ -54,12 +54,12 @@ export interface Turn {
   readonly isStopping: boolean;
   readonly answer: Answer;
   readonly input: ChatInput | null;
-  /** The message that it was asked with. The agent has heard of the turn if it has this message. */
+  /** The message that started the turn. If the agent has it, the agent has received the request. */
   readonly messageId: string | null;
   readonly ticket: number | null;
-  /** Its failure, for the caller who asks. */
+  /** Its failure, for the caller. */
   readonly error: unknown;
-  /** The reading that settles it has this number or a later one. */
+  /** The number of the first read that shows its result. */
   readonly settledFrom: number;
 }
 
@@ -68,30 +68,30 @@ export interface HeardChunk {
   readonly at: number;
 }
 
-/** A message whose turn is not shown yet. Its place in the line is the order of sending. */
+/** A queued message: its turn is not shown yet. The queue is in the order of sending. */
 export interface Waiting extends WaitingMessage {
   readonly ticket: number;
   readonly message: UiMessage;
   readonly input: ChatInput;
   /**
-   * - `unsent`: those before it come first.
-   * - `asked`: it is on its way, or it waits in the agent.
+   * - `unsent`: preceding messages are sent first.
+   * - `asked`: it is in transit, or queued in the agent.
    * - `lost`: the connection broke.
-   * - `doubtful`: the connection is back, and a reading will tell whether the agent has it.
+   * - `doubtful`: the connection is restored, and a read will show whether the agent has it.
    */
   readonly stage: "unsent" | "asked" | "lost" | "doubtful";
-  /** Of the chat, or of what waits for the connection. */
+  /** The number of the chat request, or of the wait for the connection. */
   readonly request: number;
   readonly isTaken: boolean;
-  /** The agent may have it already, as far as this page knows. */
+  /** Whether the agent may already have it. */
   readonly wasAsked: boolean;
-  /** The agent had it when the reader wanted it gone: it is not asked for again. */
+  /** The agent had it when the user removed it, so it is not sent again. */
   readonly wasRead: boolean;
-  /** The reader wants it back: by this request, or as soon as the agent has taken it. */
+  /** The user withdrew it: by this request, or as soon as the agent has accepted it. */
   readonly cancel: number | "wanted" | null;
-  /** The agent said that it does not wait there any more. */
+  /** The agent reported that it is no longer queued. */
   readonly isCancelled: boolean;
-  /** The chunks of its answer that were heard. Its turn is shown when the one before it is over. */
+  /** The chunks of its answer so far. Its turn is shown when the previous one is over. */
   readonly chunks: readonly HeardChunk[];
   readonly end: "over" | Failure | null;
 }
@@ -101,7 +101,7 @@ export type Errand =
   | { readonly kind: "append" }
   | { readonly kind: "stop"; readonly messageId: string | null }
   | { readonly kind: "take back"; readonly id: string }
-  /** `isLoaded`: the agent had the message when the reader wanted it gone. */
+  /** `isLoaded`: the agent had the message when the user removed it. */
   | { readonly kind: "remove"; readonly id: string; readonly isLoaded: boolean }
   | { readonly kind: "switch"; readonly leaf: string };
 
@@ -111,18 +111,17 @@ export type CallDecision =
   | { readonly toolCallId: string; readonly output: InputAnswers };
 
 /**
- * A turn that the reader wants at a message that is there: the turn of a call that was decided
- * about, or a turn anew. It goes on where its message stands, so what was written after the
- * message would leave the view. The newest messages are read first, and then the turn begins, or
- * the reader is asked.
+ * A turn that the user requested at an existing message: after a decision about a call, or to answer
+ * again. It continues at that message, so later messages would disappear from the view. The newest
+ * messages are read first; then the turn begins, or the user is asked for confirmation.
  */
 export interface Decision {
   readonly messageId: string;
   /** `null`: the message has no answer, and is to be answered. */
   readonly call: CallDecision | null;
-  /** The reading that tells what is newer has this number or a later one. */
+  /** The number of the first read that shows whether newer messages exist. */
   readonly from: number;
-  /** So many messages stand after it, and the reader is asked. `null`: not known yet. */
+  /** The number of later messages, for the confirmation. `null`: unknown. */
   readonly newer: number | null;
 }
 
@@ -131,12 +130,12 @@ export interface State {
   readonly isClosed: boolean;
   /** The number of the next request. Later requests have higher ones. */
   readonly next: number;
-  /** The agent's messages that were read, without what the reader has done since. */
+  /** The agent's messages as they were read, without the user's later actions. */
   readonly loaded: readonly UiMessage[];
   readonly deeds: readonly Deed[];
-  /** Messages that were deleted. They come back in no reading that was begun before. */
-  readonly gone: ReadonlySet<string>;
-  /** The place where the messages above begin. `null`: there are none. */
+  /** Deleted messages. A read that started before the deletion doesn't restore them. */
+  readonly removedIds: ReadonlySet<string>;
+  /** The cursor of the older messages. `null`: there are none. */
   readonly above: string | null;
   readonly pageAbove: number;
   readonly readingAbove: {
@@ -152,19 +151,19 @@ export interface State {
     readonly find: readonly string[];
     readonly tickets: readonly number[];
   } | null;
-  /** Any message may have moved since all were read: the next reading reads all. */
+  /** Any message may have moved since all were read, so the next read reads all. */
   readonly isMoved: boolean;
-  /** A reading failed: the next look reads, whatever it sees. */
+  /** A read failed: the next check reads the list again, even if nothing changed. */
   readonly isOwed: boolean;
   /** A request with a smaller number is out of date. */
   readonly since: number;
-  readonly looking: number | null;
-  /** Listens whether a turn runs that this page did not begin. */
+  readonly checking: number | null;
+  /** Checks for a running turn that this page did not start. */
   readonly listening: number | null;
-  /** To be listened for when the messages were read. */
+  /** Whether to check for a running turn after the messages are read. */
   readonly wantsToListen: boolean;
   readonly turn: Turn | null;
-  /** The chunks and times that were heard of a turn whose connection broke. */
+  /** The received chunks and times of a turn whose connection broke. */
   readonly heardBefore: LiveTurn | null;
   readonly decision: Decision | null;
   readonly line: readonly Waiting[];
@@ -178,7 +177,7 @@ export const EMPTY: State = {
   next: 1,
   loaded: [],
   deeds: [],
-  gone: new Set(),
+  removedIds: new Set(),
   above: null,
   pageAbove: 100,
   readingAbove: null,
@@ -188,7 +187,7 @@ export const EMPTY: State = {
   isMoved: true,
   isOwed: false,
   since: 0,
-  looking: null,
+  checking: null,
   listening: null,
   wantsToListen: false,
   turn: null,
@@ -199,10 +198,10 @@ export const EMPTY: State = {
   problem: null,
 };
 
-/** The reader's deeds, and the answers to requests. `at` is the time. */
+/** The user's actions, and the answers to requests. `at` is the time. */
 export type Happening =
-  | { type: "open" | "look" | "stop" | "dismiss" | "close" | "decide anew" | "branch off" }
-  /** Of what has no rule here. */
+  | { type: "open" | "check" | "stop" | "dismiss" | "close" | "decide anew" | "branch off" }
+  /** A failure of something that has no rule here. */
   | { type: "problem"; error: unknown }
   | { type: "reload"; ticket: number }
   | { type: "loadAbove"; limit: number | null; ticket: number }
@@ -211,7 +210,7 @@ export type Happening =
   | { type: "regenerate" | "retry" | "answer" | "remove" | "takeBack"; id: string }
   | { type: "decide"; messageId: string; call: CallDecision }
   | { type: "switch"; leaf: string }
-  /** `found`: which of the messages to find the agent has, on whichever branch. */
+  /** `found`: the requested messages that the agent has, on any branch. */
   | {
       type: "read";
       request: number;
@@ -221,7 +220,7 @@ export type Happening =
       cursor: string | null;
     }
   | { type: "readAbove"; request: number; messages: readonly UiMessage[]; cursor: string | null }
-  | { type: "looked"; request: number; updatedAt: number | null }
+  | { type: "checked"; request: number; updatedAt: number | null }
   | { type: "taken" | "over" | "done" | "back"; request: number }
   | { type: "chunk"; request: number; chunk: ChatChunk; at: number }
   | ({ type: "failed"; request: number } & Failure);
@@ -229,14 +228,14 @@ export type Happening =
 /** A kind of happening. */
 export type Of<Type extends Happening["type"]> = Extract<Happening, { type: Type }>;
 
-/** The work to do. An effect with a request is answered by a happening with its number. */
+/** The work to do. Each effect with a request results in a happening with its number. */
 export type Effect =
   /** `read` or `failed`. */
   | { do: "read"; request: number; limit: number; find: readonly string[] }
   /** `readAbove` or `failed`. */
   | { do: "readAbove"; request: number; before: string; limit: number }
-  /** `looked` or `failed`. */
-  | { do: "look"; request: number }
+  /** `checked` or `failed`. */
+  | { do: "check"; request: number }
   /** `taken`, any number of `chunk`, and `over` or `failed`. */
   | { do: "chat"; request: number; input: ChatInput }
   | { do: "listen"; request: number }
@@ -245,16 +244,16 @@ export type Effect =
   | { do: "cancel"; request: number; messageId: string | null }
   | { do: "switch"; request: number; leaf: string }
   | { do: "remove"; request: number; id: string }
-  /** `back`, when the connection stands. */
+  /** `back`, when the connection is restored. */
   | { do: "await connection"; request: number }
-  /** Nothing that happens with this number is heard any more. */
+  /** Ignores all later happenings with this number. */
   | { do: "give up"; request: number }
   | { do: "give all up" }
-  /** The tree of events is to be read on. `isAnew`: events may be gone. */
+  /** Updates the tree of events. `isAnew`: reads it from the start, because events may have been deleted. */
   | { do: "read tree"; isAnew: boolean; leaf: string | null }
-  /** The holder of the ticket is told. */
+  /** Resolves the caller's promise. */
   | { do: "tell"; ticket: number; value: boolean }
-  /** The answer to a request began well, and told of a failure later. */
+  /** An answer that began with a success status reported a failure later. */
   | { do: "mark failed"; operation: "chat" | "resumeChat"; error: string };
 
 export type Phase = "loading" | "idle" | "answering" | "stopping";
@@ -264,11 +263,11 @@ export function phaseOf({ isOpen, turn }: State): Phase {
   return isOpen ? "idle" : "loading";
 }
 
-/** All messages in order: the agent's, what the reader did, and the one that is being said. */
-export function messagesOf({ loaded, deeds, gone, turn }: State): readonly UiMessage[] {
+/** All messages in order: the agent's, the user's pending actions, and the streaming answer. */
+export function messagesOf({ loaded, deeds, removedIds, turn }: State): readonly UiMessage[] {
   const done = deeds.reduce(withDeed, loaded);
   const shown = turn?.answer.message ? placed(done, turn.answer.message) : done;
-  return gone.size === 0 ? shown : shown.filter(({ id }) => !gone.has(id));
+  return removedIds.size === 0 ? shown : shown.filter(({ id }) => !removedIds.has(id));
 }
 
 function withDeed(messages: readonly UiMessage[], { cutAt, message, isNewer }: Deed): readonly UiMessage[] {
@@ -278,7 +277,7 @@ function withDeed(messages: readonly UiMessage[], { cutAt, message, isNewer }: D
   return isNewer || !rest.some(({ id }) => id === message.id) ? placed(rest, message) : rest;
 }
 
-/** The message in its own place, or at the end. */
+/** Replaces the message with the same id, or appends it. */
 function placed(messages: readonly UiMessage[], message: UiMessage): readonly UiMessage[] {
   const index = messages.findLastIndex(({ id }) => id === message.id);
   return index < 0 ? [...messages, message] : messages.with(index, message);

@@ -1,19 +1,18 @@
-// The rules of a conversation: what happens, to what is known and what is asked for next.
+// The rules of a conversation: the next state, and the next effects, for each happening.
 //
-// `step` is a function of values. It reads no clock, sends nothing and waits for nothing, so
-// tests play any order of answers, clicks and broken connections against it. conversation.ts
-// does what it asks for.
+// `step` is a pure function: it reads no clock, sends nothing and waits for nothing, so tests can
+// play answers, clicks and broken connections in any order. conversation.ts runs the effects.
 //
-// Three rules keep what comes late from doing harm:
+// Three rules make late answers harmless:
 //
 // - Every request has a number. A happening with a number that nothing waits for is ignored.
-// - What the reader did is shown on top of what the agent said, until a reading that was begun
-//   afterwards shows it. Nothing is put back: what failed is taken off again.
-// - A message leaves when the agent has taken the one before. If the connection breaks on the
-//   way, a reading tells whether the agent has it.
+// - The user's actions are shown on top of the agent's messages until a later read includes them. A
+//   failed action is removed from the top, so nothing needs a rollback.
+// - A message is sent when the agent has accepted the previous one. If the connection breaks, a read
+//   shows whether the agent has it.
 
 import { Line } from "./line.ts";
-import { look, read, readAbove, takeLook, takeReading, takeReadingAbove } from "./reading.ts";
+import { checkForChanges, read, readAbove, takeCheck, takeReading, takeReadingAbove } from "./reading.ts";
 import {
   askedTurn,
   type Effect,
@@ -28,7 +27,7 @@ import {
 export function step(state: State, happening: Happening): [State, Effect[]] {
   const step = new Step(state);
   if (!state.isClosed) step.take(happening);
-  // Nobody waits for an answer of a conversation that is closed.
+  // A closed conversation ignores answers.
   else if ("ticket" in happening) step.tell([happening.ticket], false);
   return [step.state, step.effects];
 }
@@ -42,8 +41,8 @@ class Step extends Line {
       case "reload":
         this.state.isMoved = true;
         return read(this, happening.ticket);
-      case "look":
-        return look(this);
+      case "check":
+        return checkForChanges(this);
       case "loadAbove":
         return readAbove(this, happening.limit, [happening.ticket]);
       case "send":
@@ -83,8 +82,8 @@ class Step extends Line {
         return this.onRead(happening);
       case "readAbove":
         return takeReadingAbove(this, happening);
-      case "looked":
-        return takeLook(this, happening);
+      case "checked":
+        return takeCheck(this, happening);
       case "taken":
         return this.onTaken(happening.request);
       case "chunk":
@@ -100,7 +99,7 @@ class Step extends Line {
     }
   }
 
-  // Reading.
+  // Reads.
 
   onRead(happening: Of<"read">): void {
     const reading = takeReading(this, happening);
@@ -119,7 +118,7 @@ class Step extends Line {
     state.isOwed = true;
     if (state.decision?.newer === null) state.decision = null;
     if (state.turn?.stage === "settling") {
-      // Whether the agent has the message is still to be told.
+      // It is still unknown whether the agent has the message.
       if (isLost && !state.turn.hasBegun) this.lose(state.turn, error);
       else this.unsettled(state.turn);
     }
@@ -134,7 +133,7 @@ class Step extends Line {
     this.listen();
   }
 
-  // The chunks that are heard.
+  // Chunks of answers.
 
   onTaken(request: number): void {
     const { turn } = this.state;
@@ -163,7 +162,7 @@ class Step extends Line {
     }
     const waiting = this.waitingBy(request);
     if (waiting === undefined) return;
-    // It was taken back, or its turn was stopped before anything was said.
+    // It was withdrawn, or its turn was stopped before any output.
     if (waiting.chunks.length === 0 && heardChunk.chunk.type === "abort") return this.doubt(waiting);
     this.change(waiting, { isTaken: true, chunks: [...waiting.chunks, heardChunk] });
     this.moveOn();
@@ -185,8 +184,7 @@ class Step extends Line {
   onBack(request: number): void {
     const { turn, line } = this.state;
     if (turn?.stage === "lost" && turn.request === request) {
-      // The turn goes on in the agent. The chunks that were heard stay until the agent's own words
-      // are there.
+      // The turn continues in the agent. The received chunks are shown until the stored message is read.
       this.state.wantsToListen = true;
       this.state.heardBefore = turn.answer.live;
       this.settle(turn);
@@ -196,12 +194,12 @@ class Step extends Line {
     const waiting = line.find((waiting) => waiting.stage === "lost" && waiting.request === request);
     if (waiting === undefined) return;
     this.change(waiting, { stage: "doubtful" });
-    // The request to take it back may have come before the message.
+    // The request to withdraw it may have arrived before the message.
     if (waiting.cancel !== null) this.change(waiting, { cancel: this.run({ kind: "take back", id: waiting.id }) });
     else read(this);
   }
 
-  // Errands.
+  // Other requests.
 
   run(errand: Errand): number {
     const request = this.request();
@@ -237,15 +235,15 @@ class Step extends Line {
       this.do({ do: "read tree", isAnew: false, leaf: errand.leaf });
       read(this);
     } else if (errand?.kind === "remove") {
-      // A message that was only on its way may have come after it.
-      if (errand.isLoaded) state.gone = new Set(state.gone).add(errand.id);
+      // A message in transit may have arrived later.
+      if (errand.isLoaded) state.removedIds = new Set(state.removedIds).add(errand.id);
       else state.isMoved = true;
       this.do({ do: "read tree", isAnew: true, leaf: null });
       state.isOwed = true;
       if (state.reading !== null) read(this);
     } else if (errand?.kind === "append" && this.isHeard(state.turn, request)) {
       const chat = this.request();
-      // The agent has the message, whatever becomes of its turn.
+      // The agent has the message, whether or not its turn succeeds.
       this.tell([state.turn.ticket], true);
       this.goOn(state.turn, chat, { ticket: null });
       this.do({ do: "chat", request: chat, input: state.turn.input! });
@@ -259,8 +257,8 @@ class Step extends Line {
   onFailed(request: number, failure: Failure): void {
     const { state } = this;
     if (state.reading?.request === request) return this.onReadFailed(state.reading.tickets, failure);
-    // The next look tells.
-    if (state.looking === request) return void (state.looking = null);
+    // The next check shows it.
+    if (state.checking === request) return void (state.checking = null);
     if (state.readingAbove?.request === request) {
       this.tell(state.readingAbove.tickets, false);
       state.readingAbove = null;
@@ -276,7 +274,7 @@ class Step extends Line {
     }
     state.problem = failure.error;
     if (errand.kind === "stop") {
-      // It can be tried again.
+      // The user can try again.
       if (state.turn !== null) state.turn = { ...state.turn, isStopping: false };
     } else if (errand.kind === "take back") {
       const waiting = state.line.find(({ cancel }) => cancel === request);
@@ -285,7 +283,7 @@ class Step extends Line {
       if (waiting.stage === "doubtful") this.loseWaiting(waiting);
       this.moveOn();
     } else if (failure.isLost) {
-      // Perhaps it was done.
+      // The request may have succeeded.
       state.isMoved = true;
       state.isOwed = true;
       state.since = state.next;

@@ -1,4 +1,4 @@
-// The conversation itself: its messages, and the place to write the next one.
+// The conversation view: its messages, and the composer.
 
 import { useEffect, useState } from "preact/hooks";
 import type { UiMessage } from "session-agent";
@@ -15,7 +15,7 @@ import { LiveTurn } from "../turns/live.tsx";
 import { Message } from "./message.tsx";
 import { FailedHere, Unanswered } from "./unanswered.tsx";
 
-/** So much of a waiting message is shown. */
+/** The characters of a queued message that are shown. */
 const GLANCE = 300;
 
 interface Props {
@@ -104,7 +104,7 @@ function Beginning({ conversation }: { conversation: Conversation }) {
   );
 }
 
-/** The present state of the answer, also for those who don't see it. */
+/** The state of the answer, also for screen readers. */
 function Answering({ conversation }: { conversation: Conversation }) {
   const problem = conversation.problem.value;
   const state = conversation.state.value;
@@ -124,7 +124,7 @@ function Answering({ conversation }: { conversation: Conversation }) {
   );
 }
 
-/** The messages that this page has sent, and those that wait for the answer that is being said. */
+/** The messages that this page has sent or queued. */
 function Waiting({ conversation }: { conversation: Conversation }) {
   const waiting = conversation.waiting.value;
   if (waiting.length === 0) return null;
@@ -151,7 +151,7 @@ function Waiting({ conversation }: { conversation: Conversation }) {
   );
 }
 
-/** The place of the message that the address names. */
+/** The message that the address names. */
 function useFound(conversation: Conversation, at: string | undefined): "looking" | "missing" | { id: string } | null {
   const [found, setFound] = useState<"looking" | "missing" | { id: string } | null>(null);
   const isLoaded = conversation.state.value !== "loading";
@@ -165,7 +165,7 @@ function useFound(conversation: Conversation, at: string | undefined): "looking"
   return found;
 }
 
-/** About how high a message is, before it was on the screen. */
+/** The estimated height of a message that was not rendered yet. */
 function estimate(message: UiMessage): number {
   let height = 72;
   for (const part of message.parts) {

@@ -1,11 +1,11 @@
-// The tree of a session's events: who follows whom. It is read event by event, so it is
-// read by itself only where a session is short, and elsewhere when somebody asks for it.
+// The tree of a session's events. Because it takes all events, it loads automatically only for a
+// short session, and otherwise on request.
 
 import { signal } from "@preact/signals";
 import { PayloadTooLargeError, type SessionClient, type SessionEvent } from "session-agent";
 import { cut } from "../text.ts";
 
-/** A session with at most so many events shows its branches without being asked. */
+/** The tree of a session with at most this many events loads automatically. */
 const SHORT = 2000;
 const PAGE = 500;
 const TEXT = 90;
@@ -42,9 +42,9 @@ export class EventTree {
   readonly isReading = signal(false);
   #events = new TreeEvents();
   #mayBuild: boolean;
-  /** There is one reading at a time. */
+  /** The read in progress; there is at most one. */
   #reading: Promise<void> | null = null;
-  /** The request that came while a reading was under way, and is read after it. */
+  /** The request that arrived during a read, and follows it. */
   #asked: "nothing" | "what is new" | "all" = "nothing";
 
   /** `mayBuild`: whether the agent may be asked for the working context. */
@@ -67,8 +67,8 @@ export class EventTree {
   }
 
   /**
-   * Reads what is new, if the tree was read before. `isAnew`: events may be gone. Waits for
-   * no reading that is under way: that one goes on until it has what is asked for here.
+   * Reads new events, if the tree was read before. `isAnew`: reads all, because events may have been
+   * deleted. If a read is in progress, that read continues until it includes this request.
    */
   async catchUp(isAnew = false): Promise<void> {
     if (this.#reading !== null) {
@@ -95,7 +95,7 @@ export class EventTree {
     }
   }
 
-  /** The tree before is whole until all is read. */
+  /** The previous tree stays until all events are read. */
   async #readInto(events: TreeEvents): Promise<void> {
     for (let [after, limit] = [events.lastSeq, PAGE]; ; ) {
       const page = await this.session.loadEvents({ afterSeq: after, limit }).catch((error) => {
@@ -118,7 +118,7 @@ export class EventTree {
 
   async #readLeaf(): Promise<string | null> {
     if (this.#mayBuild) return (await this.session.buildWorkingContext({ limit: 1 })).leafId;
-    // A message has its first event's id, and may go on with more events.
+    // A message has the id of its first event, and may have more events.
     const last = await this.session.getLatestLeaf();
     return last === null ? null : (this.newestLeafBelow(last.id) ?? last.id);
   }
@@ -131,7 +131,7 @@ export class EventTree {
     return this.#events.children.get(id) ?? [];
   }
 
-  /** The event and those beside it, oldest first. */
+  /** The event and its siblings, oldest first. */
   siblingsOf(id: string): readonly TreeNode[] {
     const node = this.#events.byId.get(id);
     return node === undefined ? [] : this.childrenOf(node.parentId);
@@ -149,7 +149,7 @@ export class EventTree {
     return newest?.id;
   }
 
-  /** The ids from an event up to its root. */
+  /** The ids of an event and its ancestors. */
   pathTo(id: string | null): Set<string> {
     const path = new Set<string>();
     for (let at = id; at !== null && !path.has(at); at = this.#events.byId.get(at)?.parentId ?? null) path.add(at);
@@ -157,23 +157,23 @@ export class EventTree {
   }
 }
 
-/** A stretch of events without a branch, drawn as one knot. */
+/** A series of events without a branch, drawn as one node. */
 export interface Stretch {
   first: TreeNode;
   last: TreeNode;
   events: number;
   /** The column: 0 is the left one. */
   lane: number;
-  /** The row of the stretch that this one goes on. `null`: it begins with a root. */
+  /** The row of the parent node. `null`: it begins with a root. */
   above: number | null;
   isOnPath: boolean;
-  /** Nothing follows. */
+  /** Whether it is a leaf. */
   isEnd: boolean;
 }
 
 /**
- * The stretches from the top to the bottom. Branches stand right of what they branch from;
- * the newest branch goes on in its parent's column, below the others.
+ * The nodes from top to bottom. Branches are to the right of their parent; the newest branch
+ * continues in its parent's column, below the others.
  */
 export function stretchesOf(tree: EventTree): Stretch[] {
   const path = tree.pathTo(tree.leafId.peek());
@@ -202,7 +202,7 @@ export function stretchesOf(tree: EventTree): Stretch[] {
   return rows;
 }
 
-/** As a stack takes them: what comes first is at the end. */
+/** In the order of a stack: the first item is last. */
 function branchesOf(nodes: readonly TreeNode[], lane: number, above: number | null) {
   return nodes.map((node, index) => ({ node, lane: index === nodes.length - 1 ? lane : lane + 1, above })).reverse();
 }

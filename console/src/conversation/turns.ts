@@ -1,4 +1,4 @@
-// The turns of a conversation: how one begins, what is heard of it, and how it ends.
+// The turns of a conversation: starts them, processes their chunks, and ends them.
 
 import type { ChatInput, UiMessage } from "session-agent";
 import { heardLive, withTimesOf } from "../turns/live.ts";
@@ -21,17 +21,17 @@ import {
 } from "./state.ts";
 
 export abstract class Turns extends Draft {
-  /** Shows the next turn, and asks for the next message's, as far as those before let them. */
+  /** Shows the next turn, and sends the next message, if the preceding ones allow it. */
   protected abstract moveOn(): void;
 
-  /** Asks the agent for something besides; gives the request's number. */
+  /** Sends another request to the agent, and returns its number. */
   protected abstract run(errand: Errand): number;
 
   isFree(): boolean {
     return phaseOf(this.state) === "idle" && this.state.line.length === 0;
   }
 
-  /** Begins a turn. `deed` is what it changes, as the reader sees it. */
+  /** Begins a turn. `deed`: its optimistic update. */
   begin(input: ChatInput, more: Partial<Turn>, deed: Partial<Deed>): void {
     const request = this.request();
     this.enter(askedTurn(request, { input, ...more }), deed);
@@ -39,7 +39,7 @@ export abstract class Turns extends Draft {
   }
 
   enter(turn: Turn, deed: Partial<Deed>): void {
-    // A listener would hear this turn, too.
+    // Otherwise the page would receive this turn twice.
     this.giveUp(this.state.listening);
     this.state.listening = null;
     this.state.problem = null;
@@ -52,7 +52,7 @@ export abstract class Turns extends Draft {
     ];
   }
 
-  /** The turn goes on under another request's number. */
+  /** The turn continues with another request's number. */
   goOn(turn: Turn, request: number, change: Partial<Turn>): void {
     this.state.deeds = this.state.deeds.map((deed) =>
       deed.request === turn.request ? { ...deed, request, knownFrom: null } : deed,
@@ -63,7 +63,7 @@ export abstract class Turns extends Draft {
   resend({ id, newId, text, at, ticket }: Of<"resend">): void {
     const shown = messagesOf(this.state);
     const index = shown.findIndex((message) => message.id === id);
-    // The message before it says where the new text belongs.
+    // The new text is appended after the preceding message.
     if (!this.isFree() || index < 0 || (index === 0 && this.state.above !== null)) return this.tell([ticket], false);
     const message = userMessage(newId, text);
     const deed = { cutAt: id, message: { ...message, createdAt: at } };
@@ -73,7 +73,7 @@ export abstract class Turns extends Draft {
       const { role, parts } = previous;
       return this.begin({ messages: [{ id: previous.id, role, parts }, message] }, turn, deed);
     }
-    // Nothing stands before it: the message is appended, and the turn follows.
+    // There is no preceding message: the message is appended, and then the turn begins.
     const request = this.request();
     this.enter(askedTurn(request, { ...turn, input: { messages: [message] } }), deed);
     this.state.errands = new Map(this.state.errands).set(request, { kind: "append" });
@@ -84,7 +84,7 @@ export abstract class Turns extends Draft {
     if (this.isFree()) this.begin({ trigger: "regenerate-message", messageId: id, messages: [] }, {}, { cutAt: id });
   }
 
-  /** Asks for the answer to an older message. As with another answer, those after it stay on their branch. */
+  /** Requests an answer to an older message. Later messages stay on their branch. */
   answer(id: string): void {
     const shown = messagesOf(this.state);
     const index = shown.findIndex((message) => message.id === id);
@@ -93,7 +93,7 @@ export abstract class Turns extends Draft {
     this.begin({ trigger: "regenerate-message", messageId: id, messages: [] }, {}, { cutAt });
   }
 
-  /** Wants a turn at a message that is there, if nothing newer would leave the view. */
+  /** Requests a turn at an existing message, unless newer messages would disappear from the view. */
   decide(messageId: string, call: Decision["call"]): void {
     if (!this.isFree() || !this.isShown(messageId)) return;
     this.state.decision = { messageId, call, from: this.state.next, newer: null };
@@ -111,11 +111,11 @@ export abstract class Turns extends Draft {
     if (!this.isFree()) return;
     if (index < 0) this.state.problem = new Error("The message is no longer on this page.");
     else if (newer === 0) this.goOnAt(decision);
-    // A reader who wants an answer sees what came instead. A call stays open.
+    // The user sees the newer messages instead. A call stays open.
     else if (decision.call !== null) this.state.decision = { ...decision, newer };
   }
 
-  /** The reader was asked, and wants the turn on a branch of its own. */
+  /** The user confirmed the turn on a new branch. */
   branchOff(): void {
     const { decision } = this.state;
     if (decision === null || decision.newer === null || !this.isFree()) return;
@@ -128,12 +128,12 @@ export abstract class Turns extends Draft {
     const index = shown.findLastIndex(({ id }) => id === messageId);
     const message = shown[index];
     if (message === undefined) return;
-    // Named and not sent again: a message that was deleted meanwhile stays deleted.
+    // The request only names the message, so a message that was deleted meanwhile stays deleted.
     if (call === null) return this.begin({ trigger: "regenerate-message", messageId, messages: [] }, {}, {});
     const { createdAt, ...said } = message;
     const parts = message.parts.map((part) => decidedPart(part, call));
     const deed = { cutAt: shown[index + 1]?.id ?? null, message: { ...said, createdAt, parts }, isNewer: true };
-    // When no call is open any more, the turn goes on.
+    // When no call is open, the turn continues.
     this.begin({ message: { ...said, parts } }, {}, deed);
   }
 
@@ -145,7 +145,7 @@ export abstract class Turns extends Draft {
     const { turn } = this.state;
     if (turn === null || turn.isStopping) return;
     this.state.turn = { ...turn, isStopping: true };
-    // Named by its message, it alone is stopped, and none that follows it.
+    // The message identifies the turn, so later turns are not stopped.
     this.run({ kind: "stop", messageId: turn.messageId });
   }
 
@@ -158,7 +158,7 @@ export abstract class Turns extends Draft {
     const live = withTimesOf(this.state.heardBefore, heardLive(answer.live, chunk, at, isJoined));
     const timed = { ...answer, live };
     return heard(timed, chunk, (id = `answer-${request}`) => {
-      // An answer may go on with a message that is there.
+      // An answer may continue an existing message.
       const known = messagesOf({ ...this.state, turn: null }).findLast((message) => message.id === id);
       return known
         ? { ...known, parts: [...known.parts] }
@@ -180,18 +180,18 @@ export abstract class Turns extends Draft {
     this.goOn(turn, this.awaitConnection(), { stage: "lost", error });
   }
 
-  /** The agent has refused: what the reader did did not happen. */
+  /** The agent refused the request, so its optimistic update is removed. */
   undo(turn: Turn, problem: unknown): void {
     this.state.deeds = this.state.deeds.filter(({ request }) => request !== turn.request);
     this.state.turn = null;
     this.state.problem = problem;
     this.tell([turn.ticket], false);
-    // Others' changes may be the reason.
+    // Changes of other clients may be the reason.
     read(this);
     this.moveOn();
   }
 
-  /** Reads what the agent has of a turn that is over. */
+  /** Reads the stored messages of a turn that is over. */
   settle(turn: Turn): void {
     const from = this.state.next;
     this.state.turn = { ...turn, stage: "settling", settledFrom: from };
@@ -201,7 +201,7 @@ export abstract class Turns extends Draft {
     read(this);
   }
 
-  /** The agent's own messages are there. */
+  /** The stored messages were read. */
   settled(turn: Turn, found: readonly string[]): void {
     const isThere = turn.hasBegun || (turn.messageId !== null && found.includes(turn.messageId));
     this.state.turn = null;
@@ -209,7 +209,7 @@ export abstract class Turns extends Draft {
     if (!isThere && turn.error !== null) this.state.problem = turn.error;
   }
 
-  /** They can't be read: what was heard stays until they are. */
+  /** Reading failed: the received chunks stay until a read succeeds. */
   unsettled(turn: Turn): void {
     this.state.turn = null;
     this.tell([turn.ticket], turn.hasBegun);

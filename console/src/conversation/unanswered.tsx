@@ -1,4 +1,4 @@
-// A message without an answer: why, and the way to ask again.
+// A message without an answer: the reason, and a button to request one.
 
 import type { UiMessage } from "session-agent";
 import { Button } from "../ui/basics.tsx";
@@ -16,15 +16,15 @@ interface Props {
   turn: TurnRecord | undefined;
 }
 
-/** The end of the conversation, if nobody answers it now. */
+/** The end of the conversation, if no turn is running. */
 export function Unanswered({ conversation, message, turn }: Props) {
   const isIdle = conversation.state.value === "idle" && conversation.waiting.value.length === 0;
   if (!isIdle || (message.role !== "user" && turn === undefined)) return null;
-  // The sentence of what failed just now stands above.
+  // The error of the last failure is shown above.
   return <NoAnswer {...{ conversation, message, turn }} isToldAbove={conversation.problem.value !== null} />;
 }
 
-/** A turn that failed at a message which others follow. */
+/** A failed turn at a message that other messages follow. */
 export function FailedHere({ conversation, message }: Omit<Props, "turn">) {
   const turn = conversation.failed.value.get(message.id);
   const isLast = conversation.messages.value.at(-1)?.id === message.id;

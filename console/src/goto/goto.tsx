@@ -1,4 +1,4 @@
-// The way to anywhere, and the list of the keys.
+// The command palette (`Ctrl+K`), and the list of keyboard shortcuts.
 
 import { useEffect, useId, useState } from "preact/hooks";
 import { Button, Check, Name } from "../ui/basics.tsx";
@@ -12,7 +12,7 @@ import { targetsOf } from "./targets.ts";
 export function Above() {
   useEffect(listenToKeys, []);
   const at = route.value;
-  // The overlay of another view is gone with it.
+  // Navigating closes the overlay.
   useEffect(() => void (above.value = null), [at]);
   if (above.value === "goto") return <GoTo />;
   if (above.value === "keys") return <Keys />;
@@ -20,7 +20,7 @@ export function Above() {
   return null;
 }
 
-/** The close is told late: by then the keys may have opened something else. */
+/** The browser reports the close late: by then another overlay may be open. */
 const closing = (what: NonNullable<typeof above.value>) => () => {
   if (above.peek() === what) above.value = null;
 };

@@ -1,8 +1,8 @@
-// The keys of the page. They belong to the page as long as nobody writes.
+// The keyboard shortcuts of the page. They are off while the user types in a field.
 
 import { signal } from "@preact/signals";
 
-/** The overlay above the page: the way to anywhere, or the list of the keys. */
+/** The open overlay: the command palette, or the list of shortcuts. */
 export const above = signal<"goto" | "keys" | "snippet" | null>(null);
 
 export const KEYS: readonly (readonly [keys: string, what: string])[] = [
@@ -20,7 +20,7 @@ export const KEYS: readonly (readonly [keys: string, what: string])[] = [
 
 const KEY = "session-agent.keys";
 
-/** Whether single letters do something. A reader who speaks to the browser may want them off. */
+/** Whether single letters are shortcuts. Users of speech input may want to turn them off. */
 export const areLettersOn = signal(stored());
 
 export function switchLetters(isOn: boolean): void {
@@ -28,7 +28,7 @@ export function switchLetters(isOn: boolean): void {
   try {
     localStorage.setItem(KEY, isOn ? "on" : "off");
   } catch {
-    // A browser that keeps nothing has them on again on the next page.
+    // Without local storage, they are on again after a reload.
   }
 }
 
@@ -40,7 +40,7 @@ function stored(): boolean {
   }
 }
 
-/** Keys that lead to a field. */
+/** Keys that focus a field. */
 const FIELDS: Record<string, string> = {
   "/": ".search input",
   c: ".composer textarea",
@@ -77,7 +77,7 @@ function focusOn(selector: string): void {
   document.querySelector<HTMLElement>(selector)?.focus();
 }
 
-/** To a neighbour in the list of sessions. */
+/** Opens the next or the previous session of the list. */
 function step(by: number): void {
   const links = [...document.querySelectorAll<HTMLAnchorElement>(".session-links .session-link")];
   const here = links.findIndex((link) => link.getAttribute("aria-current") === "page");

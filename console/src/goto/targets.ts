@@ -18,7 +18,7 @@ export interface Target {
   href: string;
 }
 
-/** The places whose names have all the words, those that begin with the first word first. */
+/** The targets whose names contain all the words. Those that begin with the first word come first. */
 export function targetsOf(at: Route, query: string): Target[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = ({ text, kind, key }: Target) =>

@@ -173,23 +173,23 @@ function Erase({ agent, prefix, onClose, onDone }: EraseProps) {
       let receipt: Operations["eraseAgents"]["output"]["receipt"] | undefined;
       let count = 0;
       for (;;) {
-        const told: Operations["eraseAgents"]["output"] = await openAgent(agent).eraseAgents({
+        const result: Operations["eraseAgents"]["output"] = await openAgent(agent).eraseAgents({
           prefix,
           confirm,
           ...(named.length > 0 && { homes: named }),
           ...(receipt !== undefined && { receipt }),
         } as never);
-        ({ receipt } = told);
-        count += told.agents.length;
-        if (told.agents.length === 0 && told.failed.length > 0)
-          throw new Error(`These agents didn't respond and were not erased: ${told.failed.join(", ")}. Try again.`);
-        if (told.more || told.failed.length > 0) continue;
-        const kept = keepReceipt(receipt!);
+        ({ receipt } = result);
+        count += result.agents.length;
+        if (result.agents.length === 0 && result.failed.length > 0)
+          throw new Error(`These agents didn't respond and were not erased: ${result.failed.join(", ")}. Try again.`);
+        if (result.more || result.failed.length > 0) continue;
+        const stored = keepReceipt(receipt!);
         const others =
-          told.homesLeft.length > 0
-            ? ` Not erased because other agents share their memory: ${told.homesLeft.join(", ")}.`
+          result.homesLeft.length > 0
+            ? ` Not erased because other agents share their memory: ${result.homesLeft.join(", ")}.`
             : "";
-        tell(`Erased ${count} agents: ${erasedText(kept.erased)}.${others}`);
+        tell(`Erased ${count} agents: ${erasedText(stored.erased)}.${others}`);
         return onDone();
       }
     });

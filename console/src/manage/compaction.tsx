@@ -1,4 +1,4 @@
-// When conversations are compacted by themselves, for the agent or for one session.
+// The settings of automatic compaction, for the agent or for one session.
 
 import { useLayoutEffect, useState } from "preact/hooks";
 import { Button, Field, Heading } from "../ui/basics.tsx";
@@ -20,7 +20,7 @@ export function Compaction({ agent }: { agent: string }) {
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
   const [isBusy, run] = useWork();
   const of = session.trim() === "" ? {} : { sessionId: session.trim() };
-  // Without a setting, the operation changes nothing, and says what holds.
+  // Without a setting, the operation changes nothing and returns the current settings.
   const loaded = useLoad(`${agent}/${session.trim()}`, (signal) =>
     openAgent(agent).configureCompaction(of, { signal }),
   );

@@ -1,5 +1,5 @@
-// Copies of the whole agent: backups in the Worker's bucket, by hand and on a schedule, and
-// the platform's own point-in-time recovery.
+// Copies of the whole agent: manual and scheduled backups in the Worker's bucket, and the
+// platform's point-in-time recovery.
 
 import { useState } from "preact/hooks";
 import { NotConfiguredError, type Operations } from "session-agent";
@@ -23,10 +23,10 @@ export function Copies({ agent }: { agent: string }) {
       tell(`Backed up: ${bytes(written.bytes)}, ${count(written.sessions)} sessions.`);
       reload();
     });
-  const plan = (backups: object | null, said: string) =>
+  const plan = (backups: object | null, notice: string) =>
     run(async () => {
       await openAgent(agent).configureAgent({ backups } as never);
-      tell(said);
+      tell(notice);
       reload();
     });
   return (
@@ -126,8 +126,8 @@ function Recovery({ agent }: { agent: string }) {
     });
   const restore = () =>
     run(async () => {
-      const told = await openAgent(agent).restoreBookmark({ bookmark: found!.bookmark, confirm: confirm ?? "" });
-      tell(`Restored. To undo this, restore the bookmark ${told.undo}.`);
+      const result = await openAgent(agent).restoreBookmark({ bookmark: found!.bookmark, confirm: confirm ?? "" });
+      tell(`Restored. To undo this, restore the bookmark ${result.undo}.`);
       setConfirm(null);
     });
   return (

@@ -1,4 +1,4 @@
-// The deployed defaults, and those of them that this agent has put aside.
+// The deployed defaults, and those that this agent overrides.
 
 import { Heading, Name } from "../ui/basics.tsx";
 import { Pending } from "../ui/pending.tsx";

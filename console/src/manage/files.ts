@@ -1,4 +1,4 @@
-// Files that the page makes itself, for the reader to save.
+// Downloads of files that the page generates.
 
 /** Has the browser save this as a file. */
 export function save(name: string, text: string, type = "application/json"): void {
@@ -7,6 +7,6 @@ export function save(name: string, text: string, type = "application/json"): voi
   link.href = url;
   link.download = name.replace(/[^\p{L}\p{N} ._-]+/gu, "_").slice(0, 100);
   link.click();
-  // The browser has begun to read it by then.
+  // By then, the browser has started to read it.
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -1,5 +1,4 @@
-// The operator's views of an agent: how long it keeps texts, whose data it holds, what it may call,
-// who may call it, and what it has learnt.
+// The operator's views of an agent: retention, personal data, tools, tokens, and learned facts.
 
 import type { FunctionComponent } from "preact";
 import { Empty } from "../ui/basics.tsx";

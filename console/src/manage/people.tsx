@@ -1,4 +1,4 @@
-// A person's data: where they are mentioned, as a file, and erased with a receipt.
+// A person's data: finds mentions, downloads them, and erases them with a receipt.
 
 import { useState } from "preact/hooks";
 import type { Operations } from "session-agent";
@@ -15,10 +15,10 @@ import { useWork } from "../ui/work.ts";
 
 type Place = Operations["findMentions"]["output"]["places"][number];
 
-/** Pages of one search. A page looks at 20,000 rows. */
+/** The most pages of one search. A page scans 20,000 rows. */
 const MAX_PAGES = 200;
 const PAGE = 100;
-/** Places that one erasure takes. */
+/** The most mentions per erasure. */
 const ERASED_AT_ONCE = 100;
 
 const KINDS: Readonly<Record<string, string>> = {
@@ -36,7 +36,7 @@ const KINDS: Readonly<Record<string, string>> = {
 
 const keyOf = ({ snippet: _, ...place }: Place): string => JSON.stringify(place);
 
-/** All that stands at a place, as far as an operation shows it. `null`: the snippet is all. */
+/** The whole text of a mention, if an operation returns it. `null`: only the snippet is available. */
 async function textOf(agent: string, { kind, sessionId, id, label, key }: Place): Promise<unknown> {
   const client = openAgent(agent);
   const of = { ...(sessionId != null && { sessionId }), ...(label != null && { label }), ...(key != null && { key }) };
@@ -45,7 +45,7 @@ async function textOf(agent: string, { kind, sessionId, id, label, key }: Place)
       return await client.session(sessionId).getMessage({ messageId: id });
     if (label != null) return await client.getBlockVersions(of as never);
   } catch {
-    // A text that is gone meanwhile, or lives elsewhere, has its snippet.
+    // If the text was deleted meanwhile or is stored elsewhere, the snippet is shown.
   }
   return null;
 }

@@ -1,5 +1,5 @@
-// The facts that the agent has learnt or would learn: each change with the messages that it comes
-// from, approved or rejected one by one, and what was learnt today.
+// Proposals: the changes of memory that the agent learned or proposes, each with its evidence. They are
+// approved or rejected one by one.
 
 import { useState } from "preact/hooks";
 import type { Operations } from "session-agent";
@@ -44,14 +44,14 @@ const LEARNS: Readonly<Record<string, string>> = {
 
 const isApplied = ({ status }: Change) => status === "applied";
 
-/** Calls of one consolidation, each a bounded step. */
+/** The most calls of one consolidation. Each is a bounded step. */
 const MAX_STEPS = 50;
 
 export function Proposals({ agent }: { agent: string }) {
   const [shown, setShown] = useState<Shown>("pending");
   const [cursors, setCursors] = useState<readonly string[]>([]);
   const [isBusy, run] = useWork();
-  // A proposal of which something still waits may have been learnt in part.
+  // A pending proposal may have been applied in part.
   const status = shown === "today" ? {} : { status: shown };
   const cursor = cursors.at(-1);
   const page = useLoad(`${agent}/${shown}/${cursor ?? ""}`, (signal) =>
@@ -65,8 +65,8 @@ export function Proposals({ agent }: { agent: string }) {
   );
   const learn = () =>
     run(async () => {
-      const told = await openAgent(agent).learn({});
-      tell(`Read ${counted(told.events, "event")} and made ${counted(told.proposals.length, "proposal")}.`);
+      const result = await openAgent(agent).learn({});
+      tell(`Read ${counted(result.events, "event")} and made ${counted(result.proposals.length, "proposal")}.`);
       reload();
     });
   const consolidate = () =>
@@ -136,7 +136,7 @@ export function Proposals({ agent }: { agent: string }) {
   );
 }
 
-/** Whether the agent learns by itself, and where that is set. */
+/** Whether the agent learns automatically, and the setting for it. */
 function HowItLearns({ agent }: { agent: string }) {
   const { data } = useLoad(agent, async (signal) =>
     may("getConfig") ? await openAgent(agent).getConfig({}, { signal }) : null,

@@ -1,4 +1,4 @@
-// Receipts of erasures. A receipt has counts and no content, so this browser keeps it.
+// Receipts of erasures. A receipt has counts and no content, so this browser can store it.
 
 import { signal } from "@preact/signals";
 import { Button, Name } from "../ui/basics.tsx";
@@ -28,14 +28,14 @@ function load(): Receipt[] {
 
 export const receipts = signal<readonly Receipt[]>(load());
 
-/** `told`: an answer with a receipt. The answer's other fields are not part of the receipt. */
-export function keepReceipt(told: object): Receipt {
-  const { found: _, deleted: __, destroyed: ___, ...receipt } = told as Receipt & Record<string, unknown>;
+/** `answer`: an answer with a receipt. The answer's other fields are not part of the receipt. */
+export function keepReceipt(answer: object): Receipt {
+  const { found: _, deleted: __, destroyed: ___, ...receipt } = answer as Receipt & Record<string, unknown>;
   receipts.value = [receipt as Receipt, ...receipts.peek()].slice(0, KEPT);
   try {
     localStorage.setItem(STORED, JSON.stringify(receipts.value));
   } catch {
-    // The page still has it, and the reader can save it.
+    // The page still shows it, and the user can save it.
   }
   return receipt as Receipt;
 }

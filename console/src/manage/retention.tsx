@@ -1,4 +1,4 @@
-// How long texts are kept, for the agent, a session or a block, and what would go.
+// The retention rules of the agent, a session or a block, and a preview of what they delete.
 
 import { useLayoutEffect, useState } from "preact/hooks";
 import type { Operations } from "session-agent";
@@ -130,7 +130,7 @@ function RulesOf({ agent, level, name }: { agent: string; level: Level; name: st
   }, [data]);
   const maySet = level !== "block" || data?.kind === "searchable" || data?.kind === "loadable";
   const fields = RULES.filter(([field]) => level !== "block" || OF_BLOCKS.includes(field));
-  /** An empty field is left out, but `null` where it lifts a rule from further out. */
+  /** An empty field is omitted, or `null` if it removes an inherited rule. */
   const rules = (): Rules => {
     const rules: Record<string, number | null> = {};
     for (const [field] of fields) {
@@ -156,8 +156,8 @@ function RulesOf({ agent, level, name }: { agent: string; level: Level; name: st
       else {
         const block = (await client.getBlock({ label: name })) as any;
         const { kind, description, maxTokens, whenChanged, source, modelWrites } = block;
-        const kept = { kind, description, maxTokens, whenChanged, source, modelWrites };
-        const given = Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== null));
+        const definition = { kind, description, maxTokens, whenChanged, source, modelWrites };
+        const given = Object.fromEntries(Object.entries(definition).filter(([, value]) => value !== null));
         await client.defineBlock({ label: name, ...given, retention: isEmpty ? null : retention } as never);
       }
       tell("Rules saved. The agent applies them automatically.");
@@ -219,8 +219,8 @@ function RulesOf({ agent, level, name }: { agent: string; level: Level; name: st
 }
 
 function Found({ found }: { found: Applied }) {
-  const gone = found.gone as unknown as Readonly<Record<string, { count: number; oldestAt: number | null }>>;
-  const rows = KINDS.filter(([kind]) => (gone[kind]?.count ?? 0) > 0);
+  const counts = found.gone as unknown as Readonly<Record<string, { count: number; oldestAt: number | null }>>;
+  const rows = KINDS.filter(([kind]) => (counts[kind]?.count ?? 0) > 0);
   return (
     <section aria-labelledby="would-go" role="status">
       <h2 class="part" id="would-go">
@@ -234,9 +234,9 @@ function Found({ found }: { found: Applied }) {
               <td>{words}</td>
               <td class="number">
                 {found.complete ? "" : "at least "}
-                {count(gone[kind]!.count)}
+                {count(counts[kind]!.count)}
               </td>
-              <td>{shownTime(gone[kind]!.oldestAt)}</td>
+              <td>{shownTime(counts[kind]!.oldestAt)}</td>
             </tr>
           ))}
         </Table>

@@ -1,4 +1,4 @@
-// The content of a token's form, and the input of `mintToken` that it makes.
+// Converts the fields of a token's form into the input of `mintToken`.
 
 import type { Operations } from "session-agent";
 
@@ -30,7 +30,7 @@ export const EMPTY: TokenForm = {
   holder: "",
 };
 
-/** An empty field is left out: the Worker says what holds then. */
+/** An empty field is omitted, and the Worker's default applies. */
 export function tokenInput(form: TokenForm): Operations["mintToken"]["input"] {
   const [session, holder] = [form.session.trim(), form.holder.trim()];
   const [operations, models, tools] = [linesOf(form.operations), linesOf(form.models), linesOf(form.tools)];
@@ -48,7 +48,7 @@ export function tokenInput(form: TokenForm): Operations["mintToken"]["input"] {
     ...(session !== "" && { sessionId: session }),
     ...(operations.length > 0 && { operations }),
     ...(Object.keys(allow).length > 0 && { allow }),
-    // A holder is whose turns the limits count, so without limits there is none.
+    // The holder only groups turns for limits, so it needs limits.
     ...(limits.length > 0 && { limits: Object.fromEntries(limits), ...(holder !== "" && { holder }) }),
   };
 }

@@ -1,4 +1,4 @@
-// A token: made with what it may, shown once, and said what it may.
+// Mints a token with chosen permissions, shows it once, and explains the permissions of any token.
 
 import { useState } from "preact/hooks";
 import { Button, Check, Field, Heading, Select } from "../ui/basics.tsx";

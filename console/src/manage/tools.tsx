@@ -1,5 +1,5 @@
-// Registered tools and servers of tools: added, tried and removed. A header's value may be a
-// secret of the Worker, by its name alone.
+// Registered tools and MCP servers: adds, tries and removes them. A header's value may name a
+// secret of the Worker.
 
 import { useState } from "preact/hooks";
 import type { Operations } from "session-agent";
@@ -195,12 +195,12 @@ function Add({ agent, onClose, onDone }: { agent: string; onClose: () => void; o
       const shape = isServer ? {} : { description, parameters: parsed(parameters) };
       const input = { name: name.trim(), needsApproval, ...where, ...shape, ...headers };
       const defined = await openAgent(agent).defineTool(input as never);
-      const told = defined as { problem?: string | null; tools?: readonly unknown[] | null };
+      const result = defined as { problem?: string | null; tools?: readonly unknown[] | null };
       tell(
-        told.problem
-          ? `Added, but the server reported a problem: ${told.problem}`
+        result.problem
+          ? `Added, but the server reported a problem: ${result.problem}`
           : isServer
-            ? `Added a server with ${counted(told.tools?.length ?? 0, "tool")}.`
+            ? `Added a server with ${counted(result.tools?.length ?? 0, "tool")}.`
             : "Added.",
       );
       onDone();

@@ -1,10 +1,9 @@
-// A call of a registered tool, by the way that the Model Context Protocol opens to whoever
-// holds the secret. The answer is data.
+// Calls a registered tool through the agent's MCP endpoint. The answer is untrusted data.
 
 import { credential } from "../connection.ts";
 
 export interface Answer {
-  /** `refused`: the Worker takes no such call from this page. */
+  /** `refused`: the Worker refuses such calls from this page. */
   kind: "answered" | "failed" | "refused";
   text: string;
 }
@@ -27,7 +26,7 @@ export async function callTool(agent: string, name: string, input: object): Prom
   });
   const { error, result }: Body = await response.json();
   const reason = error?.message ?? `The Worker returned status ${response.status}.`;
-  // Without a credential nothing is refused but where the request comes from.
+  // Without a credential, the only reason for a refusal is the request's origin.
   if (response.status === 403 && token === null) return { kind: "refused", text: reason };
   if (result === undefined) throw new Error(reason);
   const texts = (result.content ?? []).map((part) => part.text ?? `(${part.type})`);

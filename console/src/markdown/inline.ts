@@ -1,9 +1,9 @@
-// The inside of a paragraph: emphasis, code, links. A text is read once from the left to the
-// right, whatever stands in it: emphasis and brackets are kept on stacks of a few entries.
+// Parses the inline content of a paragraph: emphasis, code, links. It reads any text once, from left to
+// right, with small stacks for emphasis and brackets.
 
 import type { Inline } from "./tree.ts";
 
-/** Emphasis within emphasis. Deeper ones are text. */
+/** The maximum depth of nested emphasis. Deeper ones are text. */
 const DEEPEST = 12;
 const LONGEST_URL = 2000;
 
@@ -25,7 +25,7 @@ export function parseInline(text: string): readonly Inline[] {
 
 class Reader {
   readonly #pieces: Piece[] = [];
-  /** The places of open brackets among the pieces. */
+  /** The indexes of open brackets among the pieces. */
   #brackets: { at: number; isImage: boolean }[] = [];
   /** The lengths of runs of backticks that nothing closes. */
   readonly #unclosed = new Set<number>();
@@ -69,7 +69,7 @@ class Reader {
         return;
       case "h":
       case "H":
-        // Within a word it is none.
+        // Within a word, it is not emphasis.
         if (!/\w/.test(text[this.#at - 1] ?? "") && this.#address()) return;
     }
     this.#plain += character;
@@ -90,7 +90,7 @@ class Reader {
     this.#push({ type: "link", url, isImage: false, children: [{ type: "text", text: url }] });
   }
 
-  /** Takes what stands here, if the pattern fits. */
+  /** Consumes the text at this position, if the pattern matches. */
   #take(pattern: RegExp, use: (found: RegExpExecArray) => void): boolean {
     pattern.lastIndex = this.#at;
     const found = pattern.exec(this.text);
@@ -160,13 +160,13 @@ class Reader {
         const [, ...inside] = this.#pieces.splice(opened.at);
         const children = emphasised(inside);
         this.#pieces.push({ type: "link", url: angled ?? bare ?? "", isImage: opened.isImage, children });
-        // A link holds no link.
+        // A link contains no links.
         if (!opened.isImage) this.#brackets = this.#brackets.filter(({ isImage }) => isImage);
       });
     if (!isLink) this.#plain += "]";
   }
 
-  /** An address that stands in the text as it is, without the punctuation after it. */
+  /** A bare URL in the text, without the punctuation after it. */
   #address(): boolean {
     ADDRESS.lastIndex = this.#at;
     const [found] = ADDRESS.exec(this.text) ?? [];
@@ -209,7 +209,7 @@ interface Frame {
   children: Inline[];
 }
 
-/** Makes emphasis of the delimiters that open and close it. The rest of them is text. */
+/** Pairs delimiters into emphasis. Unpaired ones are text. */
 function emphasised(pieces: readonly Piece[]): readonly Inline[] {
   const frames: Frame[] = [{ delimiter: null, children: [] }];
   for (const piece of pieces) {

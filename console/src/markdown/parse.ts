@@ -1,10 +1,10 @@
-// Markdown as people expect it from a chat: headings, lists, tables, quotes, code between
-// fences. HTML is text. A text that is still being said is read as if it ended here.
+// Parses the Markdown of chats: headings, lists, tables, quotes, fenced code. HTML is text. A
+// streaming text is parsed as if it were complete.
 
 import { parseInline } from "./inline.ts";
 import type { Align, Block, Inline, Item } from "./tree.ts";
 
-/** Lists and quotes within each other. Deeper ones are paragraphs. */
+/** The maximum depth of nested lists and quotes. Deeper ones are paragraphs. */
 const DEEPEST = 8;
 const MOST_COLUMNS = 40;
 /** A longer line is not the head of a table. */
@@ -36,7 +36,7 @@ function blocksOf(lines: readonly string[], depth: number): Block[] {
   return blocks;
 }
 
-/** The block that begins with this line, and the line behind it. */
+/** The block that begins at this line, and the line after it. */
 function blockAt(lines: readonly string[], at: number, depth: number): [Block, number] {
   const line = lines[at]!;
   const fence = FENCE.exec(line);
@@ -53,7 +53,7 @@ function blockAt(lines: readonly string[], at: number, depth: number): [Block, n
   return paragraphAt(lines, at, depth);
 }
 
-/** `## Title ##` is the title alone. */
+/** In `## Title ##`, only `Title` is the title. */
 function withoutClosing(text: string): string {
   const last = text.lastIndexOf(" ");
   return /^#+$/.test(text.slice(last + 1)) ? text.slice(0, Math.max(0, last)).trimEnd() : text;
@@ -103,7 +103,7 @@ function listAt(lines: readonly string[], from: number, depth: number): [Block, 
   return [{ type: "list", start: isNumbered ? Number(first[3]) : null, items }, at];
 }
 
-/** The end of an item: at the next one, or behind an empty line if what follows stands outside. */
+/** The end of an item: at the next item, or after an empty line if the next line is not indented. */
 function itemEnd(lines: readonly string[], from: number, indent: number): number {
   let end = from + 1;
   for (let at = end; at < lines.length; at += 1) {
@@ -158,7 +158,7 @@ function alignOf(marks: string): Align {
   return marks.startsWith(":") ? "center" : "end";
 }
 
-/** The cells of a row. A bar behind a backslash, or in code, divides nothing. */
+/** The cells of a row. An escaped bar, or a bar in code, is no separator. */
 function cellsOf(line: string): string[] {
   const text = line.trim();
   const cells: string[] = [];

@@ -1,17 +1,17 @@
-// The tree of a text in Markdown. Views make elements of it, never markup.
+// The syntax tree of a Markdown text. Views render it as elements, never as HTML text.
 
 export type Inline =
   | { type: "text"; text: string }
   | { type: "break" }
   | { type: "code"; text: string }
   | { type: "strong" | "em" | "del"; children: readonly Inline[] }
-  /** An image is shown as a link, so that nothing is fetched from elsewhere. */
+  /** An image is shown as a link, so nothing is loaded from other servers. */
   | { type: "link"; url: string; isImage: boolean; children: readonly Inline[] };
 
 export type Align = "start" | "center" | "end";
 
 export interface Item {
-  /** Of a list of tasks. `null`: the item is none. */
+  /** Whether a task is done. `null`: the item is not a task. */
   isDone: boolean | null;
   blocks: readonly Block[];
 }

@@ -1,5 +1,5 @@
-// Markdown as elements. They are made of a tree, never of markup, and what somebody wrote is
-// always their text. Nothing in it is fetched: a picture at another address is a link.
+// Renders Markdown as elements: from a tree, never from HTML, so untrusted text is always text.
+// Nothing is loaded from other servers: an image is a link.
 
 import { useMemo } from "preact/hooks";
 import { Long } from "../ui/basics.tsx";
@@ -8,7 +8,7 @@ import { shownName, shownText } from "../text.ts";
 import { parseMarkdown } from "./parse.ts";
 import type { Block, Inline, Item } from "./tree.ts";
 
-/** A longer text is shown as it was written. */
+/** A longer text is shown unformatted. */
 export const LONGEST = 100_000;
 
 export function Markdown({ text }: { text: string }) {
@@ -22,8 +22,8 @@ export function Markdown({ text }: { text: string }) {
 }
 
 /**
- * The headings' levels for who reads by them: below the page's own, and none is left out,
- * whatever the text begins with.
+ * The heading levels for screen readers: below the page's own headings, and without gaps, whatever
+ * level the text begins with.
  */
 function outlineOf(blocks: readonly Block[]): ReadonlyMap<Block, number> {
   const above: number[] = [];
@@ -37,7 +37,7 @@ function outlineOf(blocks: readonly Block[]): ReadonlyMap<Block, number> {
   return levels;
 }
 
-/** `levels`: of the headings. Within lists and quotes a heading is bold and no more. */
+/** `levels`: those of the headings. Within lists and quotes, a heading is only bold. */
 function Blocks({ blocks, levels }: { blocks: readonly Block[]; levels?: ReadonlyMap<Block, number> }) {
   return (
     <>
@@ -181,7 +181,7 @@ function OneInline({ inline }: { inline: Inline }) {
   }
 }
 
-/** A link to the web says where it goes. One to elsewhere is text. */
+/** A link to the web shows its address. Any other link is text. */
 function Link({ url, isImage, inside }: { url: string; isImage: boolean; inside: readonly Inline[] }) {
   const text = inside.length === 0 ? [{ type: "text", text: url } as const] : inside;
   const host = webHostOf(url);

@@ -116,7 +116,7 @@ function Editor({ agent, of, block, onChange }: { agent: string; of: BlockOf; bl
       tell("Saved as a new version.");
       onChange();
     } catch (error) {
-      // Somebody was faster. The typed text stays, and nothing is written over.
+      // Another client has changed the block. The typed text stays, and nothing is overwritten.
       tellError(
         error instanceof VersionConflictError
           ? new Error("The block was changed by someone else. Copy your text, reload the page, and edit it again.")

@@ -1,5 +1,5 @@
-// The context of this session's next turn: the prompt to the letter, the messages, the tools, and
-// how many tokens each of them takes.
+// The context of the session's next turn: the exact prompt, the messages, the tools, and the tokens
+// of each.
 
 import { useState } from "preact/hooks";
 import type { Block } from "session-agent";
@@ -28,7 +28,7 @@ export function Context({ conversation }: { conversation: Conversation }) {
       session.getSession({}, { signal }),
       isWhole ? agent.listTools({}, { signal }) : null,
     ]);
-    // The estimate knows the memory's tools alone.
+    // The estimate includes only the memory tools.
     const total = "tokensEstimate" in built ? built.tokensEstimate : estimate.total;
     const all = { ...estimate, total, tools: Math.max(0, total - estimate.messages - estimate.systemPrompt) };
     const tools = built.tools ?? [];
@@ -61,7 +61,7 @@ export function Context({ conversation }: { conversation: Conversation }) {
   );
 }
 
-/** The blocks are part of the prompt; what is left of it are its headers and rules. */
+/** The blocks are part of the prompt; the remainder is its headers and rules. */
 function sharesOf(
   { messages, systemPrompt, tools }: { messages: number; systemPrompt: number; tools: number },
   blocks: readonly Block[],
@@ -81,10 +81,10 @@ function sharesOf(
 function Prompt({ conversation: { session, id } }: { conversation: Conversation }) {
   const rendered = useLoad(`${id}/prompt`, (signal) => session.renderPrompt({}, { signal }));
   const [frozen, setFrozen] = useState<{ prompt: string; hash: string; frozenAt: number } | null>(null);
-  const show = async (work: () => Promise<{ prompt: string; hash: string; frozenAt: number }>, said?: string) => {
+  const show = async (work: () => Promise<{ prompt: string; hash: string; frozenAt: number }>, notice?: string) => {
     try {
       setFrozen(await work());
-      if (said) tell(said);
+      if (notice) tell(notice);
     } catch (error) {
       tellError(error);
     }

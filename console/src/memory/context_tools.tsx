@@ -1,15 +1,15 @@
-// The tools that the model is offered: the memory's, the registered ones, and those of servers.
+// The tools that the model receives: memory tools, registered tools, and tools of MCP servers.
 
-import type { ListedTool, RegisteredTools, ShownTool } from "session-agent";
+import type { ListedTool, RegisteredTools, ToolInfo } from "session-agent";
 import { Name } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Code } from "../conversation/parts.tsx";
 import { counted, shownJson, shownText } from "../text.ts";
 
 interface Props {
-  /** In the order in which the model gets them. */
+  /** In the order in which the model receives them. */
   tools: readonly ListedTool[];
-  /** `null`: the credential does not open them, so only the memory's tools are known. */
+  /** `null`: the credential doesn't allow reading them, so only the memory tools are known. */
   registered: RegisteredTools | null;
 }
 
@@ -41,7 +41,7 @@ export function ContextTools({ tools, registered }: Props) {
   );
 }
 
-function Tool({ tool, registered }: { tool: ListedTool; registered: ShownTool | undefined }) {
+function Tool({ tool, registered }: { tool: ListedTool; registered: ToolInfo | undefined }) {
   return (
     <details class="card fold">
       <summary>
@@ -61,7 +61,7 @@ function Tool({ tool, registered }: { tool: ListedTool; registered: ShownTool | 
   );
 }
 
-function originOf(registered: ShownTool | undefined): string {
+function originOf(registered: ToolInfo | undefined): string {
   if (registered === undefined) return "memory";
   if (registered.server !== undefined) return `MCP: ${registered.server}`;
   return registered.service === undefined ? "registered" : `service ${registered.service}`;

@@ -6,7 +6,7 @@ export interface DiffRow {
   after: string | null;
 }
 
-/** Comparing more lines than this, each with each, takes longer than anybody waits. */
+/** Comparing more lines than this pairwise takes too long. */
 const MAX_CELLS = 1_000_000;
 
 export function diff(before: string, after: string): DiffRow[] {
@@ -30,10 +30,10 @@ function between(left: readonly string[], right: readonly string[]): DiffRow[] {
   const lengths = commonLengths(left, right);
   const rows: DiffRow[] = [];
   let [i, j] = [0, 0];
-  let [gone, come]: [string[], string[]] = [[], []];
+  let [removed, added]: [string[], string[]] = [[], []];
   const close = () => {
-    rows.push(...changed(gone, come));
-    [gone, come] = [[], []];
+    rows.push(...changed(removed, added));
+    [removed, added] = [[], []];
   };
   while (i < left.length || j < right.length) {
     if (i < left.length && j < right.length && left[i] === right[j]) {
@@ -42,10 +42,10 @@ function between(left: readonly string[], right: readonly string[]): DiffRow[] {
       i += 1;
       j += 1;
     } else if (j >= right.length || (i < left.length && lengths[i + 1]![j]! >= lengths[i]![j + 1]!)) {
-      gone.push(left[i]!);
+      removed.push(left[i]!);
       i += 1;
     } else {
-      come.push(right[j]!);
+      added.push(right[j]!);
       j += 1;
     }
   }
@@ -53,16 +53,16 @@ function between(left: readonly string[], right: readonly string[]): DiffRow[] {
   return rows;
 }
 
-function changed(gone: readonly string[], come: readonly string[]): DiffRow[] {
-  const height = Math.max(gone.length, come.length);
+function changed(removed: readonly string[], added: readonly string[]): DiffRow[] {
+  const height = Math.max(removed.length, added.length);
   return Array.from({ length: height }, (_, n) => ({
     kind: "changed" as const,
-    before: gone[n] ?? null,
-    after: come[n] ?? null,
+    before: removed[n] ?? null,
+    after: added[n] ?? null,
   }));
 }
 
-/** How many lines the rests of both texts have in common, from each pair of lines on. */
+/** The number of common lines in the remainders of both texts, for each pair of lines. */
 function commonLengths(left: readonly string[], right: readonly string[]): Uint32Array[] {
   const lengths = Array.from({ length: left.length + 1 }, () => new Uint32Array(right.length + 1));
   for (let i = left.length - 1; i >= 0; i -= 1) {

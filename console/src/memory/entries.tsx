@@ -39,7 +39,7 @@ export function Entries({ agent, of, hasVersions, entry: named }: Props) {
   const [changed, setChanged] = useState<Entry | "new" | null>(null);
   /** Counts how often the first page was loaded. */
   const [turn, setTurn] = useState(0);
-  /** Count what was asked for. An answer to what was asked for earlier comes too late. */
+  /** Counts requests, so that the answer to an earlier one is ignored. */
   const searches = useRef(0);
   const loads = useRef(0);
 

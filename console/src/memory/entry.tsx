@@ -1,4 +1,4 @@
-// One entry: its text, what stands beside it, and its history.
+// One entry: its text, its marks, and its history.
 
 import { useState } from "preact/hooks";
 import type { Entry, PastEntry } from "session-agent";
@@ -85,7 +85,7 @@ interface NamedProps extends Props {
   turn: number;
 }
 
-/** The entry that the address names, with its history, also where it was deleted since. */
+/** The entry that the address names, with its history, even if it was deleted. */
 export function NamedEntry({ entryKey: key, turn, ...props }: NamedProps) {
   const { agent, of } = props;
   const { data, error, reload } = useLoad(`${agent}/${of.sessionId ?? ""}/${of.label}/${key}/${turn}`, (signal) =>
@@ -97,7 +97,7 @@ export function NamedEntry({ entryKey: key, turn, ...props }: NamedProps) {
   return <EntryCard {...props} entry={data} hasVersions isOpen />;
 }
 
-/** Facts that match and hold no longer. */
+/** Facts that match and are no longer true. */
 export function Past({ past }: { past: readonly PastEntry[] }) {
   return (
     <section class="card" aria-label="Earlier facts">

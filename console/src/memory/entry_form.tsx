@@ -1,4 +1,4 @@
-// An entry is written: its text, when its fact holds, and what it is found by.
+// The form for an entry: its text, its validity, and its marks.
 
 import { useState } from "preact/hooks";
 import type { Entry } from "session-agent";
@@ -38,7 +38,7 @@ export function EntryForm({ agent, of, entry, onClose, onDone }: Props) {
         key,
         content,
         ...(title.trim() && { title: title.trim() }),
-        // A field shows minutes. A time that was not changed stays exact.
+        // A field shows only minutes. An unchanged time stays exact.
         ...(from !== null && { validFrom: validFrom === fieldOf(entry?.validFrom) ? entry?.validFrom : from }),
         ...(until !== null && { validUntil: validUntil === fieldOf(entry?.validUntil) ? entry?.validUntil : until }),
         supersedes: supersedes.split("\n").filter((key) => key !== ""),

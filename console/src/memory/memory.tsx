@@ -1,4 +1,4 @@
-// The blocks of an agent, or of one session: how full they are, and what is in them.
+// The blocks of an agent or a session: their size and their content.
 
 import { useState } from "preact/hooks";
 import type { Block, BlockKind } from "session-agent";

@@ -1,4 +1,4 @@
-// The request of the next turn to its model, to the letter.
+// The exact request that the next turn sends to its model.
 
 import { useState } from "preact/hooks";
 import type { Provider } from "session-agent";
@@ -18,7 +18,7 @@ const FORMATS: ReadonlyArray<readonly [Provider, string]> = [
   ["workers-ai", "Workers AI"],
 ];
 
-/** `isWhole`: the credential opens all tools. Otherwise the messages alone are shown. */
+/** `isWhole`: the credential allows reading all tools. Otherwise only the messages are shown. */
 export function NextRequest({ conversation, isWhole }: { conversation: Conversation; isWhole: boolean }) {
   const formats = isWhole ? [[OWN, "Agent's model"] as const, ...FORMATS] : FORMATS;
   const [format, setFormat] = useState<string>(formats[0]![0]);

@@ -16,7 +16,7 @@ import { bytes, count, shownTime } from "../text.ts";
 import type { BlockOf } from "./block.tsx";
 import { Deleted, Versions } from "./versions.tsx";
 
-/** A list in a page holds so many documents. */
+/** The documents per page. */
 const MOST = 1000;
 
 export function Skills({ agent, of, hasVersions }: { agent: string; of: BlockOf; hasVersions: boolean }) {
@@ -147,8 +147,8 @@ function Document({ agent, of, skill, hasVersions, onChange, onDelete }: Documen
 }
 
 /**
- * The document itself. Without a session it is only shown, and loaded into no context. A
- * session's own document can only be read by loading it, so that is left to the reader.
+ * The document. Without a session, reading it loads it into no context. A document of a session
+ * can only be read by loading it, so the user must ask for it.
  */
 function Text({ agent, of, skill }: { agent: string; of: BlockOf; skill: Skill }) {
   const [isWanted, setWanted] = useState(of.sessionId === undefined);

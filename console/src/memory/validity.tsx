@@ -1,4 +1,4 @@
-// When the fact of an entry holds, and which entries replace each other.
+// When an entry's fact is true, and which entries replace each other.
 
 import { Name } from "../ui/basics.tsx";
 import { shownTime } from "../text.ts";

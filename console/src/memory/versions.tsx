@@ -1,5 +1,5 @@
-// The versions of a block, an entry or a document: who wrote what, two versions side by side, and
-// the way back.
+// The versions of a block, an entry or a document: their authors, a comparison of two versions, and
+// a button to restore one.
 
 import { useState } from "preact/hooks";
 import type { Version } from "session-agent";
@@ -99,7 +99,7 @@ export function Versions({ agent, of, turn, onChange }: Props) {
   );
 }
 
-/** The item that was just deleted, and the way back. */
+/** The item that was just deleted, and a button to restore it. */
 export function Deleted({
   agent,
   of,
@@ -119,7 +119,7 @@ export function Deleted({
   );
 }
 
-/** The title of an entry, or the line of a document, stands above the text. */
+/** The title of an entry, or the description of a document, above the text. */
 function textOf(version: Version | undefined): string {
   return version === undefined ? "" : [version.title ?? "", version.content].filter((text) => text !== "").join("\n");
 }
@@ -129,7 +129,7 @@ function writer({ writtenBy, sessionId, events = [] }: Version): string {
   return sessionId === null ? "by the model" : `by the model, in session ${sessionId}`;
 }
 
-/** A learnt text comes from messages. A text that the model wrote by a tool stands in its own answer. */
+/** The messages that a learned text comes from, or the answer in which the model wrote it with a tool. */
 function evidenceOf({ sessionId, eventId, events = [] }: Version): { sessionId: string; id: string }[] {
   if (sessionId == null) return [];
   const ids = events.length > 0 || eventId == null ? events : [eventId];

@@ -1,5 +1,5 @@
-// Shortens what a model reads of a conversation. First a dry run says what would be
-// hidden; nothing is written before the reader agrees.
+// Compacts a conversation. A dry run first shows what would be summarized; nothing is written before
+// the user confirms.
 
 import { useState } from "preact/hooks";
 import type { CompactOutput } from "session-agent";

@@ -1,6 +1,5 @@
-// Sessions that the reader has deleted. The delete is sent when the page is left, so there
-// is a way back until then. A tab that crashed finds its list again, and nothing is deleted
-// behind anybody's back.
+// Sessions that the user has deleted. The deletion is sent when the page is closed, so the user can undo
+// it until then. After a crash, the list is restored, and nothing is deleted without the user.
 
 import { signal } from "@preact/signals";
 import { openAgent, sendLast } from "../connection.ts";

@@ -1,4 +1,4 @@
-// The whole session as a file.
+// Downloads a session as a file.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Progress as Passed } from "session-agent";
@@ -59,7 +59,7 @@ export function Export({
   );
 }
 
-/** A name that every file system takes. */
+/** A name that is valid in every file system. */
 function fileName(name: string): string {
   return name.replace(/[^\p{L}\p{N} ._-]+/gu, "_").slice(0, 80) || "session";
 }

@@ -1,4 +1,4 @@
-// Which sessions are listed and searched, by their tags and their metadata.
+// Filters the list and the search of sessions by tags and metadata.
 
 import { useState } from "preact/hooks";
 import { Button, Field, Name } from "../ui/basics.tsx";
@@ -47,7 +47,7 @@ export function FilterDialog({ agent, onClose }: Props) {
   );
 }
 
-/** `null`: nothing was written, so all sessions are shown. */
+/** `null`: the filter is empty, so all sessions are shown. */
 function filterOf(tags: readonly string[], metadata: object | null): Filter | null {
   if (tags.length === 0 && metadata === null) return null;
   return {
@@ -56,7 +56,7 @@ function filterOf(tags: readonly string[], metadata: object | null): Filter | nu
   };
 }
 
-/** The current filter, above the list, and the way back to all. */
+/** The current filter, above the list, with a button to clear it. */
 export function Filtered({ agent }: { agent: string }) {
   const sessions = sessionsOf(agent);
   const { filter } = sessions;

@@ -1,4 +1,4 @@
-// Copies one branch into a session of its own.
+// Copies a branch into a new session.
 
 import { useState } from "preact/hooks";
 import { Field } from "../ui/basics.tsx";

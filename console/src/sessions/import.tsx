@@ -1,4 +1,4 @@
-// Reads an exported session in.
+// Imports an exported session.
 
 import { useRef, useState } from "preact/hooks";
 import { Field } from "../ui/basics.tsx";

@@ -1,7 +1,7 @@
-// The sessions of an agent beside what is open: found by scrolling or by searching.
+// The sidebar with the agent's sessions: a list that loads while scrolling, and a search.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Hit, Results, Session } from "session-agent";
+import type { SearchHit, SearchResults, Session } from "session-agent";
 import { Button, Empty, Loading, Name, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Marked } from "../ui/marked.tsx";
@@ -18,11 +18,11 @@ import { NewSession } from "./new_session.tsx";
 import { sessionsOf } from "./sessions.ts";
 import { threadOf, titleOf } from "./thread.ts";
 
-const LOOK_MS = 10_000;
+const CHECK_MS = 10_000;
 const HITS = 50;
-/** A row has room for so many. The session shows all. */
+/** The number of tags in a row. The session shows all. */
 const TAGS = 2;
-/** It is searched when nothing was written for so long. */
+/** The pause in typing after which the search runs. */
 const PAUSE_MS = 250;
 const SHORTEST = 2;
 
@@ -30,8 +30,8 @@ export function SessionList({ agent }: { agent: string }) {
   const sessions = sessionsOf(agent);
   const [dialog, setDialog] = useState<"new" | "import" | "filter" | null>(null);
   const [query, setQuery] = useState("");
-  const [found, setFound] = useState<{ of: string; results?: Results; error?: unknown } | null>(null);
-  /** Counts what was searched: an answer that comes late is not shown. */
+  const [found, setFound] = useState<{ of: string; results?: SearchResults; error?: unknown } | null>(null);
+  /** Counts searches, so that a late answer is ignored. */
   const asked = useRef(0);
   const back = reconnections.value;
   useEffect(() => void sessions.reload(), [agent, back]);
@@ -40,14 +40,14 @@ export function SessionList({ agent }: { agent: string }) {
     setFound(null);
     setQuery("");
   }, [agent]);
-  useEvery(LOOK_MS, () => void sessions.look());
+  useEvery(CHECK_MS, () => void sessions.loadNewest());
 
   const search = async (isWhole: boolean) => {
     const of = query.trim();
     asked.current += 1;
     const turn = asked.current;
     if (of === "") return setFound(null);
-    // The earlier results stay until there is something else.
+    // The previous results stay until new ones arrive.
     setFound((now) => (now?.results === undefined ? { of } : { ...now, of }));
     const outcome = await openAgent(agent)
       .search({ ...(isWhole ? { query: of } : { queries: [of, begun(of)] }), limit: HITS, ...sessions.where })
@@ -57,7 +57,7 @@ export function SessionList({ agent }: { agent: string }) {
       );
     if (turn === asked.current) setFound({ of, ...outcome });
   };
-  // While somebody writes, after each pause.
+  // During typing, it runs after each pause.
   useEffect(() => {
     if (query.trim().length < SHORTEST) return;
     const turn = asked.current;
@@ -124,7 +124,7 @@ export function SessionList({ agent }: { agent: string }) {
   );
 }
 
-/** The last word may be half written. A phrase and a beginning are what they are. */
+/** Makes the last word a prefix, because it may be incomplete. Phrases and prefixes stay unchanged. */
 function begun(query: string): string {
   return /[\p{L}\p{N}]$/u.test(query) && !query.includes('"') ? `${query}*` : query;
 }
@@ -202,7 +202,7 @@ function Entry({ agent, session }: { agent: string; session: Session }) {
 interface FoundProps {
   agent: string;
   of: string;
-  results?: Results;
+  results?: SearchResults;
   error?: unknown;
   retry: () => void;
   clear: () => void;
@@ -220,7 +220,7 @@ function Found({ agent, of, results, error, retry, clear }: FoundProps) {
       {results.pending && (
         <p class="hint">The search index is still being built. Older messages are not included yet.</p>
       )}
-      {results.truncated && <p class="hint">Results are incomplete. Use more specific words.</p>}
+      {results.truncated && <p class="hint">SearchResults are incomplete. Use more specific words.</p>}
       {results.results.map((hit) => (
         <HitLink key={`${hit.sessionId}/${hit.id}`} agent={agent} hit={hit} />
       ))}
@@ -228,7 +228,7 @@ function Found({ agent, of, results, error, retry, clear }: FoundProps) {
   );
 }
 
-function HitLink({ agent, hit }: { agent: string; hit: Hit }) {
+function HitLink({ agent, hit }: { agent: string; hit: SearchHit }) {
   return (
     <a
       class="session-link hit"

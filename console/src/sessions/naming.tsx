@@ -1,4 +1,4 @@
-// The name of a session, and the marks by which it is found.
+// The form for a session's name, tags and metadata.
 
 import { useState } from "preact/hooks";
 import type { Operations, Session } from "session-agent";

@@ -1,4 +1,4 @@
-// Begins a session.
+// Creates a session.
 
 import { useState } from "preact/hooks";
 import { Field } from "../ui/basics.tsx";

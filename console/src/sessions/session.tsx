@@ -1,4 +1,4 @@
-// One session: its name, what can be done with all of it, and its tabs.
+// One session: its name, its actions, and its tabs.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Session } from "session-agent";
@@ -28,7 +28,7 @@ import { type Thread, threadOf, titleOf } from "./thread.ts";
 const FurtherTab = later(({ FurtherTab }) => FurtherTab);
 const ThreadView = later(({ ThreadView }) => ThreadView);
 
-const LOOK_MS = 3000;
+const CHECK_MS = 3000;
 
 const TABS: Record<SessionTab, string> = {
   conversation: "Conversation",
@@ -73,9 +73,9 @@ export function SessionPage({
     return () => conversation.close();
   }, [conversation]);
   useEffect(() => {
-    if (back > 0) void conversation.look();
+    if (back > 0) void conversation.checkForChanges();
   }, [back]);
-  useEvery(LOOK_MS, () => void conversation.look());
+  useEvery(CHECK_MS, () => void conversation.checkForChanges());
   // A turn changes the usage and, in a new session, everything.
   const state = conversation.state.value;
   useEffect(() => {
@@ -196,7 +196,7 @@ function Tab({
   return <Talk conversation={conversation} at={at} fork={fork} />;
 }
 
-/** It has its place before there is anything to say, so that nothing moves. */
+/** It is rendered even if empty, so that the layout doesn't shift. */
 function Usage({ session }: { session: Session | undefined }) {
   if (session === undefined) return <p class="note" />;
   const { inputTokens, outputTokens, cachedInputTokens, cost: amount } = session.usage;

@@ -1,4 +1,4 @@
-// The sessions of one agent, the newest activity first, page by page.
+// Loads the sessions of an agent page by page, the most recently active first.
 
 import { computed, signal } from "@preact/signals";
 import type { Operations, Session } from "session-agent";
@@ -8,7 +8,7 @@ import { isDeleting } from "./deleting.ts";
 
 const PAGE = 100;
 const NEWEST = 10;
-/** A page that is filtered may be empty and still not be the last. */
+/** A filtered page may be empty without being the last one. */
 const PAGES_AT_ONCE = 20;
 
 /** Which sessions are listed and searched. */
@@ -95,8 +95,8 @@ export class Sessions {
     return { sessions: own === null ? [] : [own], cursor: null };
   }
 
-  /** Looks at the newest alone, and puts them on top. */
-  async look(): Promise<void> {
+  /** Loads only the newest sessions, and puts them at the top. */
+  async loadNewest(): Promise<void> {
     if (this.isLoading.peek() || this.#cursor.peek() === undefined || !may("listSessions")) return;
     const turn = this.#turn;
     const page = await openAgent(this.agent, { isQuiet: true })
@@ -111,7 +111,7 @@ export class Sessions {
   }
 
   put(session: Session): void {
-    // Only the agent knows whether the filter lets it through.
+    // Only the agent can apply the filter.
     if (this.#filter.peek() !== null) return void this.reload();
     this.#all.value = merged([session], this.#all.peek());
   }

@@ -1,5 +1,5 @@
-// Sessions that hold a thread of LangGraph, as `session-agent/langgraph` writes them: one of
-// checkpoints for each namespace, and one of pending writes.
+// Sessions that store a LangGraph thread, as `session-agent/langgraph` writes them: one with the
+// checkpoints of each namespace, and one with pending writes.
 
 import type { Session, SessionEvent } from "session-agent";
 import { sessionName } from "../text.ts";
@@ -32,11 +32,11 @@ export interface Checkpoint {
   id: string;
   eventId: string;
   createdAt: number;
-  /** The number of the superstep. `null`: not told. */
+  /** The number of the superstep. `null`: unknown. */
   step: number | null;
   /** The origin of the checkpoint: `input`, `loop`, `update`, `fork`. */
   source: string;
-  /** The values that changed, by their channels. A value that is not JSON is told by its type. */
+  /** The values that changed, by channel. For a value that is not JSON, its type is shown. */
   changed: readonly { channel: string; value: unknown }[];
   channels: readonly string[];
 }
@@ -66,7 +66,7 @@ export function checkpointsOf(events: readonly SessionEvent[]): Checkpoint[] {
   return checkpoints.reverse();
 }
 
-/** A value's id has its channel's name, unless it is so long that it is a digest. */
+/** A value's id contains the channel's name, or a digest of a long name. */
 function channelOf(id: string): string {
   const names = parsed(id);
   return Array.isArray(names) ? String(names.at(-2) ?? names[0]) : "a value";
@@ -96,14 +96,14 @@ export interface Said {
   text: string;
 }
 
-/** LangChain's messages in a value, where it has some. */
+/** The LangChain messages in a value. */
 export function messagesIn(value: unknown): Said[] {
   const list = Array.isArray(value) ? value : [value];
   return list.flatMap((item) => {
     const { kwargs, id, type, content } = fields(item);
     const inside = fields(kwargs);
-    const said = inside.content ?? content;
+    const text = inside.content ?? content;
     const name = Array.isArray(id) ? String(id.at(-1)) : String(inside.type ?? type ?? "");
-    return typeof said === "string" && name !== "" ? [{ role: name.replace(/Message(Chunk)?$/, ""), text: said }] : [];
+    return typeof text === "string" && name !== "" ? [{ role: name.replace(/Message(Chunk)?$/, ""), text }] : [];
   });
 }

@@ -1,4 +1,4 @@
-// A thread of LangGraph: its checkpoints, what each changed, and the messages among it.
+// A LangGraph thread: its checkpoints, the changes of each, and the messages in them.
 
 import { useState } from "preact/hooks";
 import type { SessionEvent } from "session-agent";

@@ -1,22 +1,22 @@
-// The agent's settings as fields of a form, and what of them was changed. A setting may
-// have several fields; an empty field is a value that nobody has set.
+// The agent's settings as fields of a form, and the changes to them. A setting may have several
+// fields; an empty field is an unset value.
 
 import { MODELS } from "../models.ts";
 
-/** `long`: a list of texts, written as one. `prose`: one text of several lines. */
+/** `long`: a list of texts in one field. `prose`: a text of several lines. */
 export type Kind = "text" | "long" | "prose" | "list" | "number" | "choice" | "switch" | "json";
 
 export interface SettingField {
-  /** The setting, and behind a dot what of the setting it is. */
+  /** The setting, or `setting.part`. */
   path: string;
   label: string;
   kind: Kind;
   hint?: string;
   placeholder?: string;
   options?: ReadonlyArray<readonly [string, string]>;
-  /** The texts to which a text may be completed. */
+  /** The suggested values. */
   list?: readonly string[];
-  /** Without it, the setting is given up. */
+  /** Without this field, the whole setting is unset. */
   isNeeded?: true;
 }
 
@@ -278,8 +278,8 @@ function textOf(kind: Kind, value: any): string {
 }
 
 /**
- * The input of `configureAgent`: the settings that were changed alone. The others may come from
- * elsewhere, and stay there.
+ * The input of `configureAgent`: only the changed settings. The others may come from the defaults, and
+ * stay unset.
  */
 export function changesOf(
   before: Texts,

@@ -87,12 +87,12 @@ function Change({ agent, config, mayChange, onDone }: ChangeProps) {
   }, [config]);
   const origins = config.origins as unknown as Record<string, Origin>;
   /** `sent`: the texts that the answer stands for. */
-  const configure = async (input: () => Record<string, unknown>, said: string, sent: Texts) => {
+  const configure = async (input: () => Record<string, unknown>, notice: string, sent: Texts) => {
     setBusy(true);
     try {
       await openAgent(agent).configureAgent(input() as Input);
       known.current = sent;
-      tell(said);
+      tell(notice);
       onDone();
     } catch (error) {
       tellError(error);

@@ -1,4 +1,4 @@
-// The view as a call of the API.
+// Shows the open view as a call of the API.
 
 import { Dialog } from "../ui/dialog.tsx";
 import { credential } from "../connection.ts";

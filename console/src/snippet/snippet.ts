@@ -1,4 +1,4 @@
-// The open view as a program: as curl, and with the client.
+// Renders the open view's requests as code: with curl, and with the client.
 
 import type { ManagePart, Route, SessionTab } from "../route.ts";
 
@@ -67,7 +67,7 @@ function given(input: Record<string, unknown>): string {
   return fields.length === 0 ? "" : `{ ${fields.join(", ")} }`;
 }
 
-/** `hasCredential`: the Worker asks for one. It is never written out. */
+/** `hasCredential`: the Worker requires one. The code never contains it. */
 export function snippetOf(at: Exclude<Route, { view: "home" }>, origin: string, hasCredential: boolean): Snippet {
   const { text, operation, input, client } = callOf(at);
   const url = `${origin}/agents/session-agent/${encodeURIComponent(at.agent)}/rpc/${operation}`;
@@ -85,7 +85,7 @@ export function snippetOf(at: Exclude<Route, { view: "home" }>, origin: string, 
   };
 }
 
-/** A word of the shell: nothing in it is run. */
+/** Quotes a word for the shell. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,4 +1,4 @@
-// The failed turns of a session, and the messages at which they stand.
+// The failed turns of a session, and the messages that they belong to.
 
 import type { UiMessage } from "session-agent";
 import type { Conversation } from "../conversation/conversation.ts";
@@ -6,7 +6,7 @@ import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import type { TurnRecord } from "./rows.ts";
 
-/** A session keeps so many records of failed turns. */
+/** The number of failed turns that a session records. */
 const KEPT = 16;
 
 const NONE: readonly TurnRecord[] = [];
@@ -22,8 +22,7 @@ export function useFailures(conversation: Conversation, key: string, isWanted: b
 }
 
 /**
- * The failures by the message at which each stands: the answer that broke off, or the user's message
- * that was asked, if no answer follows it.
+ * The failures by message: the interrupted answer, or the user's message if no answer follows it.
  */
 export function placeFailures(
   messages: readonly UiMessage[],
@@ -39,7 +38,7 @@ export function placeFailures(
         : messages.findIndex(({ id }) => id === turn.messageId);
     const message = messages[at];
     const isAnswered = message?.role === "user" && messages[at + 1]?.role === "assistant";
-    // The newest failure of a place comes first.
+    // The newest failure of a message comes first.
     if (message !== undefined && !isAnswered && !places.has(message.id)) places.set(message.id, turn);
   }
   return places;

@@ -1,5 +1,5 @@
-// A turn as it is heard: when its steps began, when their first word came, and when each
-// tool was called. The agent's record has more, once the turn is over.
+// The times of a running turn: the start and the first output of each step, and each tool call. When
+// the turn is over, the agent's record has more.
 
 import type { ChatChunk } from "session-agent";
 
@@ -14,17 +14,17 @@ export interface LiveTool {
 
 export interface LiveStep {
   readonly from: number;
-  /** When the model said something. `null`: not yet. */
+  /** The time of the first output. `null`: not yet. */
   readonly saidAt: number | null;
-  /** When its answer was whole. `null`: not yet. */
+  /** The time at which the model's answer was complete. `null`: not yet. */
   readonly to: number | null;
   readonly tools: readonly LiveTool[];
 }
 
 export interface LiveTurn {
-  /** The answer's id. `null`: not told yet. */
+  /** The answer's id. `null`: unknown so far. */
   readonly id: string | null;
-  /** The page came while the turn ran, so what was before has no times. */
+  /** The page joined a running turn, so earlier steps have no times. */
   readonly isJoined: boolean;
   readonly from: number;
   readonly to: number | null;
@@ -34,7 +34,7 @@ export interface LiveTurn {
 
 const SAYS = new Set(["text-delta", "reasoning-delta", "tool-input-start", "tool-input-available", "file"]);
 
-/** The turn with one chunk more. `live` is `null`: nothing of it was heard. */
+/** The turn with another chunk. `live`: `null` for the first chunk. */
 export function heardLive(live: LiveTurn | null, chunk: ChatChunk, at: number, isJoined = false): LiveTurn {
   const turn = live ?? { id: null, isJoined, from: at, to: null, steps: [], error: null };
   const { type } = chunk;
@@ -45,27 +45,27 @@ export function heardLive(live: LiveTurn | null, chunk: ChatChunk, at: number, i
   if (type === "finish" || type === "abort") return { ...turn, to: at };
   const step = turn.steps.at(-1);
   if (step === undefined) return turn;
-  return { ...turn, steps: turn.steps.with(-1, heardStep(step, chunk, at)) };
+  return { ...turn, steps: turn.steps.with(-1, withChunk(step, chunk, at)) };
 }
 
-function heardStep(step: LiveStep, chunk: ChatChunk, at: number): LiveStep {
-  const said = step.saidAt === null && SAYS.has(chunk.type) ? { ...step, saidAt: at } : step;
+function withChunk(step: LiveStep, chunk: ChatChunk, at: number): LiveStep {
+  const begun = step.saidAt === null && SAYS.has(chunk.type) ? { ...step, saidAt: at } : step;
   const id = String(chunk.toolCallId);
   switch (chunk.type) {
     case "tool-input-available": {
-      // The model goes on to speak: its answer is whole when the last call of it is.
+      // The model may output more: its answer is complete with its last call.
       const tool = { id, name: String(chunk.toolName ?? "?"), from: at, to: null, error: null };
-      return { ...said, to: at, tools: [...said.tools.filter((other) => other.id !== id), tool] };
+      return { ...begun, to: at, tools: [...begun.tools.filter((other) => other.id !== id), tool] };
     }
     case "tool-output-available":
     case "tool-output-denied":
-      return withTool(said, id, { to: at });
+      return withTool(begun, id, { to: at });
     case "tool-output-error":
-      return withTool(said, id, { to: at, error: String(chunk.errorText) });
+      return withTool(begun, id, { to: at, error: String(chunk.errorText) });
     case "finish-step":
-      return { ...said, to: said.to ?? at };
+      return { ...begun, to: begun.to ?? at };
     default:
-      return said;
+      return begun;
   }
 }
 
@@ -74,8 +74,8 @@ function withTool(step: LiveStep, id: string, change: Partial<LiveTool>): LiveSt
 }
 
 /**
- * A turn is said again from its beginning to who lost the connection. The steps that were heard of
- * it `before` keep their times.
+ * After a reconnection, the turn is replayed from its beginning. Steps that were received `before`
+ * keep their times.
  */
 export function withTimesOf(before: LiveTurn | null, live: LiveTurn): LiveTurn {
   if (before === null || before.id === null || before.id !== live.id) return live;

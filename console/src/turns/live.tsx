@@ -1,4 +1,4 @@
-// The turn that runs, above the place to write.
+// The running turn, above the composer.
 
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
@@ -9,10 +9,10 @@ import { doing } from "./live.ts";
 import { waterfallOfLive } from "./rows.ts";
 import { Waterfall } from "./waterfall.tsx";
 
-/** Bars of what still runs grow so often. */
+/** How often the bars of running steps are updated. */
 const DRAWN_MS = 250;
 
-/** A reader who looks at one turn looks at the next one, too. */
+/** Whether the waterfall is open. It stays open for the next turn. */
 const isOpen = signal(false);
 
 export function LiveTurn({
@@ -26,19 +26,19 @@ export function LiveTurn({
   const now = useNow(live !== null && live.to === null);
   if (live === null) return null;
   const shown = waterfallOfLive(live, now);
-  const heard = live.isJoined ? "seen for " : "";
-  const told = `${doing(live)} · ${heard}${milliseconds(shown.to - shown.from)}`;
+  const prefix = live.isJoined ? "seen for " : "";
+  const status = `${doing(live)} · ${prefix}${milliseconds(shown.to - shown.from)}`;
   if (isAlwaysOpen)
     return (
       <section class="card live">
-        <p class="pulse">{told}</p>
+        <p class="pulse">{status}</p>
         <Waterfall shown={shown} label="Running turn" />
       </section>
     );
   return (
     <details class="fold live" open={isOpen.value} onToggle={(event) => void (isOpen.value = event.currentTarget.open)}>
       <summary>
-        <Icon name="flow" /> <span class="pulse">{told}</span>
+        <Icon name="flow" /> <span class="pulse">{status}</span>
       </summary>
       {isOpen.value && <Waterfall shown={shown} label="Running turn" />}
     </details>

@@ -135,7 +135,7 @@ function toolRow({
   ];
 }
 
-/** The same of a turn that is heard. */
+/** The same for a running turn. */
 export function waterfallOfLive(live: LiveTurn, now: number): Waterfall {
   const to = live.to ?? Math.max(now, live.from + 1);
   const failure = live.error === null ? null : { code: null, message: live.error };
@@ -187,7 +187,7 @@ const startOf = ({ segments }: Row) => segments[0]?.from ?? Number.POSITIVE_INFI
 
 const tokensOf = (tokens: number | null | undefined) => (tokens == null ? "?" : count(tokens));
 
-/** How long a row took. Empty: it took no time, or nobody knows. */
+/** The duration of a row. Empty: zero or unknown. */
 export function tookOf({ segments }: Row): string {
   const [first, last] = [segments[0], segments.at(-1)];
   return first === undefined || last === undefined ? "" : milliseconds(last.to - first.from);

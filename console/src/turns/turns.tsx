@@ -1,4 +1,4 @@
-// The turns of a session: how each went, what it was made of, and why it failed.
+// The turns of a session: outcome, steps, and failure of each.
 
 import { useEffect, useState } from "preact/hooks";
 import { Shares } from "../ui/bar.tsx";
@@ -14,7 +14,7 @@ import { finishText, type TurnRecord, waterfallOf } from "./rows.ts";
 import { Legend, Waterfall } from "./waterfall.tsx";
 
 const PAGE = 20;
-/** A page may be empty and still not be the last. */
+/** A page may be empty without being the last one. */
 const PAGES_AT_ONCE = 5;
 
 /** `at`: the message whose turn is opened. Otherwise the newest is. */

@@ -1,4 +1,4 @@
-// A turn's rows below each other, each with a bar that says when it was.
+// A turn's steps as rows, each with a bar for its time.
 
 import { Name } from "../ui/basics.tsx";
 import { Icon, type IconName } from "../ui/icons.tsx";
@@ -7,7 +7,7 @@ import { type Row, SEGMENTS, type Segment, tookOf, type Waterfall as Shown } fro
 
 const ICONS: Record<Row["kind"], IconName> = { turn: "flow", step: "send", tool: "tool", compaction: "compact" };
 
-/** The least that is seen of a bar, in hundredths of the whole. */
+/** The minimum width of a bar, in percent. */
 const LEAST = 0.6;
 
 export function Waterfall({ shown, label }: { shown: Shown; label: string }) {

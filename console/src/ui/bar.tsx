@@ -1,4 +1,4 @@
-// How full something is, and what something is made of.
+// Bars for a fill level, and for shares of a whole.
 
 import { count } from "../text.ts";
 

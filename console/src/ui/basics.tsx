@@ -12,13 +12,13 @@ interface ButtonProps {
   children?: ComponentChildren;
   onClick?: (event: MouseEvent) => void;
   icon?: IconName;
-  /** The button's action, if its face does not say it. */
+  /** The accessible name, if the button has no text. */
   label?: string;
   kind?: "plain" | "main" | "quiet" | "danger";
   type?: "button" | "submit";
   disabled?: boolean;
   pressed?: boolean;
-  /** A key of the page that does the same (`goto/keys.ts`). */
+  /** The keyboard shortcut with the same effect (`goto/keys.ts`). */
   shortcut?: string;
 }
 
@@ -51,7 +51,7 @@ export function Button({
   );
 }
 
-/** A name that somebody chose: on one line, and in its own reading direction. */
+/** An untrusted name: on one line, and isolated from the surrounding reading direction. */
 export function Name({ text }: { text: string }) {
   return <bdi class="name">{shownName(text)}</bdi>;
 }
@@ -76,7 +76,7 @@ function Code({ of }: { of: unknown }) {
   ) : null;
 }
 
-/** The credential does not open what the view would show. */
+/** Shown if the credential doesn't allow the view. */
 function Refused({ error }: { error: ForbiddenError }) {
   return (
     <div class="problem refused" role="alert">
@@ -227,7 +227,7 @@ export function Check({ label, isOn, onChange }: { label: string; isOn: boolean;
   );
 }
 
-/** A tab's or a page's own heading and what can be done there. */
+/** The heading of a tab or a page, and its actions. */
 export function Heading({
   title,
   children,
@@ -250,7 +250,7 @@ export function Heading({
   );
 }
 
-/** A stored value, as text that scrolls by itself. Long texts are shown piece by piece. */
+/** A stored value in a scrollable box. Long texts are shown in pieces. */
 export function Stored({ text, label }: { text: string; label: string }) {
   return (
     <div class="stored" tabIndex={0} role="region" aria-label={label}>
@@ -262,7 +262,7 @@ export function Stored({ text, label }: { text: string; label: string }) {
 const FIRST = 20_000;
 const MORE = 100_000;
 
-/** A text of any length: a browser that lays out a megabyte at once stands still. */
+/** A text of any length, in pieces: laying out a megabyte at once freezes the browser. */
 export function Long({ text }: { text: string }) {
   const [shown, setShown] = useState(FIRST);
   if (text.length <= shown) return <>{text}</>;

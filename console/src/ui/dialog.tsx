@@ -1,4 +1,4 @@
-// A dialog of the browser's own: it keeps the focus inside, and closes on Escape.
+// A native dialog: the browser traps the focus, and Escape closes it.
 
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";

@@ -1,4 +1,4 @@
-// The messages that a text comes from, each one click away.
+// Links to the messages that a text comes from.
 
 import { hashOf } from "../route.ts";
 

@@ -1,4 +1,4 @@
-// The console's icons: strokes on a grid of 20, in the colour of the text beside them.
+// The console's icons: strokes on a 20-pixel grid, in the color of the adjacent text.
 
 const PATHS = {
   add: "M10 4v12M4 10h12",

@@ -1,5 +1,5 @@
-// Views that are seldom opened stand in a file of their own, which the browser loads when the
-// first of them is opened.
+// Lazy loading: the less common views are a separate file, which the browser loads when the first of
+// them is opened.
 
 import type { FunctionComponent } from "preact";
 import { reach } from "../connection.ts";
@@ -18,7 +18,7 @@ async function loadFurther(): Promise<void> {
   further = await import("../further.ts");
 }
 
-/** A view that stands for one of that file. */
+/** A placeholder for a view of that file. */
 export function later<Props extends object>(
   choose: (from: Further) => FunctionComponent<Props>,
 ): FunctionComponent<Props> {
@@ -32,7 +32,7 @@ export function later<Props extends object>(
   };
 }
 
-/** The Worker may have got a newer console since the page was opened. That one has other files. */
+/** If a newer console was deployed since the page was opened, its files have other names. */
 function NotLoaded() {
   return (
     <div class="problem" role="alert">

@@ -1,4 +1,4 @@
-// The fields of a form in which tags and metadata are written.
+// Form fields for tags and metadata.
 
 import { Field } from "./basics.tsx";
 

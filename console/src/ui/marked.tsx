@@ -1,4 +1,4 @@
-// A text in which the found words are marked.
+// A text with highlighted search matches.
 
 import type { ComponentChildren } from "preact";
 import { shownText } from "../text.ts";

@@ -1,4 +1,4 @@
-// Actions that have no room side by side. `details` opens and closes with the keyboard.
+// A menu of actions. It is a `details` element, which supports the keyboard.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { may } from "../rights.ts";
@@ -7,7 +7,7 @@ import { Icon, type IconName } from "./icons.tsx";
 export interface MenuItem {
   text: string;
   icon: IconName;
-  /** The operation without which there is no such action. */
+  /** The operation that the action requires. */
   needs?: string;
   run: () => void;
   isDanger?: boolean;

@@ -1,7 +1,7 @@
 import type { Loaded } from "../load.ts";
 import { Loading, Problem } from "./basics.tsx";
 
-/** The stand-in for an answer: that it is on its way, or why it failed. */
+/** The placeholder for an answer: loading, or why it failed. */
 export function Pending({ of, what }: { of: Loaded<unknown>; what: string }) {
   if (of.error !== undefined) return <Problem error={of.error} retry={of.reload} />;
   return of.data == null ? <Loading what={what} /> : null;

@@ -1,11 +1,11 @@
-// The places of a long list's rows. Rows that were on the screen have the height that was measured
-// there; the others have an estimate.
+// The positions of a long list's rows. Rendered rows have their measured height; the others have an
+// estimate.
 
 export class Rows {
   #measured = new Map<string, number>();
   #keys: string[] = [];
   #index = new Map<string, number>();
-  /** The place where each row begins, and at last the end of the list. */
+  /** The offset of each row, and of the end of the list. */
   #offsets = new Float64Array(1);
 
   /** The items that were placed last. Scrolling changes neither the items nor a height. */
@@ -29,7 +29,7 @@ export class Rows {
     return this.#offsets[this.#keys.length] ?? 0;
   }
 
-  /** Whether the height is news. */
+  /** Whether the height has changed. */
   measure(key: string, height: number): boolean {
     if (this.#measured.get(key) === height) return false;
     this.#measured.set(key, height);

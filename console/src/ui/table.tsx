@@ -1,4 +1,4 @@
-// Rows under named columns, which scroll by themselves where they have no room.
+// A table that scrolls horizontally on narrow screens.
 
 import type { ComponentChildren } from "preact";
 

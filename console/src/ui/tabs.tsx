@@ -1,5 +1,4 @@
-// The parts of a view, side by side. A phone has no room for all of them, so the open one is
-// brought into view.
+// Tabs. On narrow screens, the open tab is scrolled into view.
 
 import { useEffect, useRef } from "preact/hooks";
 

@@ -1,4 +1,4 @@
-// A time for people: short, and whole when it is pointed at.
+// A short time, with the full time as a tooltip.
 
 import { fullTime, shortTime } from "../text.ts";
 

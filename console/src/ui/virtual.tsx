@@ -1,6 +1,5 @@
-// A list of any length, of which only the rows on the screen and near it exist. The part that the
-// reader looks at stays where it is, whatever is added above or measured anew. A list that follows
-// its end stays there while the end grows.
+// A virtual list: renders only the rows on and near the screen. The visible rows stay in place when rows
+// above are added or measured. A list that is scrolled to its end stays there while it grows.
 
 import { Component, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useReducer, useRef } from "preact/hooks";
@@ -9,7 +8,7 @@ import { Rows } from "./rows.ts";
 /** Pixels above and below the screen whose rows exist, too. */
 const NEAR = 500;
 
-/** So close to the end, a reader is at the end. */
+/** Within this distance, the list counts as scrolled to its end. */
 const AT_END = 24;
 
 /** Elements that take the keys Home and End themselves when they have the focus. */
@@ -40,12 +39,12 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
     height: 800,
     anchor: null as Anchor | null,
     isAtEnd: follows,
-    /** How far the browser was scrolled when the list looked last. */
+    /** The scroll position that the list last read. */
     known: 0,
   });
   const { rows } = list;
 
-  /** Takes over where the reader has scrolled to. `false`: where the list stands already. */
+  /** Adopts the user's scroll position. `false`: it is unchanged. */
   const takeScroll = (): boolean => {
     if (!scroller.current) return false;
     const { scrollTop, clientHeight, scrollHeight } = scroller.current;
@@ -61,7 +60,7 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
     list.anchor = key === undefined ? null : { key, above: scrollTop - rows.topOf(index) };
     return true;
   };
-  // The browser tells of a scroll in its next frame. An earlier drawing must not undo the scroll.
+  // The browser reports a scroll in the next frame. A render before that must not undo it.
   takeScroll();
   const before = rows.keys;
   rows.place(items, keyOf, estimate);
@@ -165,20 +164,20 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
   );
 }
 
-/** The row above a row that is gone, or the next one below it. */
-function survivorOf(gone: string, before: readonly string[], rows: Rows): string | undefined {
-  const index = before.indexOf(gone);
+/** The row above a removed row, or the next one below it. */
+function survivorOf(removed: string, before: readonly string[], rows: Rows): string | undefined {
+  const index = before.indexOf(removed);
   const isThere = (key: string) => rows.indexOf(key) !== undefined;
   return before.slice(0, Math.max(0, index)).findLast(isThere) ?? before.slice(index + 1).find(isThere);
 }
 
-/** The row that the reader looks at, and how much of it is above the screen; less than 0: it begins below. */
+/** The topmost visible row, and how much of it is above the screen; negative if it begins below. */
 interface Anchor {
   key: string;
   above: number | "all that does not fit";
 }
 
-/** How far the list is scrolled down, by what the reader looks at. */
+/** The scroll position that keeps the topmost visible row in place. */
 function topOf({
   rows,
   height,

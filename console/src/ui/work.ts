@@ -1,9 +1,9 @@
-// The work of a form or a button that takes a while: it is busy meanwhile, and a failure is told.
+// Runs the action of a form or a button: shows that it is busy, and reports failures.
 
 import { useState } from "preact/hooks";
 import { tellError } from "../notices.ts";
 
-/** Whether work is under way, and what begins it. */
+/** Whether the action is running, and a function that starts it. */
 export function useWork(): [isBusy: boolean, begin: (work: () => Promise<void>) => void] {
   const [isBusy, setBusy] = useState(false);
   const begin = async (work: () => Promise<void>) => {

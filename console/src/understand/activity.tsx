@@ -1,5 +1,4 @@
-// The activity and its cost: this page's requests, the failures that are on record, the usage, and
-// the state of the object.
+// Activity and costs: this page's requests, recorded failures, usage, and the state of the object.
 
 import type { Stats } from "session-agent";
 import { Button, Heading } from "../ui/basics.tsx";
@@ -16,7 +15,7 @@ import { Usage, useUsage } from "./usage_view.tsx";
 
 const SHOWN = 100;
 
-/** The operations that the sections of this view ask. */
+/** The operations that this view calls. */
 const SECTIONS = ["listSessions", "getUsage", "getStats"];
 
 export function Activity({ agent }: { agent: string }) {

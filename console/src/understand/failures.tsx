@@ -1,4 +1,4 @@
-// The latest failures: those that the sessions have on record, and the refusals of this page.
+// The latest failures: those that sessions have recorded, and this page's failed requests.
 
 import type { FailedCallback, Session } from "session-agent";
 import { Button, Name } from "../ui/basics.tsx";
@@ -16,7 +16,7 @@ import { counted, cut, shownName, shownText } from "../text.ts";
 
 /** The last errors of so many sessions are one request. */
 const SESSIONS = 25;
-/** Tools' failures are looked for in so many sessions, a request for each, and so many results of each. */
+/** Failures of tools are searched in this many sessions, with a request each, and in this many results of each. */
 const READ_SESSIONS = 5;
 const EVENTS = 20;
 const SHOWN = 30;
@@ -30,18 +30,18 @@ interface Failure {
   text: string;
   /** The API's code of it. */
   code?: string;
-  /** `null`: it is about the agent's memory. */
+  /** `null`: it concerns the agent's memory. */
   session: { id: string; name: string } | null;
   eventId?: string;
-  /** Its turn is on record. */
+  /** Whether its turn was recorded. */
   isTurn?: boolean;
 }
 
 interface Props {
   agent: string;
-  /** The calls of turns' ends and of memory that the agent has given up. */
+  /** Callbacks (`onTurnEnd`, `onMemoryChange`) that failed permanently. */
   calls: readonly FailedCallback[];
-  /** How many turns have failed at any time. `null`: not known, so nothing is praised. */
+  /** The total number of failed turns. `null`: unknown. */
   failedTurns: number | null;
 }
 
@@ -172,7 +172,7 @@ async function failuresOf(
   return { failures: [...turns, ...errors, ...tools.flat()], names };
 }
 
-/** The failures that a session has on record, of work that is done to it. */
+/** The failures that a session records: of compaction and learning. */
 function lastErrors(session: Session): readonly [string, LastError][] {
   return [
     ["Compaction failed", session.lastCompactionError],

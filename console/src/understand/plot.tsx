@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { Table } from "../ui/table.tsx";
 
 export interface Bar {
-  /** A key, if two bars may have one name. */
+  /** A key, if two bars may have the same name. */
   key?: string;
   name: string;
   value: number;
@@ -18,14 +18,14 @@ interface Props {
   shown: (value: number) => string;
   /** The text that is shown if there is nothing to draw. */
   empty: string;
-  /** A table that says more than the bars. */
+  /** A table with more details. */
   children?: ComponentChildren;
 }
 
-/** The drawing's own units: it is stretched to its place. */
+/** The units of the drawing, which is stretched to its container. */
 const HEIGHT = 100;
 const WIDTH = 640;
-/** A single bar does not fill the plot. */
+/** The minimum number of bars, so that a single bar doesn't fill the plot. */
 const WIDEST = 40;
 
 export function Plot({ title, each, bars, shown, empty, children }: Props) {

@@ -1,4 +1,4 @@
-// The usage, as plots and tables show it. The agent adds it up.
+// Converts the agent's usage for plots and tables.
 
 import type { UsageEntry } from "session-agent";
 import { shownUtcDay } from "../text.ts";
@@ -6,7 +6,7 @@ import type { Bar } from "./plot.tsx";
 
 const DAY_MS = 86_400_000;
 
-/** So many days are shown, today included. */
+/** The number of days shown, including today. */
 export const DAYS = 30;
 
 /** When the first shown day began: days begin at midnight UTC. */

@@ -14,7 +14,7 @@ import { Time } from "../ui/time.tsx";
 import { Plot } from "./plot.tsx";
 import { barsByDay, DAYS, firstDay, tokensOf, totalOf } from "./usage.ts";
 
-/** So many of the last turns are shown. */
+/** The number of recent turns shown. */
 const TURNS = 50;
 
 const NAMES = CURRENCIES.map((name) => [name, name] as const);
@@ -25,7 +25,7 @@ export interface LoadedUsage {
   turns: readonly UsageEntry[];
 }
 
-/** `null`: the credential does not open it. */
+/** `null`: the credential doesn't allow it. */
 export function useUsage(agent: string): Loaded<LoadedUsage | null> {
   return useLoad(agent, async (signal) => {
     if (!may("getUsage")) return null;
