@@ -1,9 +1,9 @@
-// Refuses `npm install ../path/to/packages/session-agent` and `npm link`, which npm answers
-// with a link. Programs resolve what the adapters import from where the link leads, so
-// `session-agent/langgraph` then finds the repository's packages, or none, in place of the
-// project's. npm runs this file as `prepare`; the packed archive does not have it. A workspace
-// is a link, too, but one inside the project: the project's packages are found. The examples of
-// the repository use the client alone.
+// Rejects `npm install ../path/to/packages/session-agent` and `npm link`, for which npm creates a
+// symbolic link. Imports of the adapters are resolved at the link's target, so
+// `session-agent/langgraph` would find the repository's packages, or none, instead of the project's.
+// npm runs this file as `prepare`; the packed archive doesn't contain it. Workspaces are links, too,
+// but inside the project, so the project's packages are found. The repository's examples use only the
+// client.
 
 import { join, relative, sep } from "node:path";
 

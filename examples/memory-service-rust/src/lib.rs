@@ -43,13 +43,13 @@ async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
     let place = asked.place();
     match path.as_str() {
         "/get" => {
-            let kept = bucket.get(&place).execute().await?;
-            let Some((kept, body)) = kept.as_ref().and_then(|kept| Some((kept, kept.body()?)))
+            let object = bucket.get(&place).execute().await?;
+            let Some((object, body)) = object.as_ref().and_then(|object| Some((object, object.body()?)))
             else {
                 return Response::from_json(&json!({"content": null, "version": NOTHING}));
             };
             let content = body.text().await?;
-            Response::from_json(&json!({"content": content, "version": kept.etag()}))
+            Response::from_json(&json!({"content": content, "version": object.etag()}))
         }
         "/set" => {
             let mut put = bucket.put(&place, asked.content.unwrap_or_default());

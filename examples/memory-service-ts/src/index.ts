@@ -33,12 +33,12 @@ export default {
     const asked = (await request.json()) as Asked;
     // Each part is encoded, so that no name reaches into another's.
     const block = [asked.agent, asked.sessionId ?? "", asked.label].map(encodeURIComponent).join("/");
-    const place = asked.key === undefined ? block : `${block}/${encodeURIComponent(asked.key)}`;
+    const objectKey = asked.key === undefined ? block : `${block}/${encodeURIComponent(asked.key)}`;
     switch (path) {
       case "get":
         return Response.json(await get(env.NOTES_BUCKET, block, asked.kind));
       case "set": {
-        const put = await env.NOTES_BUCKET.put(place, asked.content ?? "", {
+        const put = await env.NOTES_BUCKET.put(objectKey, asked.content ?? "", {
           customMetadata: { title: asked.title ?? "", description: asked.description ?? "" },
           onlyIf: condition(asked.expectedVersion),
         });
@@ -49,13 +49,13 @@ export default {
       case "search":
         return Response.json({ results: await search(env.NOTES_BUCKET, block, asked.query ?? "", asked.limit ?? 10) });
       case "load": {
-        const kept = await env.NOTES_BUCKET.get(place);
-        if (kept === null) return new Response("no such document", { status: 404 });
-        return Response.json({ content: await kept.text(), description: kept.customMetadata?.description || null });
+        const object = await env.NOTES_BUCKET.get(objectKey);
+        if (object === null) return new Response("no such document", { status: 404 });
+        return Response.json({ content: await object.text(), description: object.customMetadata?.description || null });
       }
       case "delete": {
-        if ((await env.NOTES_BUCKET.head(place)) === null) return new Response("no such text", { status: 404 });
-        await env.NOTES_BUCKET.delete(place);
+        if ((await env.NOTES_BUCKET.head(objectKey)) === null) return new Response("no such text", { status: 404 });
+        await env.NOTES_BUCKET.delete(objectKey);
         return new Response(null, { status: 204 });
       }
       default:
@@ -71,9 +71,9 @@ function condition(version: string | undefined): R2Conditional | undefined {
 
 async function get(bucket: R2Bucket, block: string, kind: Asked["kind"]) {
   if (kind === "readonly" || kind === "writable") {
-    const kept = await bucket.get(block);
-    if (kept === null) return { content: null, version: NOTHING };
-    return { content: await kept.text(), version: kept.etag };
+    const object = await bucket.get(block);
+    if (object === null) return { content: null, version: NOTHING };
+    return { content: await object.text(), version: object.etag };
   }
   const objects = await list(bucket, block);
   if (kind === "searchable") return { content: `${objects.length} notes.` };
@@ -94,8 +94,8 @@ async function search(bucket: R2Bucket, block: string, query: string, limit: num
   const objects = await list(bucket, block);
   const found = await Promise.all(
     objects.map(async ({ key, customMetadata }) => {
-      const kept = await bucket.get(key);
-      const content = (await kept?.text()) ?? "";
+      const object = await bucket.get(key);
+      const content = (await object?.text()) ?? "";
       const title = customMetadata?.title || null;
       const text = `${title ?? ""} ${content}`.toLowerCase();
       const score = words.filter((word) => text.includes(word)).length;

@@ -1,6 +1,5 @@
-// `npx session-agent agents`, `erase`, `backup`, `restore` and `verify`: what there is, what is to
-// go, a copy, and whether what is stored holds together. Each prints lines of JSON: agents,
-// receipts, the backup, or what is wrong.
+// `npx session-agent agents`, `erase`, `backup`, `restore` and `verify`. Each prints lines of JSON:
+// agents, receipts, the backup, or damaged rows.
 
 import { parseArgs } from "node:util";
 
@@ -17,7 +16,7 @@ backup: writes the agent to the Worker's bucket BACKUP_BUCKET, and retains the n
 restore: imports a backup into an empty agent: the one with this key, or the agent's newest.
 verify: checks the agent's stored data, changes nothing, and prints any errors.`;
 
-/** Asked for data that belongs to no agent. It stays unused: these operations write nothing in it. */
+/** The agent that is called for operations on the directory. It stores nothing. */
 const ASKED = "operator";
 
 const OPTIONS = {
@@ -32,7 +31,7 @@ const OPTIONS = {
 /** The command that each option belongs to. */
 const COMMAND_OF = { confirm: "erase", home: "erase", keep: "backup", from: "restore", "allow-sources": "restore" };
 
-/** Runs a command. Returns what is to be said of a failure. */
+/** Runs a command. Returns the message of a failure. */
 export async function runAgents(
   command,
   args,
@@ -84,7 +83,7 @@ async function erase(agent, prefix, { confirm, home: homes }, print) {
     agents.forEach(print);
     for (const name of homesLeft) left.add(name);
     for (const { agent: name } of agents) left.delete(name);
-    // An agent that gave no answer is asked again, as long as others go.
+    // Retries agents that didn't respond, as long as others are erased.
     const isStuck = agents.length === 0 && failed.length > 0;
     if (isStuck || (!more && failed.length === 0)) {
       print({ receipt: next, ...(left.size > 0 && { homesLeft: [...left] }) });

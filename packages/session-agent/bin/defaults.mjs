@@ -1,5 +1,5 @@
-// The deployed defaults: the file agent-defaults.json of a clone, and the variable AGENT_DEFAULTS
-// of any wrangler configuration, held against the operations' schemas.
+// Checks the deployed defaults (the file agent-defaults.json of a clone, and the variable
+// AGENT_DEFAULTS of any wrangler configuration) against the operations' schemas.
 
 import { existsSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
@@ -7,10 +7,10 @@ import { findFault } from "./schema.mjs";
 
 const VARIABLE = "AGENT_DEFAULTS";
 
-/** The most bytes that the platform lets a variable hold. */
+/** The platform's limit for a variable, in bytes. */
 const MAX_VARIABLE_BYTES = 5 * 1024;
 
-/** The fault of a text of defaults, as a sentence that begins with `source`. */
+/** The error in a text of defaults, as a sentence that begins with `source`. */
 export function findTextFault(source, text, api) {
   let value;
   try {
@@ -25,9 +25,9 @@ export function findTextFault(source, text, api) {
 }
 
 /**
- * The fault of the variable in a wrangler configuration, in any of its environments, as a sentence.
- * Wrangler is loaded only where the variable is named: it takes a second. `tooLong`: what to do
- * with a longer text.
+ * The error in the variable in any environment of a wrangler configuration, as a sentence. Wrangler is
+ * loaded only if the variable occurs, because loading takes a second. `tooLong`: the advice for a text
+ * that is too long.
  */
 export async function findVariableFault(config, { loadWrangler, readApi, tooLong }) {
   if (!existsSync(config)) return undefined;
@@ -47,7 +47,7 @@ export async function findVariableFault(config, { loadWrangler, readApi, tooLong
   return undefined;
 }
 
-/** The fault of these defaults; `undefined`: their schemas know of none. `api` is the API's document. */
+/** The error in these defaults; `undefined`: they match their schemas. `api` is openapi.json. */
 export function findDefaultsFault(defaults, { paths, components }) {
   const input = (operation) =>
     paths[`/agents/session-agent/{agent}/rpc/${operation}`].post.requestBody.content["application/json"].schema;
@@ -78,7 +78,7 @@ function without(schema, name) {
   return { ...schema, properties };
 }
 
-/** The rules that no schema has. */
+/** The rules that schemas can't express. */
 function findDoubt({ blocks, tools }) {
   return (
     findDouble(blocks, "blocks", "label", (label) => label.toLowerCase()) ??

@@ -1,17 +1,17 @@
-// The login of a template believes anybody until it is replaced. A comment in it marks it.
+// Finds a template's placeholder login, which accepts anybody. A comment marks it.
 
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 
 const MARK = "// placeholder-login";
 
-/** Where a project's own sources are, and where a walk ends. */
+/** The folders of a project's sources, and the folders that are skipped. */
 const SOURCE = /\.[cm]?[jt]sx?$/;
 const OTHERS = /^(?:node_modules|dist|build|\..*)$/;
 const MAX_FILES = 2000;
 const MAX_FILE_BYTES = 1024 * 1024;
 
-/** The sentence about a placeholder in the sources of a project's folder; `undefined`: there is none. */
+/** The message about a placeholder in a project's sources; `undefined`: there is none. */
 export function findPlaceholder(folder) {
   const waiting = [folder];
   for (let seen = 0; waiting.length > 0; ) {

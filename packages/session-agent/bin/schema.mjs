@@ -1,8 +1,7 @@
-// Holds a value against a schema of openapi.json, and says in a sentence which field is
-// wrong. It knows the words that openapi.json uses and no others: a word that it does not
-// know refuses nothing.
+// Checks a value against a schema of openapi.json, and describes the first wrong field in a sentence. It
+// supports the keywords that openapi.json uses, and ignores others.
 
-/** The fault of `value`, which stands at `path`; `undefined`: none. */
+/** The error in `value`, which is at `path`; `undefined`: none. */
 export function findFault(schema, value, path, schemas) {
   if (schema === true || schema === undefined) return undefined;
   if (schema.$ref !== undefined) {
@@ -30,7 +29,7 @@ function findChoiceFault(choices, value, path, schemas) {
       words.map((word) => JSON.stringify(word)),
       "or",
     )}.`;
-  // The choice that a value of this kind comes nearest to says what is wrong inside.
+  // The error comes from the alternative that is most similar to the value.
   return faults.find((fault) => !fault.startsWith(`\`${path}\` must be `)) ?? faults[0];
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// `npx session-agent check`: what of a Worker's configuration the agents could not use. As
-// `[build] command` of a wrangler.toml, it stops `wrangler dev` and `wrangler deploy`. With
-// `--deploy` it also refuses a template's login that nobody has replaced.
+// `npx session-agent check`: rejects a Worker configuration that agents can't use. As `[build] command`
+// of a wrangler.toml, it stops `wrangler dev` and `wrangler deploy`. With `--deploy`, it also rejects
+// a template's placeholder login.
 // `npx session-agent export` and `import`: see whole.mjs; `agents`, `erase`, `backup`, `restore`
 // and `verify`: see agents.mjs.
 
@@ -23,7 +23,7 @@ const readApi = () => JSON.parse(readFileSync(join(import.meta.dirname, "../work
 
 class Missing extends Error {}
 
-/** The project's own wrangler, which reads its configuration. */
+/** The project's wrangler, which reads its configuration. */
 function loadWrangler() {
   const { resolve: find } = createRequire(join(process.cwd(), "package.json"));
   let wrangler;
@@ -40,7 +40,7 @@ function loadWrangler() {
 /** The file of defaults that a build of the repository deploys. */
 const FILE = "agent-defaults.json";
 
-/** Whether this folder is a clone of the repository: its build reads the file, and says what is wrong with it. */
+/** Whether this folder is a clone of the repository, whose build checks the file. */
 function isClone(folder) {
   try {
     return JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).name === "session-agent";
@@ -54,7 +54,7 @@ async function check({ config: given, deploy }) {
   if (config === undefined || !existsSync(config))
     return `There is no ${config ?? "wrangler.toml"} in ${process.cwd()}.`;
   const folder = dirname(resolve(config));
-  // Rules that hold nowhere are worse than none: retention that was set there would delete nothing.
+  // Without the Worker, the rules would apply nowhere: retention, for example, would delete nothing.
   if (existsSync(join(folder, FILE)) && !isClone(folder))
     return `${FILE} is only read by the build in a clone of the repository, and has no effect here. Put its JSON in the variable AGENT_DEFAULTS.`;
   const tooLong = "For longer blocks and tools, use the methods `blocks()` and `tools()` of your class.";

@@ -1,5 +1,5 @@
-// `npx session-agent export` and `import`: a whole agent to a file and back. An export that
-// breaks off leaves `FILE.part`, and goes on there.
+// `npx session-agent export` and `import`: a whole agent to a file and back. An interrupted export
+// leaves `FILE.part`, and resumes there.
 
 import { createReadStream, createWriteStream, existsSync } from "node:fs";
 import { rename, stat, truncate } from "node:fs/promises";
@@ -15,18 +15,18 @@ SESSION_AGENT_TOKEN: the Worker's secret, if it has one.
 --resume: continues FILE.part from an interrupted export.
 --allow-sources: accepts block sources, MCP servers and frozen prompts from the file.`;
 
-/** How often an export goes on by itself after the connection broke without a new cursor. */
+/** How often an export resumes automatically after the connection broke without a new cursor. */
 const MAX_BREAKS = 5;
 const PAUSE_MS = 1000;
 const SHOWN_EVERY_MS = 1000;
 const NEWLINE = 10;
 const CURSOR = '{"type":"cursor","after":';
-/** A cursor holds three numbers and a session's id. Longer lines are others. */
+/** A cursor contains three numbers and a session's id. Longer lines are not cursors. */
 const MAX_CURSOR_BYTES = 4096;
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Runs a command. Returns what is to be said of a failure. */
+/** Runs a command. Returns the message of a failure. */
 export async function runWhole(
   command,
   args,
@@ -113,11 +113,11 @@ const bytesOf = (path) =>
     () => 0,
   );
 
-/** The end of the last whole `cursor` line of a file, and the place that it names. */
+/** The end of the last complete `cursor` line of a file, and its cursor. */
 export async function lastCursor(path) {
   let [at, bytes, after] = [0, 0, undefined];
   if (!existsSync(path)) return { bytes, after };
-  // Of a line, only as much is kept as a cursor may have.
+  // Stores only as much of a line as a cursor may have.
   let line = Buffer.alloc(0);
   for await (const piece of createReadStream(path)) {
     let from = 0;
@@ -138,7 +138,7 @@ export async function lastCursor(path) {
   return { bytes, after };
 }
 
-/** Says on a terminal, or in a log now and then, how far the file has come. */
+/** Reports progress: continuously on a terminal, and periodically in a log. */
 function showing(stderr) {
   let [shownAt, isShown] = [Date.now(), false];
   return {

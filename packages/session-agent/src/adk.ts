@@ -29,7 +29,7 @@ import type { SessionClient } from "./session.js";
 
 type State = Record<string, unknown>;
 
-/** What a session's metadata has of it. */
+/** The metadata of a session. */
 interface Kept {
   user: string;
   id: string;
@@ -40,14 +40,14 @@ interface Kept {
 const KEPT = "adk";
 const APP = "app:";
 const USER = "user:";
-/** The API takes ids of at most 200 characters. Longer ones are hashed. */
+/** The API's ids have at most 200 characters. Longer ones are hashed. */
 const LONGEST_ID = 200;
 /** The sessions of one request. */
 const PAGE = 500;
-/** The order of writes is known of the sessions that were written to last. */
+/** The number of recent sessions whose order of writes is remembered. */
 const MOST_ORDERED = 1000;
 
-/** Keeps ADK's sessions in an agent. All apps and users of a service are in one agent. */
+/** Stores ADK's sessions in an agent. All apps and users of a service are in one agent. */
 export class SessionAgentSessionService extends BaseSessionService {
   #agent: AgentClient;
   /** For each session the state object on which ADK notes the order of writes. */

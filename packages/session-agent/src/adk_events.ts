@@ -1,13 +1,13 @@
 // Events of Google's ADK as events of the log, and back.
 //
-// The log's event says in the log's own words what an event of ADK says, so that search, chat and other
-// frameworks read it. Its metadata contains the event of ADK, whole. An event with the results of several
-// calls is several events of the log, and the first one contains it.
+// An event of the log has the content of an ADK event in the log's own format, so that search, chat and
+// other frameworks can read it. Its metadata contains the complete ADK event. An ADK event with the results
+// of several calls becomes several events of the log, the first of which contains it.
 
 import type { Event } from "@google/adk";
 import type { NewEvent, SessionEvent, ToolCall } from "./operations.js";
 
-/** What the metadata has of an event of ADK. */
+/** The metadata of an ADK event. */
 export interface KeptEvent {
   event: Event;
   /** Keys of its state delta that a newer write had already set. */
@@ -17,7 +17,7 @@ export interface KeptEvent {
 type Part = NonNullable<NonNullable<Event["content"]>["parts"]>[number];
 
 const KEPT = "adk";
-/** The API takes ids and names of at most 200 characters. */
+/** The API's ids and names have at most 200 characters. */
 const LONGEST_ID = 200;
 
 /** The log's events of an event of ADK. Each call has new ids: the same event can be appended again. */
@@ -39,30 +39,30 @@ export function eventsOf(kept: KeptEvent): NewEvent[] {
   }));
 }
 
-/** The event of ADK in an event of the log. `undefined`: it has none, or belongs to the event before it. */
+/** The ADK event in an event of the log. `undefined`: it has none, or belongs to the previous event. */
 export function keptEventOf({ metadata }: SessionEvent): KeptEvent | undefined {
   const kept = metadata?.[KEPT];
   return kept?.event === undefined ? undefined : kept;
 }
 
-/** An event of the log that somebody else wrote, as an event of ADK. `undefined`: it says nothing. */
+/** An event of the log that another program wrote, as an ADK event. `undefined`: it has no content. */
 export function foreignEventOf(event: SessionEvent): Partial<Event> | undefined {
   const { id, action, content, toolCalls, toolCallId, toolName, isError, createdAt: timestamp } = event;
   if (event.metadata?.[KEPT] !== undefined) return undefined;
   const texts: Part[] = content === "" ? [] : [{ text: content }];
-  const said = (author: string, role: string, parts: Part[]): Partial<Event> | undefined =>
+  const eventBy = (author: string, role: string, parts: Part[]): Partial<Event> | undefined =>
     parts.length === 0 ? undefined : { id, author, timestamp, content: { role, parts } };
   switch (action) {
     case "user_message":
-      return said("user", "user", texts);
+      return eventBy("user", "user", texts);
     case "agent_message":
     case "tool_call_request": {
       const calls = (toolCalls ?? []).map(({ id, name, arguments: args }) => ({ functionCall: { id, name, args } }));
-      return said("model", "model", [...texts, ...calls]);
+      return eventBy("model", "model", [...texts, ...calls]);
     }
     case "tool_result": {
       const response = { [isError ? "error" : "result"]: content };
-      return said("model", "user", [{ functionResponse: { id: toolCallId!, name: toolName!, response } }]);
+      return eventBy("model", "user", [{ functionResponse: { id: toolCallId!, name: toolName!, response } }]);
     }
     default:
       return undefined;

@@ -1,4 +1,4 @@
-// One agent: every operation as a method, its sessions, and what streams.
+// One agent: every operation as a method, its sessions, and its streams.
 
 import type { Target } from "./bindings.js";
 import { Connection } from "./connection.js";
@@ -63,7 +63,7 @@ export class AgentClient {
     this.#connection = connection;
   }
 
-  /** Any operation by its name, also one that is newer than this client. */
+  /** Calls an operation by its name, even one that is newer than this client. */
   call<Name extends keyof Operations>(
     operation: Name,
     input: Operations[Name]["input"],
@@ -74,23 +74,23 @@ export class AgentClient {
     return operate(this.#connection, operation, input, options);
   }
 
-  /** One session of this agent. Nothing is sent, and the session need not be there yet. */
+  /** One session of this agent. Sends nothing; the session may not exist yet. */
   session(id: string): SessionClient {
     return new SessionClient(this.#connection, id, operate);
   }
 
-  /** Whether the Worker is up, and which build it is. */
+  /** Whether the Worker is available, and its build. */
   async health(options?: CallOptions): Promise<Health> {
     const response = await this.#connection.requestRoot("health", "/health", options);
     return (await response.json()) as Health;
   }
 
-  /** Replaces the text of a writable block. With a `kind`, a block that is not there is defined first. */
+  /** Replaces the text of a writable block. With a `kind`, a missing block is defined first. */
   setBlock(input: SetBlock, options?: CallOptions): Promise<Block> {
     return setBlock(this.call.bind(this), input, options);
   }
 
-  /** Writes an entry of a searchable block. Without a `key`, the client makes one. */
+  /** Writes an entry of a searchable block. Without a `key`, the client generates one. */
   setEntry(input: SetEntry, options?: CallOptions): Promise<Entry> {
     return setEntry(this.call.bind(this), input, options);
   }
@@ -123,14 +123,14 @@ export class AgentClient {
   }
 
   /**
-   * Brings such a file into this agent, which must be empty. An import that broke off is
-   * repeated with the same file.
+   * Imports such a file into this agent, which must be empty. To continue an interrupted import,
+   * repeat it with the same file.
    */
   importAgent(file: ImportFile, options?: ImportAgentOptions): Promise<ImportedAgent> {
     return importAgent(this.#connection, file, options);
   }
 
-  /** All sessions, the newest activity first. `limit` is a page's. */
+  /** All sessions, the most recently active first. `limit` applies to each page. */
   sessions(options: CallOptions & Omit<ListSessionsInput, "cursor"> = {}): AsyncGenerator<Session, void, undefined> {
     const { limit, where, ...more } = options;
     return pagesOf(
@@ -182,7 +182,7 @@ async function operate(connection: Connection, operation: string, input: object,
   );
 }
 
-/** Whether the agent knows a repetition by the ids that the caller gave. */
+/** Whether the agent recognizes a retry by the caller's ids. */
 function bringsItsIds(
   operation: string,
   { events, messages, message, id }: { events?: any; messages?: any; message?: any; id?: unknown },
@@ -194,7 +194,7 @@ function bringsItsIds(
   return operation === "addUsage" && typeof id === "string";
 }
 
-/** The rights of a new token. What JSON would drop of them is refused. */
+/** The rights of a new token. Rejects values that JSON would drop. */
 function rightsIn(input: object): object {
   try {
     return JSON.parse(rightsText(input, "input"));

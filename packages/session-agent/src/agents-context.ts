@@ -1,5 +1,5 @@
-// Providers for the context blocks of the Agents SDK (`agents/context`). Each keeps its
-// content in a block of an agent or of a session, and nothing in itself.
+// Providers for the context blocks of the Agents SDK (`agents/context`). Each stores its content in
+// a block of an agent or a session.
 
 import type { ContextProvider, SearchProvider, WritableContextProvider } from "agents/context";
 import type { AgentClient } from "./agent.js";
@@ -13,14 +13,14 @@ export interface ContextProviderOptions<Kind extends "readonly" | "writable" | "
   kind?: Kind;
   /** The block's label. Default: the label that the Agents SDK gives the provider. */
   label?: string;
-  /** Used when the block is not there yet, and the first write defines it. */
+  /** The description with which the first write defines a missing block. */
   description?: string;
   maxTokens?: number;
 }
 
 type Found = Operations["searchContext"]["output"]["results"][number];
 
-/** Whose block it is: an agent's, or a session's. Both have the same methods for it. */
+/** The owner of a block: an agent or a session. Both have the same methods for it. */
 type Owner = Pick<AgentClient, "getBlock" | "searchContext" | "defineBlock" | "setBlock" | "setEntry">;
 
 type Definition = {
@@ -30,7 +30,7 @@ type Definition = {
   maxTokens: number | undefined;
 };
 
-/** The entries that one search gives. */
+/** The entries per search. */
 const RESULTS = 10;
 
 /**
@@ -85,7 +85,7 @@ class Block {
     this.#definition = definition;
   }
 
-  /** The Agents SDK says here which block the provider is for. */
+  /** The Agents SDK passes the block's label here. */
   call(label: string): void {
     this.#definition.label ??= label;
   }
@@ -119,7 +119,7 @@ class Block {
     await this.#defined(() => asAgent((source) => this.#owner.setEntry({ ...entry, ...source })));
   }
 
-  /** Runs `work`. A block that is missing is defined first. */
+  /** Runs `work`. Defines a missing block first. */
   async #defined<Answer>(work: () => Promise<Answer>): Promise<Answer> {
     try {
       return await work();
@@ -131,7 +131,7 @@ class Block {
   }
 }
 
-/** A text that a tool or a file brought is data: quoted, below its source and its day. */
+/** A text from a tool or a file is untrusted: it is quoted, with its source and its date. */
 function shown({
   source,
   updatedAt,

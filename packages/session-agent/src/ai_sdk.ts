@@ -1,9 +1,9 @@
-// The AI SDK's shapes, made without the AI SDK: a context as messages for `streamText`, and the
-// agent's tools as its tools. A turn's words are read by ai_sdk_turn.js.
+// Converts to the AI SDK's types, without importing it: a context into messages for `streamText`, and
+// the agent's tools into its tools. ai_sdk_turn.js reads turns.
 
 import type { BuiltContext, ContextMessage, ListedTool, ToolOutcome } from "./operations.js";
 
-/** Marks an object as a schema of the AI SDK. Version 5 asks for the second mark, too. */
+/** The symbols that mark a schema of the AI SDK. Version 5 also requires the second one. */
 const SCHEMA = Symbol.for("vercel.ai.schema");
 const VALIDATOR = Symbol.for("vercel.ai.validator");
 
@@ -51,7 +51,7 @@ export function toolsOf(
     inputSchema: { [SCHEMA]: true, [VALIDATOR]: true, jsonSchema: parameters, validate: undefined },
     async execute(input, { abortSignal } = {}) {
       const { output, isError } = await run(name, input, abortSignal);
-      // The SDK tells the model of a tool that threw, and goes on.
+      // If a tool throws, the SDK passes the error to the model and continues.
       if (isError) throw new Error(output);
       return output;
     },

@@ -1,8 +1,8 @@
-// The words of a turn of the AI SDK, read without the AI SDK and written into a session.
+// Reads the messages of an AI SDK turn, without importing the SDK, and writes them into a session.
 //
-// Texts, calls and results are events, as a turn of chat writes them. Events have no place
-// for reasoning and files, so an answer with one of them is one message, with the parts that
-// `toUIMessageStream` would have ended with.
+// Texts, calls and results become events, as in a chat turn. Events can't contain reasoning or files,
+// so an answer with one of them becomes one message, with the parts that `toUIMessageStream` would
+// produce.
 
 import { base64Of } from "./bytes.js";
 
@@ -14,19 +14,19 @@ import type { SessionClient } from "./session.js";
 export type AiTurn =
   | { readonly steps: PromiseLike<readonly AiStep[]> | readonly AiStep[] }
   | readonly AiStep[]
-  | readonly AiSaid[];
+  | readonly AiTurnMessage[];
 
 export interface AiStep {
   readonly content: readonly any[];
   readonly usage: any;
 }
 
-export interface AiSaid {
+export interface AiTurnMessage {
   readonly role: "user" | "assistant" | "tool" | "system";
   readonly content: string | readonly any[];
 }
 
-/** The spending of a turn, in the words of `addUsage`. */
+/** The spending of a turn, as the input of `addUsage`. */
 interface Spent {
   inputTokens: number;
   outputTokens: number;
@@ -40,7 +40,7 @@ export interface Counted {
   firstInputTokens: number;
 }
 
-/** An item to write: an event, which has an `action`, or a message, which has a `role`. Writing names it. */
+/** An item to write: an event, which has an `action`, or a message, which has a `role`. Writing assigns its id. */
 export interface Item {
   id?: string;
   [field: string]: any;
@@ -52,11 +52,11 @@ interface Answer {
   parts: readonly any[];
 }
 
-/** After which event a turn is written: as the branch's end, or as a branch of its own. */
-export interface Place {
-  /** The leaf that the turn follows. `null`: the session is empty. Another leaf is refused. */
+/** The position of a turn: after the leaf, or after another event as a new branch. */
+export interface AppendPosition {
+  /** The leaf that the turn follows. `null`: the session is empty. If the leaf is another one, the write fails. */
   expectedLeafId?: string | null | undefined;
-  /** The event that the turn follows as a branch. */
+  /** The event that the turn follows as a new branch. */
   parentId?: string | null | undefined;
 }
 
@@ -74,10 +74,12 @@ const NAME_DIGITS = 32;
  * `streamText` or `generateText`, what its callbacks are given, a list of steps, or a list of
  * messages.
  */
-export async function readTurn(turn: AiTurn): Promise<{ messages: readonly AiSaid[]; usage?: Counted | undefined }> {
+export async function readTurn(
+  turn: AiTurn,
+): Promise<{ messages: readonly AiTurnMessage[]; usage?: Counted | undefined }> {
   if (isList(turn)) {
     const isSteps = turn.length > 0 && (turn[0] as { role?: string } | undefined)?.role === undefined;
-    if (!isSteps) return { messages: turn as readonly AiSaid[] };
+    if (!isSteps) return { messages: turn as readonly AiTurnMessage[] };
     const steps = turn as readonly AiStep[];
     return { messages: steps.flatMap(messagesOfStep), usage: sum(steps.map((step) => step.usage)) };
   }
@@ -88,12 +90,12 @@ export async function readTurn(turn: AiTurn): Promise<{ messages: readonly AiSai
   return await readTurn([...(await turn.steps)]);
 }
 
-const isList = (turn: AiTurn): turn is readonly AiStep[] | readonly AiSaid[] => Array.isArray(turn);
+const isList = (turn: AiTurn): turn is readonly AiStep[] | readonly AiTurnMessage[] => Array.isArray(turn);
 
 /** A step as the messages that the SDK would send in the next step. */
-function messagesOfStep({ content = [] }: { content?: readonly any[] }): AiSaid[] {
+function messagesOfStep({ content = [] }: { content?: readonly any[] }): AiTurnMessage[] {
   const isOutcome = ({ type }: { type: string }) => type === "tool-result" || type === "tool-error";
-  const said = content
+  const parts = content
     .filter((part) => !isOutcome(part))
     .map(({ file, providerMetadata, ...part }) => ({
       ...part,
@@ -108,12 +110,12 @@ function messagesOfStep({ content = [] }: { content?: readonly any[] }): AiSaid[
     ...(providerMetadata !== undefined && { providerOptions: providerMetadata }),
   }));
   return [
-    { role: "assistant", content: said },
+    { role: "assistant", content: parts },
     { role: "tool", content: results },
   ];
 }
 
-/** Tokens of several steps together, and those of the first step. `undefined`: nobody counted. */
+/** Tokens of several steps together, and those of the first step. `undefined`: no count was given. */
 function sum(usages: any[]): Counted | undefined {
   const total = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 };
   for (const usage of usages) {
@@ -138,7 +140,7 @@ export function usageOf({ total, firstInputTokens }: Counted, estimate: number |
 // Items: events, which have an `action`, and messages, which have a `role`.
 
 /** The items of messages of the AI SDK, in their order and without ids. */
-export function itemsOfMessages(messages: readonly AiSaid[]): Item[] {
+export function itemsOfMessages(messages: readonly AiTurnMessage[]): Item[] {
   const items: Item[] = [];
   let answers: Answer[] = [];
   const close = () => {
@@ -186,7 +188,7 @@ function itemsOfAnswers(answers: Answer[]): Item[] {
   const calls = new Map<string, any[]>();
   const others: Item[] = [];
   for (const { role, parts } of answers) {
-    // Models repeat ids: a result is its step's, and of a step's calls the first that waits.
+    // Models repeat ids: a result belongs to its step, and to the step's first call without a result.
     const named = new Map<string, any[]>();
     if (role === "assistant") made.push({ type: "step-start" });
     for (const part of parts) {
@@ -256,13 +258,13 @@ function readOutput({ type = "", value, reason }: any = {}): { errorText?: strin
   return type.startsWith("error") ? { errorText: textOfOutput(value) } : { value };
 }
 
-/** A model that writes broken arguments gets them back as they were. */
+/** Invalid arguments of a model are returned to it unchanged. */
 const objectOf = (input: unknown): object =>
   typeof input === "object" && input !== null && !Array.isArray(input) ? input : { input };
 
 // Parts of a message.
 
-/** `undefined`: the part says nothing that is kept. */
+/** `undefined`: the part has nothing to store. */
 function partOf(part: any): any {
   const { type, text, toolCallId, toolName, input, providerExecuted, providerOptions } = part;
   switch (type) {
@@ -308,7 +310,7 @@ function fileOf({ type, data, mediaType, filename, providerOptions }: any) {
   };
 }
 
-/** The SDK has a file's content as base64, as bytes, as an address, or as one of these with its type. */
+/** In the SDK, a file is base64, bytes, a URL, or one of these with its type. */
 function urlOf(data: any, mediaType: string): string {
   if (data instanceof URL) return data.href;
   if (typeof data === "string") return /^(?:data|https?):/.test(data) ? data : `data:${mediaType};base64,${data}`;
@@ -320,9 +322,9 @@ function urlOf(data: any, mediaType: string): string {
   return urlOf(inner, mediaType);
 }
 
-// Into the session.
+// Writing.
 
-/** Gives the items ids that a repetition gives again, and no other turn. Answers the turn's name. */
+/** Assigns ids that are the same for a retry, and unique for the turn. Returns the turn's name. */
 export async function nameItems(items: Item[], leafId: string | null): Promise<string> {
   const bytes = new TextEncoder().encode(JSON.stringify([leafId, items]));
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
@@ -335,17 +337,17 @@ export async function nameItems(items: Item[], leafId: string | null): Promise<s
 }
 
 /**
- * Writes the items: neighbouring events together, and each message by itself after what is before
- * it. If a write fails, a repetition goes on with it.
+ * Writes the items: adjacent events together, and each message separately after the preceding items. If
+ * a write fails, a retry continues there.
  */
 export async function writeItems(
   session: SessionClient,
   items: Item[],
-  place: Place,
+  place: AppendPosition,
   options: CallOptions,
 ): Promise<Persisted> {
   const outcome: Persisted = { events: [], leafId: null };
-  let next: Place = place;
+  let next: AppendPosition = place;
   for (let at = 0; at < items.length; ) {
     const item = items[at]!;
     if (item.role !== undefined) {

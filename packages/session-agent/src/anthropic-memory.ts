@@ -1,6 +1,5 @@
-// Anthropic's memory tool (`memory_20250818`) over a loadable block: each file is a
-// document, and a directory is what the keys of documents have in common. The answers are
-// worded as those of the SDK's own tool for a file system.
+// Anthropic's memory tool (`memory_20250818`) over a loadable block: each file is a document, and a
+// directory is a common prefix of keys. The answers have the wording of the SDK's file system tool.
 
 import type { MemoryToolHandlers } from "@anthropic-ai/sdk/helpers/beta/memory";
 import type { AgentClient } from "./agent.js";
@@ -8,7 +7,7 @@ import { BlockNotFoundError, SkillNotFoundError } from "./errors.js";
 import { asAgent } from "./writer.js";
 
 export interface MemoryOptions {
-  /** The loadable block that holds the files. The first file defines it. Default: `memories`. */
+  /** The loadable block with the files. The first file defines it. Default: `memories`. */
   label?: string;
 }
 
@@ -92,7 +91,7 @@ export function memoryHandlers(agent: AgentClient, { label = LABEL }: MemoryOpti
       if (newKey === "" || (await files.keysAt(newKey)).length > 0)
         throw new Error(`The destination ${to} already exists`);
       if (newKey.startsWith(`${oldKey}/`)) throw new Error(`${from} cannot be moved into itself`);
-      // Every file is at its new place before the first one leaves its old place.
+      // All files are written to their new paths before the first old one is deleted.
       for (const key of keys) await files.write(`${newKey}${key.slice(oldKey.length)}`, await files.get(key, from));
       for (const key of keys) await files.remove(key);
       return `Successfully renamed ${from} to ${to}`;
@@ -100,7 +99,7 @@ export function memoryHandlers(agent: AgentClient, { label = LABEL }: MemoryOpti
   };
 }
 
-/** The key of a path below the root; "" is the root itself. A path that leads elsewhere is an error. */
+/** The key of a path below the root; "" is the root itself. Paths outside the root are errors. */
 function keyOf(path: string): string {
   if (typeof path !== "string" || !(path === ROOT || path.startsWith(`${ROOT}/`)))
     throw new Error(`Path must start with ${ROOT}, got: ${path}`);
@@ -113,7 +112,7 @@ function keyOf(path: string): string {
   return steps.join("/");
 }
 
-/** `%2e%2e` does not lead out, either, wherever a key is decoded later. */
+/** `%2e%2e` is rejected, too, in case a key is decoded later. */
 function decoded(path: string): string {
   try {
     const text = decodeURIComponent(path);
@@ -134,7 +133,7 @@ class Files {
 
   async find(key: string): Promise<string | undefined> {
     try {
-      // Without a session's id, the document is shown and loaded nowhere.
+      // Without a session's id, the document is returned but not loaded into a context.
       return (await this.#agent.loadSkill({ label: this.#label, key })).content;
     } catch (error) {
       if (error instanceof SkillNotFoundError || error instanceof BlockNotFoundError) return undefined;

@@ -1,4 +1,4 @@
-// The bindings on which a client is opened, and their methods over Workers RPC.
+// The types of bindings for the client, and their methods over Workers RPC.
 
 import type { ErrorCode, ObjectOperations } from "./operations.js";
 
@@ -20,18 +20,18 @@ export type Target = BindingTarget | NamespaceTarget | string | URL;
 export interface RpcOptions {
   /** The Worker's secret or a minted token. */
   token?: string;
-  /** The caller's trace, in the form of the header of this name. Another form is ignored. */
+  /** The caller's trace, in the format of the header of this name. Invalid values are ignored. */
   traceparent?: string;
-  /** The data that other tracers want to be passed on. It counts with the secret alone. */
+  /** Vendor-specific trace data. Accepted only with the secret. */
   tracestate?: string;
 }
 
 export interface ObjectRpcOptions extends RpcOptions {
-  /** The agent's name, for an object that was found by its id alone. Another's name is refused. */
+  /** The agent's name, for an object that was found only by its id. A wrong name is rejected. */
   agent?: string;
 }
 
-/** An answer, or a refusal, as data. */
+/** An answer or an error, as data. */
 export type RpcAnswer =
   /** `value` is the JSON of the operation's output. */
   | { ok: true; value: string }
@@ -40,9 +40,9 @@ export type RpcAnswer =
 /** A service binding of Session Agent's Worker: `interface Env { MEMORY: SessionAgentService }`. */
 export interface SessionAgentService {
   fetch(input: string, init?: RequestInit): Promise<Response>;
-  /** `json` is the JSON of the input, and the answer that of the output. A refusal is thrown. */
+  /** `json` is the input as JSON; the result is the output as JSON. Throws errors. */
   call(agent: string, operation: string, json?: string, options?: RpcOptions): Promise<string>;
-  /** As `call`, and a refusal is data. */
+  /** As `call`, but returns errors as data. */
   request(agent: string, operation: string, json?: string, options?: RpcOptions): Promise<RpcAnswer>;
 }
 

@@ -1,16 +1,16 @@
-// The way from a session's leaf up to its root, as events of the log.
+// Reads the path from a session's leaf to its root, as events of the log.
 
 import { LeafMovedError, MessageNotFoundError, SessionNotFoundError } from "./errors.js";
 import type { SessionEvent } from "./operations.js";
 import type { SessionClient } from "./session.js";
 
-/** The events of a branch's end, and where the branch ends. */
+/** The newest events of a branch, and its leaf. */
 export interface Path {
   events: SessionEvent[];
   leafId: string | null;
 }
 
-/** The events of one request. */
+/** The events per request. */
 export const PAGE = 200;
 /** If events are deleted during a read, the read starts again this many times. */
 const READS = 50;
@@ -48,10 +48,10 @@ async function readOnce(
   for (let beforeSeq: number | undefined; wanted !== null && items < count; ) {
     const input = { tail: true, limit: PAGE, ...(beforeSeq !== undefined && { beforeSeq }) };
     const page = await orNothing(() => session.loadEvents(input));
-    // The branch goes on upwards, and the log does not.
+    // The branch has a parent that the log doesn't have.
     if (!page?.length) return null;
     for (const event of page.slice().reverse()) {
-      // An event that is not on the way up belongs to another branch.
+      // An event that is not on the path belongs to another branch.
       if (event.id !== wanted || items >= count) continue;
       wanted = event.parentId;
       const more = itemsOf(event);
@@ -63,7 +63,7 @@ async function readOnce(
   return { events: found.reverse(), leafId };
 }
 
-/** The answer, or `null` if the session or the message is not there. */
+/** The answer, or `null` if the session or the message doesn't exist. */
 export async function orNothing<Answer>(read: () => Promise<Answer>): Promise<Answer | null> {
   try {
     return await read();

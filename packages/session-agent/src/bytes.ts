@@ -1,4 +1,4 @@
-// Bytes as base64 and back. Not every runtime has methods of its own for this yet.
+// Converts bytes to base64 and back, because not every runtime has methods for it.
 
 export function base64Of(bytes: Uint8Array): string {
   let text = "";

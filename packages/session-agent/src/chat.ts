@@ -7,13 +7,13 @@ import type { CallOptions } from "./options.js";
 import { segmentOf } from "./target.js";
 
 export interface ChatInput {
-  /** The newest message. A text stands for a new message of the user. */
+  /** The newest message. A string is a new message of the user. */
   message?: string | { [field: string]: any };
-  /** The whole conversation, in place of `message`. */
+  /** The whole conversation, instead of `message`. */
   messages?: Array<{ [field: string]: any }>;
   trigger?: "submit-message" | "regenerate-message";
   messageId?: string;
-  /** The treatment of the message while the session answers another. Default: the agent's `whenBusy`. */
+  /** What to do with the message while another turn runs. Default: the agent's `whenBusy`. */
   whenBusy?: "reject" | "queue" | "replace";
   model?: string;
   systemInstructions?: string[];
@@ -26,7 +26,7 @@ export interface ChatChunk {
   [field: string]: any;
 }
 
-/** Begins a turn when it is iterated. `message` may be a text. */
+/** Starts a turn when it is iterated. `message` may be a string. */
 export async function* chat(
   connection: Connection,
   id: string,

@@ -1,8 +1,7 @@
-// Conversations that grow, by pure functions: older messages shortened as they are read, and the
-// choice of messages that a summary stands for. `Session.onCompaction` takes what
-// `createCompactFunction` makes, or a function of your own.
+// Pure functions for long conversations: shorten older messages, and choose the messages to summarize.
+// `Session.onCompaction` accepts the result of `createCompactFunction`, or a function of your own.
 
-/** A message, as far as its parts are read. */
+/** The fields of a message that are read. */
 interface AnyMessage {
   id?: string;
   role: string;
@@ -10,7 +9,7 @@ interface AnyMessage {
 }
 
 export interface TruncateOptions {
-  /** The newest messages, which stay as they are. Default: 4. */
+  /** The number of newest messages that stay unchanged. Default: 4. */
   keepRecent?: number;
   /** The characters of a tool's output in an older message. Default: 500. */
   maxToolOutputChars?: number;
@@ -18,7 +17,7 @@ export interface TruncateOptions {
   maxTextChars?: number;
 }
 
-/** The messages with tools' outputs and long texts shortened in all but the newest. What was given stays as it is. */
+/** Returns the messages with shortened tool outputs and long texts in all but the newest. The input is not modified. */
 export function truncateOlderMessages<Message extends object>(
   messages: readonly Message[],
   { keepRecent = 4, maxToolOutputChars = 500, maxTextChars = 10_000 }: TruncateOptions = {},
@@ -64,12 +63,12 @@ export function estimateMessageTokens(messages: readonly object[]): number {
   );
 }
 
-/** The beginning of the ids of messages that stand for a summary. */
+/** The prefix of the ids of summaries. */
 export const COMPACTION_PREFIX = "compaction_";
 
 export const isCompactionMessage = ({ id }: { id?: string }): boolean => id?.startsWith(COMPACTION_PREFIX) ?? false;
 
-/** The messages that a summary stands for, by the ids of the first and the last. */
+/** The summarized messages, by the ids of the first and the last. */
 export interface CompactResult {
   fromMessageId: string;
   toMessageId: string;
@@ -80,17 +79,17 @@ export interface CompactResult {
 export type CompactFunction = (messages: any[]) => Promise<CompactResult | null>;
 
 export interface CompactOptions {
-  /** Writes the summary. `prompt` says what is wanted, and holds the messages. */
+  /** Writes the summary. `prompt` contains the instructions and the messages. */
   summarize(prompt: string): Promise<string>;
-  /** The first messages, which stay. Default: 3. */
+  /** The number of first messages that are preserved. Default: 3. */
   protectHead?: number;
-  /** The tokens of the newest messages, which stay. Default: 20,000. */
+  /** The tokens of newest messages that are preserved. Default: 20,000. */
   tailTokenBudget?: number;
-  /** The least number of newest messages that stay. Default: 2. */
+  /** The minimum number of newest messages that are preserved. Default: 2. */
   minTailMessages?: number;
 }
 
-/** A function for `onCompaction`. It summarises what stands between the first and the newest messages. */
+/** Creates a function for `onCompaction`, which summarizes the messages between the first and the newest. */
 export function createCompactFunction({
   summarize,
   protectHead = 3,
@@ -114,7 +113,7 @@ export function createCompactFunction({
   };
 }
 
-/** A summary has a fifth of what it stands for, and at least so many tokens. */
+/** A summary has a fifth of the tokens that it replaces, and at least this many. */
 const MIN_SUMMARY_TOKENS = 100;
 
 /** The characters that the prompt shows of a tool's input or output. */

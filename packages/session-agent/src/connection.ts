@@ -1,5 +1,5 @@
-// The connection to one agent: sends operations and other requests, and gives answers or
-// throws errors. It knows no operation by name.
+// The connection to one agent: sends operations and other requests, and returns answers or throws
+// errors. It is independent of the individual operations.
 
 import type { Target } from "./bindings.js";
 import { errorFrom } from "./error_codes.js";
@@ -8,7 +8,7 @@ import { policyOf, retrying } from "./retry.js";
 import type { AgentOptions, CallOptions, TraceCarrier } from "./options.js";
 import { saysNoSuchMethod, targetOf, type Ways } from "./target.js";
 
-/** The most characters of a foreign answer in an error's message. */
+/** The most characters of an unrecognized answer in an error message. */
 const SHOWN_CHARACTERS = 200;
 
 const OPERATION_NAME = /^\w+$/;
@@ -28,14 +28,14 @@ export class Connection {
     this.#trace = options.trace;
   }
 
-  /** Runs an operation. `reads`: it changes nothing; `isRepeatable`: running it twice is as good as once. */
+  /** Runs an operation. `reads`: it changes nothing; `isRepeatable`: it is idempotent. */
   async operate(
     operation: string,
     input: object,
     { reads, isRepeatable }: { reads: boolean; isRepeatable: boolean },
     options: CallOptions = {},
   ): Promise<any> {
-    // The name stands in an address, where others than names lead elsewhere.
+    // The name is part of a URL, where other characters would change the path.
     if (!OPERATION_NAME.test(operation))
       throw new TypeError("An operation's name must consist of letters and digits, as in `loadEvents`.");
     const json = JSON.stringify(input);
@@ -44,7 +44,7 @@ export class Connection {
     return await this.#retrying(attempt, isRepeatable, options);
   }
 
-  /** The answer of another address of this agent, as a `Response` whose status is good. */
+  /** Requests another URL of this agent. Returns a successful `Response`, or throws. */
   async request(
     operation: string,
     path: string,
@@ -54,7 +54,7 @@ export class Connection {
     return await this.#retrying(() => this.#fetch(operation, path, init, options), isRepeatable, options);
   }
 
-  /** As `request`, for an address that belongs to no agent. */
+  /** As `request`, for a URL that belongs to no agent. */
   async requestRoot(operation: string, path: string, options: CallOptions = {}): Promise<Response> {
     return await this.#retrying(() => this.#fetch(operation, path, {}, options, ""), true, options);
   }
@@ -67,7 +67,7 @@ export class Connection {
     return retrying(work, { isRepeatable, signal, policy: policyOf(retry ?? this.#retry) });
   }
 
-  /** The answer over Workers RPC, or `null`: `fetch` has to do it. */
+  /** The answer over Workers RPC, or `null` if `fetch` is required. */
   async #ask(operation: string, json: string, reads: boolean, call: CallOptions): Promise<string | null> {
     const { signal, trace } = call;
     const request = this.#target.request;
@@ -83,7 +83,7 @@ export class Connection {
     } catch (error) {
       if (signal?.aborted) throw error;
       if (!saysNoSuchMethod(error)) throw lost(operation, error);
-      // A binding without the method never gets it while this isolate lives.
+      // A binding without the method is remembered for the life of the isolate.
       this.#target.giveUpRequests();
       return null;
     }
@@ -91,14 +91,14 @@ export class Connection {
     const { error, status } = answer ?? {};
     if (typeof error?.code !== "string")
       throw lost(operation, new Error("something other than a Session Agent answered"));
-    // A Worker from before traces refuses their options, and nothing has run. A trace is worth no call.
+    // A Worker without trace support rejects the options before it runs anything, so retry without the trace.
     if (traced.traceparent !== undefined && error.code === "invalid_request" && error.details?.field === "options") {
       this.#target.giveUpTraces();
       return await this.#ask(operation, json, reads, call);
     }
-    // The binding itself may be the permission: `fetch` finds out.
+    // The binding itself may grant access: `fetch` finds out.
     if (mayBeBound && (error.code === "unauthorized" || error.code === "forbidden")) return null;
-    // Such an answer is streamed by `fetch`.
+    // `fetch` streams such an answer.
     if (reads && error.code === "payload_too_large") return null;
     throw errorFrom(error, { status, operation });
   }
@@ -123,7 +123,7 @@ export class Connection {
       ...this.#traceOf(trace),
     };
     const url = `${this.#target.root}${base}${path}`;
-    // Neither the token nor the body may go where a redirect leads.
+    // A redirect must not receive the token or the body.
     const sent: RequestInit = { ...init, headers, redirect: "manual", ...(signal && { signal }) };
     let response: Response;
     try {
@@ -141,7 +141,7 @@ export class Connection {
     throw await refusal(response, operation, signal);
   }
 
-  /** The answer to a caller whose permission is the binding. `null`: the binding gives none. */
+  /** The answer if the binding grants access. `null`: it doesn't. */
   async #fetchBound(url: string, init: RequestInit): Promise<Response | null> {
     const { fetchBound, hasRights } = this.#target;
     // A stream can be sent only once.
@@ -158,10 +158,10 @@ export class Connection {
     }
   }
 
-  /** The trace of a call, as headers and as options of a binding. A carrier's other fields stay here. */
+  /** The trace of a call, as headers and as options of a binding. Other fields of the carrier are ignored. */
   #traceOf(own: TraceCarrier | undefined): { traceparent?: string; tracestate?: string } {
     const { traceparent, tracestate } = own ?? this.#trace?.() ?? {};
-    // Without its trace, a state says nothing.
+    // A `tracestate` without a `traceparent` has no meaning.
     if (!traceparent) return {};
     return { traceparent, ...(tracestate && { tracestate }) };
   }
@@ -172,7 +172,7 @@ export class Connection {
   }
 }
 
-/** A browser hides what a redirect says, its status included. */
+/** Browsers hide the content and the status of a redirect. */
 const isRedirect = ({ type, status }: Response): boolean =>
   type === "opaqueredirect" || (status >= 300 && status < 400);
 
@@ -182,7 +182,7 @@ function redirected(operation: string, { status, headers }: Response): NetworkEr
   return new NetworkError(message, { status: status || 307, operation });
 }
 
-/** The origin of an address that names one; the address may hold a secret. */
+/** The origin of a URL; the rest may contain a secret. */
 function originOf(location: string | null): string {
   try {
     return new URL(location ?? "").origin;
@@ -191,7 +191,7 @@ function originOf(location: string | null): string {
   }
 }
 
-/** The error that an answer of a bad status stands for. */
+/** The error of an unsuccessful response. */
 async function refusal(response: Response, operation: string, signal: AbortSignal | undefined): Promise<Error> {
   const text = await readText(response, operation, signal);
   const error = parsed(text)?.error;
@@ -225,7 +225,7 @@ function parsed(text: string): any {
   }
 }
 
-/** A call over RPC can't be aborted. Its caller need not wait for it, though. */
+/** A call over RPC can't be aborted, but its caller can stop waiting. */
 function untilAborted<Answer>(promise: Promise<Answer>, signal: AbortSignal | undefined): Promise<Answer> {
   if (signal === undefined) return promise;
   return new Promise<Answer>((resolve, reject) => {

@@ -1,16 +1,16 @@
-// The input of a model in one turn, in memory. It is built from events, grows during the turn, and
-// is thrown away. Only what the turn added is written back.
+// The input of a model in one turn, in memory. It is built from events, grows during the turn, and is
+// discarded. Only the messages that the turn added are written.
 
-import { eventToMessage, type ModelMessage, type ToldEvent } from "./events.js";
+import { eventToMessage, type ModelMessage, type ModelEvent } from "./events.js";
 import type { SessionEvent } from "./operations.js";
 
 export interface ContextBuilderOptions<Event = SessionEvent> {
   systemInstructions?: string[];
-  /** The message that tells a model of an event; `null` leaves the event out. */
+  /** Converts an event into a message for the model; `null` omits the event. */
   eventToMessage?: (event: Event) => ModelMessage | null;
   /**
-   * The leaf that the context stands on, which `persistWorkingContext` expects. Say it where
-   * the events are not the newest of their session. Default: the last event, if there is one.
+   * The leaf that the context ends at, which `persistWorkingContext` expects. Set it if the events
+   * are not the newest of their session. Default: the last event, if there is one.
    */
   leafId?: string | null;
 }
@@ -20,7 +20,7 @@ export class WorkingContext {
   systemInstructions: string[];
   messages: ModelMessage[];
   metadata: { [field: string]: any };
-  /** The leaf that the context stands on. `undefined`: nobody said, and none is expected. */
+  /** The leaf that the context ends at. `undefined`: unknown, so it is not checked. */
   leafId: string | null | undefined;
   #given: number;
 
@@ -51,8 +51,8 @@ export class WorkingContext {
   }
 }
 
-/** A context of these events. `eventToMessage` may be your own; `null` leaves an event out. */
-export function buildWorkingContext<Event extends ToldEvent & { id: string } = SessionEvent>(
+/** Builds a context from events. `eventToMessage` may be your own; `null` omits an event. */
+export function buildWorkingContext<Event extends ModelEvent & { id: string } = SessionEvent>(
   events: readonly Event[],
   {
     systemInstructions = [],

@@ -1,4 +1,4 @@
-// Which code of the API is which class.
+// The error class of each error code of the API.
 
 import {
   AlreadyExistsError,
@@ -32,7 +32,7 @@ import type { ErrorCode } from "./operations.js";
 
 type ErrorClass = new (message: string, more?: ErrorFields) => SessionAgentError;
 
-/** The classes by the code of the API. A code that is newer than this client has none. */
+/** The classes by error code. A code that is newer than this client has none. */
 const CLASSES: { [Code in ErrorCode]: ErrorClass } = {
   invalid_request: InvalidRequestError,
   unauthorized: UnauthorizedError,

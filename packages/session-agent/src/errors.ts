@@ -11,9 +11,9 @@ export interface ErrorFields {
   cause?: unknown;
 }
 
-/** Anything that went wrong with a call. The agent's own sentence is the message. */
+/** The error of a failed call. The message is the agent's. */
 export class SessionAgentError extends Error {
-  /** `network_failed` is of this client; the others are the API's. */
+  /** `network_failed` is the client's own code; the others are the API's. */
   readonly code: ErrorCode | "network_failed";
   /** The status of the HTTP answer. `undefined`: there was none. */
   readonly status: number | undefined;
@@ -23,8 +23,8 @@ export class SessionAgentError extends Error {
 
   constructor(message: string, { code, status, details = {}, operation, cause }: ErrorFields = {}) {
     super(message, cause === undefined ? undefined : { cause });
-    // Made of the code, because a minifier renames classes. Not a field of its own, so
-    // that a terminal shows the name once.
+    // Derived from the code, because minifiers rename classes. Not an own property, so that a terminal
+    // prints the name once.
     Object.defineProperty(this, "name", { value: nameOf(code), configurable: true, writable: true });
     this.code = code as ErrorCode;
     this.status = status;
@@ -67,7 +67,7 @@ export class BlockOverBudgetError extends SessionAgentError {
 }
 
 export class RateLimitedError extends SessionAgentError {
-  /** Seconds until the next try may pass. */
+  /** Seconds to wait before the next attempt. */
   get retryAfter(): number {
     return this.details.retryAfter;
   }

@@ -1,5 +1,5 @@
-// Events, rows and messages, turned into each other by pure functions. A Workflow or a
-// Worker builds a model's context with these from what `loadEvents` gave.
+// Pure functions that convert between events, rows and messages. A Workflow or a Worker can build a
+// model's context from the result of `loadEvents` with them.
 
 import type { Action, ContextFile, ToolCall } from "./operations.js";
 
@@ -15,7 +15,7 @@ export interface StoredEvent {
   created_at: number;
 }
 
-/** The fields of an event without its place in the tree, which a row does not have. */
+/** The fields of an event without its position in the tree, which a row doesn't have. */
 interface PlainFields {
   id: string;
   sessionId: string;
@@ -30,7 +30,7 @@ interface PlainFields {
   metadata?: { [field: string]: any } | null;
 }
 
-/** An event without its place in the tree. Its `action` says which fields it has. */
+/** An event without its position in the tree. Its `action` determines its fields. */
 export type PlainEvent = PlainFields &
   (
     | { action: "user_message" | "agent_message" | "system_instruction" | "compaction" }
@@ -39,10 +39,10 @@ export type PlainEvent = PlainFields &
   );
 
 /**
- * An event, as far as it tells a model something. It has no field of any value: TypeScript goes
- * through those of a stub's answer without end.
+ * The fields of an event that determine a model's message. No field has the type `any`: with RPC stubs,
+ * TypeScript would recurse into it endlessly.
  */
-export interface ToldEvent {
+export interface ModelEvent {
   action: Action;
   content?: string | null;
   toolCalls?: ReadonlyArray<{ id: string; name: string }> | null;
@@ -51,15 +51,15 @@ export interface ToldEvent {
   isError?: boolean | null;
 }
 
-/** An event, as far as a row holds it. */
-export interface LoggedEvent extends ToldEvent {
+/** The fields of an event that a row contains. */
+export interface LoggedEvent extends ModelEvent {
   id: string;
   sessionId: string;
   seq: number;
   createdAt: number;
 }
 
-/** A message as a model gets it. */
+/** A message as a model receives it. */
 export interface ModelMessage {
   role: "user" | "assistant" | "tool" | "system";
   content: string;
@@ -88,7 +88,7 @@ export const EventAction: {
   COMPACTION: "compaction",
 });
 
-/** The fields of an event that a row keeps inside its metadata, by action. */
+/** The fields of an event that a row stores inside its metadata, by action. */
 const IN_METADATA: { [Name in Action]?: Array<"toolCalls" | "toolCallId" | "toolName" | "isError"> } = {
   tool_call_request: ["toolCalls"],
   tool_result: ["toolCallId", "toolName", "isError"],
@@ -105,7 +105,7 @@ export function hydrateEvent(row: StoredEvent): PlainEvent {
     content: row.content ?? "",
     createdAt: row.created_at,
   };
-  // The documents' rows say the opposite of `isError`.
+  // The rows of the documentation have the opposite of `isError`.
   const { isSuccess, ...kept } = metadata;
   if (row.action === EventAction.TOOL_RESULT && isSuccess !== undefined) kept.isError ??= !isSuccess;
   else if (isSuccess !== undefined) kept.isSuccess = isSuccess;
@@ -136,8 +136,8 @@ export function dehydrateEvent(event: LoggedEvent): StoredEvent {
   };
 }
 
-/** The message that tells a model of an event. `null`: none. */
-export function eventToMessage(event: ToldEvent): ModelMessage | null {
+/** The model's message for an event. `null`: none. */
+export function eventToMessage(event: ModelEvent): ModelMessage | null {
   const content = event.content ?? "";
   switch (event.action) {
     case EventAction.USER_MESSAGE:
@@ -163,8 +163,8 @@ export function eventToMessage(event: ToldEvent): ModelMessage | null {
 }
 
 /**
- * A message as an event for `appendEvents`. The event has an id of its own, so that a
- * retry is stored once. The log gives it its `seq`.
+ * Converts a message into an event for `appendEvents`. The event has an id, so a retry is stored
+ * once. The log assigns its `seq`.
  */
 export function messageToEvent(sessionId: string, message: ModelMessage): PlainEvent {
   const event = { id: crypto.randomUUID(), sessionId, seq: 0, content: message.content ?? "", createdAt: Date.now() };

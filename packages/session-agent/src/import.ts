@@ -1,6 +1,6 @@
-// Conversations from elsewhere: messages of the AI SDK, items of OpenAI, the tables of the
-// Agents SDK, and what ChatGPT, Claude, LangChain, mem0 and Zep export. Each import can be repeated: what is there already is not written again.
-// With `dryRun` nothing is written, and the report says what would be.
+// Imports conversations from other systems: messages of the AI SDK, items of OpenAI, the tables of the
+// Agents SDK, and exports of ChatGPT, Claude, LangChain, mem0 and Zep. Imports can be repeated: existing
+// data is not written again. With `dryRun`, nothing is written, and the report lists what would be.
 
 import type { AgentClient } from "./agent.js";
 import { AlreadyExistsError } from "./errors.js";
@@ -22,7 +22,7 @@ import type { SessionClient } from "./session.js";
 export type { TableRow };
 
 export interface ImportOptions extends CallOptions {
-  /** Writes nothing. The report says what would be written. Default: false. */
+  /** Writes nothing, and reports what would be written. Default: false. */
   dryRun?: boolean;
   /** Called as messages or items are written. */
   onProgress?: (progress: { done: number; total: number }) => void;
@@ -35,26 +35,26 @@ export interface ImportReport {
 
 export interface SessionReport {
   id: string;
-  /** Whether the session was there before. */
+  /** Whether the session existed before. */
   exists: boolean;
-  /** How many messages or events were written, or would be. */
+  /** The number of messages or events written, or to be written. */
   write: number;
-  /** How many were there already. */
+  /** The number that already existed. */
   known: number;
-  /** How many summaries were written, or would be. */
+  /** The number of summaries written, or to be written. */
   compactions: number;
   /**
-   * Set if the session has newer messages, which stay its conversation: what is written is a branch
-   * beside them.
+   * Set if the session has newer messages. They remain the current conversation, and the imported ones
+   * are written as another branch.
    */
   isBranch?: boolean;
-  /** The items that were left out, or parts of them, with the reasons. */
+  /** The omitted items, or parts of items, with the reasons. */
   skipped: Array<{ id: string | null; reason: string }>;
 }
 
 export interface TablesReport extends ImportReport {
   blocks: BlockReport[];
-  /** Tables of the export that hold nothing of a conversation. */
+  /** Tables of the export that contain no conversations. */
   ignoredTables: string[];
 }
 
@@ -67,18 +67,18 @@ export interface BlockReport {
 }
 
 export interface FactsOptions extends ImportOptions {
-  /** The searchable block that gets the facts. It is defined if it is not there. Default: `facts`. */
+  /** The searchable block for the facts. It is defined if it is missing. Default: `facts`. */
   label?: string;
 }
 
 export interface FactsReport {
   dryRun: boolean;
   block: BlockReport;
-  /** The items that were left out, with the reasons. */
+  /** The omitted items, with the reasons. */
   skipped: Array<{ id: string | null; reason: string }>;
 }
 
-/** The messages to write into a session, each with the one that it follows. */
+/** The messages to write into a session, each with its parent. */
 interface MessagesPlan extends Omit<SessionPlan, "id"> {
   /** The end of the conversation, if it is not the last message. */
   leafId?: string;
@@ -88,7 +88,7 @@ const EVENTS_AT_ONCE = 200;
 const TWICE = "An earlier message has the same id.";
 const ROLES = new Set(["user", "assistant", "system"]);
 
-/** Writes `UIMessage`s of the AI SDK into a session, each after the one before it. */
+/** Writes `UIMessage`s of the AI SDK into a session, in order. */
 export async function importUIMessages(
   session: SessionClient,
   messages: Iterable<object>,
@@ -148,7 +148,7 @@ export async function importOpenAIItems(
 
 const ITEM_ROLES = new Set(["user", "assistant", "system", "developer", "tool", "function"]);
 
-/** The items, if each of them is one. Nothing is written of a list with another thing in it. */
+/** The items, if all of them are valid. Otherwise nothing is written. */
 function checkItems(items: any): Item[] {
   if (typeof items !== "object" || items === null || typeof items[Symbol.iterator] !== "function") {
     throw new TypeError(`importOpenAIItems takes a list of items, but got ${described(items)}.`);
@@ -175,7 +175,7 @@ function isItem(item: any): boolean {
   return ITEM_ROLES.has(item.role) || (typeof item.type === "string" && item.type !== "");
 }
 
-/** Whether a message has anything to say. An item of another type has fields of its own. */
+/** Whether a message has content. Items of other types have their own fields. */
 function saysSomething({ role, type, content, tool_calls: calls, function_call: call, refusal }: any): boolean {
   const isMessage = ITEM_ROLES.has(role) && (type === undefined || type === "message");
   return !isMessage || [content, calls, call, refusal].some((field) => field !== undefined && field !== null);

@@ -1,5 +1,5 @@
-// Reads memories of mem0 and facts of Zep as entries of a searchable block. These functions read and
-// write nothing. What an entry has no room for is named with a reason.
+// Converts memories of mem0 and facts of Zep into entries of a searchable block. The functions are pure.
+// Data that doesn't fit into an entry is reported with a reason.
 
 import { described, isObject, parsed, type Thing, timeOf } from "./import_others.js";
 import type { BlockPlan } from "./import_tables.js";
@@ -22,7 +22,7 @@ const OF_ZEP = [
   ...["createdAt", "expired_at", "expiredAt", "fact_embedding"],
 ];
 
-/** Memories of mem0: what `getAll` gives, or its list. Each is an entry under its own id. */
+/** Memories of mem0: the result of `getAll`, or its list. Each becomes an entry with its own id. */
 export function entriesOfMem0(memories: unknown): FactsPlan {
   return factsOf(memories, "results", "importMem0", (memory, leave) => {
     const text = memory.memory ?? memory.data?.memory;
@@ -67,14 +67,14 @@ const MAX_METADATA_BYTES = 4096;
 const MAX_TAGS = 32;
 const MAX_TAG_CHARS = 100;
 
-/** Names what an entry has no room for. */
+/** Reports data that doesn't fit into an entry. */
 type Leave = (reason: string) => void;
 
 function fieldsOf(thing: Thing, names: readonly string[]): Thing {
   return Object.fromEntries(names.flatMap((name) => (thing[name] == null ? [] : [[name, thing[name]]])));
 }
 
-/** Names the fields that nothing here takes. */
+/** Reports the fields that are not imported. */
 function nameOthers(thing: Thing, taken: readonly string[], leave: Leave): void {
   const others = Object.keys(thing).filter((name) => thing[name] != null && !taken.includes(name));
   if (others.length > 0) leave(`It is imported without ${others.map((name) => `\`${name}\``).join(", ")}.`);

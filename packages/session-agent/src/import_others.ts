@@ -1,6 +1,6 @@
-// Reads exports of ChatGPT, Claude, LangChain and Zep as messages and items. These functions
-// read and write nothing. Their shapes are strangers': each is looked at before it is used, and
-// what can't be taken is named with a reason.
+// Converts exports of ChatGPT, Claude, LangChain and Zep into messages and items. The functions are pure.
+// Exports are untrusted: each value is checked before it is used, and what can't be imported is reported
+// with a reason.
 
 import type { Checked, SessionPlan } from "./import_tables.js";
 
@@ -69,8 +69,8 @@ function childrenOf(nodes: { [id: string]: Thing }): Map<string | null, string[]
 }
 
 /**
- * Neither a message nor a reason: the node says nothing, as the root. Both: a part of the message is left
- * out.
+ * Neither a message nor a reason: the node is empty, as the root is. Both: a part of the message is
+ * omitted.
  */
 function messageOfChatGPT(id: string, { message }: Thing, check: Check): Checked {
   if (!isObject(message) || message.metadata?.is_visually_hidden_from_conversation === true) return {};
@@ -78,7 +78,7 @@ function messageOfChatGPT(id: string, { message }: Thing, check: Check): Checked
   const { parts, text, content_type: type, ...content } = message.content ?? {};
   const texts = [text ?? [], parts ?? []].flat().filter((part) => typeof part === "string" && part !== "");
   const others = (Array.isArray(parts) ? parts : []).filter((part) => typeof part !== "string");
-  // What a browser showed, or what the model thought, is in fields of its own.
+  // Browser output and reasoning are in other fields.
   const hasMore = Object.values(content).some((value) => (Array.isArray(value) ? value.length > 0 : isObject(value)));
   const isResult = typeof content.result === "string" && content.result !== "";
   if (role === "tool" && (texts.length > 0 || isResult))
@@ -185,7 +185,7 @@ export function completionsOfLangChain(messages: unknown): { items: Thing[]; ski
   return { items, skipped };
 }
 
-/** The fields of LangChain's messages that an event has no place for. */
+/** The fields of LangChain's messages that an event can't contain. */
 const LEFT_OF_LANGCHAIN = [
   "artifact",
   "additional_kwargs",
@@ -292,7 +292,7 @@ export function parsed(text: string, name: string): unknown {
 
 const SHOWN_FIELDS = 5;
 
-/** The kind of a value, and the function that takes it. It does not say the value itself. */
+/** The kind of a value, and the function that imports it. Never contains the value itself. */
 export function described(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";
@@ -306,12 +306,12 @@ export function described(value: unknown): string {
     : `an object with ${shown.join(", ")}${fields.length > SHOWN_FIELDS ? " and more" : ""}`;
 }
 
-/** A block that only Anthropic's API has. A message of texts alone is also one of chat completions. */
+/** A block that only Anthropic's API has. A message with only texts is also valid in chat completions. */
 const isOfAnthropic = (block: unknown): boolean =>
   isObject(block) &&
   (/^(tool_use|tool_result|thinking|redacted_thinking|server_tool_use)$/.test(block.type) || isObject(block.source));
 
-/** The name of a shape that another function of this module takes. */
+/** The name of a format that another function of this module imports. */
 export function knownShape(value: unknown): string | undefined {
   if (!isObject(value)) return undefined;
   const isClaudes: boolean = isOfClaude(value);

@@ -1,5 +1,5 @@
-// The tables in which the Agents SDK keeps conversations and context blocks, read from an
-// export: JSON lines, each `{ "table": …, "row": { … } }`. Bytes are base64.
+// Reads an export of the tables in which the Agents SDK stores conversations and context blocks: JSON
+// lines, each `{ "table": …, "row": { … } }`. Bytes are base64.
 
 import { textReaderOf } from "./bytes.js";
 
@@ -17,7 +17,7 @@ export interface Checked {
   reason?: string;
 }
 
-/** A session as the tables have it. `parentId` of `undefined`: the message follows the leaf. */
+/** A session in the tables. If a `parentId` is `undefined`, the message follows the leaf. */
 export interface SessionPlan {
   id: string;
   name?: string;
@@ -50,7 +50,7 @@ type Media = Map<string, { type: string; base64: string }>;
 
 const POINTER = /^attachment:sha256:(.+)$/;
 const DEFAULT_SESSION = "default";
-/** As deep as the SDK looks for media in a message. */
+/** The depth to which the SDK searches a message for media. */
 const DEPTH = 32;
 
 const MESSAGES = ["cf_agents_session_messages", "assistant_messages", "cf_ai_chat_agent_messages"];
@@ -118,7 +118,7 @@ function addMessage(
 ): void {
   const skip = (reason: string): void => {
     session.skipped.push({ id: row.id, reason });
-    // Its followers now follow the row that it followed.
+    // Its children get its parent.
     session.parents.set(row.id, ancestor(row.parent_id, session));
   };
   if (row.type !== undefined && row.type !== "message") return skip(`It has the type \`${row.type}\`.`);

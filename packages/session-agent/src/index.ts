@@ -2,7 +2,7 @@
 
 export { type AgentClient, type Health, sessionAgent } from "./agent.js";
 export type { AiMessage, MemoryTool } from "./ai_sdk.js";
-export type { AiSaid, AiStep, AiTurn, Persisted, Place } from "./ai_sdk_turn.js";
+export type { AiTurnMessage, AiStep, AiTurn, Persisted, AppendPosition } from "./ai_sdk_turn.js";
 export type * from "./bindings.js";
 export { namespaceOf, serviceOf } from "./bindings.js";
 export type { ChatChunk, ChatInput } from "./chat.js";
@@ -19,7 +19,7 @@ export {
   type ModelMessage,
   type PlainEvent,
   type StoredEvent,
-  type ToldEvent,
+  type ModelEvent,
 } from "./events.js";
 export {
   accept as acceptInput,
@@ -31,7 +31,7 @@ export {
   type InputPage,
   type InputRequest,
   refuse as refuseInput,
-  type ShownField,
+  type FormField,
 } from "./input_request.js";
 export type * from "./operations.js";
 export * from "./provider_formats.js";

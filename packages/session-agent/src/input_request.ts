@@ -1,16 +1,16 @@
-// The questions of a tool to the user: the part `data-input-request` of a message, and the answers
-// that a form gives. The agent checks the answers against the questions.
+// A tool's questions to the user: the part `data-input-request` of a message, and the answers of a
+// form. The agent checks the answers against the questions.
 
-/** The questions of a call's tool, as the part `data-input-request` has them. */
+/** The data of a part `data-input-request`: the questions of a call's tool. */
 export interface InputRequest {
   /** The call that waits for the answers. */
   toolCallId: string;
   tool: string;
   /** The server whose tool asks, by the name given to `defineTool`. */
   server?: string;
-  /** The questions by their ids. All texts are the server's own. */
+  /** The questions by their ids. All texts are untrusted. */
   requests: { [id: string]: InputForm | InputPage };
-  /** Whether no answer is accepted any more. */
+  /** Whether answers are no longer accepted. */
   isClosed?: boolean;
 }
 
@@ -56,16 +56,16 @@ export interface InputAnswers {
   responses: { [id: string]: { action: "accept" | "decline" | "cancel"; content?: { [name: string]: unknown } } };
 }
 
-/** A field of a form on the page, and the name of its control. */
-export interface ShownField {
+/** A field of a form, and the name of its control. */
+export interface FormField {
   control: string;
   name: string;
   field: InputField;
   isRequired: boolean;
 }
 
-/** The fields of a question, in order. `id` is the question's. A page to open has none. */
-export function fieldsOf(request: InputForm | InputPage, id: string): ShownField[] {
+/** The fields of the question with this id, in order. A page to open has none. */
+export function fieldsOf(request: InputForm | InputPage, id: string): FormField[] {
   if (request.mode === "url") return [];
   const { properties, required = [] } = request.requestedSchema;
   return Object.entries(properties).map(([name, field]) => ({
@@ -100,8 +100,8 @@ function answers(
   return { responses: Object.fromEntries(Object.entries(requests).map(([id, asked]) => [id, answer(asked, id)])) };
 }
 
-/** The value of a field. `undefined`: nothing was given. */
-function valueOf({ control, field, isRequired }: ShownField, form: FormData): unknown {
+/** The value of a field. `undefined`: it is empty. */
+function valueOf({ control, field, isRequired }: FormField, form: FormData): unknown {
   if (field.type === "boolean") return form.has(control);
   if (field.type === "array") return form.getAll(control);
   const text = String(form.get(control) ?? "");

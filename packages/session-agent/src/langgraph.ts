@@ -1,10 +1,9 @@
-// A checkpoint saver for LangGraph whose threads live in one agent.
+// A checkpoint saver for LangGraph that stores its threads in an agent.
 //
-// A thread has a session for each checkpoint namespace, and one session more for pending
-// writes. In a namespace's session each checkpoint is an event. It follows its parent, and
-// the values that it changed stand before it. The namespace's leaf is its newest checkpoint,
-// so a writer that did not read the newest one is refused. Pending writes have a session of
-// their own, because an append moves the leaf.
+// A thread has a session for each checkpoint namespace, and another session for pending writes. In a
+// namespace's session, each checkpoint is an event that follows its parent, preceded by the values
+// that it changed. The namespace's leaf is its newest checkpoint, so a write based on an older one
+// fails. Pending writes have their own session, because an append moves the leaf.
 
 import type { RunnableConfig } from "@langchain/core/runnables";
 import {
@@ -30,15 +29,14 @@ export { SessionAgentStore, type StoreOptions } from "./langgraph_store.js";
 export interface SaverOptions {
   serde?: SerializerProtocol;
   /**
-   * The treatment of a checkpoint whose parent is not the newest of its thread. `refuse`: `put`
-   * throws `LeafMovedError`. `fork`: the thread gets a second branch unseen. A fork that the
-   * program asks for, by `updateState` or by replaying a checkpoint, is always possible. Default:
-   * `refuse`.
+   * What to do with a checkpoint whose parent is not the newest of its thread. `refuse`: `put` throws
+   * `LeafMovedError`. `fork`: the thread silently gets another branch. Explicit forks, by
+   * `updateState` or by replaying a checkpoint, are always possible. Default: `refuse`.
    */
   staleWriters?: "refuse" | "fork";
 }
 
-/** A checkpoint as its event holds it. */
+/** A checkpoint as its event stores it. */
 interface Stored {
   id: string;
   parent?: string;
@@ -55,19 +53,19 @@ interface Namespace {
 /** The values that were read for several checkpoints, by the values' ids. */
 type Values = Map<string, Promise<UiMessage | null>>;
 
-/** Ids longer than this are hashed. The API takes 200 characters. */
+/** Longer ids are hashed. The API's limit is 200 characters. */
 const LONGEST_ID = 200;
 const PAGE = 50;
 const VERSION_DIGITS = 16;
 
-// A message that is a user's or the system's stays one event. Neighbouring answers of an
-// assistant would read as one message.
+// Values are written as messages of the user or the system. Adjacent events of an assistant would be
+// read as one message.
 const CHECKPOINT = "user_message";
 const WRITE = "user_message";
 const VALUE = "system_instruction";
 const NAMESPACE = "system_instruction";
 
-/** Keeps LangGraph's threads in an agent. All threads of a saver are in one agent. */
+/** Stores LangGraph's threads in an agent. All threads of a saver are in one agent. */
 export class SessionAgentSaver extends BaseCheckpointSaver<any> {
   #agent: AgentClient;
   #mayFork: boolean;
@@ -225,7 +223,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
     const thread = String(threadId);
     for await (const { namespace } of this.#places(thread))
       await this.#agent.deleteSession({ sessionId: await checkpointsOf(thread, namespace) });
-    // It names the others, so it goes last.
+    // It names the others, so it is deleted last.
     await this.#agent.deleteSession({ sessionId: await writesOf(thread) });
   }
 
@@ -256,7 +254,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
     };
   }
 
-  /** Before version 4, a checkpoint's tasks stood among its parent's writes. */
+  /** Before version 4, a checkpoint's tasks were among its parent's writes. */
   #moveSends(checkpoint: Checkpoint, writes: Array<[string, string, unknown]>): void {
     const versions = (checkpoint.channel_versions ??= {});
     checkpoint.channel_values[TASKS] = writes.filter(([, channel]) => channel === TASKS).map(([, , value]) => value);
@@ -317,7 +315,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
     }
   }
 
-  /** Appends to a namespace, whose session is made when the first checkpoint comes. */
+  /** Appends to a namespace. The first checkpoint creates its session. */
   async #append(
     thread: string,
     namespace: string,
@@ -330,7 +328,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
       if (!(error instanceof SessionNotFoundError)) throw error;
     }
     await this.#create(await writesOf(thread), { langgraph: "writes", thread });
-    // The thread knows its namespaces before there is anything in them.
+    // The thread lists its namespaces before they have content.
     const named: AppendEventsInput["events"][number] = {
       id: await idOf("namespace", namespace),
       parentId: null,
@@ -342,7 +340,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
     return await session.appendEvents(input);
   }
 
-  /** Creates a session, unless it is there. */
+  /** Creates a session, unless it exists. */
   async #create(id: string, metadata: object): Promise<void> {
     await this.#agent.createSession({ id, metadata }).catch((error) => {
       if (!(error instanceof AlreadyExistsError)) throw error;
@@ -365,7 +363,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
 
 const hasNamespace = (config: RunnableConfig | undefined): boolean => config?.configurable?.checkpoint_ns !== undefined;
 
-/** The place that a config names. */
+/** The thread, namespace and checkpoint that a config names. */
 function placeOf({ configurable }: RunnableConfig = {}): {
   thread: string | undefined;
   namespace: string;
@@ -398,7 +396,7 @@ const writesOf = (thread: string) => idOf("writes", thread);
 const markerOf = (namespace: string, checkpointId: string) => idOf("at", namespace, checkpointId);
 const valueId = (channel: string, version: string | number | undefined) => idOf("value", channel, version);
 
-/** One id of several names, which no other names give. */
+/** A unique id for several names. */
 async function idOf(...names: Array<string | number | undefined>): Promise<string> {
   const id = JSON.stringify(names);
   if (id.length <= LONGEST_ID) return id;
@@ -406,7 +404,7 @@ async function idOf(...names: Array<string | number | undefined>): Promise<strin
   return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** A thread that is not there has nothing to read. */
+/** A missing thread has nothing to read. */
 async function orNothing<Answer>(read: () => Promise<Answer>): Promise<NonNullable<Answer> | undefined> {
   try {
     return (await read()) ?? undefined;

@@ -27,11 +27,11 @@ export interface StoreOptions {
 const KEY_BYTES = 512;
 const METADATA_BYTES = 4096;
 
-/** A query looks at so many of the best hits, and a page lists so many entries. */
+/** The number of best hits that a query reads, and of entries per page. */
 const MOST_HITS = 100;
 const PAGE = 200;
 
-/** The items that a search gives, as LangGraph's own stores have it. */
+/** The default number of results of a search, as in LangGraph's own stores. */
 const USUAL_LIMIT = 10;
 
 /**
@@ -49,13 +49,13 @@ export class SessionAgentStore extends BaseStore {
     this.#label = label;
   }
 
-  /** Reads what is to be read, then writes. Of several writes of one item, the last one counts. */
+  /** Runs all reads, then all writes. If there are several writes of an item, the last one applies. */
   async batch<Op extends Operation[]>(operations: Op): Promise<OperationResults<Op>> {
     const results = await Promise.all(
       operations.map(async (op) => (isPut(op) ? undefined : await this.#read(op as Exclude<Operation, PutOperation>))),
     );
     const puts = new Map(operations.filter(isPut).map((op) => [nameOf(op.namespace, op.key), op]));
-    // All of them are looked at before one is written.
+    // All are checked before the first is written.
     const written = [...puts].map(([name, op]) => ({ name, op, text: textOf(op.value), metadata: metadataOf(op) }));
     await Promise.all(
       written.map(async ({ name, op, text, metadata }) => {
@@ -154,8 +154,8 @@ export class SessionAgentStore extends BaseStore {
   }
 
   /**
-   * Writes as the agent, because a graph stores what a model said, too. A token that may not say so
-   * writes in its own name.
+   * Writes with the source `agent`, because a graph also stores model output. A token without this
+   * permission writes with its own source.
    */
   async #set(entry: { label: string; key: string; content: string; metadata: Metadata }): Promise<void> {
     try {
@@ -173,7 +173,7 @@ const unless = (known: new (...given: any[]) => Error) => (error: unknown) => {
   if (!(error instanceof known)) throw error;
 };
 
-/** One text of several names, which no other names give, as Python's `json.dumps` writes it. */
+/** A unique text for several names, in the format of Python's `json.dumps`. */
 const nameOf = (namespace: string[], key: string): string =>
   JSON.stringify([...namespace, key]).replaceAll(
     /[\u007f-\uffff]/g,
@@ -205,7 +205,7 @@ const prefixOf = (namespace: string[]): { [level: string]: string } =>
 
 const named = ({ metadata }: { metadata?: unknown }): { namespace: string[]; key: string } => metadata as any;
 
-/** Whether the store wrote an entry. Others in the block are none of its business. */
+/** Whether the store wrote an entry. It ignores other entries of the block. */
 const isItem = (entry: { metadata?: unknown }): boolean => Array.isArray(named(entry)?.namespace);
 
 function itemOf(entry: Entry | EntryDetails): Item {

@@ -1,8 +1,8 @@
-// A session of OpenAI's Agents SDK, kept in a session of an agent.
+// A session of OpenAI's Agents SDK that is stored in a session of an agent.
 //
-// The items are the events of the default branch. A transaction that replaces the end of
-// the history begins a branch, so the log keeps what was replaced. It appends a mark before
-// its items, which has the transaction's name as its id: a repetition finds the mark.
+// The items are the events of the default branch. A transaction that replaces the end of the history
+// starts a branch, so the log preserves the replaced items. Before its items, it appends a marker with
+// the transaction's name as its id, so a retry finds the marker.
 
 import type {
   AgentInputItem,
@@ -26,7 +26,7 @@ export interface SessionLogger {
 
 type Events = AppendEventsInput["events"];
 
-/** An item, and where it stands: the `n`th item of an event. */
+/** An item and its position: the `n`th item of an event. */
 interface Placed {
   event: SessionEvent;
   item: Item;
@@ -41,11 +41,11 @@ interface Mutation {
 
 type Transaction = { items?: Item[]; expectedSuffix?: Item[]; replacement?: Item[] };
 
-/** As many writers may come in between before a transaction gives up. */
+/** The number of conflicts after which a transaction fails. */
 const TRIES = 10;
 const MARK = "openaiOperation";
 
-/** Keeps the history of OpenAI's Agents SDK in a session of an agent. */
+/** Stores the history of OpenAI's Agents SDK in a session of an agent. */
 export class SessionAgentSession
   implements Session, SessionHistoryRewriteAwareSession, SessionHistoryTransactionAwareSession
 {
@@ -96,7 +96,7 @@ export class SessionAgentSession
       if (event === undefined) return undefined;
       const items = itemsOfEvent(event);
       if (items.length > 1) {
-        // An event of another framework's: what it said besides stays.
+        // An event of another framework: its other content is preserved.
         if (await this.#replaceEnd(event, items.slice(0, -1))) return items.at(-1);
       } else if ((await this.#session.deleteEvents({ eventIds: [event.id] })).deleted > 0) {
         return items[0];
@@ -112,7 +112,7 @@ export class SessionAgentSession
     }
   }
 
-  /** Replaces function calls of the history, all of them at once. The log keeps what was replaced. */
+  /** Replaces function calls of the history atomically. The log preserves the replaced ones. */
   async applyHistoryMutations({ mutations }: SessionHistoryRewriteArgs): Promise<void> {
     const wanted = Array.from(mutations, readMutation);
     if (wanted.length === 0) return;
@@ -131,7 +131,7 @@ export class SessionAgentSession
     }
   }
 
-  /** Appends items, or replaces the newest ones: at once, and once for each `operationId`. */
+  /** Appends items, or replaces the newest ones: atomically, and once per `operationId`. */
   async applyHistoryTransaction(args: SessionHistoryTransactionArgs): Promise<void> {
     const { operationId, transaction } = readTransaction(args);
     const name = `op-${await digestOf(operationId)}`;
@@ -182,7 +182,7 @@ export class SessionAgentSession
     );
   }
 
-  /** The end of the history without `suffix`. `kept` are items of an event that the cut goes through. */
+  /** The end of the history without `suffix`. `kept`: the items to preserve of an event that is cut. */
   async #cut(suffix: Item[]): Promise<{ leafId: string | null; parentId: string | null; kept: Item[] }> {
     const { events, leafId } = await this.#path(suffix.length);
     if (suffix.length === 0) return { leafId, parentId: leafId, kept: [] };
@@ -194,7 +194,7 @@ export class SessionAgentSession
     return { leafId, parentId: event.parentId, kept: itemsOfEvent(event).slice(0, n) };
   }
 
-  /** Puts `items` in the place of the event that the branch ends with. `false`: somebody was faster. */
+  /** Replaces the last event of the branch with `items`. `false`: another writer was faster. */
   async #replaceEnd(event: SessionEvent, items: Item[]): Promise<boolean> {
     const events = items.map((item) => ({ id: crypto.randomUUID(), ...eventOfItem(item) }));
     try {
@@ -236,7 +236,7 @@ function copyOf(item: Item, n: number): Item {
   }
 }
 
-/** A transaction as it was when it was given: it is read once, and no error says what it holds. */
+/** A snapshot of a transaction: it is read once, and errors never contain its content. */
 function readTransaction(args: SessionHistoryTransactionArgs): { operationId: string; transaction: Transaction } {
   let [operationId, transaction]: [any, any] = [undefined, undefined];
   try {
@@ -251,7 +251,7 @@ function readTransaction(args: SessionHistoryTransactionArgs): { operationId: st
   let copy: any;
   try {
     copy = snapshotOf(transaction);
-    // Fails for a proxy, which no look at its properties tells.
+    // Fails for a proxy, which can't be detected by its properties.
     structuredClone(transaction);
     for (const items of [copy.items, copy.expectedSuffix, copy.replacement])
       if (Array.isArray(items)) items.forEach(snapshotOf);
@@ -284,8 +284,8 @@ function readMutation(given: any, n: number): Mutation {
 }
 
 /**
- * The items with the mutations. An unchanged item is the same object. A mutation that says what it
- * `expected` replaces this item alone; each is held against the history as it was.
+ * The items with the mutations applied. Unchanged items are the same objects. A mutation with
+ * `expected` replaces only that item; each is checked against the original history.
  */
 function mutated(items: Item[], mutations: Mutation[]): Item[] {
   let after = items;

@@ -1,13 +1,13 @@
 // Items of OpenAI's Agents SDK and Responses API as events, and events as items.
 //
-// An event says in the log's own words what an item says, so that search, chat and other frameworks
-// read it. If those words do not give the item back exactly, the event keeps the whole item in its
-// metadata.
+// An event has the content of an item in the log's own format, so that search, chat and other
+// frameworks can read it. If the item can't be restored exactly from it, the event also stores the whole
+// item in its metadata.
 
 import { base64Of, bytesOf } from "./bytes.js";
 import type { SessionEvent, ToolCall } from "./operations.js";
 
-/** An item of any of OpenAI's APIs. Its fields are read with care. */
+/** An item of any of OpenAI's APIs. Its fields are untrusted. */
 export type Item = any;
 
 /** An event to append, without its id. */
@@ -35,11 +35,11 @@ export function eventOfItem(item: Item, called?: string): ItemEvent {
 
 /** The items of an event, also of one that chat or another framework wrote. */
 export function itemsOfEvent(event: Said): Item[] {
-  const kept = event.metadata?.[KEPT];
-  return kept === undefined ? plainItems(event) : [JSON.parse(JSON.stringify(kept), revive)];
+  const stored = event.metadata?.[KEPT];
+  return stored === undefined ? plainItems(event) : [JSON.parse(JSON.stringify(stored), revive)];
 }
 
-/** A text that two items have in common if they say the same. */
+/** A canonical text: equal for equivalent items. */
 export function canonical(item: Item): string {
   const sorted = (value: any): any => {
     if (Array.isArray(value)) return value.map(sorted);
@@ -70,12 +70,12 @@ function plainEvent(item: Item, called: string = "function"): ItemEvent {
   const content = textOf(item.content) ?? "";
   if (item.role === "user") return { action: "user_message", content };
   if (item.role === "system" || item.role === "developer") return { action: "system_instruction", content };
-  // An item for the model's own provider alone says nothing to others.
+  // An item only for the model's provider has no content for others.
   return { action: "agent_message", content: item.role === "assistant" ? content : "" };
 }
 
 function plainItems({ action, content, toolCalls, toolCallId, toolName }: Said): Item[] {
-  const said = {
+  const message = {
     type: "message",
     role: "assistant",
     status: "completed",
@@ -85,7 +85,7 @@ function plainItems({ action, content, toolCalls, toolCallId, toolName }: Said):
     case "user_message":
       return [{ type: "message", role: "user", content }];
     case "agent_message":
-      return content === "" ? [] : [said];
+      return content === "" ? [] : [message];
     case "tool_call_request": {
       const calls = (toolCalls ?? []).map((call) => ({
         type: "function_call",
@@ -94,7 +94,7 @@ function plainItems({ action, content, toolCalls, toolCallId, toolName }: Said):
         status: "completed",
         arguments: JSON.stringify(call.arguments),
       }));
-      return content === "" ? calls : [said, ...calls];
+      return content === "" ? calls : [message, ...calls];
     }
     case "tool_result":
       return [
@@ -128,7 +128,7 @@ function argumentsOf(text: any): { [field: string]: any } {
   return { input: text };
 }
 
-/** JSON has no bytes, and an item may hold a file's. A text that only looks like bytes stands in a list. */
+/** JSON has no bytes, but an item may contain a file. A text that only looks like encoded bytes is wrapped in a list. */
 function textWithBytes(value: unknown): string {
   return JSON.stringify(value, (_, inner) => {
     if (inner instanceof Uint8Array) return { [BYTES]: base64Of(inner) };
@@ -138,16 +138,16 @@ function textWithBytes(value: unknown): string {
 
 function revive(_: string, inner: any): any {
   if (!looksLikeBytes(inner)) return inner;
-  const held = inner[BYTES];
-  return typeof held === "string" ? bytesOf(held) : { [BYTES]: held[0] };
+  const bytes = inner[BYTES];
+  return typeof bytes === "string" ? bytesOf(bytes) : { [BYTES]: bytes[0] };
 }
 
 const looksLikeBytes = (value: any): boolean =>
   typeof value === "object" && value !== null && Object.hasOwn(value, BYTES) && Object.keys(value).length === 1;
 
 /**
- * A copy of an item that JSON and base64 can carry whole. Throws `UnsupportedValue` for any
- * other: nothing of it would come back as it was. No accessor is called.
+ * A copy of an item that JSON and base64 can represent. Throws `UnsupportedValue` for other items, which
+ * could not be restored exactly. Calls no accessors.
  */
 export function snapshotOf(item: Item): any {
   if (typeof item !== "object" || item === null || Array.isArray(item)) throw new UnsupportedValue([], kindOf(item));
@@ -156,7 +156,7 @@ export function snapshotOf(item: Item): any {
   return copy;
 }
 
-/** The place and the kind of a value that JSON can't carry. It does not say the value itself. */
+/** The path and the kind of a value that JSON can't represent. Never contains the value itself. */
 export class UnsupportedValue extends TypeError {
   constructor(path: string[], what: string) {
     super(`${path.length === 0 ? "It" : `\`${path.join(".")}\``} is ${what}, which JSON does not have.`);
@@ -181,7 +181,7 @@ function copied(value: any, path: string[], above: Set<object>): any {
     if (get !== undefined || set !== undefined) throw new UnsupportedValue(at, "an accessor");
     if (!enumerable) throw new UnsupportedValue(at, "a hidden property");
     if (isList && key !== String(copy.length)) throw new UnsupportedValue(at, "an item of a list with gaps");
-    // A field that is `undefined` says no more than a field that is not there.
+    // An `undefined` field is the same as a missing one.
     if (inner === undefined && !isList) continue;
     Object.defineProperty(copy, key, {
       value: copied(inner, at, above),
@@ -195,7 +195,7 @@ function copied(value: any, path: string[], above: Set<object>): any {
   return copy;
 }
 
-/** The kind of a value, in words. It does not say the value itself. */
+/** The kind of a value. Never contains the value itself. */
 export function kindOf(value: unknown): string {
   if (value === null) return "null";
   if (typeof value === "number") return Number.isFinite(value) ? "a number" : "a number without a value";

@@ -1,4 +1,4 @@
-// Async iterators over what the agent gives page by page.
+// Async iterators over paginated results.
 
 import type { Change, GetHistoryInput, HistoryPage, LoadEventsInput, SessionEvent, UiMessage } from "./operations.js";
 import type { CallOptions } from "./options.js";
@@ -6,13 +6,13 @@ import { wait } from "./retry.js";
 import type { SessionClient } from "./session.js";
 
 export interface ChangesOptions extends CallOptions {
-  /** The cursor of the last change that was seen. Default: 0. */
+  /** The cursor of the last processed change. Default: 0. */
   since?: number;
-  /** Of a page. Default: 100. */
+  /** The changes per page. Default: 100. */
   limit?: number;
-  /** `false`: ends with the newest change. Default: true. */
+  /** Whether to wait for new changes. `false`: ends with the newest change. Default: true. */
   follow?: boolean;
-  /** The pause between two looks where nothing was new. Default: 1000. */
+  /** The pause between polls without changes. Default: 1000. */
   pauseMs?: number;
 }
 

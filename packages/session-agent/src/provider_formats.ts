@@ -1,4 +1,4 @@
-// A context in the shape of OpenAI's chat completions and of Anthropic's messages.
+// Converts a context into the formats of OpenAI's chat completions and of Anthropic's messages.
 
 import type { ModelMessage } from "./events.js";
 import type { ModelFormatAdapter } from "./workers_ai.js";
@@ -10,7 +10,7 @@ export interface OpenAIChatMessage {
   tool_calls?: Array<{ id: string; type: "function"; function: { name: string; arguments: string } }>;
 }
 
-/** The input of `openai.chat.completions.create`, to be spread beside `model`. */
+/** The input of `openai.chat.completions.create`, to spread next to `model`. */
 export const openAIAdapter: ModelFormatAdapter<{ messages: any[] }> = {
   name: "openai",
 
@@ -41,11 +41,11 @@ function toOpenAI({ role, content, toolCalls, toolCallId, files = [] }: ModelMes
   return { role, content: [...(content ? [{ type: "text", text: content }] : []), ...parts] };
 }
 
-/** The input of `anthropic.messages.create`, to be spread beside `model` and `max_tokens`. */
+/** The input of `anthropic.messages.create`, to spread next to `model` and `max_tokens`. */
 export const anthropicAdapter: ModelFormatAdapter<{ system?: string; messages: any[] }> = {
   name: "anthropic",
 
-  /** System messages have no place in a conversation of Anthropic's, and stand in `system`. */
+  /** Anthropic's conversations contain no system messages; they are in `system`. */
   toModelMessages(systemInstructions, messages) {
     const isSystem = ({ role }: ModelMessage): boolean => role === "system";
     const system = systemOf([...systemInstructions, ...messages.filter(isSystem).map(({ content }) => content)]);
@@ -53,7 +53,7 @@ export const anthropicAdapter: ModelFormatAdapter<{ system?: string; messages: a
     for (const message of messages.filter((one) => !isSystem(one))) {
       const role = message.role === "assistant" ? "assistant" : "user";
       const content = blocksOf(message);
-      // Roles take turns, and the results of one step stand in one message.
+      // Roles must alternate, and the results of a step are in one message.
       const last = turned.at(-1);
       if (content.length === 0) continue;
       if (last?.role === role) last.content.push(...content);
@@ -73,7 +73,7 @@ function blocksOf({ role, content, toolCalls, toolCallId, isError, files = [] }:
       type: mediaType.startsWith("image/") ? "image" : "document",
       source: sourceOf(url, mediaType),
     })),
-    // A text of nothing but space is refused.
+    // The API rejects a text of only whitespace.
     ...(content.trim() === "" ? [] : [{ type: "text", text: content }]),
     ...(toolCalls ?? []).map(({ id, name, arguments: input }) => ({ type: "tool_use", id: nameOf(id), name, input })),
   ];
@@ -84,7 +84,7 @@ function sourceOf(url: string, mediaType: string): object {
   return data === undefined ? { type: "url", url } : { type: "base64", media_type: mediaType, data };
 }
 
-/** Anthropic takes few letters in ids. Others are spelt out, and so is what looks spelt: no two become one. */
+/** Anthropic's ids allow few characters. Others are escaped, as is the escape itself, so ids stay distinct. */
 const nameOf = (id: string): string =>
   /^[\w-]+$/.test(id) && !/_[0-9a-f]+_/.test(id)
     ? id

@@ -1,5 +1,5 @@
-// Hooks for React: an agent's sessions, one session with its turns, the memory, proposals and
-// turns, live. React is found by whoever imports this module, and by nobody else.
+// Hooks for React with live data: an agent's sessions, a session with its turns, the memory, proposals
+// and turns. Only this module imports React.
 //
 //   const agent = useAgent<typeof Assistant>({ login });
 //   const { messages, send, stop, retry, approve, answer } = useSession(agent, "chat");
@@ -12,7 +12,7 @@ import type {
   Block,
   Proposal,
   Session,
-  ShownTurn,
+  CompletedTurn,
 } from "./operations.js";
 import type { InputAnswers } from "./input_request.js";
 import { AgentHandle, keyOf } from "./react/handle.js";
@@ -50,25 +50,25 @@ export type {
   ToolsOf,
 } from "./react/types.js";
 
-/** What each hook beside `useSession` tells. */
+/** The state that each hook except `useSession` returns. */
 export interface Live {
-  /** Nothing was read yet. */
+  /** Whether nothing was read yet. */
   isLoading: boolean;
-  /** Why the last action or the last read failed. */
+  /** The error of the last action or the last read. */
   error: Error | null;
   clearError: () => void;
   refresh: () => Promise<void>;
 }
 
-/** What a list adds. */
+/** The additional fields of lists. */
 export interface LiveList extends Live {
   hasMore: boolean;
   loadMore: () => Promise<void>;
 }
 
 /**
- * An agent. It is opened when a hook first asks for something of it, and stays the same while
- * `url` and `name` do. `useAgent<typeof Assistant>` gives messages the types of the class's tools.
+ * Returns an agent. It connects when a hook first needs it, and stays the same while `url` and `name`
+ * do. With `useAgent<typeof Assistant>`, messages have the types of the class's tools.
  */
 export function useAgent<Class = unknown>(options: UseAgentOptions): AgentHandle<Class> {
   const [kept, setKept] = useState(() => new AgentHandle<Class>(options));
@@ -83,27 +83,27 @@ export function useAgent<Class = unknown>(options: UseAgentOptions): AgentHandle
   return handle;
 }
 
-/** What `useSession` gives. */
+/** The result of `useSession`. */
 export interface SessionHook<Tools> extends SessionView<Tools> {
-  /** Whether a turn runs or is asked for. */
+  /** Whether a turn is running or requested. */
   isBusy: boolean;
-  /** Sends a message and gives its id. It waits while another turn runs, and while there is no connection. */
+  /** Sends a message and returns its id. The message is queued during another turn, and while offline. */
   send: (message: string | { id?: string; parts: any[]; metadata?: any }, more?: SendOptions) => string;
-  /** Asks again for the answer to a message, or for another one in an answer's place. Default: the newest message. */
+  /** Requests an answer to a message again, or replaces an answer with another. Default: the newest message. */
   retry: (messageId?: string) => void;
-  /** Stops the turn. With a message's id: takes a message back that waits or could not be sent. */
+  /** Stops the turn. With a message's id: withdraws a message that is queued or could not be sent. */
   stop: (messageId?: string) => Promise<void>;
-  /** Answers a call that waits for a person, by the `approval.id` of its part. */
+  /** Approves or declines a call, by the `approval.id` of its part. */
   approve: (approvalId: string, approved: boolean, reason?: string) => void;
   /** Answers the questions of a call's tool, by the `data.toolCallId` of a part `data-input-request`. */
   answer: (toolCallId: string, answers: InputAnswers) => void;
-  /** Shows the branch that begins with a message. */
+  /** Switches to the branch that begins with a message. */
   switchTo: (messageId: string) => Promise<void>;
   loadMore: () => Promise<void>;
   clearError: () => void;
 }
 
-/** One session, live: its messages, the turn that runs, and what a person does there. */
+/** A live session: its messages, the running turn, and the user's actions. */
 export function useSession<Class>(agent: AgentHandle<Class>, sessionId: string): SessionHook<ToolsOf<Class>> {
   const store = agent.store(`session ${sessionId}`, () => new SessionStore(agent, sessionId));
   const view = useStore(store);
@@ -115,13 +115,13 @@ export function useSession<Class>(agent: AgentHandle<Class>, sessionId: string):
 
 export interface SessionsHook extends LiveList {
   sessions: Session[];
-  /** Creates a session. Its id is known at once; `created` is fulfilled when the agent has it. */
+  /** Creates a session. Returns its id immediately; `created` is fulfilled when the agent has it. */
   create: (input?: CreateSessionInput) => { id: string; created: Promise<Session | undefined> };
   rename: (sessionId: string, name: string | null) => Promise<boolean>;
   remove: (sessionId: string) => Promise<boolean>;
 }
 
-/** The agent's sessions, the newest activity first. */
+/** The agent's sessions, the most recently active first. */
 export function useSessions(agent: AgentHandle<any>, options: SessionsOptions = {}): SessionsHook {
   const store = agent.store(keyFor("sessions", options), () => new SessionsStore(agent, options));
   const { data, ...live } = useStore(store);
@@ -133,13 +133,13 @@ export interface MemoryHook extends Live {
   blocks: Block[];
   /** The newest entries of searchable blocks, by label. */
   entries: { [label: string]: Entry[] };
-  /** Replaces a block's text. `false`: it was changed meanwhile, or the agent refused; `error` says which. */
+  /** Replaces a block's text. `false`: the text has changed meanwhile, or the agent refused; see `error`. */
   setBlock: (label: string, content: string, more?: Omit<SetBlock, "label" | "content">) => Promise<boolean>;
   setEntry: (entry: SetEntry) => Promise<boolean>;
   removeEntry: (label: string, key: string) => Promise<boolean>;
 }
 
-/** What the agent remembers: its blocks, and the entries of those that are searched. */
+/** The agent's memory: its blocks, and the entries of searchable blocks. */
 export function useMemory(agent: AgentHandle<any>, options: MemoryOptions = {}): MemoryHook {
   const store = agent.store(keyFor("memory", options), () => new MemoryStore(agent, options));
   const { data, ...live } = useStore(store);
@@ -154,7 +154,7 @@ export interface ProposalsHook extends LiveList {
   revert: (id: string) => Promise<boolean>;
 }
 
-/** What the agent has learnt and proposes. By default the proposals that wait for a decision. */
+/** The agent's proposals. By default, those with pending changes. */
 export function useProposals(agent: AgentHandle<any>, options: ProposalsOptions = {}): ProposalsHook {
   const store = agent.store(keyFor("proposals", options), () => new ProposalsStore(agent, options));
   const { data, ...live } = useStore(store);
@@ -163,7 +163,7 @@ export function useProposals(agent: AgentHandle<any>, options: ProposalsOptions 
 }
 
 export interface TurnsHook extends LiveList {
-  turns: ShownTurn[];
+  turns: CompletedTurn[];
 }
 
 /** The turns of an agent or of one session, the newest first: models, tokens, tools, failures. */

@@ -1,12 +1,12 @@
-// Tries again what may be tried again: after a pause, a few times, and no longer than
-// the caller's signal allows.
+// Retries failed calls that are safe to repeat: after a pause, a limited number of times, and until the
+// caller's signal is aborted.
 
 import { NetworkError } from "./errors.js";
 import type { RetryOptions } from "./options.js";
 
 const USUAL: Required<RetryOptions> = { attempts: 4, pauseMs: 200, longestPauseMs: 20_000 };
 
-/** Codes that say: not now. */
+/** Codes of temporary failures. */
 const PASSING = new Set(["network_failed", "rate_limited", "model_overloaded", "storage_failed"]);
 
 /** `retry` as a caller gives it, completed: `false` means one attempt. */
@@ -14,7 +14,7 @@ export function policyOf(retry: RetryOptions | false | undefined): Required<Retr
   return retry === false ? { ...USUAL, attempts: 1 } : { ...USUAL, ...retry };
 }
 
-/** Runs `work` until it succeeds. `isRepeatable`: whether running it twice is as good as once. */
+/** Runs `work` until it succeeds. `isRepeatable`: whether it is idempotent. */
 export async function retrying<Answer>(
   work: () => Promise<Answer>,
   {
@@ -47,7 +47,7 @@ function pauseAfter(
   const asked = Number(error.retryAfter ?? 0) * 1000;
   if (asked > longestPauseMs) return null;
   const usual = pauseMs * 2 ** (attempt - 1);
-  // Callers that failed together don't come back together.
+  // Jitter, so that callers don't retry at the same time.
   return Math.min(longestPauseMs, Math.max(asked, usual * (0.5 + Math.random() / 2)));
 }
 

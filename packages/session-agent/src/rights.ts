@@ -1,7 +1,6 @@
-// The rights that `mintToken` and `authorize` give, as JSON. In these, a field that is missing
-// gives more than one that is there: without `sessionId`, a token is for every session. JSON has
-// no `undefined`, no function and no field of a prototype, so it would drop a restriction in
-// silence. Such a value is refused by its name.
+// Serializes the rights of `mintToken` and `authorize` as JSON. A missing field grants more than a present
+// one: without `sessionId`, a token is for every session. JSON drops `undefined`, functions and inherited
+// fields, so it would silently drop a restriction. Such values are rejected by name.
 
 /** The deepest that the fields of rights lie. More is no such object, or one that holds itself. */
 const MAX_DEPTH = 8;

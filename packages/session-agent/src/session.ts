@@ -1,5 +1,5 @@
-// One session: the operations on sessions with its id given, its history, events and
-// changes as async iterators, chat, and the AI SDK's turn.
+// One session: the operations on sessions with its id, its history, events and changes as async
+// iterators, chat, and turns of the AI SDK.
 
 import { type AiMessage, type MemoryTool, promptOf, toolsOf } from "./ai_sdk.js";
 import {
@@ -7,7 +7,7 @@ import {
   itemsOfMessages,
   nameItems,
   type Persisted,
-  type Place,
+  type AppendPosition,
   readTurn,
   usageOf,
   writeItems,
@@ -69,37 +69,37 @@ import {
   setEntry,
 } from "./writes.js";
 
-/** The most events that one context is built from. */
+/** The most events of a context. */
 const MOST_EVENTS = 1000;
 
 export interface ModelInputOptions extends CallOptions {
   /** Added after the agent's own instructions. */
   systemInstructions?: string[];
-  /** The most tokens of all of it. Messages that do not fit are named in `system`. Default: no limit. */
+  /** The most tokens of the whole input. Omitted messages are mentioned in `system`. Default: no limit. */
   maxTokens?: number;
   /** The most events that the context is built from. Default: 50, or 1,000 with `maxTokens`. */
   limit?: number;
-  /** In how many of the newest messages files are sent. Default: the agent's `keepMedia`. */
+  /** The number of newest messages whose files are sent. Default: the agent's `keepMedia`. */
   keepMedia?: number;
-  /** The end of the branch. Default: the session's leaf. */
+  /** The leaf of the branch. Default: the session's leaf. */
   leafId?: string;
 }
 
-/** Spread it into `streamText` or `generateText`, and give it to `persist` with what was said. */
-export interface ModelInput extends Place {
-  /** The frozen prompt, then the instructions. */
+/** Spread it into `streamText` or `generateText`, and pass it to `persist` with the result. */
+export interface ModelInput extends AppendPosition {
+  /** The frozen prompt, followed by the instructions. */
   system: string;
   messages: AiMessage[];
   tools: { [name: string]: MemoryTool };
-  /** The last event that the messages contain. `null`: the session is empty. */
+  /** The last event of the messages. `null`: the session is empty. */
   leafId: string | null;
   /** The estimate of the whole input, in tokens. */
   tokensEstimate: number;
 }
 
-/** The `ModelInput` that the turn answers, or a place of the caller's own. */
-export interface PersistOptions extends CallOptions, Place {
-  /** The estimate of what the model was sent: the session's later estimates learn of it. */
+/** The `ModelInput` of the turn, or an explicit position. */
+export interface PersistOptions extends CallOptions, AppendPosition {
+  /** The estimated tokens of the model's input, which calibrates the session's later estimates. */
   tokensEstimate?: number;
 }
 
@@ -113,8 +113,8 @@ export class SessionClient {
   readonly id: string;
   #connection: Connection;
   #operate: Operate;
-  /** The place of the turn of the last `modelInput`, and the estimate of its input. */
-  #place: (Place & { tokensEstimate: number }) | undefined;
+  /** The position and the estimated tokens of the last `modelInput`. */
+  #place: (AppendPosition & { tokensEstimate: number }) | undefined;
 
   constructor(connection: Connection, id: string, operate: Operate) {
     if (typeof id !== "string" || id === "") throw new TypeError("A session's id must be a string that is not empty.");
@@ -134,21 +134,20 @@ export class SessionClient {
     return this.#operate(this.#connection, operation, { ...input, sessionId: this.id }, options);
   }
 
-  /** Creates the session under this id. */
+  /** Creates the session with this id. */
   create(input: Omit<CreateSessionInput, "id"> = {}, options?: CallOptions): Promise<Session> {
     return this.#operate(this.#connection, "createSession", { ...input, id: this.id }, options);
   }
 
   /**
-   * Appends messages of the AI SDK, each after the one before it: all of them or none. With
-   * ids of their own, messages that are there already are left alone, so a call that broke
-   * off can be repeated.
+   * Appends messages of the AI SDK in order: all of them or none. If the messages have ids, existing ones
+   * are not written again, so an interrupted call can be repeated.
    */
   appendMessages(input: AppendMessages, options?: CallOptions): Promise<AppendedMessages> {
     return appendMessages(this.call.bind(this), input, options);
   }
 
-  /** Appends what a turn added to its context: all of it or nothing. Takes the messages, or the `WorkingContext`. */
+  /** Appends the messages that a turn added to its context: all or none. Pass the messages, or the `WorkingContext`. */
   persistWorkingContext(context: WorkingContext, options?: CallOptions): Promise<AppendOutcome>;
   persistWorkingContext(
     input: WithoutSession<PersistWorkingContextInput>,
@@ -161,12 +160,12 @@ export class SessionClient {
     return persistWorkingContext(this.call.bind(this), input, options);
   }
 
-  /** Replaces the text of a writable block of this session. With a `kind`, a block that is not there is defined first. */
+  /** Replaces the text of a writable block of this session. With a `kind`, a missing block is defined first. */
   setBlock(input: Omit<SetBlock, "sessionId">, options?: CallOptions): Promise<Block> {
     return setBlock(this.call.bind(this), input, options);
   }
 
-  /** Writes an entry of a searchable block of this session. Without a `key`, the client makes one. */
+  /** Writes an entry of a searchable block of this session. Without a `key`, the client generates one. */
   setEntry(input: Omit<SetEntry, "sessionId">, options?: CallOptions): Promise<Entry> {
     return setEntry(this.call.bind(this), input, options);
   }
@@ -178,22 +177,22 @@ export class SessionClient {
     return (await response.json()) as UiMessage[];
   }
 
-  /** The messages of a branch from the newest to the oldest. `limit` and `maxBytes` are a page's. */
+  /** The messages of a branch from the newest to the oldest. `limit` and `maxBytes` apply to each page. */
   history(options?: HistoryOptions): AsyncGenerator<UiMessage, void, undefined> {
     return historyOf(this, options);
   }
 
-  /** The same in pages, upwards. Each page reads from the older message to the newer. */
+  /** The same in pages, from the newest page. The messages of a page are in ascending order. */
   historyPages(options?: HistoryOptions): AsyncGenerator<HistoryPage, void, undefined> {
     return historyPagesOf(this, options);
   }
 
-  /** The events of the log in the order of their numbers. `limit` is a page's. */
+  /** The events of the log in the order of `seq`. `limit` applies to each page. */
   events(options?: EventsOptions): AsyncGenerator<SessionEvent, void, undefined> {
     return eventsOf(this, options);
   }
 
-  /** The changes since a cursor, then those that follow, until the signal is aborted. */
+  /** The changes since a cursor, followed by new ones, until the signal is aborted. */
   changes(options?: ChangesOptions): AsyncGenerator<Change, void, undefined> {
     return changesOf(this, options);
   }
@@ -220,19 +219,19 @@ export class SessionClient {
     );
   }
 
-  /** Runs a chat turn when it is iterated. A text stands for a new message of the user. */
+  /** Runs a chat turn when it is iterated. A string is a new message of the user. */
   chat(input: string | ChatInput, options?: CallOptions): AsyncGenerator<ChatChunk, void, undefined> {
     return chat(this.#connection, this.id, input, options);
   }
 
-  /** The chunks of the turn that runs, from its beginning. None, if no turn runs. */
+  /** The chunks of the running turn, from its beginning. Empty if no turn is running. */
   resumeChat(options?: CallOptions): AsyncGenerator<ChatChunk, void, undefined> {
     return resumeChat(this.#connection, this.id, options);
   }
 
   /**
-   * The input that the AI SDK's `streamText` and `generateText` need of this session, and the place
-   * where `persist` writes the turn.
+   * The input for the AI SDK's `streamText` and `generateText`, and the position at which `persist` writes
+   * the turn.
    */
   async modelInput({
     systemInstructions,
@@ -242,13 +241,13 @@ export class SessionClient {
     leafId,
     ...options
   }: ModelInputOptions = {}): Promise<ModelInput> {
-    // A caller who says how much fits means the tokens, and not a number of events.
+    // With `maxTokens`, tokens limit the context instead of the number of events.
     const most = limit ?? (maxTokens === undefined ? undefined : MOST_EVENTS);
     const context = await this.buildWorkingContext(
       { systemInstructions, maxTokens, limit: most, keepMedia, leafId, memory: true },
       options,
     );
-    // A turn after an older message is a branch, and no other write is in its way.
+    // A turn after an older message is a branch, so it can't conflict with other writes.
     const place = leafId === undefined ? { expectedLeafId: context.leafId } : { parentId: leafId };
     this.#place = { ...place, tokensEstimate: context.tokensEstimate };
     return {
@@ -259,7 +258,7 @@ export class SessionClient {
     };
   }
 
-  /** The tools on the agent's memory and on this session's, as tools of the AI SDK. A tool that fails throws. */
+  /** The memory tools of the agent and this session, as tools of the AI SDK. A failing tool throws. */
   async tools(options?: CallOptions): Promise<{ [name: string]: MemoryTool }> {
     const { tools } = await this.getTools({}, options);
     return this.#toolsOf(tools, options);
@@ -272,12 +271,11 @@ export class SessionClient {
   }
 
   /**
-   * Writes a turn of the AI SDK, and what it spent. `from` is what `modelInput` gave, or a
-   * place: the turn follows `expectedLeafId`, or nothing is written and `LeafMovedError` is
-   * thrown; after a `parentId` it is a branch. Without `from`, the place is that of this
-   * object's own newest `modelInput`; an object that has none refuses. A turn with reasoning
-   * or files is one message; another turn is events. Both have ids that a repetition gives
-   * again.
+   * Writes a turn of the AI SDK and its usage. `from` is the result of `modelInput`, or a position: the turn
+   * follows `expectedLeafId` (if that is not the leaf, nothing is written and `LeafMovedError` is thrown), or
+   * `parentId` as a new branch. Without `from`, the position of this object's newest `modelInput` is used; if
+   * there is none, the call fails. A turn with reasoning or files becomes one message; another turn becomes
+   * events. Retries use the same ids.
    */
   async persist(turn: AiTurn, from: PersistOptions = {}): Promise<Persisted> {
     const { signal, retry, trace } = from;
@@ -302,30 +300,30 @@ export class SessionClient {
     try {
       await this.addUsage({ ...usage, ...(contextTokens !== undefined && { contextTokens }) }, options);
     } catch (error) {
-      // The other end is older than this client, and learns nothing from usage.
+      // An older Worker doesn't calibrate its estimates with usage.
       if (contextTokens === undefined || (error as SessionAgentError).details?.field !== "contextTokens") throw error;
       await this.addUsage(usage, options);
     }
   }
 
-  /** The session as a file of JSON lines. The stream fails where the file is not whole. */
+  /** The session as a file of JSON lines. The stream fails if the file is incomplete. */
   exportSession(options?: TransferOptions): Promise<ReadableStream<Uint8Array>> {
     return exportSession(this.#connection, this.id, options);
   }
 
-  /** The same, as values: one for each line. The last one is the `end`. */
+  /** The same as values, one for each line. The last one is the `end`. */
   exportLines(options?: TransferOptions): AsyncGenerator<ExportLine, void, undefined> {
     return exportLines(this.#connection, this.id, options);
   }
 
-  /** Reads an exported session in, under this id. */
+  /** Imports an exported session with this id. */
   importSession(file: ImportFile, options?: TransferOptions & { allowSources?: boolean }): Promise<Imported> {
     return importSession(this.#connection, this.id, file, options);
   }
 }
 
-/** The place that a caller names, if it names one. */
-function placeOf({ parentId, expectedLeafId }: Place): Place | undefined {
+/** The position that a caller names, if any. */
+function placeOf({ parentId, expectedLeafId }: AppendPosition): AppendPosition | undefined {
   if (parentId !== undefined) return { parentId };
   return expectedLeafId === undefined ? undefined : { expectedLeafId };
 }

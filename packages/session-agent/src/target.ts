@@ -1,41 +1,41 @@
-// The way to an agent: a service binding, a Durable Object namespace, or a URL. Each kind gives the
-// same ways in: `fetch`, and `request` where there is Workers RPC.
+// The transports to an agent: a service binding, a Durable Object namespace, or a URL. Each kind has the
+// same methods: `fetch`, and `request` if Workers RPC is available.
 
 import type { ObjectRpcOptions, RpcAnswer, RpcOptions, Target } from "./bindings.js";
 import type { AgentOptions } from "./options.js";
 
-/** Bindings that were found to have no method `request`. */
+/** Bindings without the method `request`. */
 const WITHOUT_REQUEST = new WeakSet<object>();
 
-/** Bindings whose other end was found to refuse the option of a trace. */
+/** Bindings whose Worker rejects trace options. */
 const WITHOUT_TRACE = new WeakSet<object>();
 
 /**
- * Whether the objects of a binding take a caller without a token as one of the class's own: a class of
- * one's own, in the Worker that binds it. Others say that they have no such method.
+ * Whether the objects of a binding give a caller without a token all rights. Your own class does, in the
+ * Worker that binds it. Other objects lack the method.
  */
 const WITH_RIGHTS = new WeakMap<object, boolean>();
 
 type Ask = (operation: string, json: string, options: RpcOptions) => Promise<RpcAnswer>;
 
-/** The ways to one agent. */
+/** The transports to one agent. */
 export interface Ways {
   root: string;
   base: string;
   /** An operation over Workers RPC, or `null`. */
   readonly request: Ask | null;
   fetch(url: string, init: RequestInit): Promise<Response>;
-  /** The other end is older than this client. From now on `fetch` alone. */
+  /** The Worker is older than this client, so only `fetch` is used from now on. */
   giveUpRequests(): void;
-  /** `fetch` with the rights of the binding, or `null`: the other end has no such way. */
+  /** `fetch` with the rights of the binding, or `null` if the Worker doesn't support it. */
   readonly fetchBound: ((url: string, init: RequestInit) => Promise<Response>) | null;
-  /** Whether the binding is known to give rights. */
+  /** Whether the binding is known to grant rights. */
   readonly hasRights: boolean;
   /** Whether `fetchBound` was found there. */
   noteRights(isThere: boolean): void;
-  /** Whether `request` may name a trace. */
+  /** Whether `request` supports traces. */
   readonly takesTrace: boolean;
-  /** The other end is from before traces. From now on it is asked without one. */
+  /** The Worker doesn't support traces, so none are sent from now on. */
   giveUpTraces(): void;
 }
 
@@ -56,7 +56,7 @@ export function targetOf(
     const root = String(target).replace(/\/+$/, "");
     if (!ADDRESS.test(root))
       throw new TypeError(`A URL begins with \`https://\` or \`http://\`, and \`${root}\` does not.`);
-    // Called without a receiver: a browser's `fetch` refuses any other than the window.
+    // Called without a receiver, because a browser's `fetch` accepts only the window.
     return {
       root,
       base,
@@ -84,7 +84,7 @@ export function targetOf(
     get fetchBound() {
       if (!binding.isObject || transport === "fetch" || WITH_RIGHTS.get(target) === false) return null;
       if (typeof binding.stub().fetchBound !== "function") return null;
-      // A signal can't be sent along. Who gives up cancels the answer.
+      // A signal can't be passed, so aborting cancels the answer.
       return (url: string, { signal, ...init }: RequestInit) => binding.stub().fetchBound(new Request(url, init));
     },
     get hasRights() {
@@ -99,8 +99,8 @@ export function targetOf(
 }
 
 /**
- * A text as one segment of an address. `.` and `..` are steps in a path, also where they
- * are encoded, so an address can't say them.
+ * A text as one segment of a URL. URLs can't contain the segments `.` and `..`, even encoded, because they
+ * are resolved as path steps.
  */
 export function segmentOf(text: string, what: string): string {
   if (typeof text !== "string" || text === "" || text === "." || text === "..") {
@@ -141,7 +141,7 @@ function bindingOf(target: any, name: string): { stub: () => any; request: Ask; 
   };
 }
 
-/** Whether an error says that the other end has no such method. Nothing has run then. */
+/** Whether an error means that the other end lacks the method, so nothing was run. */
 export function saysNoSuchMethod(error: any): boolean {
   return /does not implement the method|does not support RPC|not allow its methods to be called over RPC/.test(
     error?.message,

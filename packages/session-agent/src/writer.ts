@@ -1,8 +1,8 @@
-// The source of a text that a model has an adapter write.
+// The source of texts that adapters write for a model.
 
 import { ForbiddenError } from "./errors.js";
 
-/** Writes as the agent. A token that may not say so writes in its own name. */
+/** Writes with the source `agent`. A token without this permission writes with its own source. */
 export async function asAgent<Answer>(write: (source: { source?: "agent" }) => Promise<Answer>): Promise<Answer> {
   try {
     return await write({ source: "agent" });

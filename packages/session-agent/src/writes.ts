@@ -1,5 +1,5 @@
-// The calls of a program that the agent takes as several, or with a field more: a block that is not
-// there yet, an entry without a key, several messages, a whole context.
+// Client methods that combine several operations or add fields: a missing block, an entry without a key,
+// several messages, a whole context.
 
 import type { WorkingContext } from "./context.js";
 import { BlockNotFoundError } from "./errors.js";
@@ -18,7 +18,7 @@ import type { CallOptions } from "./options.js";
 /** Runs an operation, as `call` of an agent or a session does. */
 type Run = (operation: string, input: object, options?: CallOptions) => Promise<any>;
 
-/** With a `kind`, a block that is not there is defined first. */
+/** With a `kind`, a missing block is defined first. */
 export interface SetBlock extends SetBlockInput {
   kind?: "writable";
   /** Of a block that is defined: one line, which the block's header in the prompt shows. */
@@ -27,7 +27,7 @@ export interface SetBlock extends SetBlockInput {
   maxTokens?: number;
 }
 
-/** Without a `key`, the client makes one. */
+/** Without a `key`, the client generates one. */
 export interface SetEntry extends Omit<SetEntryInput, "key"> {
   key?: string;
 }
@@ -72,7 +72,7 @@ export async function appendMessages(
   return await run("appendMessages", { messages: list, ...place }, options);
 }
 
-/** Writes the part of the context that is new since it was built or last written. Then it counts as written. */
+/** Writes the messages that were added to the context since it was built or last written. */
 export async function persistWorkingContext(
   run: Run,
   input: Omit<PersistWorkingContextInput, "sessionId"> | WorkingContext,

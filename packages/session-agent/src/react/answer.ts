@@ -1,11 +1,11 @@
-// An answer as it comes: the chunks of the AI SDK's stream, put together to one message.
+// A streaming answer: builds one message from the chunks of the AI SDK's stream.
 
 import type { ChatChunk } from "../chat.js";
 import type { UiMessage } from "../operations.js";
 
 export interface Answer {
   readonly message: UiMessage | null;
-  /** The places of the open texts among the parts, by their ids. */
+  /** The indexes of the unfinished text parts, by their ids. */
   readonly texts: ReadonlyMap<string, number>;
   /** The inputs of calls so far, as text, by the calls' ids. */
   readonly inputs: ReadonlyMap<string, string>;
@@ -14,9 +14,9 @@ export interface Answer {
 export const NOTHING: Answer = { message: null, texts: new Map(), inputs: new Map() };
 
 /**
- * The answer with one chunk more. `begin` gives the message of an id; without one, the message that goes on.
- * The log doesn't store where a step starts, so those chunks add nothing: each part keeps its place when the
- * stored message replaces the answer.
+ * The answer with another chunk. `begin` returns the message with an id or, without one, the message that is
+ * continued. The log doesn't store where a step starts, so those chunks add nothing: each part keeps its index
+ * when the stored message replaces the answer.
  */
 export function withChunk(answer: Answer, chunk: ChatChunk, begin: (id: string | undefined) => UiMessage): Answer {
   const message = answer.message ?? begin(undefined);

@@ -1,18 +1,18 @@
-// One agent as a page uses it: its client, the stores of its hooks, and the news that makes them
-// read again. News of one tab reach the page's other tabs by a `BroadcastChannel`.
+// One agent of a page: its client, the stores of its hooks, and the topics whose changes make them read
+// again. A `BroadcastChannel` notifies the page's other tabs.
 
 import { type AgentClient, sessionAgent } from "../agent.js";
 import { Login, type UseAgentOptions } from "./login.js";
 import type { Store } from "./store.js";
 import type { ToolsOf } from "./types.js";
 
-/** What may have changed. `online`: the connection is back, so anything may have. */
+/** What may have changed. `online`: anything may have, because the connection was restored. */
 export type Topic = "sessions" | "memory" | "proposals" | "turns" | "online";
 
 type Hear = (topic: Topic) => void;
 
 export class AgentHandle<Class = unknown> {
-  /** Never set: it carries the types of the class's tools to the hooks. */
+  /** Never set: it passes the types of the class's tools to the hooks. */
   declare readonly tools?: ToolsOf<Class>;
   readonly key: string;
   readonly url: string;
@@ -28,7 +28,7 @@ export class AgentHandle<Class = unknown> {
     this.login = new Login(options);
   }
 
-  /** The agent's client, for everything that no hook does. */
+  /** The agent's client, for everything that the hooks don't cover. */
   readonly client = async (): Promise<AgentClient> => {
     this.#client ??= this.login.get().then(({ name }) => sessionAgent(this.url, name, { fetch: this.login.fetch }));
     try {
@@ -87,7 +87,7 @@ export class AgentHandle<Class = unknown> {
         this.#channel = new BroadcastChannel(`session-agent ${this.url} ${name}`);
         this.#channel.onmessage = ({ data }) => this.#hear(data as Topic);
       },
-      // The stores' own requests tell it.
+      // The stores' own requests report failures.
       () => {},
     );
   }
@@ -100,7 +100,7 @@ export class AgentHandle<Class = unknown> {
   }
 }
 
-/** Options of another key are another agent. */
+/** The key that identifies an agent. */
 export function keyOf({ url, name }: UseAgentOptions): string {
   return JSON.stringify([url ?? null, name ?? null]);
 }

@@ -1,8 +1,8 @@
-// The form for a tool's questions. All its texts are the server's own: they are shown as text, and a
-// page is named by its whole address.
+// The form for a tool's questions. Its texts are untrusted: they are shown as text, and a page to open is
+// shown with its whole address.
 
 import { createElement as h, type FormEvent, type ReactElement, type ReactNode, useId } from "react";
-import { accept, fieldsOf, type InputAnswers, type InputRequest, refuse, type ShownField } from "../input_request.js";
+import { accept, fieldsOf, type InputAnswers, type InputRequest, refuse, type FormField } from "../input_request.js";
 
 export interface InputFormProps {
   request: InputRequest;
@@ -11,10 +11,10 @@ export interface InputFormProps {
   disabled?: boolean;
 }
 
-/** Asks the user what a tool asks: `part.data` of a part `data-input-request`. Nothing, once it is closed. */
+/** Shows a tool's questions to the user: `part.data` of a part `data-input-request`. Empty once it is closed. */
 export function InputRequestForm({ request, onAnswer, disabled }: InputFormProps): ReactElement | null {
   const id = useId();
-  // Other programs may write such a part, too.
+  // Other programs can also write such a part, so its data is checked.
   if (!request?.requests || request.isClosed) return null;
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -48,7 +48,7 @@ export function InputRequestForm({ request, onAnswer, disabled }: InputFormProps
   );
 }
 
-function FieldOf({ shown: { control, name, field, isRequired } }: { shown: ShownField }): ReactElement {
+function FieldOf({ shown: { control, name, field, isRequired } }: { shown: FormField }): ReactElement {
   const id = useId();
   const label = h("label", { htmlFor: id }, field.title ?? name, isRequired && " *");
   const about = field.description && h("small", { id: `${id}-about` }, field.description);
@@ -60,14 +60,14 @@ function FieldOf({ shown: { control, name, field, isRequired } }: { shown: Shown
   };
   const initial = field.default as any;
   if (field.type === "boolean") {
-    // A box that is not checked is an answer, too.
+    // An unchecked box is also an answer.
     const box = h("input", { ...common, required: false, type: "checkbox", defaultChecked: initial === true });
     return h("p", null, box, label, about);
   }
   return h("p", null, label, controlOf(field, common, initial), about);
 }
 
-function controlOf(field: ShownField["field"], common: { required: boolean }, initial: any): ReactNode {
+function controlOf(field: FormField["field"], common: { required: boolean }, initial: any): ReactNode {
   const options = field.oneOf ?? field.items?.anyOf;
   if (options !== undefined) {
     const isList = field.type === "array";
@@ -89,7 +89,7 @@ function controlOf(field: ShownField["field"], common: { required: boolean }, in
   const types = { email: "email", uri: "url", date: "date", "date-time": "datetime-local" };
   const type = field.format === undefined ? "text" : types[field.format];
   const { minLength, maxLength } = field;
-  // A default of a time has a zone, which the control does not take.
+  // A default time has a zone, which the control doesn't accept.
   const value = field.format === "date-time" ? undefined : initial;
   return h("input", { ...common, type, minLength, maxLength, defaultValue: value });
 }

@@ -1,5 +1,4 @@
-// What the hooks beside `useSession` read, and how a page's changes are shown before the agent
-// has answered.
+// The stores of the hooks except `useSession`, with optimistic updates.
 
 import type { AgentClient } from "../agent.js";
 import type {
@@ -12,13 +11,13 @@ import type {
   ListSessionsInput,
   Proposal,
   Session,
-  ShownTurn,
+  CompletedTurn,
 } from "../operations.js";
 import type { SetBlock, SetEntry } from "../writes.js";
 import type { AgentHandle } from "./handle.js";
 import { LiveStore } from "./live.js";
 
-/** A list that is read page by page. */
+/** A paginated list. */
 interface Paged<Item> {
   items: Item[];
   cursor: string | null;
@@ -26,12 +25,12 @@ interface Paged<Item> {
 
 const NO_ITEMS: Paged<never> = { items: [], cursor: null };
 
-/** After a turn, the agent learns: its proposals and facts come some seconds later. */
+/** After a turn, the agent learns: proposals and facts follow some seconds later. */
 const LEARNING_MS: readonly number[] = [2000, 6000, 15_000];
 
 const same = <Data>(data: Data): Data => data;
 
-/** The newest page, as long as the list that is shown. */
+/** The newest items, as many as are shown. */
 const asLong = (given: number | undefined, usual: number, { items }: Paged<unknown>): number =>
   Math.min(Math.max(given ?? usual, items.length), 100);
 
@@ -61,7 +60,7 @@ export class SessionsStore extends LiveStore<Paged<Session>> {
     );
   };
 
-  /** Creates a session, which is shown at once. Gives its id, also before the agent has answered. */
+  /** Creates a session, which is shown immediately. Returns its id before the agent has answered. */
   readonly create = (input: CreateSessionInput = {}): { id: string; created: Promise<Session | undefined> } => {
     const id = input.id ?? crypto.randomUUID();
     const now = Date.now();
@@ -87,11 +86,11 @@ export class SessionsStore extends LiveStore<Paged<Session>> {
 }
 
 export interface MemoryOptions {
-  /** The session whose own blocks are shown with the agent's. Left out: the agent's alone. */
+  /** The session whose blocks are shown with the agent's. Default: only the agent's. */
   sessionId?: string;
-  /** The searchable blocks whose entries are read. Default: all. */
+  /** The searchable blocks whose entries are loaded. Default: all. */
   entriesOf?: readonly string[];
-  /** The most entries of a block that are read. Default: 50. */
+  /** The most entries per block. Default: 50. */
   limit?: number;
 }
 
@@ -112,7 +111,7 @@ export class MemoryStore extends LiveStore<MemoryData> {
       laterMs: LEARNING_MS,
       load: async (client) => {
         const own = sessionId === undefined ? [] : await client.getBlocks(scope).catch(noneOfUnknown);
-        // A session's block hides the agent's of the same label.
+        // A session's block hides the agent's block with the same label.
         const agents = (await client.getBlocks()).filter(({ label }) => !own.some((block) => block.label === label));
         const blocks = [...agents, ...own];
         const searchable = blocks.filter(
@@ -132,7 +131,7 @@ export class MemoryStore extends LiveStore<MemoryData> {
     return this.get().data.blocks.find((block) => block.label === label)?.scope === "session" ? this.#scope : {};
   }
 
-  /** Replaces a block's text, if nobody has changed it since it was shown. */
+  /** Replaces a block's text, unless it has changed since it was loaded. */
   readonly setBlock = async (
     label: string,
     content: string,
@@ -193,7 +192,7 @@ export interface ProposalsOptions extends Pick<GetProposalsInput, "limit" | "ses
 export class ProposalsStore extends LiveStore<Paged<Proposal>> {
   readonly #options: ProposalsOptions;
 
-  /** Without a `status`: the proposals of which a change waits. */
+  /** Default: the proposals with pending changes. */
   constructor(handle: AgentHandle<any>, options: ProposalsOptions) {
     const asked: ProposalsOptions = { status: "pending", ...options };
     super(handle, {
@@ -223,12 +222,12 @@ export class ProposalsStore extends LiveStore<Paged<Proposal>> {
   readonly reject = (id: string, changes?: DecideProposalInput["changes"]): Promise<boolean> =>
     this.#decide(id, changes, (client) => client.decideProposal({ id, reject: true, changes: changes ?? null }));
 
-  /** Takes back what an approved proposal has changed. */
+  /** Reverts the changes of an approved proposal. */
   readonly revert = async (id: string): Promise<boolean> =>
     (await this.change(same, (client) => client.revertProposal({ id }), ["proposals", "memory"])) !== undefined;
 
   async #decide(id: string, changes: unknown, work: (client: AgentClient) => Promise<Proposal>): Promise<boolean> {
-    // Of a proposal that is decided in part, the rest waits on.
+    // The undecided changes of a proposal stay pending.
     const leaves = this.#options.status === "pending" && changes == null;
     const overlay = (data: Paged<Proposal>) =>
       leaves ? { ...data, items: data.items.filter((one) => one.id !== id) } : data;
@@ -238,7 +237,7 @@ export class ProposalsStore extends LiveStore<Paged<Proposal>> {
 
 export interface TurnsOptions extends Pick<GetTurnsInput, "limit" | "sessionId" | "failed"> {}
 
-export class TurnsStore extends LiveStore<Paged<ShownTurn>> {
+export class TurnsStore extends LiveStore<Paged<CompletedTurn>> {
   readonly #options: TurnsOptions;
 
   constructor(handle: AgentHandle<any>, options: TurnsOptions) {
@@ -263,13 +262,13 @@ export class TurnsStore extends LiveStore<Paged<ShownTurn>> {
   };
 }
 
-/** A chat without a message is no session yet. */
+/** A chat without messages doesn't exist as a session yet. */
 function noneOfUnknown(error: { code?: string }): Block[] {
   if (error.code !== "session_not_found") throw error;
   return [];
 }
 
-/** Items behind others, each once. */
+/** Appends items without duplicates. */
 function joined<Item extends { id: string }>(items: Item[], more: Item[]): Item[] {
   const known = new Set(items.map(({ id }) => id));
   return [...items, ...more.filter(({ id }) => !known.has(id))];

@@ -1,6 +1,6 @@
-// What is read from the agent, and read again when it may have changed. Changes of this page are
-// shown at once: an overlay is drawn over what was read until a later read shows the change, and
-// is taken off when the agent refuses it.
+// Data that is read from the agent, and read again when it may have changed. The page's own changes are
+// optimistic: an overlay is applied to the data until a later read includes the change, and removed if
+// the agent refuses it.
 
 import type { AgentClient } from "../agent.js";
 import type { AgentHandle, Topic } from "./handle.js";
@@ -8,13 +8,13 @@ import { errorOf, isUnreached, oneAtATime, Store } from "./store.js";
 
 export interface LiveState<Data> {
   data: Data;
-  /** Nothing was read yet. */
+  /** Whether nothing was read yet. */
   isLoading: boolean;
-  /** Why the last read or the last action failed. */
+  /** The error of the last read or the last action. */
   error: Error | null;
 }
 
-/** How often a visible page reads what nothing announces. */
+/** How often a visible page polls data without notifications. */
 const REFRESH_MS = 30_000;
 
 /** The pauses before a failed read is repeated. */
@@ -23,9 +23,9 @@ const RETRY_MS: readonly number[] = [1000, 2000, 5000, 10_000];
 export interface Source<Data> {
   empty: Data;
   load: (client: AgentClient, before: Data) => Promise<Data>;
-  /** What announces a change. */
+  /** The topics that trigger a read. */
   topics: readonly Topic[];
-  /** When to read again after such an announcement: what follows a turn takes some seconds. */
+  /** The delays of further reads after a notification: learning after a turn takes some seconds. */
   laterMs?: readonly number[];
 }
 
@@ -38,7 +38,7 @@ export class LiveStore<Data> extends Store<LiveState<Data>> {
   #actionError: Error | null = null;
   #overlays: Array<(data: Data) => Data> = [];
   #failures = 0;
-  /** Its own news: it has read already. */
+  /** The store's own notification, which it ignores. */
   #isTelling = false;
   #timers: Set<ReturnType<typeof setTimeout>> = new Set();
   #leave: (() => void) | undefined;
@@ -104,8 +104,8 @@ export class LiveStore<Data> extends Store<LiveState<Data>> {
   }
 
   /**
-   * Shows a change and asks the agent for it. Gives what the agent answers, or `undefined` after a
-   * failure, which `error` tells. `topics` are announced to the page's other parts and tabs.
+   * Shows a change and requests it. Returns the agent's answer, or `undefined` after a failure, which is in
+   * `error`. `topics` are announced to the page's other stores and tabs.
    */
   async change<Answer>(
     overlay: (data: Data) => Data,
@@ -124,7 +124,7 @@ export class LiveStore<Data> extends Store<LiveState<Data>> {
       return answer;
     } catch (error) {
       this.#actionError = errorOf(error);
-      // The agent may have another state than the page thought.
+      // The agent's state may differ from the page's.
       void this.refresh();
       return undefined;
     } finally {
@@ -133,13 +133,13 @@ export class LiveStore<Data> extends Store<LiveState<Data>> {
     }
   }
 
-  /** Replaces what was read, by a page more for instance. */
+  /** Replaces the data, for example when another page was loaded. */
   protected put(change: (data: Data) => Data): void {
     this.#read = change(this.#read);
     this.#show();
   }
 
-  /** Reads more of a list, which `add` puts behind what is there. */
+  /** Loads the next page of a list, which `add` appends. */
   async more<Page>(
     load: (client: AgentClient) => Promise<Page>,
     add: (data: Data, page: Page) => Data,

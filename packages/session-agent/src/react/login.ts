@@ -1,29 +1,29 @@
-// Who the page is to the agent: the agent's name and a token, renewed before the token expires and
-// after the agent has refused it.
+// The page's login: the agent's name and a token, which is renewed before it expires, and after the agent
+// has refused it.
 
 import type { AgentOptions } from "../options.js";
 
-/** What a page's own server answers to a login. */
+/** The answer of your server to a login. */
 export interface LoginAnswer {
-  /** The agent's name. Needed where `useAgent` has no `name`. */
+  /** The agent's name. Required if `useAgent` has no `name`. */
   agent?: string;
   token?: string;
-  /** The seconds for which the token is valid. Left out: until the agent refuses it. */
+  /** The seconds for which the token is valid. Default: until the agent refuses it. */
   expiresIn?: number;
 }
 
 export interface UseAgentOptions {
   /** The Worker's address. Default: the page's own origin. */
   url?: string;
-  /** The agent's name. Left out: `login` gives it. */
+  /** The agent's name. Default: the name that `login` returns. */
   name?: string;
-  /** A token, or a function that gives one. The Worker's secret must never be in a page. */
+  /** A token, or a function that returns one. Never put the Worker's secret into a page. */
   token?: AgentOptions["token"];
   /** Asks your server for the agent and a token. It is called again before the token expires, and when it is refused. */
   login?: () => Promise<LoginAnswer>;
 }
 
-/** A token with less time than this is renewed. */
+/** The remaining time at which a token is renewed. */
 const SPARE_MS = 60_000;
 
 interface Known {
@@ -40,7 +40,7 @@ export class Login {
     this.#options = options;
   }
 
-  /** The functions of the newest rendering: they may know more than the first. */
+  /** The functions of the newest render. */
   set options(options: UseAgentOptions) {
     this.#options = options;
   }

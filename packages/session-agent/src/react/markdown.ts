@@ -1,12 +1,12 @@
-// Markdown of a model, as elements of React. The text is untrusted: there is no raw HTML, no image,
-// and a link leads to http, https or mailto. Every step of the parser takes characters away, and
-// none looks back, so a text of any shape takes time in proportion to its length.
+// Renders a model's Markdown as React elements. The text is untrusted: there is no raw HTML, no images,
+// and links are limited to http, https and mailto. Every step of the parser consumes characters and never
+// backtracks, so the time is proportional to the text's length.
 
 import { createElement, Fragment, type ReactElement, type ReactNode } from "react";
 
-/** A longer text is shown as it is. */
+/** A longer text is shown unformatted. */
 const MAX_CHARS = 200_000;
-/** How deep lists, quotes and emphasis go. What is deeper is shown as text. */
+/** The maximum depth of lists, quotes and emphasis. Deeper ones are shown as text. */
 const MAX_DEPTH = 8;
 
 /** Shows a text as Markdown: paragraphs, headings, lists, quotes, code, emphasis, links. */
@@ -32,7 +32,7 @@ function blocksOf(lines: readonly string[], depth: number): ReactNode[] {
   return blocks;
 }
 
-/** Where the block that begins here ends. */
+/** The end of the block that begins here. */
 function endOfBlock(lines: readonly string[], from: number): number {
   const first = lines[from]!;
   const fence = FENCE.exec(first)?.[1];
@@ -91,7 +91,7 @@ function blockOf(first: string, lines: readonly string[], depth: number): ReactN
     }
   }
   const heading = HEADING.exec(first);
-  // The page has headings of its own: those of a message stand below them.
+  // The headings of a message are below the page's own.
   if (heading !== null)
     return createElement(`h${Math.min(6, heading[1]!.length + 2)}`, null, ...inlineOf(heading[2]!, 0));
   return createElement("p", null, ...inlineOf(lines.join("\n"), 0));
@@ -102,7 +102,7 @@ function itemsOf(lines: readonly string[], depth: number): ReactNode[] {
   const indent = ITEM.exec(lines[0]!)![1]!.length + 1;
   for (const line of lines) {
     const item = ITEM.exec(line);
-    // An item that stands further in is of a list inside the item before it.
+    // A more indented item belongs to a nested list.
     if (item !== null && item[1]!.length <= indent) items.push([item[3]!]);
     else items.at(-1)?.push(line.replace(/^ {1,4}/, ""));
   }
@@ -113,7 +113,7 @@ function itemsOf(lines: readonly string[], depth: number): ReactNode[] {
   });
 }
 
-/** What may begin something inside a line. */
+/** The characters that can begin inline markup. */
 const INLINE =
   /`+|\\[!-/:-@[-`{-~]|\*\*|__|\*|_|~~|\[([^\][\n]{1,500})\]\(\s*<?([^\s()<>]{1,2000})>?(?:\s+"[^"\n]{0,500}")?\s*\)|https?:\/\/[^\s<>"'`)\]]{1,2000}| {2}\n/g;
 
@@ -121,7 +121,7 @@ const TAGS: { readonly [mark: string]: string } = { "**": "strong", __: "strong"
 
 function inlineOf(text: string, depth: number): ReactNode[] {
   const shown: ReactNode[] = [];
-  // A mark that has no end is text, and so is every later one like it.
+  // A mark without an end is text, as are all later ones like it.
   const unended = new Set<string>();
   const form = new RegExp(INLINE);
   let from = 0;
@@ -142,7 +142,7 @@ function inlineOf(text: string, depth: number): ReactNode[] {
   return shown;
 }
 
-/** `null`: it is text here. */
+/** `null`: it is plain text. */
 function inlineAt(
   text: string,
   found: RegExpExecArray,
@@ -171,7 +171,7 @@ function inlineAt(
   return { shown: createElement(tag, null, ...inlineOf(text.slice(after, end), depth + 1)), end: end + mark.length };
 }
 
-/** Where as many backticks stand as began the code. */
+/** The position of the closing run of backticks. */
 function endOfCode(text: string, mark: string, from: number): number {
   for (let at = text.indexOf(mark, from); at >= 0; ) {
     let end = at + mark.length;
@@ -182,7 +182,7 @@ function endOfCode(text: string, mark: string, from: number): number {
   return -1;
 }
 
-/** A link to where a page may lead. Others are shown as text. */
+/** A link with an allowed protocol. Others are shown as text. */
 function link(address: string, shown: string): ReactNode {
   let url: URL;
   try {
@@ -196,7 +196,7 @@ function link(address: string, shown: string): ReactNode {
 
 const HIDDEN = /(?! )[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0e\u{e0000}-\u{e0fff}]/gu;
 
-/** A call's input as text, with each character that can't be seen written out: a person decides about it. */
+/** A call's input as text for a person who approves it, with each invisible character escaped. */
 export function visibleInput(input: unknown): string {
   const text = JSON.stringify(input) ?? "";
   return text.replace(HIDDEN, (character) => `\\u{${character.codePointAt(0)!.toString(16).toUpperCase()}}`);

@@ -1,11 +1,10 @@
-// What of a session is shown: pure functions over what was read, what is being said and what
-// waits to be sent.
+// Pure functions that compute the shown messages from stored, streaming and queued ones.
 
 import type { InputAnswers } from "../input_request.js";
-import type { ShownTurn, UiMessage } from "../operations.js";
+import type { CompletedTurn, UiMessage } from "../operations.js";
 import type { ChatFailure, ChatMessage } from "./types.js";
 
-/** Newer messages in place of the end of what is there. `null`: there is a gap between. */
+/** Replaces the end of the list with newer messages. `null`: there is a gap between them. */
 export function withNewest(loaded: readonly UiMessage[], newest: readonly UiMessage[]): readonly UiMessage[] | null {
   if (loaded.length === 0 || newest.length === 0) return newest;
   const from = loaded.findIndex(({ id }) => id === newest[0]!.id);
@@ -13,7 +12,7 @@ export function withNewest(loaded: readonly UiMessage[], newest: readonly UiMess
   return newest.some(({ id }) => id === loaded[0]!.id) ? sameWhereEqual(loaded, newest) : null;
 }
 
-/** A message that did not change stays the same object, so that it is not drawn again. */
+/** Unchanged messages stay the same objects, so they don't render again. */
 function sameWhereEqual(before: readonly UiMessage[], after: readonly UiMessage[]): readonly UiMessage[] {
   const known = new Map(before.map((message) => [message.id, message]));
   return after.map((message) => {
@@ -22,13 +21,13 @@ function sameWhereEqual(before: readonly UiMessage[], after: readonly UiMessage[
   });
 }
 
-/** Older messages before those that are there. */
+/** Prepends older messages. */
 export function withOlder(loaded: readonly UiMessage[], older: readonly UiMessage[]): readonly UiMessage[] {
   const known = new Set(loaded.map(({ id }) => id));
   return [...older.filter(({ id }) => !known.has(id)), ...loaded];
 }
 
-/** The messages up to a turn's beginning: an answer that is made again leaves the view. */
+/** The messages up to a turn's beginning: an answer that is replaced disappears. */
 export function cutAt(messages: readonly UiMessage[], id: string | null): readonly UiMessage[] {
   const index = id === null ? -1 : messages.findIndex((message) => message.id === id);
   if (index < 0) return messages;
@@ -48,17 +47,17 @@ export function beforeContinuation(message: UiMessage): UiMessage {
   return end < 0 ? message : { ...message, parts: parts.slice(0, end) };
 }
 
-/** Shows the answer in its message's place, or at the end. */
+/** Replaces the answer's message, or appends it. */
 export function withAnswer(messages: readonly UiMessage[], answer: UiMessage | null): readonly UiMessage[] {
   if (answer === null) return messages;
   const index = messages.findIndex(({ id }) => id === answer.id);
   return index < 0 ? [...messages, answer] : messages.with(index, answer);
 }
 
-/** A person's decision that the agent may not have yet: about a call, or answers to its tool's questions. */
+/** A user's decision that the agent may not have received yet: about a call, or answers to a tool's questions. */
 export type Decided = { approved: boolean; reason?: string | undefined; output?: undefined } | { output: InputAnswers };
 
-/** Shows decisions in the calls that wait for them. */
+/** Shows decisions in their calls. */
 export function withDecisions(
   messages: readonly UiMessage[],
   decisions: ReadonlyMap<string, Decided>,
@@ -76,13 +75,13 @@ export function withDecisions(
   });
 }
 
-/** The call that waits for a person at this part. */
+/** The call of this part that is waiting for the user. */
 function waitingCall(part: any): string | undefined {
   if (part.state === "approval-requested") return part.toolCallId;
   return part.type === "data-input-request" && !part.data?.isClosed ? part.data?.toolCallId : undefined;
 }
 
-/** The calls that wait for a person, by the ids of the approvals; those whose tools ask, by their own. */
+/** The calls that are waiting for the user: by approval id, or by their own id for tools' questions. */
 export function openCalls(messages: readonly UiMessage[]): Map<string, string> {
   const parts = messages.flatMap((message) => message.parts);
   return new Map(
@@ -95,13 +94,13 @@ export function openCalls(messages: readonly UiMessage[]): Map<string, string> {
 
 /**
  * The failures of turns at their messages: at what a turn said, or else at the message that it did
- * not answer. `turns` are failed ones, the newest first. `heard` are failures by message of which
+ * not answer. `turns` are failed ones, the newest first. `failuresByMessage` are failures by message of which
  * there may be no record yet.
  */
 export function failuresOf(
   messages: readonly UiMessage[],
-  turns: readonly ShownTurn[],
-  heard: ReadonlyMap<string, ChatFailure>,
+  turns: readonly CompletedTurn[],
+  failuresByMessage: ReadonlyMap<string, ChatFailure>,
 ): Map<string, ChatFailure> {
   const failures = new Map<string, ChatFailure>();
   for (const { failure, messageId, startedAt, endedAt } of turns) {
@@ -109,7 +108,7 @@ export function failuresOf(
     const at = messageId ?? unansweredBefore(messages, startedAt ?? endedAt);
     if (at !== undefined && !failures.has(at)) failures.set(at, { code: failure.code, message: failure.message });
   }
-  for (const [id, failure] of heard) {
+  for (const [id, failure] of failuresByMessage) {
     const index = messages.findIndex((message) => message.id === id);
     const isAnswered = messages[index]?.role === "user" && messages[index + 1]?.role === "assistant";
     if (index >= 0 && !isAnswered && !failures.has(id)) failures.set(id, failure);

@@ -1,11 +1,10 @@
-// One session, live. The socket tells what is said and what others write; operations go over HTTP,
-// where a refusal has its code. What the page sends waits while there is no connection. After a
-// connection was lost, the log tells what the agent has: a message has its id, so it is sent again
-// where the log lacks it, and a turn's chunks come again from its beginning.
+// A live session. The socket receives answers and changes of other clients; operations use HTTP, whose
+// errors have codes. Messages are queued while offline. After a lost connection, the log shows what the
+// agent has: messages have ids, so missing ones are sent again, and a turn's chunks are replayed.
 
 import type { InputAnswers } from "../input_request.js";
 import type { SessionClient } from "../session.js";
-import type { ShownTurn, UiMessage } from "../operations.js";
+import type { CompletedTurn, UiMessage } from "../operations.js";
 import { segmentOf } from "../target.js";
 import type { AgentHandle } from "./handle.js";
 import { beforeContinuation, cutAt, type Decided, openCalls, withNewest, withOlder } from "./messages.js";
@@ -16,14 +15,14 @@ import { Turn } from "./turn.js";
 import type { ChatFailure } from "./types.js";
 
 const PAGE = 50;
-/** The failed turns that are looked at. */
+/** The number of failed turns that are loaded. */
 const FAILED_TURNS = 20;
-/** The pages of events that are read to find the end of a branch. */
+/** The most pages of events that are read to find the end of a branch. */
 const BRANCH_PAGES = 20;
 const EVENTS_PAGE = 500;
-/** When a failed read is repeated while the socket is open. */
+/** The delay before a failed read is retried while the socket is open. */
 const AGAIN_MS = 2000;
-/** A screen shows no more than a frame's worth of chunks. */
+/** Chunks are rendered at most once per frame. */
 const FRAME_MS = 16;
 
 export class SessionStore extends Store<SessionView> {
@@ -36,8 +35,8 @@ export class SessionStore extends Store<SessionView> {
   #outbox: readonly Outgoing[] = [];
   #turn: Turn | null = null;
   #decisions: Map<string, Decided> = new Map();
-  #failedTurns: readonly ShownTurn[] = [];
-  /** Failures of which no record was read. */
+  #failedTurns: readonly CompletedTurn[] = [];
+  /** Failures whose records were not read yet. */
   #failures: Map<string, ChatFailure> = new Map();
   #mayReadTurns = true;
   #branches: UiMessage[] = [];
@@ -77,9 +76,9 @@ export class SessionStore extends Store<SessionView> {
     this.#connection = "connecting";
   }
 
-  // What the page does.
+  // Actions of the page.
 
-  /** Sends a message. It is shown at once, and waits while there is no connection or another turn runs. Gives its id. */
+  /** Sends a message and returns its id. It is shown immediately, and queued while offline or during another turn. */
   readonly send = (message: string | { id?: string; parts: any[]; metadata?: any }, more: SendOptions = {}): string => {
     const given = typeof message === "string" ? { parts: [{ type: "text", text: message }] } : message;
     const sent = { id: crypto.randomUUID() as string, role: "user" as const, ...given };
@@ -93,7 +92,7 @@ export class SessionStore extends Store<SessionView> {
     return sent.id;
   };
 
-  /** Asks again for the answer to a message, or for another answer in the place of one. Default: the newest message. */
+  /** Requests an answer to a message again, or replaces an answer with another. Default: the newest message. */
   readonly retry = (messageId?: string): void => {
     const id = messageId ?? this.get().messages.at(-1)?.id;
     if (id === undefined || (this.#turn !== null && !this.#turn.isOver)) return;
@@ -106,7 +105,7 @@ export class SessionStore extends Store<SessionView> {
     this.#ask({ requestId: crypto.randomUUID(), message: null, cut: id, body, stage: "unsent" });
   };
 
-  /** Stops the turn; what was said stays. With a message's id, takes a message back that waits or could not be sent. */
+  /** Stops the turn; its output stays. With a message's id, withdraws a message that is queued or could not be sent. */
   readonly stop = async (messageId?: string): Promise<void> => {
     const waiting = this.#outbox.find(({ message }) => message?.id === messageId);
     if (waiting?.stage === "unsent" || waiting?.stage === "failed") return this.#drop(waiting);
@@ -114,7 +113,7 @@ export class SessionStore extends Store<SessionView> {
     if (waiting?.stage === "sent") this.#drop(waiting);
   };
 
-  /** Answers a call that waits for approval, by the `approval.id` of its part. */
+  /** Approves or declines a call, by the `approval.id` of its part. */
   readonly approve = (approvalId: string, approved: boolean, reason?: string): void => {
     const call = openCalls(this.get().messages as UiMessage[]).get(approvalId);
     if (call === undefined) return;
@@ -131,7 +130,7 @@ export class SessionStore extends Store<SessionView> {
     this.#show();
   };
 
-  /** Shows the branch that begins with a message, to its newest end. */
+  /** Switches to the newest leaf of the branch that begins with a message. */
   readonly switchTo = async (messageId: string): Promise<void> => {
     await this.#act(async (session) => {
       await session.setLeaf({ id: await endOf(session, messageId) });
@@ -181,7 +180,7 @@ export class SessionStore extends Store<SessionView> {
     this.#outbox = this.#outbox.map((one) => (one.requestId === outgoing.requestId ? { ...one, ...change } : one));
   }
 
-  /** Sends what waits, in order. */
+  /** Sends queued messages in order. */
   #flush(): void {
     if (!this.#isInStep) return;
     for (const outgoing of this.#outbox.filter(({ stage }) => stage === "unsent")) {
@@ -197,7 +196,7 @@ export class SessionStore extends Store<SessionView> {
     this.#socket.send({ type, toolCallId, ...decided, autoContinue: true });
   }
 
-  // What the agent says.
+  // Frames of the agent.
 
   async #address(): Promise<string> {
     const { name, token } = await this.#handle.login.get();
@@ -210,7 +209,7 @@ export class SessionStore extends Store<SessionView> {
     this.#connection = "offline";
     this.#isTold = false;
     this.#isInStep = false;
-    // A browser does not tell why a socket was refused. A request does.
+    // A browser hides why a socket was refused, so ask by a request.
     if (!wasOpen) void this.#read();
     this.#show();
   }
@@ -226,9 +225,9 @@ export class SessionStore extends Store<SessionView> {
       case "cf_agent_stream_resuming":
         if (this.#turn?.id !== frame.id || this.#turn?.isOver) this.#begin(frame.id);
         this.#socket.send({ type: "cf_agent_stream_resume_ack", id: frame.id });
-        return this.#told();
+        return this.#socketAnswered();
       case "cf_agent_stream_resume_none":
-        this.#told();
+        this.#socketAnswered();
         if (this.#turn !== null && !this.#turn.isOver) void this.#settle(this.#turn);
         return;
       case "cf_agent_chat_messages":
@@ -275,7 +274,7 @@ export class SessionStore extends Store<SessionView> {
     this.#drawing ??= setTimeout(() => this.#show(), FRAME_MS);
   }
 
-  /** A turn is over, or could not begin: the log has what became of it. `failed` is the agent's sentence. */
+  /** A turn is over, or could not begin: reads its result from the log. `failed`: the agent's error message. */
   async #settle(turn: Turn | null, id: string | undefined = turn?.id, failed: string | null = null): Promise<void> {
     if (turn !== null) turn.isOver = true;
     const outgoing = this.#outbox.find(({ requestId }) => requestId === id);
@@ -294,13 +293,13 @@ export class SessionStore extends Store<SessionView> {
     this.#handle.tell(["sessions", "memory", "proposals", "turns"]);
   }
 
-  #told(): void {
+  #socketAnswered(): void {
     this.#isTold = true;
     this.#getInStep();
     this.#show();
   }
 
-  /** The agent's answers since the socket opened are there: what it lacks is sent. */
+  /** When the agent has answered after the socket opened, sends what it lacks. */
   #getInStep(): void {
     if (this.#isInStep || !this.#isTold || this.#readFor !== this.#opened) return;
     this.#isInStep = true;
@@ -316,7 +315,7 @@ export class SessionStore extends Store<SessionView> {
     this.#flush();
   }
 
-  // What is read.
+  // Reads.
 
   readonly #read: () => Promise<void> = oneAtATime(async () => {
     const opened = this.#opened;
@@ -346,12 +345,12 @@ export class SessionStore extends Store<SessionView> {
   }
 
   #takeList(list: UiMessage[]): void {
-    // The page keeps its own beginning: what is above is read page by page.
+    // The page keeps its first message: older ones are loaded page by page.
     const from = list.findIndex(({ id }) => id === this.#loaded[0]?.id);
     const merged = withNewest(this.#loaded, from > 0 ? list.slice(from) : list);
     if (!this.#isRead || merged === null || (this.#loaded.length === 0 && list.length > PAGE)) return void this.#read();
     this.#take(merged);
-    // The agent sends the list in place of a turn if the answers don't fit the questions.
+    // If the answers don't fit the questions, the agent sends the list instead of a turn.
     const isAsked = this.#isInStep && (this.#turn === null || this.#turn.isOver);
     for (const [call, { output }] of this.#decisions) if (isAsked && output) this.#decisions.delete(call);
     this.#show();
@@ -368,7 +367,7 @@ export class SessionStore extends Store<SessionView> {
     return this.#loaded.some((message) => message.id === id);
   }
 
-  /** The records of failed turns, if any may be shown. */
+  /** Loads the records of failed turns, if the token allows it. */
   async #readFailures(session: SessionClient): Promise<void> {
     if (!this.#mayReadTurns || this.#loaded.length === 0) return;
     if (!this.#wantsFailures && this.#loaded.at(-1)?.role !== "user") return;
@@ -376,7 +375,7 @@ export class SessionStore extends Store<SessionView> {
     try {
       this.#failedTurns = (await session.getTurns({ failed: true, limit: FAILED_TURNS })).turns;
     } catch (error) {
-      // A page whose token does not allow it shows the failures that it hears of.
+      // Without the permission, the page shows only failures that it has received.
       if ((error as { code?: string }).code !== "forbidden") throw error;
       this.#mayReadTurns = false;
     }

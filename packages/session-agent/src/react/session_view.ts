@@ -1,6 +1,6 @@
-// A session as `useSession` shows it: a function of what was read, heard and asked.
+// Computes the result of `useSession` from stored, streaming and requested messages.
 
-import type { ShownTurn, UiMessage } from "../operations.js";
+import type { CompletedTurn, UiMessage } from "../operations.js";
 import { cutAt, type Decided, failuresOf, withAnswer, withDecisions, withFailures } from "./messages.js";
 import { isUnreached } from "./store.js";
 import type { Turn } from "./turn.js";
@@ -8,28 +8,28 @@ import type { ChatFailure, ChatMessage } from "./types.js";
 
 export interface SessionView<Tools = { [name: string]: unknown }> {
   messages: ChatMessage<Tools>[];
-  /** `submitted`: an answer was asked for. `streaming`: it is being said. */
+  /** `submitted`: an answer was requested. `streaming`: it is arriving. */
   status: "loading" | "ready" | "submitted" | "streaming";
   connection: "connecting" | "online" | "offline";
-  /** Why the last action failed, or why the session can't be read. */
+  /** The error of the last action or read. */
   error: Error | null;
-  /** Whether there are older messages, which `loadMore` reads. */
+  /** Whether there are older messages, which `loadMore` loads. */
   hasMore: boolean;
-  /** The answers to the newest question, the shown one among them. */
+  /** The alternative answers to the newest question, including the current one. */
   branches: UiMessage[];
 }
 
-/** What is sent beside a message. A token must allow it. */
+/** Options of a message. The token must allow them. */
 export interface SendOptions {
   model?: string;
   systemInstructions?: string[];
 }
 
-/** What the page asks the agent for: an answer to a new message, or to one that is there. */
+/** A requested answer: to a new message, or to an existing one. */
 export interface Outgoing {
   requestId: string;
   message: UiMessage | null;
-  /** The message whose answer is made again. */
+  /** The message whose answer is replaced. */
   cut: string | null;
   body: object;
   stage: "unsent" | "sent" | "begun" | "failed";
@@ -43,7 +43,7 @@ export interface SessionKnown {
   outbox: readonly Outgoing[];
   turn: Turn | null;
   decisions: ReadonlyMap<string, Decided>;
-  failedTurns: readonly ShownTurn[];
+  failedTurns: readonly CompletedTurn[];
   failures: ReadonlyMap<string, ChatFailure>;
   connection: SessionView["connection"];
   error: Error | null;
@@ -67,19 +67,22 @@ export function renderSession(known: SessionKnown): SessionView {
   const isBusy = isRunning || pending.length > 0;
   const base = cutAt(loaded, turn?.cut ?? pending.find(({ cut }) => cut !== null)?.cut ?? null);
   const own = outbox.filter(({ message }) => message !== null && !base.some(({ id }) => id === message.id));
-  const begun = own.flatMap(({ stage, message }) => (stage === "begun" && message ? [message] : []));
-  const said = withAnswer([...base, ...begun], turn?.answer ?? null);
-  const failures = failuresOf(said, known.failedTurns, known.failures);
-  if (isBusy) for (const one of [said.at(-1), base.at(-1)]) failures.delete(one?.id ?? "");
+  const started = own.flatMap(({ stage, message }) => (stage === "begun" && message ? [message] : []));
+  const answered = withAnswer([...base, ...started], turn?.answer ?? null);
+  const failures = failuresOf(answered, known.failedTurns, known.failures);
+  if (isBusy) for (const one of [answered.at(-1), base.at(-1)]) failures.delete(one?.id ?? "");
   const unsaid = own
     .filter(({ stage }) => stage !== "begun")
     .map((outgoing, n) => shownUnsaid(outgoing, isRunning || n > 0));
   const hasSpoken = isRunning && turn.answer !== null && turn.answer.parts.length > 0;
   return {
-    messages: [...withFailures(withDecisions(said, known.decisions) as readonly ChatMessage[], failures), ...unsaid],
+    messages: [
+      ...withFailures(withDecisions(answered, known.decisions) as readonly ChatMessage[], failures),
+      ...unsaid,
+    ],
     status: hasSpoken ? "streaming" : isBusy ? "submitted" : known.isRead ? "ready" : "loading",
     connection: known.connection,
-    // Of a connection that failed, `connection` tells.
+    // A failed connection is reported by `connection`.
     error: known.error ?? (isUnreached(known.readError) ? null : known.readError),
     hasMore: known.hasMore,
     branches: known.branches,

@@ -1,14 +1,14 @@
-// The session's socket, which connects again by itself.
+// The session's socket, which reconnects automatically.
 
 export interface SocketHooks {
-  /** The address with a valid token. */
+  /** The URL with a valid token. */
   address: () => Promise<string>;
   frame: (frame: any) => void;
-  /** It is gone. `wasOpen`: the agent had accepted it. */
+  /** Called when the socket is closed. `wasOpen`: the agent had accepted it. */
   down: (wasOpen: boolean) => void;
 }
 
-/** The pauses before it connects again, without their random part. */
+/** The pauses before reconnecting, without jitter. */
 const PAUSES_MS: readonly number[] = [300, 1000, 2000, 5000, 10_000];
 
 export class SessionSocket {
@@ -76,7 +76,7 @@ export class SessionSocket {
     if (this.#isClosed) return;
     const pause = PAUSES_MS[Math.min(this.#failures++, PAUSES_MS.length - 1)]!;
     clearTimeout(this.#timer);
-    // Pages that lost the agent together don't come back together.
+    // Jitter, so that pages don't reconnect at the same time.
     this.#timer = setTimeout(() => void this.#connect(), pause * (0.5 + Math.random() / 2));
     this.#hooks.down(wasOpen);
   }

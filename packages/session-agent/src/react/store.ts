@@ -1,4 +1,4 @@
-// A value outside React that components subscribe to, and one that is read from the agent.
+// Stores outside React that components subscribe to.
 
 /** A store without subscribers is closed after this time: React often subscribes again at once. */
 const LINGER_MS = 1000;
@@ -8,7 +8,7 @@ export abstract class Store<State> {
   #state: State;
   #closing: ReturnType<typeof setTimeout> | undefined;
   protected isOpen = false;
-  /** Told when the store opens and closes. */
+  /** Called when the store opens and closes. */
   onToggle: ((isOpen: boolean) => void) | undefined;
 
   constructor(state: State) {
@@ -47,7 +47,7 @@ export abstract class Store<State> {
   protected abstract close(): void;
 }
 
-/** Runs `work` once at a time. Each call is given a run that begins after it. */
+/** Runs `work` one at a time. Each call waits for a run that begins after it. */
 export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
   let next: Promise<void> | undefined;

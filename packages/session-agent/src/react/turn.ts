@@ -1,10 +1,10 @@
-// A turn as the socket's frames tell it. Its chunks are numbered: a chunk that is missing makes the
-// page ask for all of them, and the answer that is shown stays until they are there.
+// A turn, from the socket's frames. Its chunks are numbered: if one is missing, the page requests all of
+// them, and the current answer stays until they arrive.
 
 import type { UiMessage } from "../operations.js";
 import { type Answer, NOTHING, withChunk } from "./answer.js";
 
-/** A frame `cf_agent_use_chat_response` that holds a chunk. */
+/** A frame `cf_agent_use_chat_response` with a chunk. */
 export interface ChunkFrame {
   body: string;
   seq?: number;
@@ -15,7 +15,7 @@ export interface ChunkFrame {
 export class Turn {
   /** The request that began it. */
   readonly id: string;
-  /** The message at which the answer begins again; `null`: it follows the newest. */
+  /** The message whose answer is replaced; `null`: the answer follows the newest message. */
   readonly cut: string | null;
   /** The agent has ended it, and its messages are being read. */
   isOver = false;
@@ -25,7 +25,7 @@ export class Turn {
   #isAsking = false;
   readonly #base: (id: string | undefined) => UiMessage;
 
-  /** `base`: the message of an id or, without one, the message that the turn goes on with. */
+  /** `base`: the message with an id or, without one, the message that the turn continues. */
   constructor(id: string, cut: string | null, base: (id: string | undefined) => UiMessage) {
     this.id = id;
     this.cut = cut;
@@ -36,7 +36,7 @@ export class Turn {
     return this.#answer.message;
   }
 
-  /** Takes a chunk. Gives the chunk if it is shown, and `"ask"` if the page must ask for the turn's chunks. */
+  /** Processes a chunk. Returns the chunk if it is shown, or `"ask"` if the page must request the turn's chunks. */
   take(frame: ChunkFrame): { type: string } | "ask" | null {
     if (frame.replayComplete) {
       this.#isAsking = false;
@@ -51,7 +51,7 @@ export class Turn {
       this.#replay = { answer: withChunk(before.answer, chunk, this.#base), next: seq + 1 };
       return null;
     }
-    // The object died, and tells the turn from its beginning.
+    // After an eviction, the object replays the turn from its beginning.
     if (seq === 0) [this.#answer, this.#next] = [NOTHING, 0];
     if (seq < this.#next) return null;
     if (seq > this.#next) {

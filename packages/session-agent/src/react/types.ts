@@ -5,18 +5,18 @@ import type { UiMessage } from "../operations.js";
 
 type Provided<Class> = Class extends abstract new (...given: any) => infer Instance ? Instance : Class;
 
-/** The tools of a class, as its `tools()` gives them: `ToolsOf<typeof Assistant>`, or of an instance's type. */
+/** The tools that a class's `tools()` returns: `ToolsOf<typeof Assistant>`, or of an instance's type. */
 export type ToolsOf<Class> =
   Provided<Class> extends { tools(...given: any): infer Tools } ? Awaited<Tools> : { [name: string]: unknown };
 
-/** What a tool takes. */
+/** The input of a tool. */
 export type ToolInput<Tool> = Tool extends { execute?: infer Execute }
   ? NonNullable<Execute> extends (input: infer Input, ...given: any) => any
     ? Input
     : any
   : any;
 
-/** What a tool answers: of preliminary answers, the type of each. */
+/** The output of a tool; for a stream of outputs, the type of each. */
 export type ToolOutput<Tool> = Tool extends { execute?: infer Execute }
   ? NonNullable<Execute> extends (...given: any) => infer Output
     ? Resolved<Output>
@@ -32,7 +32,7 @@ export interface ToolApproval {
   reason?: string;
 }
 
-/** A call of a tool. The log may be older than the types: check what you compute with. */
+/** A call of a tool. Stored calls may be older than the types, so validate values that you use. */
 export type ToolCallPart<Name extends string, Input, Output> = {
   type: `tool-${Name}`;
   toolCallId: string;
@@ -64,7 +64,7 @@ export type ChatPart<Tools = { [name: string]: unknown }> =
 export interface ChatFailure {
   /** The error's code. `null`: not known yet. */
   code: string | null;
-  /** The agent's own sentence. */
+  /** The agent's error message. */
   message: string;
 }
 
@@ -73,6 +73,6 @@ export interface ChatMessage<Tools = { [name: string]: unknown }> extends Omit<U
   parts: ChatPart<Tools>[];
   /** `sending`: the agent may not have it yet. `waiting`: another turn runs. Absent: the agent has it. */
   delivery?: "sending" | "waiting";
-  /** The turn that answers this message failed, or could not begin. `retry(id)` asks again. */
+  /** The turn that answers this message failed, or could not begin. `retry(id)` requests it again. */
   failure?: ChatFailure;
 }

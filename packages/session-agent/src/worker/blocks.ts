@@ -5,7 +5,7 @@ import { isOwn, kindOf } from "./providers.js";
 
 /** The home of a block. Each function may be async. */
 export interface BlockProvider {
-  /** Is told the block's label, before anything else. */
+  /** Called first, with the block's label. */
   init?(label: string): void;
   /** The block's text; for a loadable block, the keys and descriptions of its documents. */
   get?(asked: AskedBlock): any;

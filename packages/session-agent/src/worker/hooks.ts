@@ -50,21 +50,21 @@ export interface Grant {
   expiresIn?: number;
 }
 
-/** A turn's end, as `onTurnEnd` tells a service of it. */
+/** A turn's end, in the format of `onTurnEnd`. */
 export interface EndedTurn {
   deliveryId: string;
   agent: string;
   sessionId: string;
-  /** `null`: the turn said nothing. */
+  /** `null`: the turn had no output. */
   message: any;
   usage: { inputTokens: number; outputTokens: number; cachedInputTokens?: number; cost: number };
   finishReason: string;
   steps: number;
 }
 
-/** A change of memory, as `onMemoryChange` tells a service of it. */
+/** A change of memory, in the format of `onMemoryChange`. */
 export interface ChangedMemory {
-  /** Give it to the writes that answer the change: they start no further call. */
+  /** Pass it to writes that react to the change, so that they cause no further call. */
   deliveryId: string;
   agent: string;
   /** The session that the block belongs to; `null`: the block is the agent's. */
@@ -77,7 +77,7 @@ export interface ChangedMemory {
   id?: string;
   status?: "pending" | "applied" | "rejected" | "reverted";
   deleted: boolean;
-  /** The version that was written, as `getBlockVersions` shows it. `null`: it is not kept. */
+  /** The version that was written, as in `getBlockVersions`. `null`: it is not stored. */
   version: { [field: string]: any } | null;
 }
 
@@ -86,13 +86,13 @@ type Late<Value> = Value | Promise<Value>;
 /** A compaction that was written. */
 export interface Compacted {
   sessionId: string;
-  /** The messages that the summary stands for. */
+  /** The summarized messages. */
   covers: { fromId: string; toId: string; messages: number };
   tokensBefore: number;
   tokensAfter: number;
 }
 
-/** A compaction that could not be written. The conversation is as it was. */
+/** A failed compaction. The conversation is unchanged. */
 export interface FailedCompaction extends Error {
   sessionId: string;
   code: string;
@@ -105,47 +105,47 @@ export interface Status {
   phase: "thinking" | "tools" | "compacting" | "ending" | "idle";
 }
 
-/** The methods of a class. Each is optional, and may be async. */
+/** The methods that a class can have. Each is optional and may be async. */
 export interface Hooks {
   /** The model of turns: a language model of the AI SDK, or a name as in `MODEL`. */
   model?(): Late<LanguageModelLike | string>;
   /** Tools of the AI SDK, run in this object. */
   tools?(): Late<OwnTools>;
-  /** Blocks of every session, with functions as their homes. */
+  /** Blocks of every session, with functions as their backends. */
   blocks?(): Late<InferredBlock[]>;
-  /** Resources and prompts for clients of the Model Context Protocol, beside the agent's own. */
+  /** Additional resources and prompts for clients of the Model Context Protocol. */
   mcp?(): Late<OwnMcp>;
-  /** The summary of a part of a conversation. `prompt` says what is wanted, and holds the part. */
+  /** Summarizes a part of a conversation. `prompt` contains the instructions and the part. */
   summarize?(prompt: string): Late<string>;
-  /** The tokens of a text. A promise is not waited for: its number counts from the next time on. */
+  /** Counts the tokens of a text. A promise is not awaited: its result is used from the next count on. */
   countTokens?(text: string): Late<number>;
-  /** A vector for each text. */
+  /** Returns a vector for each text. */
   embed?(texts: string[]): Late<number[][]>;
   /**
-   * The rights of a request, by your own cookie or JWT. `null` refuses. `undefined`: as a class
-   * without this method.
+   * Returns the rights of a request, from your own cookie or JWT. `null`: the request is refused.
+   * `undefined`: the default rules apply.
    */
   authorize?(request: Request): Late<Grant | null | undefined>;
-  /** Called after each turn, and again after some time where it throws. */
+  /** Called after each turn. If it throws, it is retried later. */
   onTurnEnd?(turn: EndedTurn): Late<void>;
-  /** Called after each change of memory, and again after some time where it throws. */
+  /** Called after each change of memory. If it throws, it is retried later. */
   onMemoryChange?(change: ChangedMemory): Late<void>;
   /** Called after a compaction. */
   onCompaction?(compaction: Compacted): Late<void>;
-  /** Called after a compaction that failed. */
+  /** Called after a failed compaction. */
   onCompactionError?(error: FailedCompaction): Late<void>;
-  /** Called when a turn begins to do something else. */
+  /** Called when the state of a turn changes. */
   onStatus?(phase: Status["phase"], status: Status): Late<void>;
 }
 
-/** The bindings as the core sees them, and what the class was asked for. */
+/** The bindings as the core sees them, and the requests to the class. */
 export class HookedObject {
   #find: () => Hooks;
   #env: any;
   #fileDefaults: string | undefined;
   #model: LanguageModelLike | string | undefined;
   #defaults: string | undefined;
-  /** Whether the class has said what it has. The core reads that once. */
+  /** Whether the class was asked for its parts. The core reads them once. */
   #isReady = false;
   /** Blocks that the class's fields added, before it was asked for its own. */
   #added: OwnBlock[] = [];
@@ -169,7 +169,7 @@ export class HookedObject {
   bindings(): object {
     const service = {
       fetch: (url: string, init: RequestInit) => this.#fetch(url, init),
-      notice: (kind: string, told: string) => this.#notice(kind, told),
+      notice: (kind: string, notice: string) => this.#notice(kind, notice),
       count: undefined as ((text: string) => number | undefined) | undefined,
     };
     Object.defineProperty(service, "count", {
@@ -186,7 +186,7 @@ export class HookedObject {
     return seen;
   }
 
-  /** Asks the class what it has. A part that fails is left out, and the log says why. */
+  /** Collects the class's parts. A part that fails is omitted, and the error is logged. */
   async prepare(): Promise<void> {
     const asked = [
       "model",
@@ -235,16 +235,16 @@ export class HookedObject {
     return null;
   }
 
-  /** Tells the class of a compaction that its own code makes. */
+  /** Notifies the class of a compaction by its own code. */
   tellStatus(sessionId: string, phase: Status["phase"]): void {
     const hooks = this.#hooks;
     this.#tellLater("onStatus", () => hooks.onStatus?.(phase, { sessionId, phase }));
   }
 
-  /** The rights that the class gives a request, as JSON. `undefined`: the class says nothing. */
+  /** The rights that the class grants a request, as JSON. `undefined`: the default rules apply. */
   async granted(request: Request): Promise<string | undefined> {
     if (!this.#has("authorize")) return undefined;
-    // The body is for who is let in.
+    // The body is not passed to `authorize`.
     const asking = new Request(request.url, { method: request.method, headers: request.headers });
     try {
       const grant = await within(LISTING_MS, "authorize", () => this.#hooks.authorize!(asking));
@@ -277,12 +277,12 @@ export class HookedObject {
   #modelName(): string | undefined {
     if (!this.#has("model")) return undefined;
     if (typeof this.#model === "string" && this.#model !== "") return this.#model;
-    // A model that could not be had is an error of each turn, never another model.
+    // If `model` fails, each turn fails; no other model is used.
     const named = isLanguageModel(this.#model) ? String(this.#model.modelId ?? "") : "";
     return `own:${named.replaceAll(/[^\x21-\x7e]/g, "-").slice(0, 200) || "model"}`;
   }
 
-  /** `AGENT_DEFAULTS` with what the class adds. A text that is not JSON stays as it is, so that the core says so. */
+  /** `AGENT_DEFAULTS` with the class's parts. Invalid JSON stays unchanged, so that the core reports it. */
   #merged(tools: object[], blocks: object[]): string | undefined {
     const variable: string | undefined = this.#env.AGENT_DEFAULTS || undefined;
     let [file, given, older]: [any, any, any] = [{}, {}, undefined];
@@ -308,7 +308,7 @@ export class HookedObject {
 
   /** Answers a request of the core to the class. */
   async #fetch(url: string, init: RequestInit): Promise<Response> {
-    // The core goes on first, so that the class may run operations.
+    // The core continues first, so that the class may run operations.
     await null;
     const path = new URL(url).pathname.slice(1);
     const asked = JSON.parse(init.body as string);
@@ -325,8 +325,8 @@ export class HookedObject {
       case "":
         if (asked.deliveryId !== undefined)
           return asked.kind === undefined
-            ? await this.#told("onTurnEnd", () => this.#hooks.onTurnEnd!(asked))
-            : await this.#told("onMemoryChange", () => this.#hooks.onMemoryChange!(asked));
+            ? await this.#notifyNow("onTurnEnd", () => this.#hooks.onTurnEnd!(asked))
+            : await this.#notifyNow("onMemoryChange", () => this.#hooks.onMemoryChange!(asked));
         return await this.#toolbox.run(asked as AskedTool, callOf(init), signal, tell);
       default:
         return await this.#blocks.ask(path, asked as AskedBlock);
@@ -339,11 +339,11 @@ export class HookedObject {
         tell("`summarize` failed", error),
       );
     try {
-      // Asked for each answer: what a model holds may expire.
+      // Called for each request, because a model's credentials may expire.
       const model = await within(LISTING_MS, "model", () => this.#hooks.model?.());
       if (!isLanguageModel(model)) throw new TypeError("`model` did not return an AI SDK language model");
       const problem = sayProblem(model);
-      // The core then says that the log says why.
+      // The core then refers to the log.
       if (problem !== null) return Response.json({ error: { message: problem } }, { status: 422 });
       return await this.#own.answer(model, asked, signal);
     } catch (error) {
@@ -362,9 +362,9 @@ export class HookedObject {
     }
   }
 
-  /** Something has happened. The core goes on first, so a method never runs inside a transaction. */
-  #notice(kind: string, told: string): void {
-    const { error, ...happened } = JSON.parse(told);
+  /** Passes a notice on. The core continues first, so a method never runs inside a transaction. */
+  #notice(kind: string, json: string): void {
+    const { error, ...happened } = JSON.parse(json);
     const hooks = this.#hooks;
     if (kind === "status") this.#tellLater("onStatus", () => hooks.onStatus?.(happened.phase, happened));
     else if (error)
@@ -381,7 +381,7 @@ export class HookedObject {
       .catch((error) => tell(`\`${name}\` failed`, error));
   }
 
-  async #told(name: keyof Hooks, work: () => Late<void>): Promise<Response> {
+  async #notifyNow(name: keyof Hooks, work: () => Late<void>): Promise<Response> {
     try {
       await within(NOTICE_MS, name, work);
       return new Response(null, { status: 204 });
@@ -394,7 +394,7 @@ export class HookedObject {
 
 /** A grant as the core reads it. */
 function grantText(grant: Grant): string {
-  // Without a field, a grant allows much: `true` must not be read as one.
+  // A grant without fields allows much, so `true` must not be treated as one.
   if (typeof grant !== "object" || Array.isArray(grant))
     throw new TypeError("it must return an object with the fields of `mintToken`, `null`, or `undefined`");
   const rights = JSON.parse(rightsText(grant, "grant")) as Grant;

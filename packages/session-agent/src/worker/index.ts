@@ -38,7 +38,7 @@ export {
   type ModelMessage,
   type PlainEvent,
   type StoredEvent,
-  type ToldEvent,
+  type ModelEvent,
 } from "../events.js";
 export * from "../provider_formats.js";
 export { type ModelFormatAdapter, workersAIAdapter, type WorkersAIChatMessage } from "../workers_ai.js";
@@ -108,15 +108,15 @@ export interface SessionAgent<Env = unknown> extends DurableObject<Env>, ObjectO
   webSocketMessage(socket: any, message: string | ArrayBuffer): Promise<void>;
   webSocketClose(socket: any): Promise<void>;
   webSocketError(socket: any): Promise<void>;
-  /** One session of this agent, with all rights and without a token. Of the class alone. */
+  /** One session of this agent, with all rights and without a token. Only for the class itself. */
   session(id: string): SessionClient;
-  /** Runs a statement in the object's storage, and gives its rows. Of the class alone. */
+  /** Runs a statement in the object's storage, and returns its rows. Only for the class itself. */
   sql<Row = { [column: string]: any }>(statement: TemplateStringsArray, ...values: unknown[]): Row[];
-  /** The context of a turn, at once. Of the class alone. */
+  /** The context of a turn, synchronously. Only for the class itself. */
   _buildWorkingContext(session: SessionRef, options?: BuildOptions): WorkingContext;
 }
 
-/** What a context is built from. */
+/** The options of a context. */
 export interface BuildOptions extends ContextBuilderOptions, Omit<LoadEventsInput, "sessionId"> {}
 
 type State = ConstructorParameters<typeof DurableObject>[0];
@@ -125,7 +125,7 @@ type State = ConstructorParameters<typeof DurableObject>[0];
 const LOCAL = ["session", "sql", "_buildWorkingContext"] as const;
 
 class Extensible extends Built {
-  /** `null`: nobody extends the class. */
+  /** `null`: the class is not extended. */
   #hooked: HookedObject | null = null;
 
   constructor(ctx: any, env: any) {
@@ -161,12 +161,12 @@ class Extensible extends Built {
   /** See the class that is exported. */
   static operationsForBindings = true;
 
-  /** The runtime lets nobody call what an object has of its own over a binding. */
+  /** The runtime doesn't expose own properties of an object over a binding. */
   #keep(names: readonly string[]): void {
     const methods = this as unknown as { [name: string]: unknown };
     for (const name of names) {
       const value = methods[name];
-      // Methods that the class has overridden stay its own.
+      // Methods that the class overrides are preserved.
       if (value === (Extensible.prototype as any)[name])
         Object.defineProperty(this, name, { value, writable: true, configurable: true });
     }
@@ -179,8 +179,8 @@ class Extensible extends Built {
   }
 
   /**
-   * `fetch` of a Worker that binds the class, with all rights: the client asks so if it has no token.
-   * No address leads here, and no browser.
+   * `fetch` with all rights for a Worker that binds the class: the client uses it if it has no token. It is
+   * not reachable by a URL or from a browser.
    */
   async fetchBound(request: Request): Promise<Response> {
     if (this.#hooked === null) throw new TypeError("The object does not implement the method `fetchBound`.");
@@ -271,8 +271,7 @@ class Extensible extends Built {
 }
 
 /**
- * Whether nobody extends the class. A runner may wrap it, as `wrangler dev` does: that is no class
- * of anybody's own.
+ * Whether the class is not extended. A runner may wrap it, as `wrangler dev` does, which doesn't count.
  */
 function isShipped(prototype: object): boolean {
   if (prototype === Extensible.prototype) return true;
@@ -284,10 +283,10 @@ function isShipped(prototype: object): boolean {
 /** The grant of a class's own caller, as src/edge/object/granted.rs reads it. No `authorize` can give it. */
 const ALL_RIGHTS = '"all"';
 
-/** For how long a class's own request to its object lasts. */
+/** The time limit of a class's own request to its object. */
 const RIGHTS_S = 3600;
 
-/** The rights of a class's own client: as much as a token for the session may have. */
+/** The rights of a class's own client: the maximum of a token for the session. */
 function rightsOf(sessionId: string): string {
   const allow = { systemInstructions: true, clientTools: true, agentMessages: true, agentMemory: true };
   const operations = Object.entries(OPERATIONS).flatMap(([name, { ofSession }]) => (ofSession ? [name] : []));
@@ -298,14 +297,14 @@ function rightsOf(sessionId: string): string {
 export interface SessionAgentClass {
   new <Env = unknown>(ctx: State, env: Env): SessionAgent<Env>;
   /**
-   * Whether a Worker that binds the class may call operations as methods. Without options
-   * such a call has all rights: being bound is the permission. A class that says `false` keeps
-   * the methods for itself; `call` and `request`, which ask for a token, stay.
+   * Whether a Worker that binds the class may call operations as methods. Without options, such a call has
+   * all rights, which the binding grants. With `false`, only the class itself can call the methods; `call`
+   * and `request`, which require a token, remain available.
    */
   operationsForBindings: boolean;
 }
 
 export const SessionAgent: SessionAgentClass = Extensible as never;
 
-/** The directory of agents, for a Worker that binds it as `DIRECTORY`. Nobody extends it. */
+/** The directory of agents, for a Worker that binds it as `DIRECTORY`. It can't be extended. */
 export const AgentDirectory: new (ctx: State, env: unknown) => DurableObject = BuiltDirectory as never;

@@ -1,12 +1,12 @@
-// How the parts of this package reach the object that they work in.
+// Access of this package's modules to the object that they run in.
 
 import type { HookedObject } from "./hooks.js";
 
-/** The rights and the means of a class inside its own object. */
+/** What a class can do inside its own object. */
 export interface Inside {
-  /** Runs an operation with all rights. Where nothing has to be waited for, it has run when this returns. */
+  /** Runs an operation with all rights. If nothing must be awaited, it is complete when this returns. */
   call(operation: string, input: object): Promise<any>;
-  /** Reads, and waits for nothing. Throws where the read has to wait. */
+  /** Reads synchronously. Throws if the read must wait. */
   now(operation: string, input: object): any;
   /** A request to this agent with the rights of a turn of this session. */
   fetch(sessionId: string, url: string, init: RequestInit): Promise<Response>;
@@ -19,7 +19,7 @@ const KNOWN = new WeakMap<object, Inside>();
 
 export const open = (object: object, inside: Inside): void => void KNOWN.set(object, inside);
 
-/** Throws where `object` is not one whose class extends `SessionAgent`. */
+/** Throws if the class of `object` doesn't extend `SessionAgent`. */
 export function insideOf(object: object): Inside {
   const inside = KNOWN.get(object);
   if (inside === undefined)

@@ -1,23 +1,23 @@
-// What a class offers over the Model Context Protocol beside the agent's memory and tools: its own
-// resources and prompts. The core asks for them as it asks a service.
+// A class's own resources and prompts for the Model Context Protocol, in addition to the agent's memory and
+// tools. The core requests them as from a service.
 
 import { base64Of } from "../bytes.js";
 import { within } from "./deadline.js";
 
 type Late<Value> = Value | Promise<Value>;
 
-/** What every function is told of its request. */
+/** The request, as every function receives it. */
 export interface AskedMcp {
   agent: string;
   /** The session that the request names. */
   sessionId?: string;
 }
 
-/** What a function that may ask for input is told: see `McpQuestions`. */
+/** The request of a function that may ask for input: see `McpQuestions`. */
 export interface AnsweredMcp extends AskedMcp {
-  /** The answers to the questions of the last call, by their names. The client's word. */
+  /** The answers to the questions of the last call, by their names. They are untrusted. */
   inputResponses?: { [name: string]: { [field: string]: any } };
-  /** The state that was given with them. */
+  /** The state that was returned with the questions. */
   requestState?: string;
 }
 
@@ -28,7 +28,7 @@ export interface McpQuestions {
   requestState?: string;
 }
 
-/** A text, bytes, or one of these with the kind of its own. */
+/** A text, bytes, or one of these with its own MIME type. */
 export type McpContents =
   | string
   | Uint8Array
@@ -36,7 +36,7 @@ export type McpContents =
   | { uri?: string; mimeType?: string; text: string }
   | { uri?: string; mimeType?: string; blob: string | Uint8Array | ArrayBuffer };
 
-/** The values of an argument: a list, or a function of what the user has typed so far. */
+/** The suggested values of an argument: a list, or a function of the text typed so far. */
 export type McpCompletion =
   | readonly string[]
   | ((typed: string, asked: AskedMcp & { arguments: { [name: string]: string } }) => Late<readonly string[]>);
@@ -62,17 +62,17 @@ export interface McpResource<Template extends string = string> {
   /** Default: `text/plain` of texts, and `application/octet-stream` of bytes. */
   mimeType?: string;
   size?: number;
-  /** The content. `null`: there is no such resource. */
+  /** Returns the content. `null`: the resource doesn't exist. */
   read(
     variables: { [name in VariablesOf<Template>]: string },
     asked: AnsweredMcp & { uri: string },
   ): Late<McpContents | { contents: McpContents[] } | McpQuestions | null | undefined>;
-  /** A text that changes with the content, for subscriptions. Left out: the content itself is read. */
+  /** Returns a text that changes with the content, for subscriptions. Default: the content itself. */
   version?(
     variables: { [name in VariablesOf<Template>]: string },
     asked: AskedMcp & { uri: string },
   ): Late<string | number | null | undefined>;
-  /** The values of the template's variables. */
+  /** Suggested values of the template's variables. */
   complete?: { [name in VariablesOf<Template>]?: McpCompletion };
 }
 
@@ -103,25 +103,25 @@ export interface McpPrompt<Arguments extends readonly McpArgument[] = readonly M
   title?: string;
   description?: string;
   arguments?: Arguments;
-  /** The messages; a text is one message of the user. `null`: there is no such prompt now. */
+  /** Returns the messages; a string is one message of the user. `null`: the prompt doesn't exist now. */
   get(
     values: Values<Arguments>,
     asked: AnsweredMcp,
   ): Late<string | McpMessage[] | { description?: string; messages: McpMessage[] } | McpQuestions | null | undefined>;
 }
 
-/** What the method `mcp` of a class gives. */
+/** The result of a class's method `mcp`. */
 export interface OwnMcp {
   resources?: readonly McpResource<any>[];
   prompts?: readonly McpPrompt<any>[];
 }
 
-/** A resource of a class. Gives it back: with this function, TypeScript knows the template's variables. */
+/** Returns the resource unchanged, so that TypeScript infers the template's variables. */
 export function resource<const Template extends string = never>(given: McpResource<Template>): McpResource<any> {
   return given;
 }
 
-/** A prompt of a class. Gives it back: with this function, TypeScript knows the prompt's arguments. */
+/** Returns the prompt unchanged, so that TypeScript infers the prompt's arguments. */
 export function prompt<const Arguments extends readonly McpArgument[] = []>(
   given: McpPrompt<Arguments>,
 ): McpPrompt<any> {
@@ -139,7 +139,7 @@ const MAX_VARIABLES = 8;
 const MAX_ANSWER_BYTES = 4 << 20;
 const MAX_VALUES = 1_000;
 
-/** A function has as long. The core waits longer than this. */
+/** The time limit of a function. The core waits longer. */
 const ANSWER_MS = 25_000;
 const COMPLETION_MS = 5_000;
 
@@ -172,7 +172,7 @@ export class OwnOffer {
   #templates: { template: Template; resource: McpResource }[] = [];
   #prompts = new Map<string, McpPrompt>();
 
-  /** Takes what the class offers. A part that can't be offered is left out, and said. */
+  /** Reads the class's resources and prompts. Invalid ones are omitted and reported. */
   define({ resources = [], prompts = [] }: OwnMcp, tell: Tell): void {
     const each = <Item>(what: string, most: number, items: readonly Item[], add: (item: Item) => void) => {
       for (const [n, item] of items.entries()) {
@@ -216,7 +216,7 @@ export class OwnOffer {
     this.#prompts.set(given.name, given);
   }
 
-  /** Answers the core. What a function throws is for the log alone. */
+  /** Answers the core. Errors of functions are only logged. */
   async ask(asked: AskedCore, tell: Tell): Promise<Response> {
     const what = asked.ask === "prompt" ? `the prompt \`${asked.name}\`` : `the resource \`${asked.uri}\``;
     try {
@@ -251,12 +251,15 @@ export class OwnOffer {
 
   #list(): object {
     return {
-      resources: [...this.#resources.values()].map(({ uri, size, ...given }) => ({ uri, size, ...shown(given) })),
-      templates: this.#templates.map(({ resource: { uriTemplate, ...given } }) => ({ uriTemplate, ...shown(given) })),
+      resources: [...this.#resources.values()].map(({ uri, size, ...given }) => ({ uri, size, ...described(given) })),
+      templates: this.#templates.map(({ resource: { uriTemplate, ...given } }) => ({
+        uriTemplate,
+        ...described(given),
+      })),
       prompts: [...this.#prompts.values()].map((given) => ({
-        ...shown(given),
+        ...described(given),
         arguments: (given.arguments ?? []).map((argument) => ({
-          ...shown(argument),
+          ...described(argument),
           required: argument.required === true,
         })),
       })),
@@ -279,7 +282,7 @@ export class OwnOffer {
     if (found === null) return null;
     const { resource, variables } = found;
     const { uri } = asked;
-    const given: any = await within(ANSWER_MS, "read", () => resource.read(variables, { ...told(asked), uri }));
+    const given: any = await within(ANSWER_MS, "read", () => resource.read(variables, { ...fieldsFor(asked), uri }));
     if (given === null || given === undefined) return null;
     if (asksForInput(given)) return given;
     const list = Array.isArray(given.contents) ? given.contents : [given];
@@ -292,7 +295,7 @@ export class OwnOffer {
     const { resource, variables } = found;
     if (typeof resource.version !== "function") return await this.#read(asked);
     const version = await within(ANSWER_MS, "version", () =>
-      resource.version!(variables, { ...told(asked), uri: asked.uri }),
+      resource.version!(variables, { ...fieldsFor(asked), uri: asked.uri }),
     );
     return version === null || version === undefined ? null : { version: String(version) };
   }
@@ -305,7 +308,7 @@ export class OwnOffer {
       if (Object.hasOwn(asked.arguments, name)) values[name] = asked.arguments[name]!;
       else if (required) throw new MissingArgument(name);
     }
-    const given: any = await within(ANSWER_MS, "get", () => prompt.get(values, told(asked)));
+    const given: any = await within(ANSWER_MS, "get", () => prompt.get(values, fieldsFor(asked)));
     if (given === null || given === undefined) return null;
     if (asksForInput(given)) return given;
     if (typeof given === "string") return { messages: [messageOf({ role: "user", content: given })] };
@@ -338,7 +341,7 @@ export class OwnOffer {
   }
 }
 
-/** An address with variables. It is matched from left to right, and never tried twice. */
+/** A URI template. It is matched from left to right, without backtracking. */
 class Template {
   /** Texts, and variables between them. */
   #parts: (string | { name: string; isPath: boolean })[] = [];
@@ -393,8 +396,8 @@ const bytesIn = (text: string): number => new TextEncoder().encode(text).length;
 
 const asksForInput = (given: any): boolean => given?.resultType === "input_required";
 
-/** The fields of a request that a function is told. */
-function told({ agent, sessionId, inputResponses, requestState }: AskedCore): AnsweredMcp {
+/** The fields of a request that a function receives. */
+function fieldsFor({ agent, sessionId, inputResponses, requestState }: AskedCore): AnsweredMcp {
   return {
     agent,
     ...(sessionId !== undefined && { sessionId }),
@@ -403,7 +406,7 @@ function told({ agent, sessionId, inputResponses, requestState }: AskedCore): An
   };
 }
 
-function shown({ name, title, description, mimeType }: { [field: string]: any }): object {
+function described({ name, title, description, mimeType }: { [field: string]: any }): object {
   return { name, title, description, mimeType };
 }
 

@@ -1,11 +1,11 @@
-// The streams of the Model Context Protocol that tell a client of changed resources: a GET of the
-// revisions with a handshake, and `subscriptions/listen` of the newest. The Worker in front holds
-// them, and asks the object at a bounded pace what has changed. So an object sleeps while its
-// clients listen: a stream that the object held would keep it in memory, and time there is paid for.
+// The MCP streams that notify a client of changed resources: a GET in revisions with a handshake, and
+// `subscriptions/listen` in the newest. The Worker in front has them open, and polls the object at a
+// bounded rate. So an object can sleep while its clients listen: an open stream would keep it in memory,
+// which is billed.
 //
-// A stream has no memory but its state: each resource with a mark of its content. The object says
-// what the state is. A client with a handshake carries it in the ids of events, so a stream that
-// is resumed tells of what changed meanwhile.
+// The only state of a stream is a fingerprint of each resource's content, which the object computes. A
+// client with a handshake carries the state in the ids of events, so a resumed stream reports what changed
+// meanwhile.
 
 const ADDRESS = /^\/agents\/[^/]+\/[^/]+\/mcp$/;
 const LISTEN = "subscriptions/listen";
@@ -14,11 +14,11 @@ const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 /** As `POLL` in crates/api/src/mcp/subscriptions.rs. */
 const POLL = "session-agent/poll";
 
-/** The pause before the first question; each pause without news is twice as long, up to the longest. */
+/** The pause before the first poll. It doubles after each poll without changes, up to the longest. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
 
-/** The most questions of one stream. After the last, the client opens another: an hour or two, if little changes. */
+/** The most polls of a stream. After the last, the client opens another: after an hour or two, if little changes. */
 const MAX_POLLS = 240;
 
 /** How long a client should wait before it opens another stream. */
@@ -35,22 +35,22 @@ const COMMENT = ": waiting\n\n";
 
 type Marks = { [address: string]: string };
 
-/** A stream as its client sees it. */
+/** The stream's format for its client. */
 interface Listener {
-  /** The question as the client's own request: its id, its `_meta`, what it wants to be told of. */
+  /** The client's request: its id, its `_meta`, and its subscriptions. */
   id: unknown;
   params: { [field: string]: unknown };
   /** Texts for the stream: its beginning, a change, and its end. */
   begins(marks: Marks): string;
   tells(address: string, marks: Marks): string;
-  /** Nothing has changed. Shows a client that went away, and keeps proxies from closing the stream. */
+  /** The text if nothing has changed. It detects a closed connection, and keeps proxies from closing the stream. */
   waits(marks: Marks): string;
   ends(): string;
 }
 
 /** Whether a request opens such a stream. */
 export function opensStream(request: Request): boolean {
-  // Most requests are none of the protocol's, and are let through at once.
+  // A fast path: most requests are not MCP.
   const { url } = request;
   if (!url.includes("/mcp")) return false;
   const { method, headers } = request;
@@ -61,8 +61,8 @@ export function opensStream(request: Request): boolean {
 }
 
 /**
- * Answers a request that opens a stream. `ask` sends a request to the object, which checks each of
- * them as any other. The first refusal is the answer.
+ * Answers a request that opens a stream. `ask` sends a request to the object, which checks it as any other.
+ * If the first poll is refused, that is the answer.
  */
 export async function streamOf(request: Request, ask: (asked: Request) => Promise<Response>): Promise<Response> {
   const listener = request.method === "GET" ? ofSession(request) : await ofListen(request);
@@ -78,7 +78,7 @@ export async function streamOf(request: Request, ask: (asked: Request) => Promis
   const answer: any = await read(first);
   if (answer?.result === undefined) return refusal(request, first, answer);
   marks = answer.result.resources as Marks;
-  // What has changed since the state that a client brought.
+  // The changes since the client's state.
   const missed: string[] = answer.result.changed;
   const encoder = new TextEncoder();
   let polls = 0;
@@ -88,8 +88,8 @@ export async function streamOf(request: Request, ask: (asked: Request) => Promis
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        const told = missed.map((address) => listener.tells(address, marks!));
-        controller.enqueue(encoder.encode(listener.begins(marks!) + told.join("")));
+        const notices = missed.map((address) => listener.tells(address, marks!));
+        controller.enqueue(encoder.encode(listener.begins(marks!) + notices.join("")));
       },
       async pull(controller) {
         await new Promise<void>((resolve) => {
@@ -100,16 +100,16 @@ export async function streamOf(request: Request, ask: (asked: Request) => Promis
           };
         });
         if (isOver) return;
-        const told: any = await poll().then(read, () => null);
+        const polled: any = await poll().then(read, () => null);
         if (isOver) return;
         polls += 1;
-        if (told?.result === undefined || polls >= MAX_POLLS) {
+        if (polled?.result === undefined || polls >= MAX_POLLS) {
           controller.enqueue(encoder.encode(listener.ends()));
           controller.close();
           return;
         }
-        marks = told.result.resources as Marks;
-        const changed: string[] = told.result.changed;
+        marks = polled.result.resources as Marks;
+        const changed: string[] = polled.result.changed;
         pauseMs = changed.length > 0 ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
         const text = changed.map((address) => listener.tells(address, marks!)).join("") || listener.waits(marks);
         controller.enqueue(encoder.encode(text));
@@ -202,7 +202,7 @@ function marksIn(id: string): Marks | null {
   }
 }
 
-/** The headers of a question, with all that says who asks. */
+/** The headers of a poll, including the credentials. */
 function headersOf(request: Request): Headers {
   const headers = new Headers(request.headers);
   for (const name of ["content-length", "last-event-id", "mcp-name"]) headers.delete(name);

@@ -1,5 +1,5 @@
-// A language model of the AI SDK, asked as the core asks a model: with chat completions in
-// OpenAI's shape, which are the core's words for a request, and answered by their stream.
+// Adapts a language model of the AI SDK to the core, which sends requests in the format of OpenAI's chat
+// completions and reads their stream.
 //
 // The SDK itself is not needed. A model of its versions 5, 6 and 7 (the specifications v2,
 // v3 and v4) is an object with `doStream`.
@@ -28,7 +28,7 @@ interface ChatMessage {
   tool_calls?: Array<{ id: string; function: { name: string; arguments: string } }>;
   tool_call_id?: string;
   name?: string;
-  kept?: Kept;
+  kept?: ProviderData;
 }
 
 type ChatPart =
@@ -41,10 +41,10 @@ export function isLanguageModel(value: unknown): value is LanguageModelLike {
 }
 
 /**
- * The data that a provider wants back with an answer: its parts in order, with its signatures and
- * ids. The core stores this with the answer, and gives it back to the model that gave it.
+ * The data that a provider expects back with an answer: its parts in order, with signatures and ids. The
+ * core stores it with the answer, and returns it to the same model.
  */
-interface Kept {
+interface ProviderData {
   parts: KeptPart[];
 }
 
@@ -60,7 +60,7 @@ export class OwnModel {
   async answer(model: LanguageModelLike, asked: AskedModel, signal: AbortSignal | undefined): Promise<Response> {
     const stops = new AbortController();
     const stop = () => stops.abort(signal?.reason);
-    // The call may have been given up while the class was asked for its model.
+    // The call may have been aborted while the class returned its model.
     if (signal?.aborted) stop();
     else signal?.addEventListener("abort", stop, { once: true });
     let parts: ReadableStream<any>;
@@ -102,7 +102,7 @@ export class OwnModel {
       if (message.role === "system") prompt.push({ role: "system", content: textOf(message.content) });
       else if (message.role === "user")
         prompt.push({ role: "user", content: partsOf(message.content).map((part) => userPart(part, isNewest)) });
-      else if (message.role === "assistant") prompt.push({ role: "assistant", content: this.#said(message) });
+      else if (message.role === "assistant") prompt.push({ role: "assistant", content: this.#assistantParts(message) });
       else {
         const id = message.tool_call_id ?? "";
         const result = {
@@ -120,7 +120,7 @@ export class OwnModel {
     return prompt;
   }
 
-  #said({ content, tool_calls: calls = [], kept }: ChatMessage): object[] {
+  #assistantParts({ content, tool_calls: calls = [], kept }: ChatMessage): object[] {
     const text = textOf(content);
     const called = calls.map((call) => ({
       type: "tool-call",
@@ -148,7 +148,7 @@ export class OwnModel {
     });
   }
 
-  /** The parts of an answer as events. A reader that goes away ends the model's work. */
+  /** The parts of an answer as events. If the reader disconnects, the model's call is aborted. */
   #events(parts: ReadableStreamDefaultReader<any>, stops: AbortController): ReadableStream<Uint8Array> {
     const writer = new EventWriter();
     return new ReadableStream({
@@ -245,26 +245,26 @@ class EventWriter {
     const finish = {
       choices: [{ index: 0, delta: {}, finish_reason: this.#reason }],
       ...(this.#usage && { usage: this.#usage }),
-      ...this.#kept(),
+      ...this.#providerData(),
     };
     return `${eventOf(finish)}data: [DONE]\n\n`;
   }
 
   #text(id: string, delta: string, part: any): void {
-    const kept = this.#begun(`text ${id}`, { type: "text", length: 0 });
-    if (kept.type === "text") Object.assign(kept, { length: kept.length + delta.length }, optionsOf(part));
+    const stored = this.#partNamed(`text ${id}`, { type: "text", length: 0 });
+    if (stored.type === "text") Object.assign(stored, { length: stored.length + delta.length }, optionsOf(part));
     // Some providers give the next text the same id.
     if (part.type === "text-end") this.#open.delete(`text ${id}`);
   }
 
   #reasoning(id: string, delta: string, part: any): void {
-    const kept = this.#begun(`reasoning ${id}`, { type: "reasoning", text: "" });
-    if (kept.type === "reasoning") Object.assign(kept, { text: kept.text + delta }, optionsOf(part));
+    const stored = this.#partNamed(`reasoning ${id}`, { type: "reasoning", text: "" });
+    if (stored.type === "reasoning") Object.assign(stored, { text: stored.text + delta }, optionsOf(part));
     if (part.type === "reasoning-end") this.#open.delete(`reasoning ${id}`);
   }
 
   /** The part of this name, or a new one. */
-  #begun(name: string, begins: KeptPart): KeptPart {
+  #partNamed(name: string, begins: KeptPart): KeptPart {
     const known = this.#open.get(name);
     if (known !== undefined) return known;
     this.#open.set(name, begins);
@@ -272,8 +272,8 @@ class EventWriter {
     return begins;
   }
 
-  /** The data that the provider wants back. An answer of words alone needs none. */
-  #kept(): { kept?: Kept } {
+  /** The data that the provider expects back. An answer with only text needs none. */
+  #providerData(): { kept?: ProviderData } {
     const isPlain = ({ type, providerOptions }: KeptPart): boolean =>
       type !== "reasoning" && providerOptions === undefined;
     const parts = this.#parts.filter((part) => part.type !== "text" || part.length > 0 || !isPlain(part));
@@ -397,10 +397,10 @@ export function promptIn({ messages }: AskedModel): string {
     .join("\n\n");
 }
 
-/** The name of the failure in `lastCompactionError`, and in what `onCompactionError` is told. */
+/** The code of the failure in `lastCompactionError` and `onCompactionError`. */
 const SUMMARIZE_FAILED = "summarize_failed";
 
-/** How often an answer that is still made says so, so that it is not given up as silent. */
+/** The interval of keep-alives during a summary, so that it is not aborted as silent. */
 const STILL_MS = 20_000;
 
 /** A summary that comes later, as the core reads an answer. A failure is named by the hook that failed. */

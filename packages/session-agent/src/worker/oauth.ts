@@ -145,11 +145,11 @@ export function challenge(request: Request, env: any, answer: Response): Respons
   const settings = settingsOf(env);
   if (settings === null || agentOf(request) === null || ![401, 403].includes(answer.status)) return answer;
   const path = new URL(request.url).pathname;
-  const said = [`resource_metadata="${settings.audience}${METADATA}${path}"`];
-  if (answer.status === 403) said.push('error="insufficient_scope"', `scope="${SCOPES.join(" ")}"`);
-  else if (request.headers.has("authorization")) said.push('error="invalid_token"');
+  const challenge = [`resource_metadata="${settings.audience}${METADATA}${path}"`];
+  if (answer.status === 403) challenge.push('error="insufficient_scope"', `scope="${SCOPES.join(" ")}"`);
+  else if (request.headers.has("authorization")) challenge.push('error="invalid_token"');
   const headers = new Headers(answer.headers);
-  headers.set("www-authenticate", `Bearer ${said.join(", ")}`);
+  headers.set("www-authenticate", `Bearer ${challenge.join(", ")}`);
   return new Response(answer.body, { status: answer.status, headers });
 }
 
@@ -200,22 +200,22 @@ let cache: { issuer: string; keys: Json[]; fetchedAt: number; askAt: number; ask
 async function keysFor(issuer: string, kid: unknown, isFitting: (jwk: Json) => boolean): Promise<Json[]> {
   if (kid !== undefined && typeof kid !== "string") return [];
   if (cache?.issuer !== issuer) cache = { issuer, keys: [], fetchedAt: 0, askAt: 0, asking: 0 };
-  const held = cache;
-  const isFresh = Date.now() - held.fetchedAt < KEYS_MS;
-  const known = isFresh ? held.keys.filter(isFitting) : [];
-  if (known.length > 0 || Date.now() < held.askAt || held.asking >= MAX_ASKING) return known;
-  held.asking += 1;
+  const cached = cache;
+  const isFresh = Date.now() - cached.fetchedAt < KEYS_MS;
+  const known = isFresh ? cached.keys.filter(isFitting) : [];
+  if (known.length > 0 || Date.now() < cached.askAt || cached.asking >= MAX_ASKING) return known;
+  cached.asking += 1;
   try {
-    held.keys = await fetchKeys(issuer);
-    held.fetchedAt = Date.now();
-    held.askAt = held.fetchedAt + AGAIN_MS;
+    cached.keys = await fetchKeys(issuer);
+    cached.fetchedAt = Date.now();
+    cached.askAt = cached.fetchedAt + AGAIN_MS;
   } catch (error) {
-    held.askAt = Date.now() + FAILED_MS;
+    cached.askAt = Date.now() + FAILED_MS;
     throw error;
   } finally {
-    held.asking -= 1;
+    cached.asking -= 1;
   }
-  return held.keys.filter(isFitting);
+  return cached.keys.filter(isFitting);
 }
 
 async function fetchKeys(issuer: string): Promise<Json[]> {
@@ -226,11 +226,12 @@ async function fetchKeys(issuer: string): Promise<Json[]> {
     `${url.origin}${path}/.well-known/openid-configuration`,
   ];
   for (const document of documents) {
-    const told = await fetchJson(document);
-    if (told === null) continue;
-    if (told.issuer !== issuer) throw new Error("the issuer's metadata names another issuer");
-    if (typeof told.jwks_uri !== "string" || !isBase(told.jwks_uri)) throw new Error("the issuer names no keys");
-    const keys = (await fetchJson(told.jwks_uri))?.keys;
+    const metadata = await fetchJson(document);
+    if (metadata === null) continue;
+    if (metadata.issuer !== issuer) throw new Error("the issuer's metadata names another issuer");
+    if (typeof metadata.jwks_uri !== "string" || !isBase(metadata.jwks_uri))
+      throw new Error("the issuer names no keys");
+    const keys = (await fetchJson(metadata.jwks_uri))?.keys;
     if (!Array.isArray(keys)) throw new Error("the issuer's keys can't be read");
     return keys.slice(0, MAX_KEYS).filter((key) => typeof key === "object" && key !== null);
   }
@@ -283,8 +284,8 @@ export function isNamedBy(template: string, claims: Json, agent: string): boolea
 
 /** The rights of a token's scopes. A scope that is not known gives nothing. */
 export function rightsOf(claims: Json): string {
-  const told = claims.scope ?? claims.scp;
-  const given: unknown[] = Array.isArray(told) ? told : typeof told === "string" ? told.split(" ") : [];
+  const scope = claims.scope ?? claims.scp;
+  const given: unknown[] = Array.isArray(scope) ? scope : typeof scope === "string" ? scope.split(" ") : [];
   const scopes = new Set(given.filter((scope): scope is string => typeof scope === "string"));
   const tools = [...scopes].filter((scope) => scope.startsWith(TOOL)).map((scope) => scope.slice(TOOL.length));
   // Over this protocol, `loadSkill` shows a document and loads none.

@@ -1,5 +1,5 @@
-// Calls of operations as the documents of the Agents SDK write them: `loadEvents(id, { limit })`
-// beside `loadEvents({ sessionId, limit })`.
+// Positional arguments of operations, as in the Agents SDK's documentation: `loadEvents(id, { limit })`
+// instead of `loadEvents({ sessionId, limit })`.
 
 /** The fields that follow each other. `...`: an object of further fields. */
 const ORDER: { [operation: string]: string[] } = {
@@ -58,7 +58,7 @@ export function isPlain(given: unknown): given is { [field: string]: unknown } {
   return prototype === Object.prototype || prototype === null;
 }
 
-/** The sentence for an input that is no object. `required`: the fields that the operation needs. */
+/** The error for an input that is not an object. `required`: the operation's required fields. */
 export function sayRight(operation: string, required: string[]): string {
   const order = ORDER[operation];
   const shown = `\`${operation}(${required.length === 0 ? "{}" : `{ ${required.join(", ")} }`})\``;

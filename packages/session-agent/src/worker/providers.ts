@@ -1,13 +1,13 @@
-// Homes of blocks as the documents of the Agents SDK have them. The methods of a provider say
-// which kind of block it is for.
+// Providers of blocks in the format of the Agents SDK's documentation. The methods of a provider determine
+// the kind of its block.
 
 import type { BlockKind } from "../operations.js";
 import { type Inside, insideOf } from "./inside.js";
 
-/** A block's text. With `get` alone, the block is readonly. */
+/** A block's text. With only `get`, the block is readonly. */
 export interface ContextProvider {
   get(): Promise<string | null>;
-  /** Is told the block's label, before anything else. */
+  /** Called first, with the block's label. */
   init?(label: string): void;
 }
 
@@ -16,7 +16,7 @@ export interface WritableContextProvider extends ContextProvider {
   set(content: string): Promise<void>;
 }
 
-/** Entries of a searchable block. `get` says what the prompt shows of them. */
+/** Entries of a searchable block. `get` returns the text for the prompt. */
 export interface SearchProvider extends ContextProvider {
   search(query: string): Promise<string | null>;
   set?(key: string, content: string): Promise<void>;
@@ -37,14 +37,14 @@ export interface AnyProvider {
   load?(key: string): unknown;
 }
 
-/** The kind of a block, of what its provider can do. */
+/** The kind of a block, from the methods of its provider. */
 export function kindOf({ search, load, set }: { search?: unknown; load?: unknown; set?: unknown }): BlockKind {
   if (typeof load === "function") return "loadable";
   if (typeof search === "function") return "searchable";
   return typeof set === "function" ? "writable" : "readonly";
 }
 
-/** A provider of the object's own blocks. Such a block has no other home. */
+/** A provider of the object's own blocks. */
 abstract class OwnProvider {
   protected readonly inside: Inside;
   #label: string | undefined;
@@ -67,7 +67,7 @@ abstract class OwnProvider {
     throw new TypeError("This provider has no label yet: pass it to `withContext`.");
   }
 
-  /** Runs `work`. A block that is missing is defined first. */
+  /** Runs `work`. Defines a missing block first. */
   protected async defined<Answer>(work: () => Promise<Answer>): Promise<Answer> {
     try {
       return await work();
@@ -93,7 +93,7 @@ export class AgentContextProvider extends OwnProvider implements WritableContext
   }
 }
 
-/** The entries that one search gives. */
+/** The entries per search. */
 const FOUND = 10;
 
 /** A searchable block of the object, found by words. */
@@ -112,7 +112,7 @@ export class AgentSearchProvider extends OwnProvider implements SearchProvider {
   }
 }
 
-/** Whether the provider's block lives in the object itself. */
+/** Whether the provider's block is stored in the object itself. */
 export const isOwn = (provider: unknown): provider is AgentContextProvider | AgentSearchProvider =>
   provider instanceof OwnProvider;
 

@@ -1,15 +1,14 @@
-// From a request's address to its object, in a Worker of one's own. The address is a stranger's,
-// and a Worker may bind other objects beside its agents. So an address reaches only the namespaces
-// that the program names, and never the directory of agents.
+// Routes a request to its object, in your own Worker. URLs are untrusted, and a Worker may bind other
+// objects. So a URL reaches only the namespaces that the program names, and never the directory of agents.
 
 import { opensStream, streamOf } from "./mcp_stream.js";
 import { describe } from "./oauth.js";
 import { agentOfState } from "./oauth_state.js";
 
-/** The addresses of every object begin so, whatever the class is called. */
+/** The prefix of all URLs of agents, whatever the class is called. */
 const ADDRESS = "session-agent";
 
-/** Where a browser comes back from an authorization server, and where the client is described. */
+/** The paths of the OAuth redirect, and of the client's metadata. */
 const CALLBACK = "/oauth/callback";
 const CLIENT = "/oauth/client.json";
 
@@ -22,15 +21,15 @@ export interface RouteOptions {
   namespace?: any;
   /**
    * Several namespaces, by the names of their bindings: `{ MY_AGENT: env.MY_AGENT }` is at
-   * `/agents/my-agent/…`. No other is reached.
+   * `/agents/my-agent/…`. No other namespace is reachable.
    */
   namespaces?: { [binding: string]: any };
 }
 
 /**
- * Answers a request to `/agents/{class}/{agent}/…`, or gives `null` for another. `{class}` is
- * `session-agent` for `env.SESSION_AGENT`, or of `options.namespaces` the name of a binding as the
- * Agents SDK writes it: `my-agent` for `MyAgent` or `MY_AGENT`. The object itself checks who asks.
+ * Answers a request to `/agents/{class}/{agent}/…`, and returns `null` for other requests. `{class}` is
+ * `session-agent` for `env.SESSION_AGENT`, or the name of a binding in `options.namespaces` as the
+ * Agents SDK writes it: `my-agent` for `MyAgent` or `MY_AGENT`. The object authenticates the caller.
  * Requests to `/oauth/callback` and `/oauth/client.json` go to the agents' namespace, if there is one.
  */
 export async function routeSessionAgent(

@@ -7,9 +7,9 @@ const SCHEMA = Symbol.for("vercel.ai.schema");
 const DRAFT = "draft-07";
 
 export interface InputSchema {
-  /** The schema that the model is shown. */
+  /** The schema that the model receives. */
   json: object;
-  /** The checked input; throws a sentence for the model. */
+  /** Validates the input; throws an error message for the model. */
   check(input: unknown): Promise<unknown>;
 }
 
@@ -51,9 +51,9 @@ function valueOf(outcome: any): unknown {
 
 function checked(outcome: any): unknown {
   if (outcome.issues === undefined) return outcome.value;
-  const told = outcome.issues.map(({ message, path = [] }: any) => {
+  const problems = outcome.issues.map(({ message, path = [] }: any) => {
     const at = path.map((step: any) => (typeof step === "object" ? step.key : step)).join(".");
     return at === "" ? message : `${at}: ${message}`;
   });
-  throw new Error(`The arguments are invalid: ${told.join("; ")}`);
+  throw new Error(`The arguments are invalid: ${problems.join("; ")}`);
 }

@@ -1,8 +1,8 @@
-// A conversation and its memory as the documents of the Agents SDK have them: `Session` and
-// `SessionManager`. Everything in them is an operation on the object that they are made in.
+// `Session` and `SessionManager`, as in the Agents SDK's documentation. Their methods are operations on the
+// object that creates them.
 //
-// The documents read without waiting (`session.getHistory()`), so such methods give their values at
-// once. What writes has written when its method returns; its promise says whether it failed.
+// In the documentation, reads are synchronous (`session.getHistory()`), so such methods return values. A
+// write is complete when its method returns; its promise reports failures.
 
 import { Connection } from "../connection.js";
 import { type MemoryTool, toolsOf } from "../ai_sdk.js";
@@ -39,7 +39,7 @@ export interface SessionContextOptions {
   description?: string;
   maxTokens?: number;
   defaultContent?: string;
-  /** The home of the block. Its methods say the block's kind. Left out: a writable block of the object. */
+  /** The block's provider, whose methods determine the block's kind. Default: a writable block of the object. */
   provider?: AnyProvider;
 }
 
@@ -143,7 +143,7 @@ export class Session extends Opening {
     return this;
   }
 
-  /** Stores the frozen prompt, so that it outlives the object's sleep: in the object, or by a provider. */
+  /** Stores the frozen prompt, so that it survives an eviction: in the object, or by a provider. */
   withCachedPrompt(provider?: WritableContextProvider): this {
     provider?.init?.("_system_prompt");
     this.#prompts = provider ?? "object";
@@ -170,7 +170,7 @@ export class Session extends Opening {
     const appended = await this.#made(() => this.#call("appendMessage", input));
     const tokens = await this.#tellIdle();
     if (this.#compacts && this.#threshold !== undefined && tokens > this.#threshold) {
-      // The message is stored. What fails after it is told to the pages and in the log.
+      // The message is stored. Later failures are reported to pages and in the log.
       await this.compact().catch((error) => console.error("session-agent: a compaction failed", error));
     }
     return appended;
@@ -223,7 +223,7 @@ export class Session extends Opening {
 
   // Compaction.
 
-  /** Puts a summary over the messages that the function of `onCompaction` names. `null`: it named none. */
+  /** Replaces the messages that the function of `onCompaction` names with a summary. `null`: it named none. */
   async compact(): Promise<CompactResult | null> {
     if (this.#compacts === undefined)
       throw new TypeError("`compact` requires a function: set it with `onCompaction` first.");
@@ -233,7 +233,7 @@ export class Session extends Opening {
       const tokensBefore = await this.#tokens();
       const result = await this.#compacts(this.getHistory());
       if (result == null) return null;
-      // The next summary stands for what the earlier one stood for, too.
+      // The next summary also covers the messages of the earlier one.
       const earlier = this.getHistory().find(isCompactionMessage);
       const older = this.getCompactions().find(({ id }) => `${COMPACTION_PREFIX}${id}` === earlier?.id);
       const fromMessageId = older?.fromId ?? result.fromMessageId;
@@ -262,7 +262,7 @@ export class Session extends Opening {
     }));
   }
 
-  /** Begins a session that goes on from a summary of this one. */
+  /** Creates a session that continues from a summary of this one. */
   async compactAndSplit(summary: string, name?: string): Promise<StoredSession> {
     return await splitOff(this.#inside, this.#id, summary, name);
   }
@@ -316,7 +316,7 @@ export class Session extends Opening {
     return unloaded;
   }
 
-  /** The prompt of the blocks. It stays as it is until it is refreshed. */
+  /** The frozen prompt of the blocks, which is unchanged until it is refreshed. */
   async freezeSystemPrompt(): Promise<string> {
     await this.#defined();
     if (this.#prompts === "object") return await this.#render("freezePrompt");
@@ -465,7 +465,7 @@ export class SessionManager {
     return this.#each((session) => session.compactAfter(tokens));
   }
 
-  /** Adds a block that finds in the messages of all sessions. */
+  /** Adds a block that searches the messages of all sessions. */
   withSearchableHistory(label: string): this {
     const get = async () => `${this.list().length} sessions to search.`;
     const search = async (query: string) =>
@@ -560,7 +560,7 @@ export class SessionManager {
     return this.getSession(sessionId).getCompactions();
   }
 
-  /** Begins a session that goes on from a summary of another one. */
+  /** Creates a session that continues from a summary of another one. */
   async compactAndSplit(sessionId: string, summary: string, name?: string): Promise<StoredSession> {
     return await splitOff(this.#inside, sessionId, summary, name);
   }
@@ -574,7 +574,7 @@ export class SessionManager {
     return this.#inside.now("search", { query, limit }).results.map(foundOf);
   }
 
-  /** The tool that finds in all sessions. */
+  /** The tool that searches all sessions. */
   tools(): { [name: string]: MemoryTool } {
     const listed: ListedTool = {
       name: "session_search",

@@ -12,10 +12,9 @@ import { type InputSchema, schemaOf } from "./schema.js";
  * - `execute(input, options)`: `options` has `toolCallId`, `abortSignal`, and also `agent` and
  *   `sessionId`. Its `messages` are empty. A call over the Model Context Protocol that answers the
  *   tool's questions has `inputResponses`, and the tool's `requestState`.
- * - `needsApproval`: whether the user is asked before a call. A function gets the call's input
- *   and the same options, and says it of each call. A call whose input the schema refuses needs
- *   approval, and so does one whose function throws, takes longer than 10 seconds, or answers
- *   something other than `true` or `false`.
+ * - `needsApproval`: whether the user must approve a call. A function receives the call's input and the
+ *   same options, and decides for each call. A call also needs approval if its input is invalid, or if
+ *   the function throws, takes longer than 10 seconds, or returns something other than `true` or `false`.
  *
  * Their types are the AI SDK's, which differ from version to version.
  */
@@ -31,10 +30,10 @@ interface OwnTool {
   toModelOutput?: any;
 }
 
-/** A schema that is made by a function has as long. */
+/** The time limit of a function that returns a schema. */
 const SCHEMA_MS = 5_000;
 
-/** A function that says whether a call needs approval has as long. */
+/** The time limit of a `needsApproval` function. */
 const APPROVAL_MS = 10_000;
 
 /** A call as the core sends it. */
@@ -56,7 +55,7 @@ interface Listed {
 export class OwnToolbox {
   #tools = new Map<string, Listed>();
 
-  /** The tools as `defineTool` takes them. One that can't be is left out, and said. */
+  /** The tools in the format of `defineTool`. Invalid ones are omitted and reported. */
   async define(tools: OwnTools, service: string, tellOf: (what: string, error: unknown) => void): Promise<object[]> {
     const defined: object[] = [];
     for (const [name, tool] of Object.entries(tools as { [name: string]: OwnTool })) {
@@ -67,7 +66,7 @@ export class OwnToolbox {
         if (problem !== null) throw new TypeError(problem);
         const schema = await within(SCHEMA_MS, "inputSchema", () => schemaOf(tool.inputSchema));
         this.#tools.set(name, { tool, schema });
-        // Of these, the core asks about each call: see `needsApproval` below.
+        // For these, the core asks about each call: see `needsApproval` below.
         const needsApproval = tool.needsApproval !== undefined && tool.needsApproval !== false;
         defined.push({
           name,
@@ -83,7 +82,7 @@ export class OwnToolbox {
     return defined;
   }
 
-  /** Runs a call. A failure is told to the model, and what the tool threw to the log. */
+  /** Runs a call. The model receives a failure message; the tool's error is only logged. */
   async run(
     { name, arguments: given, agent, sessionId, inputResponses, requestState }: AskedTool,
     toolCallId: string | null,
@@ -151,7 +150,7 @@ export class OwnToolbox {
   }
 }
 
-/** A tool may give preliminary outputs before its last one. */
+/** A tool may return preliminary outputs before its last one. */
 async function lastOf(output: any): Promise<unknown> {
   if (typeof output?.[Symbol.asyncIterator] !== "function") return output;
   let last: unknown;
@@ -161,6 +160,6 @@ async function lastOf(output: any): Promise<unknown> {
 
 function answerOf(output: unknown): Response {
   if (typeof output === "string") return new Response(output, { headers: { "content-type": "text/plain" } });
-  // JSON has no word for `undefined`, nor for a function.
+  // JSON can't represent `undefined` or a function.
   return new Response(JSON.stringify(output) ?? "null", { headers: { "content-type": "application/json" } });
 }
