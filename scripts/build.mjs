@@ -1,9 +1,8 @@
-// The crate as a Worker: build/index.js and build/index_bg.wasm, and the static files
-// beside it: build/site/.
+// Builds the Worker: build/index.js, build/index_bg.wasm, and the static files in build/site/.
 //
 // wrangler runs this before every start and deployment (`[build]` in
-// wrangler.toml), so it sets up a fresh clone, and returns at once where the
-// build in place is of the same sources.
+// wrangler.toml), so it sets up a fresh clone, and returns immediately if the existing
+// build is up to date.
 
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

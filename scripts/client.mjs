@@ -1,6 +1,6 @@
-// The client's knowledge of the operations, from the API's document: their types with their
-// descriptions, and which of them change nothing. The set-up writes this module beside the client's
-// own (scripts/setup/client.mjs), so it is never behind the document.
+// Generates the client's module of operations from openapi.json: their types with descriptions, and
+// which of them only read. The setup writes it next to the client's other modules
+// (scripts/setup/client.mjs), so it is always up to date.
 
 const HEAD = "// scripts/client.mjs makes this file of generated/openapi.json.";
 

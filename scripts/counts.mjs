@@ -1,7 +1,7 @@
-// How many passed and failed, from what each test runner says in closing.
+// Reads the number of passed and failed tests from the summary of each test runner.
 //
-// A runner that crashed, or that found nothing to run, has failed once more
-// than it says: "0 failed" must never come of something broken.
+// A runner that crashed, or that found no tests, counts as one additional failure, so
+// that a broken run never reports "0 failed".
 
 const NOTHING = { passed: 0, failed: 0 };
 

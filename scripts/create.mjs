@@ -1,6 +1,6 @@
-// `npm run create -- ../my-agent [--template worker|class|react]`: what `npm create session-agent`
-// does, from this clone. The npm package is packed into the new project, so the project installs
-// and deploys without the registry's copy.
+// `npm run create -- ../my-agent [--template worker|class|react]`: `npm create session-agent` from this
+// clone. The npm package is packed into the new project, so the project installs and deploys without
+// the registry.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";

@@ -1,4 +1,4 @@
-// One of the examples, with Session Agent beside it: `npm start` in the example's folder.
+// Runs an example together with Session Agent: `npm start` in the example's folder.
 // Both Workers run on this machine's loopback, with no account and no login.
 //
 //   PORT              the port, 8788 by default

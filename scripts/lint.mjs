@@ -1,11 +1,11 @@
 // `npm run lint`: Biome over JavaScript, TypeScript, JSON and CSS; the prose check over what a
 // person or a model reads; rustfmt; and clippy on both targets and on tools/bindgen. Each is a
-// counted check. Whether what is deployed compiles, the build says.
+// counted check. The build checks that the deployed code compiles.
 //
 //   npm run lint            everything
 //   npm run lint -- web     what Biome reads
 //   npm run lint -- prose   the texts
-//   npm run lint -- write   writes what Biome and rustfmt can write by themselves
+//   npm run lint -- write   applies the fixes of Biome and rustfmt
 
 import { basename, join } from "node:path";
 import { close, fromCheck } from "./counts.mjs";

@@ -1,5 +1,5 @@
 // The defaults of agents under `npm start`: a memory, facts, and learning, so that a fresh agent
-// remembers what it is told. A deployment says for itself what its agents have.
+// remembers facts. A deployment has its own defaults.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";

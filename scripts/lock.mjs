@@ -1,9 +1,9 @@
-// One at a time, across processes: two set-ups must not install into the same
-// folder, nor two builds write the same output.
+// A lock across processes: two setups must not install into the same folder, and two
+// builds must not write the same output.
 //
-// The lock is a file that its holder touches every few seconds. A holder that
-// was killed stops touching it, so nobody has to clean up by hand, and no
-// process id is trusted (a container sharing the cache has others).
+// The lock is a file that its holder touches every few seconds. If the holder is killed, the
+// lock expires without manual cleanup. Process ids are not used, because a container that
+// shares the cache has other ones.
 
 import { mkdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -26,8 +26,8 @@ export async function withLock(file, whenWaiting, work) {
 async function take(file, whenWaiting) {
   const token = randomUUID();
   mkdirSync(dirname(file), { recursive: true });
-  for (let told = false; !(await tryToTake(file, token)); told = true) {
-    if (!told) whenWaiting();
+  for (let isAnnounced = false; !(await tryToTake(file, token)); isAnnounced = true) {
+    if (!isAnnounced) whenWaiting();
     await wait(ASKED_EVERY_MS);
   }
   const touching = setInterval(() => touch(file), TOUCHED_EVERY_MS).unref();

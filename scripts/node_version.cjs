@@ -1,7 +1,7 @@
-// Which Node runs the scripts, and which runs wrangler and workerd's tests.
+// Checks the Node version for the scripts, and finds the one for wrangler and the workerd tests.
 //
-// Written so that Node 12 can read it: its only job is to tell an old Node
-// what to install, and a SyntaxError tells nobody anything.
+// The syntax works in Node 12, so that an old Node prints what to install instead of a
+// SyntaxError.
 "use strict";
 
 var SCRIPTS = [20, 0];

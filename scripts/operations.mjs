@@ -1,9 +1,8 @@
-// Writes docs/operations.md, the reference of all operations, from the API's
-// document:
+// Generates docs/operations.md, the reference of all operations, from openapi.json:
 //
 //   node scripts/operations.mjs
 //
-// tests/scripts/operations.test.mjs fails when the file is behind the document.
+// tests/scripts/operations.test.mjs fails if the file is outdated.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -14,7 +13,7 @@ import { OPENAPI, ROOT } from "./places.mjs";
 export const GENERATED = "docs/operations.md";
 export const COMMAND = "node scripts/operations.mjs";
 
-/** The order of the reference. Each operation of the document stands in one group. */
+/** The order of the reference. Each operation is in one group. */
 export const GROUPS = {
   Sessions: [
     "createSession",

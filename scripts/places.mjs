@@ -1,4 +1,4 @@
-// The places of things: the tree, the cache outside it, and the programs in both.
+// Paths: the repository, the cache outside it, and the programs in both.
 
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";

@@ -1,4 +1,4 @@
-// Running other programs, so that whatever stops us stops them too.
+// Runs child processes that stop together with this process.
 
 import { spawn, spawnSync } from "node:child_process";
 import { Stop } from "./stop.mjs";

@@ -1,5 +1,5 @@
-// The prose check, a part of `npm run lint`: the texts that a person or a model reads keep to the
-// rules in prose/rules.mjs. It prints each place, the words, and what to write instead.
+// The prose check of `npm run lint`: checks the texts that a person or a model reads against the rules in
+// prose/rules.mjs. It prints each location, the words, and a replacement.
 //
 //   node scripts/prose.mjs                 everything
 //   node scripts/prose.mjs docs/chat.md    these files

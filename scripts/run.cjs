@@ -1,8 +1,7 @@
 // The entry point of every npm script: `node scripts/run.cjs start|test|build|lint|bench|example|create|release`.
 //
-// An old Node must get through this file to be told that it is old, so it and
-// node_version.cjs keep to syntax that Node 12 reads. All the rest is in the
-// modules that are loaded once that is settled.
+// An old Node must parse this file to report its version, so this file and node_version.cjs
+// only use syntax of Node 12. Everything else is in modules that are loaded afterwards.
 "use strict";
 
 var TASKS = ["start", "test", "build", "lint", "bench", "example", "create", "release"];

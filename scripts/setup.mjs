@@ -1,9 +1,8 @@
-// Installs what is missing and nothing else, so that `npm start` and
-// `npm test` work in a fresh clone and cost milliseconds ever after.
+// Installs only what is missing, so that `npm start` and `npm test` work in a fresh clone, and
+// take milliseconds afterwards.
 //
-// A step tells whether it is done by looking at what it left behind, never at
-// a note of having run: a set-up that was interrupted goes on where it
-// stopped. With everything in place no network is touched.
+// A step checks its output to find out whether it is done, so an interrupted setup resumes where
+// it stopped. If nothing is missing, it makes no network requests.
 
 import { checkRequirements } from "./setup/requirements.mjs";
 import { bindgen, checkBindgenVersion } from "./setup/bindgen.mjs";

@@ -1,12 +1,12 @@
-// `npm start`: Session Agent on this machine's loopback, with no account, no
-// login and no word to Cloudflare.
+// `npm start`: runs Session Agent on the loopback interface, without an account, a login or
+// requests to Cloudflare.
 //
 // It is the production configuration run by `wrangler dev --local`, with two
-// differences. AUTH=local: everybody on this machine gets in, and no page that
-// they visit. AGENT_DEFAULTS, where nobody sets it: a fresh agent has a memory.
+// differences. AUTH=local: everybody on this machine has access, but no web page does.
+// AGENT_DEFAULTS, if it is not set: a fresh agent has a memory.
 //
 //   PORT                 the first port to try, 8787 by default
-//   SESSION_AGENT_STATE  the folder that keeps the state, .local/state by default
+//   SESSION_AGENT_STATE  the folder for the state, .local/state by default
 
 import { createServer } from "node:net";
 import { join, relative } from "node:path";

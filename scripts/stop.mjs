@@ -1,4 +1,4 @@
-// A reason to stop that is already a sentence for the person at the keyboard.
+// An error whose message is printed without a stack trace.
 
 export class Stop extends Error {
   name = "Stop";

@@ -1,5 +1,5 @@
-// `npm test`: the native tests, then those of the set-up, in workerd and in a browser,
-// then which took longest, then one line that sums all up.
+// `npm test`: runs the native tests, then those of the setup, in workerd and in a browser, and
+// prints the slowest tests and a summary line.
 //
 //   npm test                                    everything
 //   npm test -- native [name …]                 Rust's tests, as `cargo test` takes them
@@ -9,7 +9,7 @@
 //   npm test -- scripts                         the set-up's own tests
 //   npm test -- console [chat …]
 //   npm test -- player                          some seconds of random play
-//   npm test -- player --hours 2 [--workerd] [--seed 7]   as long as one likes
+//   npm test -- player --hours 2 [--workerd] [--seed 7]   for a given time
 //   npm test -- cargo                           what compiles Rust besides the Worker
 //   npm test -- alone                           what measures memory, or needs all of the machine
 //   npm test -- workerd client                  several parts

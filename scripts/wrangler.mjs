@@ -1,5 +1,4 @@
-// How wrangler is run here: under a Node it accepts, quietly, and without a
-// word to anybody outside this machine.
+// Runs wrangler: with a Node that it supports, quietly, and without telemetry.
 
 import { join } from "node:path";
 import { BIN, LOCAL, NODE_MODULES, withPackages } from "./places.mjs";

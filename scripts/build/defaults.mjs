@@ -1,6 +1,6 @@
-// The deployed defaults: agent-defaults.json becomes build/agent-defaults.js, which the compiled
-// module imports. So a change of the file needs no compiler. The file's faults are found by
-// packages/session-agent/bin/defaults.mjs, which deployments of the npm package ask, too.
+// Converts agent-defaults.json to build/agent-defaults.js, which the compiled module imports, so a
+// change of the file needs no compiler. packages/session-agent/bin/defaults.mjs validates the file,
+// also for deployments of the npm package.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

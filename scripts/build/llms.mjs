@@ -1,6 +1,6 @@
 // llms.txt and llms-full.txt, for programs that write code with Session Agent: an index of the
-// guides, and all of their text. They are among the static files of the Worker and in the npm
-// package. The build writes them from README.md and docs/, so they are of its own version.
+// guides, and their full text. They are static files of the Worker and part of the npm package. The
+// build generates them from README.md and docs/, so they match its version.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, posix } from "node:path";

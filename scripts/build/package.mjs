@@ -1,5 +1,5 @@
-// `session-agent/worker` of the npm package: packages/session-agent/worker/, the Worker with its
-// class to extend, its wasm and its static files. To deploy it needs no Rust.
+// Builds `session-agent/worker` of the npm package: packages/session-agent/worker/, the Worker with its
+// class to extend, its wasm and its static files. Deploying it doesn't require Rust.
 
 import { copyFileSync, cpSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";

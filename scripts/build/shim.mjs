@@ -1,15 +1,14 @@
 // The Worker as the runtime sees it: three classes in front of the compiled module.
 //
-// A crash in Rust (a panic, an overflow of the stack) leaves memory behind that
-// nobody may use again. The next call gets a fresh instance of the module, and
-// each object makes its Rust half anew in that instance. Storage is not touched:
-// a write that was not finished was rolled back, as after any failure.
+// A crash in Rust (a panic, a stack overflow) corrupts the memory of the module's instance. The
+// next call gets a new instance, in which each object creates its Rust part again. Storage is not
+// affected: an unfinished write was rolled back, as after any failure.
 //
-// A Worker that binds these classes may call every method of theirs. So they have `call`, `request`
-// and the handlers of the platform, the object has one method for each operation, and those that
-// npm `agents` calls first. There is no other. The exports of Rust stay in private fields.
+// A Worker that binds these classes can call all of their methods. So they only have `call`, `request`
+// and the platform's handlers; the object also has a method for each operation, and those that npm
+// `agents` calls first. The exports of Rust are in private fields.
 //
-// esbuild bundles this file with what bindgen wrote: see worker.mjs.
+// esbuild bundles this file with the output of bindgen: see worker.mjs.
 
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import * as rust from "../../build/stage/index.js";

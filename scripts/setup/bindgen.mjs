@@ -1,8 +1,7 @@
-// The program that writes the Worker's JavaScript: tools/bindgen, compiled.
+// Compiles tools/bindgen, which generates the Worker's JavaScript.
 //
-// It is compiled here and never downloaded ready-made: that works wherever
-// crates can be had, also where the hosts of prebuilt programs can't be
-// reached. tools/bindgen/Cargo.toml says how it is compiled quickly.
+// It is compiled here instead of downloaded, so it works wherever crates are available, even if
+// hosts of prebuilt programs can't be reached. tools/bindgen/Cargo.toml makes the build fast.
 
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, rmSync } from "node:fs";

@@ -1,9 +1,8 @@
-// The client's package: packages/session-agent/dist, from its sources and the API's document.
+// Builds the client's package, packages/session-agent/dist, from its sources and openapi.json.
 //
-// The compiler writes the modules and their types. They stay apart, so that whoever bundles
-// them takes only what is used. Here the compiler looks at each file by itself: the
-// frameworks of the adapters are not installed. tests/workerd/types.test.mjs has them, and
-// checks all of the types.
+// The compiler emits the modules and their types. They stay separate, so that bundlers include
+// only what is used. The compiler checks each file in isolation here, because the adapters'
+// frameworks are not installed. tests/workerd/types.test.mjs has them, and checks all types.
 
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";

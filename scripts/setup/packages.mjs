@@ -1,5 +1,4 @@
-// The npm packages, exactly as the package-lock.json beside their package.json
-// names them.
+// Installs the npm packages, exactly as in package-lock.json.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";

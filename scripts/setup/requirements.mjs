@@ -1,5 +1,5 @@
-// The programs that a person must install: Rust, a linker, npm. Each one that is missing is one
-// sentence saying so.
+// Checks the programs that must be installed manually: Rust, a linker, npm. Reports each missing one
+// in a sentence.
 
 import { findOnPath } from "../places.mjs";
 import { outputOf } from "../processes.mjs";

@@ -1,4 +1,4 @@
-// The standard library for wasm32-unknown-unknown, which Rust does not bring.
+// Installs the standard library for wasm32-unknown-unknown.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";

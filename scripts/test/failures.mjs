@@ -1,6 +1,6 @@
-// The failures of a run, for the end of a longer log: there they are found.
+// Prints the failures of a run, so that they are at the end of a long log.
 //
-//   node scripts/test/failures.mjs FILE     FILE: what `npm test`, or another check, said
+//   node scripts/test/failures.mjs FILE     FILE: the output of `npm test` or another check
 
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -21,16 +21,16 @@ const SECTIONS = [
 /** The failures as the runners tell them; without any, the last lines. */
 export function failuresIn(output) {
   const lines = output.trimEnd().split("\n");
-  const told = [];
+  const failures = [];
   for (let at = 0; at < lines.length; at += 1) {
     const section = SECTIONS.find(({ begins }) => begins.test(lines[at]));
     if (section === undefined) continue;
     let end = at + 1;
     while (end < lines.length && !section.ends.test(lines[end])) end += 1;
-    told.push(...lines.slice(at, Math.min(end, at + MAX_LINES)));
+    failures.push(...lines.slice(at, Math.min(end, at + MAX_LINES)));
     at = end - 1;
   }
-  return (told.length > 0 ? told : lines.slice(-LAST_LINES)).map((line) => line.slice(0, MAX_LINE)).join("\n");
+  return (failures.length > 0 ? failures : lines.slice(-LAST_LINES)).map((line) => line.slice(0, MAX_LINE)).join("\n");
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {

@@ -1,4 +1,4 @@
-// Which test files there are, which of them run alone, and which are begun first.
+// Lists the test files, those that run exclusively, and those that start first.
 
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";

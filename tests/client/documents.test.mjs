@@ -199,12 +199,12 @@ test("the_programs_and_the_adapters_have_the_right_types", async () => {
   const files = guides.map(({ path }) => `${path.replaceAll("/", "-")}.ts`);
   for (const [n, guide] of guides.entries()) await writeFile(join(folder, files[n]), clientProgram(guide, TYPES));
   await cp(join(import.meta.dirname, "adapter_types.ts"), join(folder, "adapter_types.ts"));
-  const told = await compiled(folder, [...files, "adapter_types.ts"], {
+  const problems = await compiled(folder, [...files, "adapter_types.ts"], {
     // The types of the packages are not ours to mend.
     skipLibCheck: true,
     paths: { "session-agent": ["./session-agent/index.d.ts"], "session-agent/*": ["./session-agent/*.d.ts"] },
   });
-  assert.equal(told, "");
+  assert.equal(problems, "");
 });
 
 test("the_client_itself_has_the_right_types", async () => {
@@ -215,11 +215,11 @@ test("the_client_itself_has_the_right_types", async () => {
   await symlink(join(CLIENT, "src"), join(place, "src"), "dir");
   for (const file of ["tsconfig.json", "package.json"]) await cp(join(CLIENT, file), join(place, file));
   const args = [TSC, "--project", place, "--noEmit", "--preserveSymlinks", "--pretty", "false"];
-  const told = await promisify(execFile)(NODE, args, { cwd: place }).then(
+  const problems = await promisify(execFile)(NODE, args, { cwd: place }).then(
     () => "",
     ({ stdout, message }) => stdout || message,
   );
-  assert.equal(told, "");
+  assert.equal(problems, "");
 });
 
 /** Links each package of a folder, unless there is one of its name. */

@@ -63,7 +63,7 @@ test("openapi_typescript_and_hey_api_make_clients_that_compile_and_work", async 
   });
   const { byHeyApi, byOpenapiTypescript } = await import(pathToFileURL(bundle));
   const { origin } = new URL(server.url);
-  const told = { texts: ["I like tea."], field: "query" };
-  assert.deepEqual(await byOpenapiTypescript(origin), { name: "Typed", ...told });
-  assert.deepEqual(await byHeyApi(origin), { name: "Hey", ...told });
+  const body = { texts: ["I like tea."], field: "query" };
+  assert.deepEqual(await byOpenapiTypescript(origin), { name: "Typed", ...body });
+  assert.deepEqual(await byHeyApi(origin), { name: "Hey", ...body });
 });

@@ -52,7 +52,7 @@ test("a_dry_run_writes_nothing_and_says_what_the_import_then_writes", async () =
   assert.deepEqual((await agent.listSessions()).sessions, []);
 
   const progress = [];
-  const done = await importUIMessages(agent.session("s"), messages, { onProgress: (told) => progress.push(told) });
+  const done = await importUIMessages(agent.session("s"), messages, { onProgress: (step) => progress.push(step) });
   assert.deepEqual(done, { ...planned, dryRun: false });
   assert.deepEqual(progress.at(-1), { done: 3, total: 3 });
   const { messages: stored } = await agent.session("s").getHistory();

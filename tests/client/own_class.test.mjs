@@ -113,9 +113,11 @@ test("the_types_of_the_package_hold_for_a_class", async () => {
       await writeFile(join(made.folder, files.at(-1)), block);
     }
   }
-  const told = await compiled(made.folder, files, { skipLibCheck: false });
+  const problems = await compiled(made.folder, files, { skipLibCheck: false });
   // Other packages' types are not ours to mend.
-  const ours = told.split(/\n(?! )/).filter((error) => error !== "" && !/node_modules\/(?!session-agent)/.test(error));
+  const ours = problems
+    .split(/\n(?! )/)
+    .filter((error) => error !== "" && !/node_modules\/(?!session-agent)/.test(error));
   assert.deepEqual(ours, []);
 });
 

@@ -1,5 +1,5 @@
-// Classes whose methods answer nonsense, ask their own object at the wrong time, or break off:
-// each costs its own effect, and no other class's.
+// Classes whose methods return invalid values, call their own object at the wrong time, or throw: only
+// that method's feature is affected.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -17,13 +17,13 @@ after(remove);
 
 for (const tsc of TYPESCRIPT) {
   test(`the_hooks_know_the_tools_of_the_class_${tsc === TSC ? 7 : 5}`, async () => {
-    const told = await compiled(
+    const problems = await compiled(
       folder,
       ["types.tsx"],
       { jsx: "react-jsx", types: ["@cloudflare/workers-types", "react"], lib: ["esnext"], skipLibCheck: true },
       tsc,
     );
-    assert.equal(told, "");
+    assert.equal(problems, "");
   });
 }
 

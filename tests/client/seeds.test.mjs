@@ -68,13 +68,13 @@ test("the_programs_compile_strictly", async () => {
   const options = { allowJs: true, skipLibCheck: true };
   assert.equal(await compiled(made.folder, FILES, options), "");
   const older = join(ROOT, "tests/client/node_modules/typescript-5/bin/tsc");
-  const told = await promisify(execFile)(NODE, [older, "--project", made.folder, "--pretty", "false"], {
+  const problems = await promisify(execFile)(NODE, [older, "--project", made.folder, "--pretty", "false"], {
     cwd: made.folder,
   }).then(
     () => "",
     ({ stdout, message }) => stdout || message,
   );
-  assert.equal(told, "");
+  assert.equal(problems, "");
 });
 
 test("a_conversation_is_stored_read_and_searched", async () => {

@@ -1,5 +1,5 @@
-// Which entries of a block count, by the contract: a write makes its entry count, and those
-// that it names stop to count until they are written anew or given back.
+// Which entries of a block are current, by the contract: a write makes its entry current, and
+// supersedes those that it names, until they are written again or restored.
 
 /** Writes the entry `key`. Without `supersedes` it keeps those that it named before, and so with `tags`. */
 export function putFact(items, key, content, supersedes, tags) {

@@ -1,4 +1,4 @@
-// One game: moves on three agents, held against a model of what the contract says.
+// One game: moves on three agents, compared with a model of the contract.
 //
 // Each move takes its numbers from a seed of its own and its choices from what the model
 // knows then. So a game goes on when moves are taken out of it, and a failing game can be

@@ -1,5 +1,5 @@
-// What an agent should hold, in memory and naively, as the contract says it: sessions whose
-// logs are trees, overlays, and context memory. It knows no code of the agent.
+// A naive in-memory model of an agent by the contract: sessions whose logs are trees, overlays, and
+// context memory. It shares no code with the agent.
 //
 // An id that the agent minted and that no answer told is `null` until a read tells it.
 

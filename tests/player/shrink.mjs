@@ -1,5 +1,4 @@
-// Makes a failing sequence of moves shorter: takes out ever smaller pieces, as long as what
-// is left fails.
+// Shrinks a failing sequence of moves: removes ever smaller pieces, as long as the rest fails.
 
 import { play } from "./game.mjs";
 

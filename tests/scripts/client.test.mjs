@@ -290,8 +290,8 @@ test("an_error_reads_well_in_a_terminal", async () => {
   );
   const lines = inspect(error).split("\n");
   assert.equal(lines[0], "LeafMovedError: About leaf_moved.");
-  const told = lines.slice(lines.findLastIndex((line) => line.startsWith("    at ")) + 1).map((line) => line.trim());
-  assert.deepEqual(told, [
+  const shown = lines.slice(lines.findLastIndex((line) => line.startsWith("    at ")) + 1).map((line) => line.trim());
+  assert.deepEqual(shown, [
     "code: 'leaf_moved',",
     "status: 409,",
     "details: { leafId: 'b' },",

@@ -13,10 +13,10 @@ test("failures_of_each_file_are_told_without_what_stands_around_them", () => {
     failed("worse"),
     "\nThe longest tests:\n  9.0 s a\n\n2 passed, 2 failed",
   ].join("\n");
-  const told = failuresIn(output);
-  assert.match(told, /✖ bad\n {2}AssertionError: 1 is not 2/);
-  assert.match(told, /✖ worse/);
-  assert.doesNotMatch(told, /good|fine|longest/);
+  const listed = failuresIn(output);
+  assert.match(listed, /✖ bad\n {2}AssertionError: 1 is not 2/);
+  assert.match(listed, /✖ worse/);
+  assert.doesNotMatch(listed, /good|fine|longest/);
 });
 
 test("failures_of_cargo_are_told", () => {
@@ -33,19 +33,19 @@ test("what_a_linter_refuses_is_told_wherever_it_stands", () => {
     "a.mjs:1:2 lint/style ━━━━━━━━\n\n  × Say why.\n",
     ...Array.from({ length: 50 }, () => checking),
   ].join("\n");
-  const told = failuresIn(output);
-  for (const said of ["very complex", "a.rs:47", "-one", "-two", "Say why"]) assert.ok(told.includes(said), said);
+  const listed = failuresIn(output);
+  for (const said of ["very complex", "a.rs:47", "-one", "-two", "Say why"]) assert.ok(listed.includes(said), said);
 });
 
 test("a_check_that_no_runner_ran_is_told_by_its_last_lines", () => {
   const output = Array.from({ length: 100 }, (_, line) => `line ${line}`).join("\n");
-  const told = failuresIn(`${output}\n`).split("\n");
-  assert.deepEqual([told.length, told[0], told.at(-1)], [30, "line 70", "line 99"]);
+  const listed = failuresIn(`${output}\n`).split("\n");
+  assert.deepEqual([listed.length, listed[0], listed.at(-1)], [30, "line 70", "line 99"]);
 });
 
 test("a_file_of_many_failures_does_not_hide_the_others", () => {
   const many = failed("first", ...Array.from({ length: 1_000 }, () => "x".repeat(1_000)));
-  const told = failuresIn(`${many}\n── other\n${failed("second")}`);
-  assert.match(told, /✖ second/);
-  assert.ok(told.length < 50_000, `${told.length} characters`);
+  const listed = failuresIn(`${many}\n── other\n${failed("second")}`);
+  assert.match(listed, /✖ second/);
+  assert.ok(listed.length < 50_000, `${listed.length} characters`);
 });

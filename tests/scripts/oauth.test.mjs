@@ -79,8 +79,8 @@ const requestWith = (token, url = AT) =>
   new Request(url, { method: "POST", headers: { authorization: `Bearer ${token}` } });
 
 async function rights(oauth, token, { url, env = ENV } = {}) {
-  const told = await oauth.rightsOfToken(requestWith(token, url), env);
-  return told === undefined ? undefined : JSON.parse(told);
+  const answer = await oauth.rightsOfToken(requestWith(token, url), env);
+  return answer === undefined ? undefined : JSON.parse(answer);
 }
 
 test("a_token_gives_the_rights_of_its_scopes_and_no_more", async () => {
@@ -98,8 +98,8 @@ test("a_token_gives_the_rights_of_its_scopes_and_no_more", async () => {
     [undefined, { operations: [] }],
     [7, { operations: [] }],
   ]) {
-    const { expiresIn, ...told } = await rights(oauth, await tokenOf({ ...usual(), scope }));
-    assert.deepEqual(told, expected, String(scope));
+    const { expiresIn, ...answer } = await rights(oauth, await tokenOf({ ...usual(), scope }));
+    assert.deepEqual(answer, expected, String(scope));
     assert.ok(expiresIn > 600 && expiresIn <= 631, expiresIn);
   }
   assert.equal(
@@ -260,8 +260,8 @@ test("an_issuer_that_is_away_or_answers_nonsense_lets_nobody_in", async () => {
   ]) {
     issue();
     documents = { "/.well-known/oauth-authorization-server": metadata, "/keys": keys };
-    const told = await rights(await fresh(), token);
-    assert.equal(told !== undefined, isGood, JSON.stringify([metadata, keys]).slice(0, 200));
+    const answer = await rights(await fresh(), token);
+    assert.equal(answer !== undefined, isGood, JSON.stringify([metadata, keys]).slice(0, 200));
   }
   // OpenID's address, where the other is not there.
   documents = { "/.well-known/openid-configuration": right, "/keys": { keys: [key] } };
@@ -283,16 +283,16 @@ test("tokens_that_anybody_makes_up_do_not_have_the_issuer_asked_each_time", asyn
   // Requests that come together each have an answer.
   const together = await fresh();
   const token = await tokenOf(usual());
-  const told = await Promise.all(Array.from({ length: 8 }, () => rights(together, token)));
-  assert.ok(told.every((rights) => rights !== undefined));
+  const answer = await Promise.all(Array.from({ length: 8 }, () => rights(together, token)));
+  assert.ok(answer.every((rights) => rights !== undefined));
 });
 
 test("a_client_finds_the_issuer", async () => {
   const oauth = await fresh();
   const path = "/agents/session-agent/robin/mcp";
   const url = `http://internal/.well-known/oauth-protected-resource${path}`;
-  const told = await oauth.describe(new Request(url), ENV).json();
-  assert.deepEqual(told, {
+  const answer = await oauth.describe(new Request(url), ENV).json();
+  assert.deepEqual(answer, {
     resource: AT,
     authorization_servers: [ISSUER],
     scopes_supported: ["memory:read", "memory:write"],

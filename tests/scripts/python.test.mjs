@@ -16,8 +16,8 @@ const packages = { title: "two packages", requirements: ["one==1", "two==2"] };
  */
 function python(name, about, does = "exit 1") {
   const file = join(folder, name);
-  const told = typeof about === "string" ? about : JSON.stringify(about);
-  writeFileSync(file, `#!/bin/sh\nif [ "$1" = -c ]; then echo '${told}'; exit; fi\n${does}\n`, { mode: 0o755 });
+  const printed = typeof about === "string" ? about : JSON.stringify(about);
+  writeFileSync(file, `#!/bin/sh\nif [ "$1" = -c ]; then echo '${printed}'; exit; fi\n${does}\n`, { mode: 0o755 });
   return (program) => (program === "python3" ? file : null);
 }
 

@@ -30,7 +30,7 @@ async function granted(grant) {
   console.error = (...said) => lines.push(said.map(String).join(" "));
   try {
     const hooked = new HookedObject(() => ({ authorize: () => grant }), {}, undefined);
-    return { told: await hooked.granted(REQUEST), lines };
+    return { grantedJson: await hooked.granted(REQUEST), lines };
   } finally {
     console.error = error;
   }
@@ -46,12 +46,12 @@ const whole = {
 };
 
 test("a_grant_is_told_as_it_was_given", async () => {
-  assert.deepEqual(JSON.parse((await granted(whole)).told), { expiresIn: 3600, ...whole });
-  assert.deepEqual(JSON.parse((await granted({ ...whole, expiresIn: 5 })).told).expiresIn, 5);
+  assert.deepEqual(JSON.parse((await granted(whole)).grantedJson), { expiresIn: 3600, ...whole });
+  assert.deepEqual(JSON.parse((await granted({ ...whole, expiresIn: 5 })).grantedJson).expiresIn, 5);
   const bare = Object.assign(Object.create(null), { preset: "read" });
-  assert.deepEqual(JSON.parse((await granted(bare)).told), { expiresIn: 3600, preset: "read" });
-  assert.deepEqual(await granted(null), { told: "null", lines: [] });
-  assert.deepEqual(await granted(undefined), { told: undefined, lines: [] });
+  assert.deepEqual(JSON.parse((await granted(bare)).grantedJson), { expiresIn: 3600, preset: "read" });
+  assert.deepEqual(await granted(null), { grantedJson: "null", lines: [] });
+  assert.deepEqual(await granted(undefined), { grantedJson: undefined, lines: [] });
   // A getter is asked once.
   let asked = 0;
   const once = {
@@ -60,7 +60,7 @@ test("a_grant_is_told_as_it_was_given", async () => {
       return (asked += 1) === 1 ? "chat" : undefined;
     },
   };
-  assert.equal(JSON.parse((await granted(once)).told).sessionId, "chat");
+  assert.equal(JSON.parse((await granted(once)).grantedJson).sessionId, "chat");
 });
 
 /** What JSON drops, makes `null`, or reads as something else. */
@@ -119,9 +119,9 @@ test("what_json_can_not_say_of_rights_is_refused_by_its_name", async () => {
   for (const path of paths) {
     for (const value of unsaid()) {
       const grant = withValue(path, value);
-      const { told, lines } = await granted(grant);
+      const { grantedJson, lines } = await granted(grant);
       const what = `${path.join(".")}: ${typeof value} ${lines}`;
-      assert.equal(told, "null", what);
+      assert.equal(grantedJson, "null", what);
       assert.match(lines[0], /^session-agent: `authorize` failed, and the request is refused Error: `/, what);
       assert.ok(lines[0].includes(`\`${path[0]}`), what);
       await assert.rejects(
@@ -170,15 +170,15 @@ test("what_is_no_plain_object_of_fields_is_refused", async () => {
     cyclic,
     throwing,
   ]) {
-    const { told, lines } = await granted(grant);
-    assert.equal(told, "null", String(lines));
+    const { grantedJson, lines } = await granted(grant);
+    assert.equal(grantedJson, "null", String(lines));
     assert.match(lines[0], /`authorize` failed, and the request is refused/);
   }
 });
 
 test("limits_of_a_grant_without_a_holder_let_nobody_in", async () => {
   const { holder: _, ...unheld } = whole;
-  const { told, lines } = await granted(unheld);
-  assert.equal(told, "null");
+  const { grantedJson, lines } = await granted(unheld);
+  assert.equal(grantedJson, "null");
   assert.match(lines[0], /`limits` without a `holder`/);
 });

@@ -72,8 +72,8 @@ for (const { name, entry, path } of LOGINS) {
     const { env, asked } = bindings();
     const response = await worker.fetch(new Request(`${at}${path}`, { method: "POST", headers, body }), env);
     const cookie = response.headers.get("set-cookie");
-    const told = response.ok ? await response.json() : {};
-    return { status: response.status, cookie, asked, ...told };
+    const answer = response.ok ? await response.json() : {};
+    return { status: response.status, cookie, asked, ...answer };
   }
 
   test(`${name}: the_name_of_an_agent_says_nothing_of_the_cookie`, async () => {
@@ -111,7 +111,7 @@ for (const { name, entry, path } of LOGINS) {
   test(`${name}: a_cookie_that_the_login_did_not_make_is_nobodys`, async () => {
     const secret = randomUUID();
     const { agent } = await login({ headers: { cookie: `__Host-visitor=${secret}` } });
-    const known = (cookie) => login({ headers: { cookie } }).then((told) => told.agent === agent);
+    const known = (cookie) => login({ headers: { cookie } }).then((answer) => answer.agent === agent);
     assert.ok(await known(`a=b; __Host-visitor=${secret}; c=d`));
     for (const cookie of [
       // A subdomain can set the first, and two of one name.

@@ -50,9 +50,9 @@ test("a_file_is_named_by_its_path_or_by_its_name_alone", () => {
 
 test("the_longest_are_told_first", () => {
   const file = (name, ms, tests) => ({ file: name, ms, tests });
-  const told = timesOf([
+  const printed = timesOf([
     file("a", 2_000, [{ name: "quick", ms: 10 }]),
     file("b", 65_000, [{ name: "slow", ms: 61_000 }]),
   ]);
-  assert.match(told, /61\.0 s {2}b: slow\n.*0\.0 s {2}a: quick\n[^]*65\.0 s {2}b\n.*2\.0 s {2}a\n/);
+  assert.match(printed, /61\.0 s {2}b: slow\n.*0\.0 s {2}a: quick\n[^]*65\.0 s {2}b\n.*2\.0 s {2}a\n/);
 });

@@ -65,11 +65,11 @@ export async function call(server, agent, operation, input, headers = {}) {
 /** The session's messages as `[role, text]`. */
 export async function history(server, agent, sessionId, page = {}) {
   const { messages } = await call(server, agent, "getHistory", { sessionId, ...page });
-  return messages.map(told);
+  return messages.map(outlineOf);
 }
 
 /** A message as `[role, text]`. */
-export function told(message) {
+export function outlineOf(message) {
   return [message.role, textOf(message)];
 }
 

@@ -390,11 +390,11 @@ test("changes_are_followed_until_the_signal_is_aborted", async () => {
 
 test("a_session_goes_out_and_in_with_progress", async () => {
   const session = await sessionOf("from", 1500);
-  const told = [];
-  const file = await session.exportSession({ onProgress: (progress) => told.push(progress) });
+  const steps = [];
+  const file = await session.exportSession({ onProgress: (progress) => steps.push(progress) });
   const text = await new Response(file).text();
-  assert.deepEqual(told.at(-1), { bytes: Buffer.byteLength(text), lines: 1502 });
-  assert.ok(told.length > 1 && told.every(({ bytes }, n) => n === 0 || bytes >= told[n - 1].bytes));
+  assert.deepEqual(steps.at(-1), { bytes: Buffer.byteLength(text), lines: 1502 });
+  assert.ok(steps.length > 1 && steps.every(({ bytes }, n) => n === 0 || bytes >= steps[n - 1].bytes));
 
   for (const [n, whole] of [
     text,

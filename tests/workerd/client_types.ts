@@ -147,7 +147,7 @@ await object.loadEvents({ sessionId: "s" }, { signal: null });
 // @ts-expect-error: there is no such operation
 await object.loadEvent({});
 const refused = await env.MEMORY.request("alice", "loadEvents", "{}", { token: "t" });
-const told: string = refused.ok ? refused.value : refused.error.code;
+const outcome: string = refused.ok ? refused.value : refused.error.code;
 // @ts-expect-error: a refusal has no value
 if (!refused.ok) refused.value;
 for (const target of [env.AGENTS, env.MEMORY]) sessionAgent(target, "alice");
@@ -213,7 +213,7 @@ export {
   listed,
   rows,
   loaded,
-  told,
+  outcome,
   name,
   newer,
   role,

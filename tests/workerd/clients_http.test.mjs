@@ -9,7 +9,7 @@ import {
   lastAssistantMessageIsCompleteWithApprovalResponses,
   lastAssistantMessageIsCompleteWithToolCalls,
 } from "ai";
-import { call, callsIn, history, startChatServer, textOf, told, until } from "./chat_server.mjs";
+import { call, callsIn, history, startChatServer, textOf, outlineOf, until } from "./chat_server.mjs";
 import { callTool, cut, gate, refuse, say } from "./model_server.mjs";
 
 const { server, model, stop } = await startChatServer();
@@ -76,12 +76,12 @@ test("a_message_is_answered_and_both_are_in_the_log_under_the_ids_that_the_clien
   await chat.sendMessage({ text: "Hi!" });
   assert.equal(chat.error, undefined);
   assert.equal(chat.status, "ready");
-  assert.deepEqual(chat.messages.map(told), [
+  assert.deepEqual(chat.messages.map(outlineOf), [
     ["user", "Hi!"],
     ["assistant", "Hello there."],
   ]);
   const stored = await getMessages("answered", "s");
-  assert.deepEqual(stored.map(told), chat.messages.map(told));
+  assert.deepEqual(stored.map(outlineOf), chat.messages.map(outlineOf));
   assert.deepEqual(
     stored.map(({ id }) => id),
     chat.messages.map(({ id }) => id),
@@ -118,7 +118,7 @@ test("the_next_message_goes_on_from_there_whether_all_or_only_it_is_sent", async
       ["user", "2?"],
       ["assistant", "Two."],
     ];
-    assert.deepEqual(chat.messages.map(told), expected);
+    assert.deepEqual(chat.messages.map(outlineOf), expected);
     assert.deepEqual(await history(server, agent, "s"), expected);
     assert.deepEqual(
       lastAsked().map(({ role, content }) => [role, content]),
@@ -157,7 +157,7 @@ test("a_client_tool_is_run_by_the_client_and_the_turn_goes_on_in_the_same_messag
   await chat.sendMessage({ text: "Where am I?" });
   await reaches(chat, (chat) => isReady(chat) && textOf(lastOf(chat.messages)) !== "");
   assert.equal(chat.error, undefined);
-  assert.deepEqual(chat.messages.map(told), [
+  assert.deepEqual(chat.messages.map(outlineOf), [
     ["user", "Where am I?"],
     ["assistant", "You are in Rome."],
   ]);
@@ -276,7 +276,7 @@ test("regenerating_answers_beside_the_old_answer", async () => {
   await chat.sendMessage({ text: "Say it." });
   const [{ id: userId }, { id: firstId }] = chat.messages;
   await chat.regenerate();
-  assert.deepEqual(chat.messages.map(told), [
+  assert.deepEqual(chat.messages.map(outlineOf), [
     ["user", "Say it."],
     ["assistant", "Second."],
   ]);
@@ -303,7 +303,7 @@ test("an_edited_message_is_answered_anew", async () => {
     ["user", "3 + 3?"],
     ["assistant", "Six."],
   ];
-  assert.deepEqual(chat.messages.map(told), expected);
+  assert.deepEqual(chat.messages.map(outlineOf), expected);
   assert.deepEqual(await history(server, "edited", "s"), expected);
 });
 
@@ -322,7 +322,7 @@ test("a_page_that_is_loaded_again_resumes_the_running_turn_whole", async () => {
     ["user", "Go."],
     ["assistant", "Before, and after."],
   ];
-  assert.deepEqual(loaded.messages.map(told), expected);
+  assert.deepEqual(loaded.messages.map(outlineOf), expected);
   assert.deepEqual(
     loaded.messages.map(({ id }) => id),
     chat.messages.map(({ id }) => id),
@@ -351,7 +351,7 @@ test("a_page_that_is_loaded_while_a_message_is_continued_has_all_of_it", async (
   rest.open();
   await Promise.all([answered, resumed]);
   await reaches(chat, isReady);
-  assert.deepEqual(loaded.messages.map(told), [
+  assert.deepEqual(loaded.messages.map(outlineOf), [
     ["user", "Where am I?"],
     ["assistant", "You are in Rome."],
   ]);

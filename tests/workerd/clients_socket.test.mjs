@@ -8,7 +8,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { AgentClient } from "agents/client";
 import { WebSocketChatTransport } from "ai";
-import { call, callsIn, history, startChatServer, textOf, told } from "./chat_server.mjs";
+import { call, callsIn, history, startChatServer, textOf, outlineOf } from "./chat_server.mjs";
 import { openPage, openTab, useAgent, useAgentChat, useEffect } from "./tab.mjs";
 import { callTool, gate, refuse, say } from "./model_server.mjs";
 
@@ -56,7 +56,7 @@ const isReady = ({ chat }) => chat.status === "ready" && !chat.isStreaming;
 
 /** Waits until the tab is at rest and shows these messages. */
 async function shows(tab, expected) {
-  await tab.reaches((tab) => isReady(tab) && JSON.stringify(tab.messages.map(told)) === JSON.stringify(expected));
+  await tab.reaches((tab) => isReady(tab) && JSON.stringify(tab.messages.map(outlineOf)) === JSON.stringify(expected));
 }
 
 function lastOf(list) {
@@ -337,12 +337,12 @@ test("a_tab_speaks_of_the_session_in_its_address", async () => {
     ["user", "Whose?"],
     ["assistant", "Yours."],
   ]);
-  assert.deepEqual(await history(server, "sessions", "mine"), tab.messages.map(told));
+  assert.deepEqual(await history(server, "sessions", "mine"), tab.messages.map(outlineOf));
   assert.deepEqual(other.messages, []);
   // In one page, the hook reads an agent's history once, whatever the query says.
   await Promise.all([tab.close(), other.close()]);
   const again = await open("sessions", { query: { sessionId: "mine" } });
-  await shows(again, tab.messages.map(told));
+  await shows(again, tab.messages.map(outlineOf));
 });
 
 test("a_client_tool_is_run_by_the_page_and_the_turn_goes_on_in_the_same_message", async () => {

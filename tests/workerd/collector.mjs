@@ -209,14 +209,17 @@ const valuesOf = (attributes) =>
   );
 
 /** The spans of a trace as a tree, a line each: when it began, how long it took, its name. */
-export function drawTrace(spans, told = ["gen_ai.tool.type", "server.address", "http.response.status_code"]) {
+export function drawTrace(
+  spans,
+  shownAttributes = ["gen_ai.tool.type", "server.address", "http.response.status_code"],
+) {
   const first = spans.map(({ startTimeUnixNano }) => BigInt(startTimeUnixNano)).reduce((a, b) => (a < b ? a : b));
   const ms = (nanoseconds) => Number(nanoseconds / 1_000_000n);
   const ids = new Set(spans.map(({ spanId }) => spanId));
   const lines = [];
   const draw = (span, depth) => {
     const [start, end] = [BigInt(span.startTimeUnixNano), BigInt(span.endTimeUnixNano)];
-    const more = told.map((name) => span.attributes[name]).filter((value) => value !== undefined);
+    const more = shownAttributes.map((name) => span.attributes[name]).filter((value) => value !== undefined);
     const time = `${String(ms(start - first)).padStart(5)} ms ${String(ms(end - start)).padStart(5)} ms`;
     const name = `${"  ".repeat(depth)}${span.name}${more.length > 0 ? ` (${more.join(", ")})` : ""}`;
     lines.push(`${time}  ${name.padEnd(58)} ${span.spanId} below ${span.parentSpanId ?? "nothing"}`);

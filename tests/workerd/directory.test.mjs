@@ -67,7 +67,7 @@ test("an_agent_is_listed_from_its_first_answer_to_its_destruction", async () => 
   assert.deepEqual(await names("life:"), ["life:a", "life:b"]);
 });
 
-test("a_beginning_that_no_agent_ever_had_is_answered_with_nobody", async () => {
+test("a_prefix_without_agents_has_an_empty_result", async () => {
   const long = "x".repeat(200);
   const odd = ["none", "none:", ":", "..:", "%2F:", "a/b:", "?:", "#", "ä:", "👧:", "\u0000:", long, `${long}:`];
   for (const prefix of odd) {

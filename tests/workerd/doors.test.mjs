@@ -128,8 +128,8 @@ test("the_model_context_protocol_is_spoken_over_every_way_in", async () => {
     assert.deepEqual([unknown, error.code], [200, -32601]);
     const [unread, refused] = await ask([], { via });
     assert.deepEqual([unread, refused.id, refused.error.code], [400, null, -32600]);
-    const [untyped, told] = await ask(read, { via }, { "content-type": "text/plain" });
-    assert.deepEqual([untyped, told.error.code], [415, -32600]);
+    const [untyped, answered] = await ask(read, { via }, { "content-type": "text/plain" });
+    assert.deepEqual([untyped, answered.error.code], [415, -32600]);
   }
   // What is refused before the message is read has the error of any other request.
   const got = await refusal(path, { method: "GET" });

@@ -103,13 +103,13 @@ test("the_sdk_asks_its_user_before_a_tool_that_needs_approval", async () => {
   await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers: owner } }));
   try {
     assert.ok((await client.listTools()).tools.some(({ name }) => name === "pay"));
-    const told = [];
+    const results = [];
     for (let n = 0; n < 3; n += 1) {
       const { isError, content } = await client.callTool({ name: "pay", arguments: { text: "5" } });
-      told.push([isError, content[0].text]);
+      results.push([isError, content[0].text]);
     }
     const refused = [true, "The user did not approve the call of `pay`."];
-    assert.deepEqual(told, [[false, '{"said":"5"}'], refused, refused]);
+    assert.deepEqual(results, [[false, '{"said":"5"}'], refused, refused]);
     assert.match(asked[0], /`pay` with these arguments\? \{"text":"5"\}/);
     const { completion } = await client.complete({
       ref: { type: "ref/prompt", name: "system" },

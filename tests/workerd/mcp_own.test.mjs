@@ -234,14 +234,14 @@ for (const at of ["", "/routed"]) {
     const { client, ResourceUpdatedNotificationSchema } = await connected(agent, at);
     try {
       assert.equal(client.getServerCapabilities().resources.subscribe, true);
-      const told = [];
+      const notified = [];
       let hear;
       client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => {
-        told.push(params.uri);
+        notified.push(params.uri);
         hear?.();
       });
       const heard = async (count) => {
-        while (told.length < count) await new Promise((resolve) => (hear = resolve));
+        while (notified.length < count) await new Promise((resolve) => (hear = resolve));
       };
       await client.subscribeResource({ uri: MEMORY });
       await write(agent, "Likes tea.");
@@ -254,7 +254,7 @@ for (const at of ["", "/routed"]) {
       await client.unsubscribeResource({ uri: MEMORY });
       await write(agent, "Likes water.");
       await heard(3);
-      assert.deepEqual(told, [MEMORY, MEMORY, "own://memory"]);
+      assert.deepEqual(notified, [MEMORY, MEMORY, "own://memory"]);
     } finally {
       await client.close();
     }
@@ -340,12 +340,12 @@ test("a_stream_goes_on_where_it_was_broken_off", async () => {
   await write(agent, "Likes tea.");
   await server.evict(agent);
   const resumed = events(await follow(agent, session, { "last-event-id": id }));
-  const told = [];
+  const notified = [];
   for await (const event of resumed) {
-    if (event.data) told.push(event.data);
-    if (told.length > 0) break;
+    if (event.data) notified.push(event.data);
+    if (notified.length > 0) break;
   }
-  assert.deepEqual(told, [{ jsonrpc: "2.0", method: "notifications/resources/updated", params: { uri: MEMORY } }]);
+  assert.deepEqual(notified, [{ jsonrpc: "2.0", method: "notifications/resources/updated", params: { uri: MEMORY } }]);
   // An id of anything else is none.
   const other = events(await follow(agent, session, { "last-event-id": "%zz" }));
   assert.equal((await other.next()).done, false);

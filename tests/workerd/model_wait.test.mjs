@@ -37,10 +37,10 @@ export default {
       object.fetch(url, { headers: { upgrade: "websocket", "x-session-agent-lease": id, ...given } });
     const unsigned = await connect({ authorization: "Bearer " + secret });
     const { webSocket } = await connect(headers);
-    const told = [];
+    const frames = [];
     const asked = new Promise((resolve) => {
       webSocket.addEventListener("message", ({ data }) => {
-        told.push(data);
+        frames.push(data);
         if (data.startsWith("c")) resolve();
       });
     });
@@ -49,7 +49,7 @@ export default {
     const twice = await connect(headers);
     for (const message of messages) webSocket.send(Uint8Array.from(message));
     webSocket.close(1000);
-    return Response.json({ id, told, refused: [unsigned.status, twice.status] });
+    return Response.json({ id, frames, refused: [unsigned.status, twice.status] });
   },
 };`;
 
@@ -246,9 +246,9 @@ test("a_worker_that_is_lost_at_any_point_leaves_the_turn_to_the_object", async (
     after_a_stale_message: [arrival("b", "x").with(1, 9)],
   })) {
     model.next(say("Again."));
-    const { told, refused } = await begin(name, messages);
+    const { frames, refused } = await begin(name, messages);
     assert.deepEqual(refused, [404, 404], "a lease has one socket, and only for the Worker in front");
-    const asked = told.find((text) => text.startsWith("c"));
+    const asked = frames.find((text) => text.startsWith("c"));
     assert.match(asked, /"url":"http:/);
     await ended(name);
     assert.deepEqual(

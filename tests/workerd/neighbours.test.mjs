@@ -1,6 +1,6 @@
-// A token for one session is told the same headers whatever other sessions hold. What the
-// bodies say is compared natively (tests/native/api/neighbors.rs), and the engine's own
-// counts can only be compared here.
+// A token for one session receives the same headers regardless of other sessions. Bodies are
+// compared natively (tests/native/api/neighbors.rs); the engine's own counts can only be
+// compared here.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -97,19 +97,26 @@ async function tell(agent, isBeside) {
   await addSession(agent, "s");
   if (isBeside) await addSession(agent, "zz");
   const { token } = (await ok(agent, "mintToken", { sessionId: "s", expiresIn: 600 })).body;
-  const told = [];
+  const answers = [];
   for (const [operation, body] of ASKED) {
-    if (told.length % 5 === 0) await server.evict(agent);
+    if (answers.length % 5 === 0) await server.evict(agent);
     const answer = await server.call(agent, operation, body, bearer(token));
     const scores = (answer.body.results ?? []).map((found) => found.score);
-    told.push({ operation, body, status: answer.status, read: answer.rowsRead, written: answer.rowsWritten, scores });
+    answers.push({
+      operation,
+      body,
+      status: answer.status,
+      read: answer.rowsRead,
+      written: answer.rowsWritten,
+      scores,
+    });
   }
-  return told;
+  return answers;
 }
 
 test("headers_and_scores_of_one_session_depend_on_no_other", async () => {
   const [alone, beside] = [await tell("alone", false), await tell("beside", true)];
-  for (const [at, told] of beside.entries()) assert.deepEqual(told, alone[at]);
+  for (const [at, answers] of beside.entries()) assert.deepEqual(answers, alone[at]);
   assert.ok(alone.filter(({ status }) => status === 200).length > 20);
   assert.ok(alone.some(({ read }) => read > 10) && alone.some(({ written }) => written > 10));
 });

@@ -65,8 +65,8 @@ test("an_access_token_opens_the_agent_of_its_subject_by_its_scopes", async () =>
     assert.match(refused.challenge, /error="insufficient_scope", scope="memory:read memory:write"/);
     const done = await ask(write, "tools/call", note, { via });
     assert.equal(done.body.result.isError, false, via);
-    const told = await ask(read, "resources/read", { uri: "memory://block/memory" }, { via });
-    assert.equal(told.body.result.contents[0].text, "Likes tea.");
+    const answer = await ask(read, "resources/read", { uri: "memory://block/memory" }, { via });
+    assert.equal(answer.body.result.contents[0].text, "Likes tea.");
     // The secret still opens everything.
     assert.equal((await ask(SECRET, "tools/list", {}, { via })).status, 200);
   }
@@ -84,8 +84,8 @@ test("a_client_without_a_token_that_counts_is_told_where_to_get_one", async () =
       assert.equal(refused.body.error.code, "unauthorized");
     }
   }
-  const told = await server.fetch(`/.well-known/oauth-protected-resource${ADDRESS}/mcp`);
-  assert.deepEqual((await told.json()).authorization_servers, [ISSUER]);
+  const answer = await server.fetch(`/.well-known/oauth-protected-resource${ADDRESS}/mcp`);
+  assert.deepEqual((await answer.json()).authorization_servers, [ISSUER]);
 });
 
 test("an_access_token_counts_at_no_other_address", async () => {

@@ -1,4 +1,4 @@
-// The way of a request to the object's storage and back, which native tests can't see.
+// The path of a request to the object's storage and back, which native tests don't cover.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -1,7 +1,7 @@
-// Peers that open a door and then neither read nor answer: the memory that they hold is
-// bounded and goes within half a minute, and everybody else is served meanwhile.
+// Peers that open a connection and then neither read nor answer: their memory is bounded and
+// released within half a minute, and other callers are served meanwhile.
 //
-// All doors are opened at once, each by several peers, so the half-minute passes once.
+// All entry points are tested at the same time, so the half minute passes once.
 
 import assert from "node:assert/strict";
 import { connect } from "node:net";

@@ -142,11 +142,13 @@ test("the_recipes_have_the_right_types", async () => {
   ]) {
     const config = join(folder, `tsconfig.${place}.json`);
     await writeFile(config, JSON.stringify({ compilerOptions: { ...settings, ...options }, files: given }));
-    const told = await promisify(execFile)(NODE, [TSC, "--project", config, "--pretty", "false"], { cwd: folder }).then(
+    const problems = await promisify(execFile)(NODE, [TSC, "--project", config, "--pretty", "false"], {
+      cwd: folder,
+    }).then(
       () => "",
       ({ stdout, message }) => stdout || message,
     );
-    assert.equal(told, "");
+    assert.equal(problems, "");
   }
   assert.equal(files.length, 6);
 });

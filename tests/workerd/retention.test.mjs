@@ -1,5 +1,5 @@
-// Retention in the runtime: the alarm keeps it, requests go between its steps, and an object
-// that is killed in a step goes on.
+// Retention in the runtime: the alarm runs it, requests are served between its steps, and an
+// object that is killed in a step resumes.
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";

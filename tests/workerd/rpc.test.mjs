@@ -32,7 +32,7 @@ async function refusal(given, { via, agent = "refusals", operation = "listSessio
   return error;
 }
 
-const told = ({ code, status, details }) => [status, code, details.field];
+const summaryOf = ({ code, status, details }) => [status, code, details.field];
 
 test("every_operation_answers_a_call_as_it_answers_a_request", async () => {
   const operations = Object.entries(api.paths)
@@ -221,10 +221,10 @@ test("an_error_arrives_with_code_details_and_status", async () => {
     );
     assert.match(unknown.message, /^This agent has no such session\./);
     const field = await refusal(['{"sesionId":"s"}'], { via, operation: "loadEvents" });
-    assert.deepEqual(told(field), [400, "invalid_request", "sesionId"]);
+    assert.deepEqual(summaryOf(field), [400, "invalid_request", "sesionId"]);
     assert.match(field.message, /Did you mean `sessionId`\?$/);
-    assert.deepEqual(told(await refusal(["{"], { via })), [400, "invalid_request", "body"]);
-    assert.deepEqual(told(await refusal(["[]"], { via })), [400, "invalid_request", "body"]);
+    assert.deepEqual(summaryOf(await refusal(["{"], { via })), [400, "invalid_request", "body"]);
+    assert.deepEqual(summaryOf(await refusal(["[]"], { via })), [400, "invalid_request", "body"]);
   }
 });
 
@@ -245,9 +245,13 @@ test("arguments_of_a_wrong_type_are_refused_by_their_name", async () => {
   ];
   for (const via of VIAS) {
     for (const other of others) {
-      assert.deepEqual(told(await refusal([other], { via })), [400, "invalid_request", "json"], JSON.stringify(other));
       assert.deepEqual(
-        told(await refusal([], { via, operation: other })),
+        summaryOf(await refusal([other], { via })),
+        [400, "invalid_request", "json"],
+        JSON.stringify(other),
+      );
+      assert.deepEqual(
+        summaryOf(await refusal([], { via, operation: other })),
         [400, "invalid_request", "operation"],
         JSON.stringify(other),
       );
@@ -264,36 +268,36 @@ test("arguments_of_a_wrong_type_are_refused_by_their_name", async () => {
       { token: "x", rows: true },
     ]) {
       assert.deepEqual(
-        told(await refusal(["{}", options], { via })),
+        summaryOf(await refusal(["{}", options], { via })),
         [400, "invalid_request", "options"],
         JSON.stringify(options),
       );
     }
     for (const token of [null, 1, {}, ["x"]]) {
       assert.deepEqual(
-        told(await refusal(["{}", { token }], { via })),
+        summaryOf(await refusal(["{}", { token }], { via })),
         [400, "invalid_request", "token"],
         JSON.stringify(token),
       );
     }
-    assert.deepEqual(told(await refusal(['{"name":"\ud800"}'], { via, operation: "createSession" })), [
+    assert.deepEqual(summaryOf(await refusal(['{"name":"\ud800"}'], { via, operation: "createSession" })), [
       400,
       "invalid_request",
       "json",
     ]);
-    assert.deepEqual(told(await refusal(["{}"], { via, operation: "createSesion" })), [
+    assert.deepEqual(summaryOf(await refusal(["{}"], { via, operation: "createSesion" })), [
       404,
       "unknown_operation",
       undefined,
     ]);
-    assert.deepEqual(told(await refusal(["{}"], { via, operation: "x".repeat(1 << 20) })), [
+    assert.deepEqual(summaryOf(await refusal(["{}"], { via, operation: "x".repeat(1 << 20) })), [
       404,
       "unknown_operation",
       undefined,
     ]);
     for (const operation of ["", "chat", "fetch", "constructor", "__proto__", "export"]) {
       assert.deepEqual(
-        told(await refusal(["{}"], { via, operation })),
+        summaryOf(await refusal(["{}"], { via, operation })),
         [404, "unknown_operation", undefined],
         operation,
       );
@@ -309,7 +313,7 @@ test("arguments_of_a_wrong_type_are_refused_by_their_name", async () => {
     "half \ud800",
   ]) {
     assert.deepEqual(
-      told(await refusal(["{}"], { agent })),
+      summaryOf(await refusal(["{}"], { agent })),
       [400, "invalid_request", "agent"],
       JSON.stringify(agent).slice(0, 40),
     );
@@ -463,7 +467,7 @@ test("a_text_beyond_the_operations_limit_is_refused_before_it_is_stored", async 
   for (const via of VIAS) {
     for (const letter of ["x", "é"]) {
       const full = filled(limit - (letter === "x" ? 0 : 1), letter);
-      assert.deepEqual(told(await refusal([full], { via, agent: "long", operation: "createSession" })), [
+      assert.deepEqual(summaryOf(await refusal([full], { via, agent: "long", operation: "createSession" })), [
         400,
         "invalid_request",
         "id",

@@ -219,14 +219,14 @@ test("a_long_message_waits_and_other_requests_find_room_meanwhile", async () => 
 test("a_service_is_told_of_a_turns_end_and_can_tell_who_calls", async () => {
   const secret = "the secret of this test, long enough";
   const receiver = await startTools();
-  const told = await startChatServer({ token: secret, vars: { TOOL_ORIGINS: receiver.origin } });
+  const chat = await startChatServer({ token: secret, vars: { TOOL_ORIGINS: receiver.origin } });
   try {
     const headers = { authorization: `Bearer ${secret}` };
-    const ask = (operation, input) => call(told.server, "told", operation, input, headers);
+    const ask = (operation, input) => call(chat.server, "told", operation, input, headers);
     await ask("configureAgent", { onTurnEnd: { url: `${receiver.origin}/ended` } });
     // The first try is refused; the second comes after a few seconds.
     receiver.run = async () => (receiver.calls.length === 1 ? new Response("", { status: 503 }) : { ok: true });
-    told.model.next(say("Hello."));
+    chat.model.next(say("Hello."));
     const ran = await ask("runTurn", asks("hi"));
     await receiver.called(1);
     while ((await ask("getStats", {})).callbacks.waiting === 1 && receiver.calls.length < 2) await receiver.called(2);
@@ -248,37 +248,37 @@ test("a_service_is_told_of_a_turns_end_and_can_tell_who_calls", async () => {
     while ((await ask("getStats", {})).callbacks.waiting > 0);
     assert.deepEqual((await ask("getStats", {})).callbacks, { waiting: 0, failed: [] });
   } finally {
-    await told.stop();
+    await chat.stop();
     await receiver.stop();
   }
 });
 
 test("a_service_that_never_answers_holds_up_no_turn_and_a_service_that_runs_a_turn_is_not_told_of_it", async () => {
   const receiver = await startTools();
-  const told = await startChatServer({ vars: { TOOL_ORIGINS: receiver.origin } });
+  const chat = await startChatServer({ vars: { TOOL_ORIGINS: receiver.origin } });
   const never = gate();
   try {
-    const ask = (operation, input) => call(told.server, "loop", operation, input);
+    const ask = (operation, input) => call(chat.server, "loop", operation, input);
     await ask("configureAgent", { onTurnEnd: { url: `${receiver.origin}/ended` } });
     // The service answers each message with a turn of its own.
     receiver.run = async ({ message }) => {
       if (textOf(message) === "Second.") await never.gate;
-      told.model.next(say("From within."));
+      chat.model.next(say("From within."));
       return await ask("runTurn", asks("from within"));
     };
-    told.model.next(say("First."));
+    chat.model.next(say("First."));
     await ask("runTurn", asks("first"));
     while (
       (await ask("getPathLength", { sessionId: "s" })).length < 4 ||
       (await ask("getStats", {})).callbacks.waiting > 0
     );
-    told.model.next(say("Second."), say("Third."));
+    chat.model.next(say("Second."), say("Third."));
     for (const text of ["second", "third"]) await ask("runTurn", { ...asks(text), sessionId: text });
     await receiver.called(3);
     assert.deepEqual(receiver.calls.map(({ message }) => textOf(message)).sort(), ["First.", "Second.", "Third."]);
   } finally {
     never.open();
-    await told.stop();
+    await chat.stop();
     await receiver.stop();
   }
 });

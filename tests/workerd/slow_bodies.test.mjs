@@ -78,13 +78,13 @@ test("what_is_still_to_come_has_a_bound_and_gives_its_room_back", { timeout: 60_
   const first = async () => {
     const last = begin("b", undefined, half);
     const none = new Promise((resolve) => setTimeout(resolve, 4_000, undefined));
-    const told = await Promise.race([answerOf(last).catch(() => undefined), none]);
-    if (told === undefined) few.push(last);
-    return told;
+    const answer = await Promise.race([answerOf(last).catch(() => undefined), none]);
+    if (answer === undefined) few.push(last);
+    return answer;
   };
-  let told;
-  for (let tries = 0; told === undefined && tries < 5; tries++) told = await first();
-  const [status, error] = told;
+  let answer;
+  for (let tries = 0; answer === undefined && tries < 5; tries++) answer = await first();
+  const [status, error] = answer;
   assert.deepEqual([status, error.code, error.details], [429, "rate_limited", { retryAfter: 5 }]);
   // A request whose body is there passes.
   assert.equal((await server.call("b", "createSession", { id: "s" })).status, 200);

@@ -1,4 +1,4 @@
-// The harness itself, which the other tests rely on.
+// Tests of the test harness.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

@@ -155,7 +155,7 @@ test("a_message_of_mcp_may_name_its_trace_in_itself", async () => {
   ]) {
     const [answered, passed] = await ask(meta, header && { traceparent: header });
     assert.deepEqual(
-      [answered, passed].map((told) => told.split("-")[1]),
+      [answered, passed].map((header) => header.split("-")[1]),
       [trace, trace],
     );
     parents.push([spanOf(answered), parent]);

@@ -8,7 +8,7 @@ import { isDeepStrictEqual } from "node:util";
 import { Chat } from "@ai-sdk/react";
 import { AgentClient } from "agents/client";
 import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from "ai";
-import { call, callsIn, openTurns, startChatServer, textOf, told, until } from "./chat_server.mjs";
+import { call, callsIn, openTurns, startChatServer, textOf, outlineOf, until } from "./chat_server.mjs";
 import { startFront } from "./front.mjs";
 import { callTool, callTools, gate, say, USAGE } from "./model_server.mjs";
 import { openTab } from "./tab.mjs";
@@ -273,7 +273,7 @@ test("killed_with_many_turns_all_are_finished_and_another_request_is_served_at_o
   for (let n = 0; n < count; n += 1) {
     await isOver(agent, `s${n}`);
     const { messages } = await call(server, agent, "getHistory", { sessionId: `s${n}` });
-    assert.deepEqual(messages.map(told), [
+    assert.deepEqual(messages.map(outlineOf), [
       ["user", "Go."],
       ["assistant", "One two."],
     ]);
@@ -390,7 +390,7 @@ test("killed_and_asked_for_another_turn_the_first_is_finished_before_it", async 
     ["user", "And now?"],
     ["assistant", "Now."],
   ];
-  assert.deepEqual((await getMessages(agent)).map(told), expected);
+  assert.deepEqual((await getMessages(agent)).map(outlineOf), expected);
 });
 
 test("killed_and_stopped_by_the_user_the_turn_is_over", async () => {
@@ -430,7 +430,7 @@ test("killed_at_any_moment_around_a_turns_beginning_and_end_nothing_is_doubled",
       assert.equal(was, "", "what was answered was written");
       continue;
     }
-    assert.deepEqual(messages.map(told), [
+    assert.deepEqual(messages.map(outlineOf), [
       ["user", "Go."],
       ["assistant", "One two."],
     ]);
@@ -476,7 +476,7 @@ for (const [name, first] of Object.entries(LINES)) {
     // A server that lost its connection asks again.
     const ran = await call(server, agent, "runTurn", asks("third"));
     assert.equal(textOf(ran.message), "Three.");
-    assert.deepEqual((await getMessages(agent)).map(told), LINE);
+    assert.deepEqual((await getMessages(agent)).map(outlineOf), LINE);
     assert.deepEqual(await server.sql(agent, "SELECT * FROM cf_agents_waiting"), []);
     assert.equal(model.left, 0);
   });
@@ -497,7 +497,7 @@ test("killed_with_messages_that_wait_an_alarm_goes_on_without_any_request", asyn
   await server.kill9();
   await model.asked(asked + 3);
   await isOver(agent);
-  assert.deepEqual((await getMessages(agent)).map(told), LINE);
+  assert.deepEqual((await getMessages(agent)).map(outlineOf), LINE);
 });
 
 test("killed_while_a_service_is_told_of_a_turns_end_it_is_told_again_with_the_same_id", async () => {

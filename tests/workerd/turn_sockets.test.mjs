@@ -1,5 +1,4 @@
-// Sockets that live longer than what was there when they were opened: the object's
-// memory, another tab's answer, their token.
+// Sockets that outlast the object's activation, another tab's answer, or their token.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -8,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Chat } from "@ai-sdk/react";
 import { DefaultChatTransport } from "ai";
 import { AgentClient } from "agents/client";
-import { call, callsIn, history, startChatServer, textOf, told } from "./chat_server.mjs";
+import { call, callsIn, history, startChatServer, textOf, outlineOf } from "./chat_server.mjs";
 import { callTool, gate, say } from "./model_server.mjs";
 import { openTab } from "./tab.mjs";
 import { startTools } from "./tool_server.mjs";
@@ -77,7 +76,7 @@ test("an_approval_outlives_the_objects_memory_and_one_tab_answers_for_both", asy
     await tab.reaches(
       (tab) => isReady(tab) && stateIn(tab) === "output-available" && textOf(tab.messages.at(-1)) === "Paid.",
     );
-    assert.deepEqual(tab.messages.map(told), [
+    assert.deepEqual(tab.messages.map(outlineOf), [
       ["user", "Pay 5."],
       ["assistant", "Paid."],
     ]);
@@ -112,7 +111,7 @@ test("a_socket_that_breaks_as_the_turn_ends_shows_its_answer", async () => {
   await tab.reaches(
     (tab) => isReady(tab) && tab.messages.length === 2 && textOf(tab.messages[1]) === "Before and after.",
   );
-  assert.deepEqual(await history(server, "away", "default"), tab.messages.map(told));
+  assert.deepEqual(await history(server, "away", "default"), tab.messages.map(outlineOf));
 });
 
 test("a_socket_whose_token_has_expired_is_closed_with_4401", async () => {
@@ -179,7 +178,7 @@ test("a_page_over_http_is_held_against_its_token", async () => {
   const [mine, other] = [chatOf("mine"), chatOf("other")];
   model.next(say("Come in."));
   await mine.sendMessage({ text: "Knock." });
-  assert.deepEqual(mine.messages.map(told), [
+  assert.deepEqual(mine.messages.map(outlineOf), [
     ["user", "Knock."],
     ["assistant", "Come in."],
   ]);

@@ -76,11 +76,11 @@ test("the_client_and_its_guides_have_the_right_types", async () => {
     for (const [n, guide] of clientGuides.entries()) await put(folder, guides[n], clientProgram(guide, GUIDED));
     for (const file of ["client_types.ts", "client_ai_types.ts"])
       await cp(join(ROOT, "tests/workerd", file), join(folder, file));
-    const told = [
+    const problems = [
       await compile(folder, "ts", [...guides, "client_types.ts", "client_ai_types.ts"]),
       await compile(folder, "client", ["client_types.ts"]),
     ];
-    return told.flat();
+    return problems.flat();
   });
   assert.ok(errors.length === 0, errors.join("\n"));
 });
@@ -131,8 +131,10 @@ function typeErrorsOf(documents, examples) {
         files[block.language].push(fileOf(block));
       }
     }
-    const told = await Promise.all(Object.keys(files).map((language) => compile(folder, language, files[language])));
-    return told.flat();
+    const problems = await Promise.all(
+      Object.keys(files).map((language) => compile(folder, language, files[language])),
+    );
+    return problems.flat();
   });
 }
 

@@ -63,8 +63,8 @@ for (const fixture of FIXTURES) {
     model.next(...[...CUT_OFF, WAITING].map(() => say("Here I am again.")));
     const server = await startServer({ ...options, storage });
     try {
-      const told = JSON.parse(await readFile(join(FOLDER, `${fixture.slice(0, 4)}.json`), "utf8"));
-      const reads = told.filter(
+      const stored = JSON.parse(await readFile(join(FOLDER, `${fixture.slice(0, 4)}.json`), "utf8"));
+      const reads = stored.filter(
         ({ operation, body }) => READS.includes(operation) && ![...CUT_OFF, WAITING].includes(body.sessionId),
       );
       assert.ok(reads.length > 40, `${reads.length} reads`);

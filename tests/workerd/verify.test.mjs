@@ -1,5 +1,5 @@
-// `verify` in the runtime, and `npx session-agent verify`: what was written through the doors
-// is sound, and a row that was damaged by hand is named.
+// `verify` in the runtime, and `npx session-agent verify`: data written by operations is sound, and
+// a damaged row is reported.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

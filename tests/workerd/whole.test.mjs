@@ -1,6 +1,6 @@
-// The whole agent as a file, over HTTP, with the client and on the command line: it comes
-// back to the byte, goes on after breaks, and takes little memory. Native tests hold what a
-// line may contain.
+// The export of a whole agent, over HTTP, with the client and on the command line: it is restored
+// to the byte, resumes after interruptions, and takes little memory. Native tests check the
+// content of lines.
 
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
@@ -141,13 +141,13 @@ test("the_client_sends_a_long_file_in_parts", async () => {
   await furnished("parted");
   const from = sessionAgent(server.url, "parted");
   const to = sessionAgent(server.url, "parted again");
-  const told = [];
+  const steps = [];
   const outcome = await to.importAgent(await from.exportAgent(), {
     partBytes: 1,
-    onProgress: (step) => told.push(step),
+    onProgress: (step) => steps.push(step),
   });
   assert.deepEqual(outcome, { sessions: 2, imported: 2, skipped: 0, events: 1502 });
-  assert.ok(told.at(-1).lines > 1502);
+  assert.ok(steps.at(-1).lines > 1502);
   assert.equal(await exported("parted again"), await exported("parted"));
   const cut = (await exported("parted")).split("\n").slice(0, -2).join("\n");
   await assert.rejects(sessionAgent(server.url, "cut").importAgent(cut), { code: "invalid_request" });

@@ -15,7 +15,7 @@ export class FetchOnly extends WorkerEntrypoint {
   }
 }
 
-async function told(value, take = Infinity) {
+async function encode(value, take = Infinity) {
   if (value instanceof ReadableStream) return await new Response(value).text();
   if (value?.[Symbol.asyncIterator] === undefined) return value ?? null;
   const items = [];
@@ -27,7 +27,7 @@ export async function perform(targets, { via, agent, options = {}, session, meth
   try {
     const client = sessionAgent(targets[via], agent, options);
     const on = session === undefined ? client : client.session(session);
-    return { answer: await told(await on[method](...given), take) };
+    return { answer: await encode(await on[method](...given), take) };
   } catch (error) {
     const { name, code, status, details, message, operation } = error;
     return { error: { name, code, status, details, message, operation, isError: error instanceof Error } };

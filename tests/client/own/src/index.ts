@@ -157,8 +157,8 @@ export class Assistant extends SessionAgent<Env> {
 
   async onMemoryChange({ deliveryId, kind, label, key, version }: ChangedMemory) {
     if (label !== "diary") return;
-    const told = (await this.ctx.storage.get<object[]>("changes")) ?? [];
-    await this.ctx.storage.put("changes", [...told, { kind, key, content: version?.content }]);
+    const changes = (await this.ctx.storage.get<object[]>("changes")) ?? [];
+    await this.ctx.storage.put("changes", [...changes, { kind, key, content: version?.content }]);
     // Its own write is told to nobody.
     await this.setEntry({ label, key: `${key} again`, content: "Heard.", deliveryId });
   }
