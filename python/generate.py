@@ -1,4 +1,4 @@
-"""Makes the modules that are not in the repository. Every build runs it, so they are never behind.
+"""Generates the modules that are not in the repository. Every build runs it, so they are up to date.
 
     python3 generate.py
 
@@ -273,9 +273,9 @@ def typed_dict(name: str, schema: dict[str, Any]) -> str:
     for field in names:
         kind = type_of(schema["properties"][field])
         lines.append(f"    {field}: {kind if field in required else f'NotRequired[{kind}]'}")
-        told = words_of(schema["properties"][field])
-        if told:
-            lines.append(docstring(told, "    "))
+        words = words_of(schema["properties"][field])
+        if words:
+            lines.append(docstring(words, "    "))
     if not names:
         lines.append("    pass")
     return "\n".join(lines)

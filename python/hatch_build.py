@@ -1,4 +1,4 @@
-"""Makes the generated modules before an archive is packed: see generate.py."""
+"""Generates the modules before an archive is packed: see generate.py."""
 
 import importlib.util
 from pathlib import Path

@@ -1,5 +1,5 @@
-// In which currency costs are written. The agent counts in the currency of its `prices`, and
-// does not know which that is, so the reader says it, once for this browser.
+// The currency of displayed costs. The agent's `prices` have no currency, so the user chooses one,
+// which this browser stores.
 
 import { signal } from "@preact/signals";
 

@@ -1,4 +1,4 @@
-"""An agent for programs that block and for those that wait, from either of the two."""
+"""Converts between the blocking and the async agent."""
 
 from __future__ import annotations
 

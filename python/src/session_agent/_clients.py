@@ -1,4 +1,4 @@
-"""The HTTP clients that requests go through, made when the first one is sent."""
+"""The HTTP clients that requests go through, created with the first request."""
 
 from __future__ import annotations
 

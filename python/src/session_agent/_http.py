@@ -1,4 +1,4 @@
-"""Addresses, answers and retries, as functions of values: what both clients share. No input or output."""
+"""Pure functions for URLs, answers and retries, which both clients share."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ def refusal(status: int, location: str | None, body: bytes, operation: str) -> S
     except (ValueError, AttributeError, RecursionError):
         error = None
     if isinstance(error, dict):
-        told = cast(dict[str, Any], error)
-        if isinstance(told.get("code"), str) and isinstance(told.get("message"), str):
-            return error_from(told, status=status, operation=operation)
+        fields = cast(dict[str, Any], error)
+        if isinstance(fields.get("code"), str) and isinstance(fields.get("message"), str):
+            return error_from(fields, status=status, operation=operation)
     shown = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
     return NetworkError(
         f"`{operation}` was answered with status {status}, but not by a Session Agent: "

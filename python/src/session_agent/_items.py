@@ -1,4 +1,4 @@
-"""How the items of LangGraph's store are named, stored and filtered. No input or output."""
+"""How the items of LangGraph's store are named, stored and filtered. Pure functions."""
 
 from __future__ import annotations
 

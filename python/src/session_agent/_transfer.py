@@ -1,4 +1,4 @@
-"""Files of JSON lines: how they are cut, counted and checked. No input or output."""
+"""Files of JSON lines: splitting, counting and checking them. Pure functions."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ class End:
             return
         if line.get("type") == "error":
             error = line.get("error")
-            told = cast("dict[str, Any]", error) if isinstance(error, dict) else line
-            raise error_from(told, status=None, operation=self._operation)
+            fields = cast("dict[str, Any]", error) if isinstance(error, dict) else line
+            raise error_from(fields, status=None, operation=self._operation)
         raise NetworkError(f"The file was cut off: it has no `{self._kind}`.", operation=self._operation)
 
 
@@ -166,10 +166,10 @@ class Parts:
         if line.startswith(DONE):
             self.is_full = self.is_over = True
             self._whole += self._sessions
-            told: Any = json.loads(line).get("sessions")
-            if told != self._whole:
+            count: Any = json.loads(line).get("sessions")
+            if count != self._whole:
                 raise NetworkError(
-                    f"The file has {self._whole} sessions of {told}: lines were lost.", operation="importAgent"
+                    f"The file has {self._whole} sessions of {count}: lines were lost.", operation="importAgent"
                 )
             return self._done()
         if line.startswith(END):

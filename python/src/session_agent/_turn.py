@@ -1,4 +1,4 @@
-"""The words of a turn, in the shapes of OpenAI and Anthropic or as plain messages, read as events."""
+"""Converts the messages of a turn, in the formats of OpenAI and Anthropic or as plain messages, into events."""
 
 from __future__ import annotations
 
@@ -108,10 +108,10 @@ def text_of(content: Any, others: set[str]) -> str:
 
 
 def call_of(call: Any) -> Json:
-    told = mapping_of(call)
-    function = mapping_of(told["function"]) if told.get("function") is not None else told
+    fields = mapping_of(call)
+    function = mapping_of(fields["function"]) if fields.get("function") is not None else fields
     given: Any = function.get("arguments", function.get("input"))
-    return {"id": str(told.get("id")), "name": str(function.get("name")), "arguments": object_of(given)}
+    return {"id": str(fields.get("id")), "name": str(function.get("name")), "arguments": object_of(given)}
 
 
 def object_of(given: Any) -> Json:
@@ -138,7 +138,7 @@ def result_of(call_id: str, name: Any, content: str, failed: bool, names: Mappin
 def name_events(events: Sequence[Json], place: Place) -> str:
     """Gives the events ids that a repetition gives again, and no other turn. Answers the turn's name."""
     after = place.get("parentId", place.get("expectedLeafId"))
-    told = json.dumps([after, list(events)], ensure_ascii=True, separators=(",", ":"))
+    key = json.dumps([after, list(events)], ensure_ascii=True, separators=(",", ":"))
     name = f"turn-{hashlib.sha256(told.encode()).hexdigest()[:NAME_DIGITS]}"
     for n, event in enumerate(events):
         event["id"] = f"{name}-{n + 1}"

@@ -1,5 +1,5 @@
-// A Worker of somebody who uses Session Agent, led from outside: it does with its own
-// bindings what a test's client asks of a binding.
+// A user's Worker that a test controls: it forwards a test client's calls of a binding to its own
+// bindings.
 //
 // `x-way` names the binding, and `x-agent` the agent. With `x-method`, the body has the
 // arguments of a method, and the answer is what it gives or throws. Else the request itself

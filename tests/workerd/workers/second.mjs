@@ -1,6 +1,5 @@
-// A Worker of somebody who uses Session Agent: the client and its adapters, each asked for
-// what a test wants. It finds Session Agent by a service binding, by a namespace of its
-// objects, and at a URL.
+// A user's Worker with the client and its adapters, which a test controls. It reaches Session Agent
+// through a service binding, through a namespace of its objects, and at a URL.
 //
 // second_worker.mjs bundles this file.
 

@@ -1,4 +1,4 @@
-"""One agent: every operation as a method, its sessions, and what streams."""
+"""One agent: every operation as a method, its sessions, and its streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iterators over what the agent gives page by page."""
+"""Iterators over paginated results."""
 
 from __future__ import annotations
 

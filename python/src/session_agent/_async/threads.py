@@ -150,13 +150,13 @@ class AsyncThreads:
         events: list[NewEvent] = []
         for n, (channel, value) in enumerate(writes):
             index = WRITES_IDX_MAP.get(channel, n)
-            told = {"task": task_id, "path": task_path, "index": index, "channel": channel, "value": encode(serde, value)}
+            write = {"task": task_id, "path": task_path, "index": index, "channel": channel, "value": encode(serde, value)}
             events.append(
                 {
                     "id": id_of(namespace, checkpoint_id, task_id, index),
                     "parentId": marker,
                     "action": WRITE,
-                    "content": json.dumps(told, ensure_ascii=False, separators=(",", ":")),
+                    "content": json.dumps(write, ensure_ascii=False, separators=(",", ":")),
                 }
             )
         session = self._agent.session(writes_of(thread))
