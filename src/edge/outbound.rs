@@ -267,7 +267,8 @@ impl Outbound for Bindings {
         call: OutboundRequest,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         Box::pin(async move {
-            let leased: LocalBoxFuture<'_, _> = Box::pin(send_leased(form, &call, &Runtime));
+            let leased: LocalBoxFuture<'_, _> =
+                Box::pin(send_leased(form, &call, self.spans(), &Runtime));
             if let Some(answer) = leased.await {
                 return answer;
             }

@@ -23,6 +23,8 @@ use crate::outbound::{
     OutboundRequest, OutboundResponse, RequestForm,
 };
 use crate::trace;
+use crate::trace::calls::note_call;
+use crate::trace::span::SpanQueue;
 
 /// The longest body of a leased call: a message over a socket has at most 32 MiB, and its text may
 /// take twice as many bytes as the body. The object makes a longer call itself.
@@ -138,7 +140,16 @@ impl Lease {
     /// Runs a future whose calls to models are leased.
     pub fn run<F: Future>(self: &Rc<Self>, task: F) -> LeasedTask<F> {
         LeasedTask {
-            lease: Rc::clone(self),
+            lease: Some(Rc::clone(self)),
+            task: Box::pin(task),
+        }
+    }
+
+    /// Runs a future without a lease. A leased task may call a class's code, which may enter the
+    /// object again before it returns. Work that begins in this way is not the turn's.
+    pub fn run_without<F: Future>(task: F) -> LeasedTask<F> {
+        LeasedTask {
+            lease: None,
             task: Box::pin(task),
         }
     }
@@ -281,9 +292,11 @@ fn broken() -> CallFailure {
 
 /// Makes a call to a model through the holder of the running task's lease. `None`: there is none,
 /// or the call is not for it. A service binding may be a class's own, in the object itself.
+/// `spans`: receives the call's span.
 pub async fn send_leased<'h>(
     form: RequestForm,
     call: &OutboundRequest,
+    spans: Option<&SpanQueue>,
     host: &'h dyn Host,
 ) -> Option<Result<OutboundResponse<'h>, CallFailure>> {
     let Endpoint::Url(url) = &call.place else {
@@ -293,15 +306,20 @@ pub async fn send_leased<'h>(
         return None;
     }
     let lease = Lease::current()?;
-    let traced = trace::headers_of(trace::begin_call(host).as_ref());
-    let traced = traced
+    let traced = trace::begin_call(host);
+    let headers = trace::headers_of(traced.as_ref())
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value));
     let place = LeasedPlace::Url {
         url: url.clone(),
-        headers: traced.chain(call.headers.iter().cloned()).collect(),
+        headers: headers.chain(call.headers.iter().cloned()).collect(),
     };
-    lease.ask(place, &call.body, call.limits, host).await
+    let left_at = host.now_ms();
+    let answer = lease.ask(place, &call.body, call.limits, host).await?;
+    let times = (left_at, host.now_ms());
+    let outcome = answer.as_ref().map(|answer| answer.status);
+    note_call(spans, traced.as_ref(), &call.place, times, outcome);
+    Some(answer)
 }
 
 /// As [`send_leased`], for Workers AI.
@@ -404,9 +422,9 @@ impl ByteChunks for LeasedBody<'_> {
     }
 }
 
-/// A task with a lease.
+/// A task with a lease, or without any.
 pub struct LeasedTask<F> {
-    lease: Rc<Lease>,
+    lease: Option<Rc<Lease>>,
     task: Pin<Box<F>>,
 }
 
@@ -414,7 +432,7 @@ impl<F: Future> Future for LeasedTask<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let before = CURRENT.replace(Some(Rc::clone(&self.lease)));
+        let before = CURRENT.replace(self.lease.clone());
         let outcome = self.task.as_mut().poll(context);
         CURRENT.set(before);
         outcome

@@ -12,6 +12,7 @@ use api::operations::tokens::MintToken;
 use api::route::Route;
 use base::error::{Code, Error, Result};
 use base::json;
+use base::leased_calls::{Lease, LeasedTask};
 use base::owner::{OwnedTask, Owner};
 use base::tokens::{self, CountedTask};
 
@@ -21,6 +22,8 @@ const NOTHING: &str = "null";
 /// The grant of a Worker that binds the class and calls over Workers RPC: the binding is
 /// the permission. A class's `authorize` returns an object or `null`, never this.
 const ALL: &str = "\"all\"";
+
+pub(super) type WorkingTask<F> = LeasedTask<CountedTask<OwnedTask<F>>>;
 
 impl Object {
     /// `granted` is what the class allows the request: JSON with the fields of `mintToken`,
@@ -67,10 +70,11 @@ impl Object {
         grant.grant(&agent).map(Caller::Scoped)
     }
 
-    /// Runs a task of this object: with its agent as the owner, and with the token counter
-    /// of its class.
-    pub(super) fn working<F: Future>(&self, task: F) -> CountedTask<OwnedTask<F>> {
+    /// Runs a task of this object: with its agent as the owner, with the token counter of its
+    /// class, and without the lease of the turn in whose middle the task may begin.
+    pub(super) fn working<F: Future>(&self, task: F) -> WorkingTask<F> {
         let counter = self.counter.get_or_init(|| self.outbound.token_counter());
-        tokens::counted_by(counter.clone(), Owner::agent(self.name.get()).run(task))
+        let owned = Owner::agent(self.name.get()).run(task);
+        Lease::run_without(tokens::counted_by(counter.clone(), owned))
     }
 }

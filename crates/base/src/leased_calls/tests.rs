@@ -4,6 +4,8 @@ use std::task::{Context, Waker};
 
 use super::*;
 use crate::testing::{FixedHost, wait_for};
+use crate::trace::Trace;
+use crate::trace::ids::{SpanId, TraceId};
 
 #[derive(Default)]
 struct Heard {
@@ -203,6 +205,81 @@ fn one_call_is_out_at_a_time() {
     let mut second: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
     assert!(is_pending(&mut second));
     assert_eq!(received.asked.borrow()[1].number, 1);
+}
+
+#[test]
+fn what_begins_in_the_middle_of_a_leased_task_has_no_lease() {
+    let (host, (lease, heard)) = (FixedHost::default(), lease());
+    let entered = async {
+        let within = Lease::run_without(async { (Lease::current().is_none(), read(&host).await) });
+        (within.await, Lease::current().is_some())
+    };
+    assert_eq!(wait_for(lease.run(entered)), ((true, None), true));
+    assert!(heard.asked.borrow().is_empty());
+    assert!(Lease::current().is_none());
+}
+
+#[test]
+fn a_leased_call_is_a_span_as_a_call_of_the_object_is() {
+    let host = FixedHost::default();
+    let trace = Rc::new(Trace {
+        id: TraceId([1; 16]),
+        span: SpanId([2; 8]),
+        parent: None,
+        is_sampled: true,
+        state: None,
+    });
+    let call = OutboundRequest {
+        purpose: CallPurpose::Model,
+        place: Endpoint::Url("https://m.example/v1".to_owned()),
+        headers: vec![("authorization".to_owned(), "Bearer k".to_owned())],
+        body: "{}".to_owned(),
+        limits: LIMITS,
+    };
+    let failed = Arrival::Failed(CallFailure::Crowded);
+    for (arrival, failure) in [
+        (Some(head()), None),
+        (Some(failed), Some("no_answer")),
+        (None, None),
+    ] {
+        let (queue, (lease, heard)) = (SpanQueue::default(), lease());
+        let sending = async {
+            let sent = send_leased(RequestForm::Json, &call, Some(&queue), &host).await;
+            sent.is_some()
+        };
+        let mut sending: Pin<Box<dyn Future<Output = _>>> =
+            Box::pin(trace::run_in(Some(Rc::clone(&trace)), lease.run(sending)));
+        assert!(is_pending(&mut sending));
+        host.advance(7);
+        let is_answered = arrival.is_some();
+        match arrival {
+            Some(arrival) => assert!(lease.arrive(0, arrival)),
+            None => assert_eq!(lease.end(), Loss::Nothing),
+        }
+        assert_eq!(wait_for(sending), is_answered);
+        let spans = queue.take_batch();
+        let Some(span) = spans.first() else {
+            assert!(!is_answered, "the object makes the call, and its span");
+            continue;
+        };
+        assert_eq!((spans.len(), span.name.as_str()), (1, "POST"));
+        assert_eq!(span.parent, Some(trace.span));
+        assert_eq!(span.ended_at_ms - span.started_at_ms, 7);
+        let code = span.failure.as_ref().map(|(code, _)| code.as_str());
+        assert_eq!(code, failure);
+        let LeasedPlace::Url { headers, .. } = &heard.asked.borrow()[0].place else {
+            panic!("a URL");
+        };
+        let of_span = Trace {
+            span: span.id,
+            ..(*trace).clone()
+        };
+        let (name, value) = &headers[0];
+        assert_eq!(
+            (name.as_str(), value),
+            (trace::TRACEPARENT, &of_span.traceparent())
+        );
+    }
 }
 
 #[test]

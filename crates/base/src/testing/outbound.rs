@@ -347,7 +347,7 @@ impl Outbound for Script {
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         if Lease::current().is_some() {
             return Box::pin(async move {
-                match send_leased(form, &call, &self.host).await {
+                match send_leased(form, &call, self.spans.get(), &self.host).await {
                     Some(answer) => answer,
                     None => self.send_directly(form, call).await,
                 }
