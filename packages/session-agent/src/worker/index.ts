@@ -174,7 +174,8 @@ class Extensible extends Built {
 
   override async fetch(request: Request): Promise<Response> {
     const asked = addressOf(request, (this as any).ctx.id.name);
-    const granted = await this.#hooked?.granted(asked);
+    // A Worker that connects to a turn's lease has a right of its own, and this request has no other.
+    const granted = asked.headers.has(LEASE) ? NO_RIGHTS : await this.#hooked?.granted(asked);
     return await Built.inside.fetch(this, asked, granted);
   }
 
@@ -282,6 +283,10 @@ function isShipped(prototype: object): boolean {
 
 /** The grant of a class's own caller, as src/edge/object/granted.rs reads it. No `authorize` can give it. */
 const ALL_RIGHTS = '"all"';
+const NO_RIGHTS = "null";
+
+/** The header with the id of a turn's lease, by access/front.rs. */
+const LEASE = "x-session-agent-lease";
 
 /** The time limit of a class's own request to its object. */
 const RIGHTS_S = 3600;
