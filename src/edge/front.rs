@@ -59,12 +59,13 @@ pub fn sign(env: &Env, policy: &Policy, agent: &str) -> Option<String> {
 pub struct FrontTurn {
     pub request: web_sys::Request,
     pub object: Stub,
+    pub agent: String,
     pub signature: String,
 }
 
 impl FrontTurn {
     /// Forwards the request. The answer is the object's own, if there is nothing to wait for.
-    pub async fn answer(self, env: &Env, context: &JsValue) -> ResponseResult {
+    pub async fn answer(self, env: &Env, policy: &Policy, context: &JsValue) -> ResponseResult {
         let headers = web_sys::Headers::new_with_headers(&self.request.headers())?;
         headers.set(FRONT_HEADER, &self.signature)?;
         headers.delete(LEASE_HEADER)?;
@@ -82,6 +83,8 @@ impl FrontTurn {
             stream::of_events(source).map_err(|error| JsValue::from(error.into_message()))?;
         headers.set("upgrade", "websocket")?;
         headers.set(LEASE_HEADER, &id)?;
+        let signature = policy.sign_lease(&self.agent, &id).unwrap_or_default();
+        headers.set(FRONT_HEADER, &signature)?;
         for name in ["content-length", "content-type"] {
             headers.delete(name)?;
         }

@@ -81,7 +81,7 @@ pub fn fetch(request: web_sys::Request, env: Env, context: JsValue, is_granted: 
             settled(answer.and_then(|answer| cors::mark(answer, &shared)))
         }
         RoutedAnswer::Waiting(turn) => tasks::promise(async move {
-            match turn.answer(&env, &context).await {
+            match turn.answer(&env, &policy, &context).await {
                 Ok(answer) => Ok(answer.into()),
                 Err(thrown) => {
                     let answer = http::refuse(&lost(&thrown), None)?;
@@ -314,6 +314,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: boo
         return RoutedAnswer::Waiting(FrontTurn {
             request,
             object,
+            agent: agent.to_owned(),
             signature,
         });
     }

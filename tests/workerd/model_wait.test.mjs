@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { call, openTurns, startChatServer } from "./chat_server.mjs";
+import { startCollector } from "./collector.mjs";
 import { startServer } from "./harness.mjs";
 import { callTool, gate, refuse, say } from "./model_server.mjs";
 import { saysInPieces, startWorkersAi } from "./servers/workers_ai.mjs";
@@ -25,9 +26,10 @@ export default {
     const { agent, secret, body, messages } = await request.json();
     const expires = Date.now() + 60_000;
     const key = await sign(bytesOf(secret), "session-agent front signing key 1");
-    const seal = btoa(String.fromCharCode(...await sign(key, expires + "\\n" + agent)));
-    const signature = expires + "." + seal.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-    const headers = { authorization: "Bearer " + secret, "x-session-agent-front": signature };
+    const seal = async (text) => btoa(String.fromCharCode(...await sign(key, text)))
+      .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+    const signed = (signature) => ({ authorization: "Bearer " + secret, "x-session-agent-front": signature });
+    const headers = signed(expires + "." + (await seal(expires + "\\n" + agent)));
     const object = env.OBJECT.getByName(agent);
     const url = "https://agent/agents/session-agent/" + agent + "/chat";
     const begun = await object.fetch(url, { method: "POST", headers, body });
@@ -35,8 +37,11 @@ export default {
     if (messages === undefined) return Response.json({ id });
     const connect = (given) =>
       object.fetch(url, { headers: { upgrade: "websocket", "x-session-agent-lease": id, ...given } });
-    const unsigned = await connect({ authorization: "Bearer " + secret });
-    const { webSocket } = await connect(headers);
+    const ofLease = async (lease) => signed(await seal("lease\\n" + agent + "\\n" + lease));
+    const refused = [{ authorization: "Bearer " + secret }, headers, await ofLease("t-other")];
+    const statuses = [];
+    for (const wrong of refused) statuses.push((await connect(wrong)).status);
+    const { webSocket } = await connect(await ofLease(id));
     const frames = [];
     const asked = new Promise((resolve) => {
       webSocket.addEventListener("message", ({ data }) => {
@@ -46,20 +51,21 @@ export default {
     });
     webSocket.accept();
     await asked;
-    const twice = await connect(headers);
+    const twice = await connect(await ofLease(id));
     for (const message of messages) webSocket.send(Uint8Array.from(message));
     webSocket.close(1000);
-    return Response.json({ id, frames, refused: [unsigned.status, twice.status] });
+    return Response.json({ id, frames, refused: [...statuses, twice.status] });
   },
 };`;
 
 const TOKEN = "a secret of a test, longer than 32 characters";
 const headers = { authorization: `Bearer ${TOKEN}` };
 const tools = await startTools();
+const collector = await startCollector();
 const start = (wait) =>
   startChatServer({
     token: TOKEN,
-    vars: { MODEL_WAIT: wait, TOOL_ORIGINS: tools.origin },
+    vars: { MODEL_WAIT: wait, TOOL_ORIGINS: tools.origin, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
     workers: { front: FRONT },
   });
 const [waiting, usual] = await Promise.all([start("worker"), start("object")]);
@@ -68,6 +74,7 @@ const { server, model } = waiting;
 after(async () => {
   await Promise.all([waiting.stop(), usual.stop()]);
   await tools.stop();
+  await collector.stop();
 });
 afterEach(() => model.forget());
 
@@ -146,6 +153,38 @@ test("a_client_gets_the_same_chunks_as_when_the_object_waits", async () => {
   }
   assert.deepEqual(heard.waiting, heard.usual);
   assert.deepEqual(await textsOf("alice"), await textsOf("alice", usual.server));
+});
+
+test("a_turn_has_the_same_trace_as_when_the_object_waits", async () => {
+  const traces = [];
+  for (const one of [waiting, usual]) {
+    collector.forget();
+    await call(
+      one.server,
+      "traced",
+      "defineTool",
+      { name: "walk", description: "Walks.", url: `${tools.origin}/walk` },
+      headers,
+    );
+    one.model.next(callTool("walk", { to: "Rome" }, "a"), say("Done."));
+    const answer = await send(one.server, "traced");
+    const traceId = answer.headers.get("traceparent").split("-")[1];
+    await answer.text();
+    const isOf = (span) => span.traceId === traceId;
+    const isOver = (spans) => spans.some((span) => isOf(span) && span.name === "invoke_agent traced");
+    const spans = (await collector.spans(isOver)).filter(isOf);
+    const nameOf = (id) => spans.find(({ spanId }) => spanId === id)?.name;
+    const shapes = spans.map(({ name, kind, parentSpanId, attributes }) =>
+      [name, kind, nameOf(parentSpanId), ...Object.keys(attributes)].join(" "),
+    );
+    traces.push(shapes.sort());
+    for (const { traceparent } of one.model.headers.slice(-2)) {
+      const called = spans.find(({ spanId }) => spanId === traceparent.split("-")[2]);
+      assert.equal(nameOf(called.parentSpanId), "chat test");
+    }
+  }
+  assert.deepEqual(traces[0], traces[1]);
+  assert.deepEqual(collector.mistakes, []);
 });
 
 test("the_object_may_be_evicted_while_the_model_answers", async () => {
@@ -247,7 +286,7 @@ test("a_worker_that_is_lost_at_any_point_leaves_the_turn_to_the_object", async (
   })) {
     model.next(say("Again."));
     const { frames, refused } = await begin(name, messages);
-    assert.deepEqual(refused, [404, 404], "a lease has one socket, and only for the Worker in front");
+    assert.deepEqual(refused, [404, 404, 404, 404], "a lease has one socket, and only for the Worker in front");
     const asked = frames.find((text) => text.startsWith("c"));
     assert.match(asked, /"url":"http:/);
     await ended(name);
@@ -338,7 +377,12 @@ test("a_class_of_ones_own_sleeps_too", async () => {
     import worker, { SessionAgent as Agent } from "session-agent/worker";
     export default worker;
     export class SessionAgent extends Agent {
+      asked = 0;
       tools() { return {}; }
+      authorize() { this.asked += 1; }
+      async fetch(request) {
+        return request.headers.has("x-asked") ? Response.json(this.asked) : await super.fetch(request);
+      }
     }`;
   const classed = await startServer({
     own,
@@ -349,6 +393,9 @@ test("a_class_of_ones_own_sleeps_too", async () => {
     const at = gate();
     model.next(say("One ", at, "two."));
     const first = await readUntil(await send(classed, "own"), "One ");
+    const path = "/agents/session-agent/own/chat/s/stream";
+    const asked = await classed.fetch(path, { headers: { ...headers, "x-asked": "1" } });
+    assert.equal(await asked.json(), 1, "`authorize` decides on a request once");
     await classed.evict("own");
     await first.cancel();
     model.next(say("Again."));

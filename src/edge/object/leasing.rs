@@ -119,10 +119,14 @@ impl Object {
         request: &web_sys::Request,
         id: &str,
     ) -> http::ResponseResult {
+        let signature = http::find_header(request, FRONT_HEADER);
+        let is_holder = self
+            .policy
+            .holds_lease(self.name.get(), id, signature.as_deref());
         let turn = self
             .leases
             .find(id)
-            .filter(|turn| self.is_front(request) && turn.link.socket.borrow().is_none());
+            .filter(|turn| is_holder && turn.link.socket.borrow().is_none());
         let Some(turn) = turn else {
             return http::refuse(&no_such_route(), None);
         };
