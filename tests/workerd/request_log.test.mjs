@@ -115,6 +115,30 @@ test("the_rows_of_a_line_are_those_of_the_answer", async () => {
   assert.deepEqual([line.rowsRead, line.rowsWritten], [answer.rowsRead, answer.rowsWritten]);
 });
 
+test("a_stream_that_asks_again_has_no_further_line_unless_it_fails", async () => {
+  const poll = async (params) => {
+    const answer = await server.fetch("/agents/session-agent/log:p/mcp", {
+      method: "POST",
+      headers: { ...AUTHORIZED, "content-type": "application/json", accept: "application/json" },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 0, method: "session-agent/poll", params }),
+    });
+    return await answer.json();
+  };
+  const lines = await linesOf(server, 2, async () => {
+    const { result } = await poll({ stream: "one" });
+    for (let again = 0; again < 3; again += 1)
+      assert.ok((await poll({ stream: "one", resources: result.resources })).result);
+    assert.ok((await poll({ resources: {} })).error);
+  });
+  assert.deepEqual(
+    lines.map(({ operation, agent }) => [operation, agent]),
+    [
+      ["mcp", "log:p"],
+      ["mcp", "log:p"],
+    ],
+  );
+});
+
 /** Stands in for a data set: the platform's own has no reader here. */
 const METRICS = `
   import { WorkerEntrypoint } from "cloudflare:workers";

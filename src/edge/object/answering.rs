@@ -105,6 +105,8 @@ impl Object {
         note.set_trace(traced.get().as_deref());
         let (name, cost) = (self.name.get(), Some(&db.statements));
         match &handled {
+            // The stream's first request has a line.
+            Ok(ObjectAnswer::Mcp(message)) if message.answer.is_poll => {}
             Ok(answer) => note.answered(name, answer.status(), cost),
             Err(error) => note.refused(name, error, cost),
         }

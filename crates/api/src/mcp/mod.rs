@@ -131,6 +131,7 @@ pub async fn answer(agent: &Agent<'_>, request: McpRequest<'_>) -> McpAnswer {
             McpAnswer {
                 indexing_continues: outcome.indexing_continues,
                 session: outcome.session,
+                is_poll: subscriptions::repeats(&request),
                 ..form.answer(200, body)
             }
         }

@@ -18,6 +18,9 @@ pub struct McpAnswer {
     pub session: Option<String>,
     /// An error that must be logged.
     pub failure: Option<Error>,
+    /// Whether an open stream asked again, as it does every few seconds. Such a request has no line
+    /// in the log.
+    pub is_poll: bool,
     /// As in [`crate::operation::Reply`].
     pub indexing_continues: bool,
 }
@@ -73,6 +76,7 @@ impl Form {
             body: body.into(),
             session: None,
             failure: None,
+            is_poll: false,
             indexing_continues: false,
         }
     }

@@ -68,6 +68,12 @@ pub async fn change(
     Err(RpcError::params("uri", message))
 }
 
+/// Whether a stream that has a state already asks again.
+pub fn repeats(request: &Request) -> bool {
+    let (_, known, _) = request.polled();
+    request.method == POLL && known.is_object()
+}
+
 /// The current state of a stream, and what has changed since the state that the stream sent.
 pub async fn poll(
     scope: &Scope<'_>,
