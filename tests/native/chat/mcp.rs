@@ -13,7 +13,7 @@ use base::database::Database as _;
 use base::outbound::{CallFailure, Endpoint, OutboundRequest, RequestForm};
 use base::testing::{ScriptedAnswer, cut_off};
 use chat::run::cycle::run;
-use chat::tools::mcp::server::REFRESH_EVERY_MS;
+use chat::tools::mcp::server::{REFRESH_CHANGED_MS, REFRESH_EVERY_MS};
 
 const URL: &str = "https://tools.example/mcp";
 
@@ -668,6 +668,39 @@ fn a_list_is_asked_for_again_once_it_is_old() {
         .define_server(&json!([tool("a"), tool("c")]), &off())
         .unwrap();
     assert_eq!(alice.tools(), [named("gh_a", false), named("gh_c", false)]);
+}
+
+#[test]
+fn a_list_is_asked_for_again_soon_after_its_server_reported_a_change() {
+    let alice = Alice::with_server(&json!([tool("a")]), &off());
+    let reports = |id: i64| {
+        let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+        let done = json!({"jsonrpc": "2.0", "id": id, "result": text("Fine.")});
+        events(&[changed.clone(), changed, done])
+    };
+    assert_eq!(alice.uses(vec![reports(1)]), "Fine.");
+    alice.outbound.answer(said("Hi."));
+    alice.says("too soon");
+    assert_eq!(alice.tools().len(), 1);
+    alice.host.advance(REFRESH_CHANGED_MS);
+    alice.answers([
+        result(1, json!({"tools": [tool("a"), tool("b")]})),
+        said("Hi."),
+    ]);
+    alice.says("once it is a minute old");
+    assert_eq!(alice.tools().len(), 2);
+    // Without a further report, the list is good for ten minutes.
+    alice.host.advance(REFRESH_CHANGED_MS);
+    alice.outbound.answer(said("Hi."));
+    alice.says("later");
+    // A server that doesn't answer is not asked in every turn.
+    assert_eq!(alice.uses(vec![reports(1)]), "Fine.");
+    alice.outbound.answer(Err(CallFailure::Crowded));
+    alice.outbound.answer(said("Hi."));
+    alice.says("it fails");
+    alice.outbound.answer(said("Hi."));
+    alice.says("at once again");
+    assert!(alice.outbound.answers.borrow().is_empty());
 }
 
 #[test]

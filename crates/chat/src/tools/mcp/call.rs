@@ -1,5 +1,7 @@
 //! A call of a tool of an MCP server.
 
+use std::cell::Cell;
+
 use crate::address::tool_address::ToolAddress;
 use crate::address::tool_headers::ResolvedHeaders;
 use crate::tools::exchange::{INPUT_REQUIRED, ToolExchange, asks_for_input};
@@ -7,7 +9,9 @@ use crate::tools::mcp::client::{ServerClient, encode_header};
 use crate::tools::mcp::failure::ServerFailure;
 use crate::tools::mcp::oauth::access::{AuthorizedServer, may_be_authorized, with_token};
 use crate::tools::mcp::result::read_result;
-use crate::tools::mcp::server::{ServerTool, note_needed_authorization, store_link};
+use crate::tools::mcp::server::{
+    ServerTool, note_changed_list, note_needed_authorization, store_link,
+};
 use crate::turn::CallState;
 use base::json::{self, JsonObject};
 use base::outbound::CallLimits;
@@ -73,6 +77,7 @@ pub async fn call_server_tool(
         // Each round is a separate request.
         last_id: i64::from(exchange.round) * IDS_PER_ROUND,
         asks: exchange.asks,
+        has_new_list: Cell::new(false),
     };
     let takes_token = may_be_authorized(memory.outbound, at, &client.headers);
     let server = AuthorizedServer {
@@ -86,6 +91,10 @@ pub async fn call_server_tool(
     if client.link != tool.link {
         // If the MCP session could not be stored, the next call starts a new one.
         let _ = store_link(memory.db, tool, &client.link);
+    }
+    if client.has_new_list.get() {
+        // If this can't be stored, the list is requested when it is old.
+        let _ = note_changed_list(memory.db, tool);
     }
     match outcome {
         Ok(result) => {

@@ -5,6 +5,8 @@
 //! client continues without one, in the newest revision. If a server assigns a session, each
 //! request names it; a session that the server no longer knows is restarted once.
 
+use std::cell::Cell;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
@@ -88,6 +90,8 @@ pub struct ServerClient<'a> {
     pub last_id: i64,
     /// What the server may ask the caller's user.
     pub asks: UserQuestions,
+    /// Whether the server has reported a change of its list of tools.
+    pub has_new_list: Cell<bool>,
 }
 
 /// The result of a request, and the session that came with it.
@@ -328,7 +332,9 @@ impl ServerClient<'_> {
                 let bytes = read_all(answer.body.as_mut()).await?;
                 match read_message(&to_text(bytes)?, id)? {
                     ServerMessage::Result(result) => result,
-                    ServerMessage::Request { .. } | ServerMessage::Notification => {
+                    ServerMessage::Request { .. }
+                    | ServerMessage::ListChanged
+                    | ServerMessage::Notification => {
                         return Err(ServerFailure::Nonsense("returned an empty answer"));
                     }
                 }

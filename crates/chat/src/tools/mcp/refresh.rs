@@ -1,6 +1,8 @@
 //! Loads servers' lists of tools: when a server is defined, and at the beginning of a turn once a
 //! list is stale. An unavailable server delays a turn only briefly, and its known tools stay.
 
+use std::cell::Cell;
+
 use std::collections::HashSet;
 
 use futures_util::future::join_all;
@@ -217,6 +219,7 @@ async fn refresh(
     let key = (server.name.as_str(), server.defined_at);
     let asked_at = Some(memory.host.now_ms());
     change_state(memory.db, key, asked_at, |state| {
+        state.has_changed = false;
         match received {
             Ok(received) => {
                 let others = load_agent_tools(memory.db, deployed)?;
@@ -264,6 +267,7 @@ async fn list_tools(
         link: server.state.link.clone(),
         last_id: 0,
         asks: UserQuestions::Nothing,
+        has_new_list: Cell::new(false),
     };
     let place = AuthorizedServer {
         name: &server.name,

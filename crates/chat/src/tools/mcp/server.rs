@@ -22,6 +22,10 @@ pub const MAX_SERVERS: usize = 16;
 /// The age at which a list of tools is refreshed at the start of a turn.
 pub const REFRESH_EVERY_MS: i64 = 10 * 60_000;
 
+/// The age at which it is refreshed if the server has reported a change. A server may report one
+/// with every call.
+pub const REFRESH_CHANGED_MS: i64 = 60_000;
+
 /// A tool server.
 #[derive(Clone, Debug)]
 pub struct ToolServer {
@@ -61,6 +65,9 @@ pub struct ServerState {
     /// The authorization that the server requires of a person. `None`: nothing more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_authorization: Option<Challenge>,
+    /// Whether the server has reported a change of its list since the last request for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_changed: bool,
 }
 
 /// What a registered tool stores of its server.
@@ -79,8 +86,13 @@ pub struct ServerTool {
 
 impl ToolServer {
     pub fn is_stale(&self, now_ms: i64) -> bool {
+        let most_ms = if self.state.has_changed {
+            REFRESH_CHANGED_MS
+        } else {
+            REFRESH_EVERY_MS
+        };
         // A clock that is set back makes no list stale.
-        now_ms.saturating_sub(self.asked_at) >= REFRESH_EVERY_MS
+        now_ms.saturating_sub(self.asked_at) >= most_ms
     }
 
     /// What the tool with this definition stores of the server.
@@ -160,6 +172,14 @@ pub fn note_needed_authorization(
 ) -> Result<()> {
     change_state(db, (&tool.server, tool.defined_at), None, |state| {
         state.needs_authorization = Some(challenge);
+        Ok(())
+    })
+}
+
+/// Records that the tool's server has reported a change of its list.
+pub fn note_changed_list(db: &dyn Database, tool: &ServerTool) -> Result<()> {
+    change_state(db, (&tool.server, tool.defined_at), None, |state| {
+        state.has_changed = true;
         Ok(())
     })
 }

@@ -121,6 +121,7 @@ impl ServerClient<'_> {
                         place.refusals += 1;
                         self.refuse(&id, &method).await;
                     }
+                    ServerMessage::ListChanged => self.has_new_list.set(true),
                     ServerMessage::Request { .. } | ServerMessage::Notification => {}
                 }
             }

@@ -13,6 +13,8 @@ const MAX_ID_BYTES: usize = 1_000;
 /// The most bytes that are shown of a server's error message.
 const MAX_MESSAGE_BYTES: usize = 500;
 
+const LIST_CHANGED: &str = "notifications/tools/list_changed";
+
 /// A message of a server.
 #[derive(Debug)]
 pub enum ServerMessage {
@@ -20,7 +22,9 @@ pub enum ServerMessage {
     Result(Box<RawValue>),
     /// A request that the server sent, with its id as JSON.
     Request { id: String, method: String },
-    /// Anything that expects no answer, such as progress.
+    /// The server's list of tools has changed.
+    ListChanged,
+    /// Anything else that expects no answer, such as progress.
     Notification,
 }
 
@@ -67,6 +71,7 @@ pub fn read_message(text: &str, id: i64) -> Result<ServerMessage, ServerFailure>
                 id: id.to_owned(),
                 method,
             },
+            None if method == LIST_CHANGED => ServerMessage::ListChanged,
             _ => ServerMessage::Notification,
         });
     }
@@ -121,6 +126,10 @@ mod tests {
             (
                 r#"{"jsonrpc":"2.0","method":"notifications/progress"}"#,
                 "Notification",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
+                "ListChanged",
             ),
             (
                 r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
