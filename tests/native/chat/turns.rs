@@ -372,6 +372,45 @@ fn a_model_that_fails_is_an_error_and_what_was_said_is_stored() {
 }
 
 #[test]
+fn an_answer_without_content_is_a_failed_turn_that_can_be_tried_again() {
+    for (reason, sentence) in [
+        ("stop", "returned an empty answer"),
+        ("length", "`maxOutputTokens`"),
+        ("content_filter", "content filter"),
+    ] {
+        let alice = Alice::with_model();
+        let end = json!({"choices": [{"delta": {"content": ""}, "finish_reason": reason}]});
+        let body = format!("data: {end}\n\ndata: [DONE]\n\n");
+        alice.outbound.answer(Ok(ScriptedAnswer::stream(&body)));
+        let chunks = alice.says("hi");
+        let last = chunks.last().unwrap();
+        assert_eq!(last["type"], "error");
+        assert!(
+            last["errorText"].as_str().unwrap().contains(sentence),
+            "{last}"
+        );
+        assert_eq!(alice.actions(), ["user_message"]);
+        let turns = alice.ok("getTurns", json!({"failed": true}));
+        assert_eq!(turns["turns"][0]["failure"]["code"], "model_failed");
+        // The same message again is answered.
+        alice.outbound.answer(said("Hello."));
+        assert_eq!(text_of(&alice.says("hi")), "Hello.");
+    }
+}
+
+#[test]
+fn a_model_may_have_nothing_to_add_to_a_tools_result() {
+    let alice = Alice::with_model();
+    define(&alice, "echo", false);
+    alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "x")));
+    alice.outbound.answer(said(""));
+    let chunks = alice.says("go");
+    assert_eq!(*kinds(&chunks).last().unwrap(), "finish");
+    assert_eq!(alice.actions().len(), 3);
+}
+
+#[test]
 fn the_steps_of_a_turn_are_limited() {
     let alice = Alice::with_model();
     alice.ok("configureAgent", json!({"maxSteps": 2}));

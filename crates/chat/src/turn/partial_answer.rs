@@ -2,6 +2,7 @@
 
 use crate::record::ContextRecord;
 use crate::turn::AskedCall;
+use base::error::{Code, Error};
 use base::tokens;
 use conversation::session::meter::ReservedCall;
 use memory::origin::Origin;
@@ -49,6 +50,27 @@ impl PartialAnswer {
         let calls = self.calls.iter().map(|call| call.arguments.len());
         let kept = self.kept.as_ref().map_or(0, String::len);
         self.text.len() + self.reasoning.len() + kept + calls.sum::<usize>()
+    }
+
+    /// The failure of a whole answer without any content: its reader would wait for nothing.
+    pub fn find_silence(&self) -> Option<Error> {
+        let is_silent = self.text.is_empty() && self.reasoning.is_empty() && self.calls.is_empty();
+        let message = match self.finish_reason {
+            _ if !is_silent => return None,
+            FinishReason::Length => {
+                "The model used all its output tokens before it wrote anything. Set a larger \
+                 `maxOutputTokens`."
+            }
+            FinishReason::ContentFilter => "The provider's content filter withheld the answer.",
+            FinishReason::Stop
+            | FinishReason::ToolCalls
+            | FinishReason::Error
+            | FinishReason::Other => {
+                "The model returned an empty answer. If it always does, check its name and its \
+                 base URL."
+            }
+        };
+        Some(Error::new(Code::ModelFailed, message))
     }
 
     /// Tokens of the received part, by our own estimate.

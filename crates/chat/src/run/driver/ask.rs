@@ -271,7 +271,13 @@ impl TurnDriver<'_> {
                 ));
             }
         }
-        Ok(())
+        // After a tool ran, a model may have nothing to add. A client of a provider's API receives
+        // the provider's own answer.
+        let needs_content = api.is_none() && self.turn.borrow().steps.is_empty();
+        match received.find_silence() {
+            Some(error) if needs_content => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Builds the context for the model, and reserves memory for it. If the memory is not free,
