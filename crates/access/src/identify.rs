@@ -29,9 +29,10 @@ pub fn identify(
         }
         ConfiguredSecret::Nothing if policy.auth == Auth::Secret => {
             return Err(unauthorized(
-                "This Worker has no secret yet, so it refuses all requests. Generate one with \
-                 `openssl rand -hex 32`, store it, and set it with `npx wrangler secret put \
-                 SESSION_AGENT_TOKEN`. If the Worker can only be reached through bindings, you can \
+                "This Worker has no secret yet, so it refuses all requests. To try it on this \
+                 machine, write `AUTH=local` into `.dev.vars` and restart. For a deployed Worker, \
+                 generate a secret with `openssl rand -hex 32`, store it, and set it with `npx \
+                 wrangler secret put SESSION_AGENT_TOKEN`. If the Worker can only be reached through bindings, you can \
                  set `AUTH = \"open\"` instead.",
             ));
         }

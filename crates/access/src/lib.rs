@@ -100,6 +100,20 @@ mod tests {
     }
 
     #[test]
+    fn without_a_secret_the_refusal_says_what_to_do_here_and_where_it_is_deployed() {
+        let host = FixedHost::default();
+        let error = identify(&Policy::new(None, None), &host, Some("a"), None).unwrap_err();
+        assert_eq!(error.code, Code::Unauthorized);
+        for advice in [
+            "write `AUTH=local` into `.dev.vars`",
+            "openssl rand -hex 32",
+            "AUTH = \"open\"",
+        ] {
+            assert!(error.message.contains(advice), "{}", error.message);
+        }
+    }
+
+    #[test]
     fn a_secret_that_could_be_guessed_shuts_the_worker() {
         let host = FixedHost::default();
         let long = "x".repeat(32);
