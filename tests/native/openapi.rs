@@ -502,6 +502,49 @@ fn the_document_in_the_tree_is_the_codes() {
     );
 }
 
+/// Whether `null` is a value of a schema.
+fn admits_null(schema: &Value, document: &Value) -> bool {
+    let of = |name: &str| schema.get(name).and_then(Value::as_array);
+    let admits = |schema: &Value| admits_null(schema, document);
+    let by_type = match schema.get("type") {
+        Some(Value::String(name)) => name == "null",
+        Some(Value::Array(names)) => names.contains(&json!("null")),
+        _ => true,
+    };
+    by_type
+        && schema.get("const").is_none_or(Value::is_null)
+        && of("enum").is_none_or(|values| values.contains(&Value::Null))
+        && of("anyOf").is_none_or(|schemas| schemas.iter().any(admits))
+        && of("oneOf").is_none_or(|schemas| schemas.iter().any(admits))
+        && of("allOf").is_none_or(|schemas| schemas.iter().all(admits))
+        && schema["$ref"]
+            .as_str()
+            .is_none_or(|place| admits(document.pointer(&place[1..]).unwrap()))
+}
+
+/// The places of defaults that are `null` where `null` is refused.
+fn wrong_defaults(value: &Value, document: &Value, place: &str, found: &mut Vec<String>) {
+    if value.get("default") == Some(&Value::Null) && !admits_null(value, document) {
+        found.push(place.to_owned());
+    }
+    let entries: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields.iter().map(|(name, of)| (name.clone(), of)).collect(),
+        Value::Array(items) => (0..).map(|n: usize| n.to_string()).zip(items).collect(),
+        _ => return,
+    };
+    for (name, of) in entries {
+        wrong_defaults(of, document, &format!("{place}/{name}"), found);
+    }
+}
+
+#[test]
+fn no_default_is_null_where_null_is_refused() {
+    let document = document();
+    let mut found = Vec::new();
+    wrong_defaults(&document, &document, "", &mut found);
+    assert_eq!(found, Vec::<String>::new());
+}
+
 #[test]
 fn the_agent_wants_one_of_the_fields_that_the_document_says() {
     let samples = json!({

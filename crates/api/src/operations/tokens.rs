@@ -40,7 +40,7 @@ pub struct MintToken {
     /// Operations that the token may run in addition to its preset's; `chat` allows chat
     /// turns.
     #[serde(default, deserialize_with = "given_list::<_, MAX_OPERATIONS>")]
-    #[schemars(with = "Vec<String>", length(max = MAX_OPERATIONS))]
+    #[schemars(with = "Vec<String>", length(max = MAX_OPERATIONS), skip_serializing_if = "Option::is_none")]
     operations: Option<Vec<String>>,
     #[serde(default)]
     allow: Allow,
@@ -57,7 +57,7 @@ pub struct MintToken {
     /// What requests over the base URL let the model do with the agent's memory, unless their
     /// header `x-session-memory` asks for less. A request that asks for more is refused.
     #[serde(default, deserialize_with = "given")]
-    #[schemars(with = "MemoryUse")]
+    #[schemars(with = "MemoryUse", skip_serializing_if = "Option::is_none")]
     session_memory: Option<MemoryUse>,
     /// The token's lifetime in seconds.
     expires_in: Limit<3600, MAX_TOKEN_SECONDS>,
