@@ -62,6 +62,8 @@ impl PartialAnswer {
                  `maxOutputTokens`."
             }
             FinishReason::ContentFilter => "The provider's content filter withheld the answer.",
+            // A tool that the provider ran itself may be the whole answer.
+            _ if self.kept.is_some() => return None,
             FinishReason::Stop
             | FinishReason::ToolCalls
             | FinishReason::Error
