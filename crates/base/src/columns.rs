@@ -5,8 +5,12 @@
 //! numbers) are read into a tuple, which is destructured at once. No other code uses a column's
 //! number.
 
+use std::borrow::Cow;
+
+use crate::action::StoredAction;
 use crate::database::{Database, Delete, Row, SqlValue};
 use crate::error::{Error, Result};
+use crate::ids::Id;
 
 /// A value that is read from one column, or a row type that is read from several.
 pub trait FromColumn<'r>: Sized {
@@ -75,6 +79,21 @@ impl<'r, T: FromColumn<'r>> FromColumn<'r> for Joined<T> {
     }
 }
 
+/// A row that a LEFT JOIN may not have found. Then its own first column is NULL, which it is in no
+/// row that exists.
+pub struct Found<T>(pub Option<T>);
+
+impl<'r, T: FromColumn<'r>> FromColumn<'r> for Found<T> {
+    const WIDTH: usize = T::WIDTH;
+
+    fn from_column(row: &'r Row, column: usize) -> Result<Self> {
+        Ok(Self(match row.0.get(column) {
+            None | Some(SqlValue::Null) => None,
+            Some(_) => Some(T::from_column(row, column)?),
+        }))
+    }
+}
+
 /// `None` if the value is not a floating-point number.
 impl<'r> FromColumn<'r> for Option<f64> {
     fn from_column(row: &'r Row, column: usize) -> Result<Self> {
@@ -109,6 +128,30 @@ impl<'r> FromColumn<'r> for Option<String> {
     }
 }
 
+impl<'r> FromColumn<'r> for Cow<'r, str> {
+    fn from_column(row: &'r Row, column: usize) -> Result<Self> {
+        row.text(column).map(Cow::Borrowed)
+    }
+}
+
+impl<'r> FromColumn<'r> for Option<Cow<'r, str>> {
+    fn from_column(row: &'r Row, column: usize) -> Result<Self> {
+        Ok(row.find_text(column).map(Cow::Borrowed))
+    }
+}
+
+impl FromColumn<'_> for Id {
+    fn from_column(row: &Row, column: usize) -> Result<Self> {
+        Self::parse(row.text(column)?.to_owned()).map_err(Error::storage)
+    }
+}
+
+impl FromColumn<'_> for StoredAction {
+    fn from_column(row: &Row, column: usize) -> Result<Self> {
+        row.text(column).map(Self::parse)
+    }
+}
+
 impl<'r, A: FromColumn<'r>> FromRow<'r> for (A,) {
     fn from_row(row: &'r Row) -> Result<Self> {
         Ok((A::from_column(row, 0)?,))
@@ -117,7 +160,7 @@ impl<'r, A: FromColumn<'r>> FromRow<'r> for (A,) {
 
 impl<'r, A: FromColumn<'r>, B: FromColumn<'r>> FromRow<'r> for (A, B) {
     fn from_row(row: &'r Row) -> Result<Self> {
-        Ok((A::from_column(row, 0)?, B::from_column(row, 1)?))
+        Ok((A::from_column(row, 0)?, B::from_column(row, A::WIDTH)?))
     }
 }
 
@@ -125,8 +168,8 @@ impl<'r, A: FromColumn<'r>, B: FromColumn<'r>, C: FromColumn<'r>> FromRow<'r> fo
     fn from_row(row: &'r Row) -> Result<Self> {
         Ok((
             A::from_column(row, 0)?,
-            B::from_column(row, 1)?,
-            C::from_column(row, 2)?,
+            B::from_column(row, A::WIDTH)?,
+            C::from_column(row, A::WIDTH + B::WIDTH)?,
         ))
     }
 }
@@ -450,6 +493,35 @@ mod tests {
         assert_eq!(row.read::<Sum>().unwrap(), Sum(2, 3));
         assert!(row.read::<Note>().is_ok());
         assert!(Row(vec![SqlValue::Null]).read::<Note>().is_err());
+    }
+
+    #[test]
+    fn a_row_that_a_join_did_not_find_has_no_first_column() {
+        use rows::Note;
+        let row = Row(vec![
+            SqlValue::Null,
+            SqlValue::Null,
+            SqlValue::Integer(3),
+            SqlValue::Null,
+            SqlValue::Integer(4),
+        ]);
+        let (missing, found, last): (Found<Note>, Found<Note>, i64) = row.read().unwrap();
+        assert!(missing.0.is_none());
+        assert_eq!(found.0.map(|note| note.number), Some(3));
+        assert_eq!(last, 4, "what follows a row type is read after its columns");
+    }
+
+    #[test]
+    fn an_id_and_an_action_are_read_from_their_text() {
+        let row = Row(vec![
+            SqlValue::Text("e1".into()),
+            SqlValue::Text("user_message".into()),
+            SqlValue::Text("".into()),
+        ]);
+        let (id, action, text): (Id, StoredAction, Cow<'_, str>) = row.read().unwrap();
+        assert_eq!((id.as_str(), text.as_ref()), ("e1", ""));
+        assert_eq!(action, crate::action::Action::UserMessage);
+        assert!(row.read::<(Id, Id, Id)>().is_err(), "no id is empty");
     }
 
     #[test]
