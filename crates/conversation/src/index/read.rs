@@ -70,7 +70,7 @@ row! {
     for StoredRow(body: impl Fn(&str) -> String) {
         seq: i64 = "e.seq",
         id: String = "e.id",
-        action: &str = "e.action",
+        action: StoredAction = "e.action",
         created_at: i64 = "e.created_at",
         sliced_bytes: i64 = "e.sliced_bytes",
         content: Option<String> = body("content"),
@@ -82,7 +82,7 @@ row! {
         event: EventBodies {
             seq,
             id,
-            action: StoredAction::parse(action),
+            action,
             created_at,
             content,
             tool,

@@ -34,7 +34,7 @@ row! {
     for CandidateRow {
         number: i64 = "number",
         seq: i64 = "seq",
-        action: &str = "action",
+        action: StoredAction = "action",
         created_at: i64 = "created_at",
         session_name: Option<String> = "name",
         content: Option<i64> = "octet_length(content)",
@@ -46,7 +46,7 @@ row! {
         let lengths = [content, tool, metadata, message];
         Ok(Self {
             place: (number, seq),
-            action: StoredAction::parse(action),
+            action,
             created_at,
             session_name,
             lengths: lengths.map(|length| usize::try_from(length?).ok()),

@@ -20,11 +20,12 @@
 use std::collections::BTreeSet;
 
 use base::action::{Action, result_action};
-use base::columns::{FromRow, load, load_values};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{load, load_values};
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
+use base::row;
 
 use crate::log::event::is_run_member;
 
@@ -141,25 +142,13 @@ pub const TOTAL_IS_WRONG: &str = concat!(
                                                    AND above.seq = e.parent_seq)))"
 );
 
-/// An event that now splits a run, or no longer does.
-#[derive(Debug, PartialEq)]
-pub struct ChangedBoundary {
-    pub seq: i64,
-    pub parent_seq: i64,
-    pub id: String,
-}
-
-impl ChangedBoundary {
-    const COLUMNS: &str = "seq, parent_seq, id";
-}
-
-impl FromRow<'_> for ChangedBoundary {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            seq: row.integer(0)?,
-            parent_seq: row.integer(1)?,
-            id: row.text(2)?.to_owned(),
-        })
+row! {
+    /// An event that now splits a run, or no longer does.
+    #[derive(Debug, PartialEq)]
+    pub struct ChangedBoundary {
+        pub seq: i64 = "seq",
+        pub parent_seq: i64 = "parent_seq",
+        pub id: String = "id",
     }
 }
 

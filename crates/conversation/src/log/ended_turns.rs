@@ -4,20 +4,23 @@
 //! Instead, a page scans a bounded number of events, newest first.
 
 use crate::session::spending::TurnSpending;
-use base::columns::{FromRow, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::load;
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json::{self, MAX_INTEGER};
+use base::row;
 
 /// The most events that one page scans.
 const MAX_SCANNED_EVENTS: usize = 1_000;
 
-/// The position of an event among those of all sessions.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EventPosition {
-    pub session_id: String,
-    pub seq: i64,
+row! {
+    /// The position of an event `e` among those of all sessions.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct EventPosition {
+        pub session_id: String = "e.session_id",
+        pub seq: i64 = "e.seq",
+    }
 }
 
 /// A completed turn.
@@ -41,24 +44,19 @@ struct EventEnd {
     spent: Option<TurnSpending>,
 }
 
-impl EventEnd {
-    const COLUMNS: &str = "e.session_id, e.seq, e.id, e.created_at, e.ends_turn";
-}
-
-impl FromRow<'_> for EventEnd {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            place: EventPosition {
-                session_id: row.text(0)?.to_owned(),
-                seq: row.integer(1)?,
-            },
-            id: row.text(2)?.to_owned(),
-            at: row.integer(3)?,
-            spent: row
-                .find_text(4)
-                .map(|json| json::decode(json).unwrap_or_default()),
-        })
+row! {
+    for EventEnd {
+        place: EventPosition = EventPosition::COLUMNS,
+        id: String = "e.id",
+        at: i64 = "e.created_at",
+        spent: Option<&str> = "e.ends_turn",
     }
+    Ok(Self {
+        place,
+        id,
+        at,
+        spent: spent.map(|json| json::decode(json).unwrap_or_default()),
+    })
 }
 
 /// Up to `limit` turns before a position, of one session or of all, that ended at `since`

@@ -10,11 +10,10 @@ use crate::log::MAX_CALLS;
 use crate::log::note::Note;
 use crate::log::tool::{StoredTool, ToolCall, ToolFields};
 use base::action::Action;
-use base::columns::FromRow;
-use base::database::Row;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, Count, JsonObject, RawValue, check_values, nullable, optional_list};
+use base::row;
 
 /// SQL: whether the event of the table `$event` forms one message with adjacent events of
 /// its kind. `EventRow::is_run_member` is the same rule for a loaded row.
@@ -233,43 +232,22 @@ pub const EVENT_JSON: &str = r#"
                ',"createdAt":', e.created_at,
                '}'))"#;
 
-/// An event's row, for pages that are too long for one SQLite value: Rust builds its JSON.
-pub struct StoredEvent<'a> {
-    id: &'a str,
-    pub session_id: &'a str,
-    pub seq: i64,
-    parent_id: Option<&'a str>,
-    action: &'a str,
-    pub content: Cow<'a, str>,
-    pub tool: Option<Cow<'a, str>>,
-    pub metadata: Option<Cow<'a, str>>,
-    created_at: i64,
-    /// How many bytes are in slices, and the message from which `content` may be restored.
-    pub sliced_bytes: i64,
-    pub message: Option<&'a str>,
-}
-
-impl StoredEvent<'_> {
-    /// The columns of an event `e`.
-    pub const COLUMNS: &'static str = "e.id, e.session_id, e.seq, e.parent_id, e.action, e.content, e.tool, e.metadata, e.created_at, \
-         e.sliced_bytes, iif(e.sliced_bytes > 0, e.message, NULL)";
-}
-
-impl<'a> FromRow<'a> for StoredEvent<'a> {
-    fn from_row(row: &'a Row) -> Result<Self> {
-        Ok(Self {
-            id: row.text(0)?,
-            session_id: row.text(1)?,
-            seq: row.integer(2)?,
-            parent_id: row.find_text(3),
-            action: row.text(4)?,
-            content: row.find_text(5).unwrap_or_default().into(),
-            tool: row.find_text(6).map(Cow::Borrowed),
-            metadata: row.find_text(7).map(Cow::Borrowed),
-            created_at: row.integer(8)?,
-            sliced_bytes: row.integer(9)?,
-            message: row.find_text(10),
-        })
+row! {
+    /// The row of an event `e`, for pages that are too long for one SQLite value: Rust builds its
+    /// JSON.
+    pub struct StoredEvent<'a> {
+        id: &'a str = "e.id",
+        pub session_id: &'a str = "e.session_id",
+        pub seq: i64 = "e.seq",
+        parent_id: Option<&'a str> = "e.parent_id",
+        action: &'a str = "e.action",
+        pub content: Option<Cow<'a, str>> = "e.content",
+        pub tool: Option<Cow<'a, str>> = "e.tool",
+        pub metadata: Option<Cow<'a, str>> = "e.metadata",
+        created_at: i64 = "e.created_at",
+        /// How many bytes are in slices, and the message from which `content` may be restored.
+        pub sliced_bytes: i64 = "e.sliced_bytes",
+        pub message: Option<&'a str> = "iif(e.sliced_bytes > 0, e.message, NULL)",
     }
 }
 
@@ -283,7 +261,7 @@ impl StoredEvent<'_> {
             seq: self.seq,
             parent_id: self.parent_id,
             action: self.action,
-            content: &self.content,
+            content: self.content.as_deref().unwrap_or_default(),
             tool: match &self.tool {
                 Some(text) => json::decode(text).map_err(damaged)?,
                 None => StoredTool::default(),

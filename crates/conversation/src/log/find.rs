@@ -5,6 +5,7 @@
 //! Without it, the planner may scan the log.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use super::totals::{PathEnd, path_end};
 use base::action::StoredAction;
@@ -19,15 +20,14 @@ pub fn find_action(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option
     let Some(seq) = find_seqs(db, session_id, std::iter::once(id))?.remove(id.as_str()) else {
         return Ok(None);
     };
-    let action: Option<String> = find_value(
+    find_value(
         db,
         "SELECT action
            FROM cf_agents_events
           WHERE session_id = ?1
             AND seq = ?2",
         &[session_id.as_str().into(), seq.into()],
-    )?;
-    Ok(action.as_deref().map(StoredAction::parse))
+    )
 }
 
 /// The `seq` of each of `ids` that the session has.
@@ -50,6 +50,17 @@ pub fn find_seqs<'a>(
     })
 }
 
+static LOAD_ENDS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {}, e.id
+           FROM json_each(?2) AS wanted
+          CROSS JOIN cf_agents_events AS e
+             ON e.session_id = +?1
+            AND e.seq = wanted.value",
+        path_end!("e")
+    )
+});
+
 /// The `seq` of each of `ids` that the session has, and the ends of paths at those of them whose
 /// rows were read anyway.
 pub fn find_seqs_and_ends<'a>(
@@ -59,20 +70,12 @@ pub fn find_seqs_and_ends<'a>(
 ) -> Result<(HashMap<String, i64>, Vec<PathEnd>)> {
     let mut ends = Vec::new();
     let found = find_with(db, session_id, ids, |seqs| {
-        let sql = concat!(
-            "SELECT ",
-            path_end!("e"),
-            ", e.id
-              FROM json_each(?2) AS wanted
-             CROSS JOIN cf_agents_events AS e
-                ON e.session_id = +?1
-               AND e.seq = wanted.value"
-        );
         let list = SqlValue::Text(json::encode(seqs)?);
         let mut found = Vec::new();
-        for row in db.rows(sql, &[session_id.as_str().into(), list])? {
-            let end: PathEnd = row.read()?;
-            found.push((row.text(PathEnd::WIDTH)?.to_owned(), end.seq));
+        let rows: Vec<(PathEnd, String)> =
+            load(db, &LOAD_ENDS, &[session_id.as_str().into(), list])?;
+        for (end, id) in rows {
+            found.push((id, end.seq));
             ends.push(end);
         }
         Ok(found)

@@ -194,7 +194,7 @@ fn fill_in_slices(db: &dyn Database, event: &mut StoredEvent<'_>) -> Result<()> 
     }
     let mut fields = load_slices(db, event.session_id, event.seq, event.message)?;
     if let Some(content) = fields.remove("content") {
-        event.content = content.into();
+        event.content = Some(content.into());
     }
     if let Some(tool) = fields.remove("tool") {
         event.tool = Some(tool.into());

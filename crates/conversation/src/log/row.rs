@@ -3,17 +3,21 @@
 //! Long bodies are stored in slices, and inline media in rows of their own. Loading
 //! restores both.
 
+use std::fmt::Display;
+use std::sync::LazyLock;
+
 use crate::log::event::IS_RUN_MEMBER;
 use crate::log::media;
 use crate::log::note::Note;
 use crate::log::slices::load_slices;
 use crate::log::tool::RenderedTool;
 use base::action::{Action, StoredAction};
-use base::columns::{FromRow, find};
-use base::database::{Database, Row};
+use base::columns::find;
+use base::database::Database;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
+use base::row;
 
 /// One row of a path, including its bodies.
 #[derive(Clone, Debug)]
@@ -45,67 +49,64 @@ pub const ROW_BYTES: &str =
     + coalesce(octet_length(e.tool), 0) + coalesce(octet_length(e.metadata), 0)
     + coalesce(octet_length(e.note), 0) + coalesce(octet_length(e.media), 0) + e.sliced_bytes";
 
-/// An event's position in its tree, without its bodies.
-pub struct EventLink {
-    pub seq: i64,
-    pub parent_seq: i64,
-    /// Whether the parent is not the row directly before this event's.
-    pub is_branch: bool,
-    /// Whether this event forms one message with adjacent events of its kind.
-    pub is_run_member: bool,
-    /// Whether this event starts a new message within a run: see `boundary.rs`.
-    pub splits_run: bool,
-    pub id: String,
-}
-
-impl EventLink {
-    /// The columns of an event `e`.
-    pub fn columns() -> String {
-        format!("e.seq, e.parent_seq, e.is_branch, {IS_RUN_MEMBER}, e.splits_run, e.id")
+row! {
+    /// The place of an event `e` in its tree.
+    pub struct EventPlace {
+        pub seq: i64 = "e.seq",
+        pub parent_seq: i64 = "e.parent_seq",
+        /// Whether the parent is not the row directly before this event's.
+        pub is_branch: bool = "e.is_branch",
     }
 }
 
-impl FromRow<'_> for EventLink {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            seq: row.integer(0)?,
-            parent_seq: row.integer(1)?,
-            is_branch: row.integer(2)? == 1,
-            is_run_member: row.integer(3)? == 1,
-            splits_run: row.integer(4)? == 1,
-            id: row.text(5)?.to_owned(),
-        })
+row! {
+    /// An event `e` without its bodies. Begins like [`EventPlace`].
+    pub struct EventLink {
+        pub seq: i64 = "e.seq",
+        pub parent_seq: i64 = "e.parent_seq",
+        /// Whether the parent is not the row directly before this event's.
+        pub is_branch: bool = "e.is_branch",
+        /// Whether this event forms one message with adjacent events of its kind.
+        pub is_run_member: bool = IS_RUN_MEMBER,
+        /// Whether this event starts a new message within a run: see `boundary.rs`.
+        pub splits_run: bool = "e.splits_run",
+        pub id: String = "e.id",
     }
 }
 
-impl EventRow {
-    /// The columns of an event `e`.
-    pub const fn columns() -> &'static str {
-        "e.seq, e.parent_seq, e.is_branch, e.id, e.action, e.tool, e.metadata, e.message_dated, \
-         e.created_at, e.sliced_bytes, e.media, e.note, e.content, e.message, e.splits_run"
+row! {
+    /// The columns of an event `e`. `body` gives the SQL for the column of a body.
+    for EventRow(body: impl Fn(&str) -> String) {
+        place: EventPlace = EventPlace::COLUMNS,
+        id: String = "e.id",
+        action: StoredAction = "e.action",
+        tool: Option<String> = body("e.tool"),
+        metadata: Option<String> = body("e.metadata"),
+        is_dated: bool = "e.message_dated",
+        created_at: i64 = "e.created_at",
+        sliced_bytes: i64 = "e.sliced_bytes",
+        media: Option<String> = body("e.media"),
+        note: Option<String> = body("e.note"),
+        content: Option<String> = body("e.content"),
+        message: Option<String> = body("e.message"),
+        splits_run: bool = "e.splits_run",
     }
-}
-
-impl FromRow<'_> for EventRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        let text = |column: usize| row.find_text(column).map(str::to_owned);
-        Ok(Self {
-            seq: row.integer(0)?,
-            parent_seq: row.integer(1)?,
-            id: row.text(3)?.to_owned(),
-            action: StoredAction::parse(row.text(4)?),
-            tool: text(5),
-            metadata: text(6),
-            is_dated: row.integer(7)? == 1,
-            created_at: row.integer(8)?,
-            sliced_bytes: row.integer(9)?,
-            media: text(10),
-            note: text(11),
-            content: text(12).unwrap_or_default(),
-            message: text(13),
-            splits_run: row.integer(14)? == 1,
-        })
-    }
+    Ok(Self {
+        seq: place.seq,
+        parent_seq: place.parent_seq,
+        id,
+        action,
+        tool,
+        metadata,
+        is_dated,
+        created_at,
+        sliced_bytes,
+        media,
+        note,
+        content: content.unwrap_or_default(),
+        message,
+        splits_run,
+    })
 }
 
 impl EventRow {
@@ -167,33 +168,21 @@ impl EventRow {
 /// statement reads the long event.
 pub const INLINE_BYTES: usize = 64 << 10;
 
-/// A row of a statement that reads many events: without bodies if the event is long.
-pub struct ShortRow {
-    event: EventRow,
-    is_short: bool,
+row! {
+    /// A row of a statement that reads many events `e`: with NULL bodies if the event is long.
+    /// `max_bytes` is SQL for the length limit of a short event.
+    pub struct ShortRow(max_bytes: &dyn Display) {
+        event: EventRow = EventRow::columns(
+            |body| format!("iif({ROW_BYTES} <= {max_bytes}, {body}, NULL)")
+        ),
+        is_short: bool = format!("{ROW_BYTES} <= {max_bytes}"),
+    }
 }
 
+/// The columns of a [`ShortRow`] with at most [`INLINE_BYTES`].
+pub static INLINE_COLUMNS: LazyLock<String> = LazyLock::new(|| ShortRow::columns(&INLINE_BYTES));
+
 impl ShortRow {
-    /// The columns of an event `e`: those of [`EventRow`], with NULL bodies if the event
-    /// is long, and whether the event is short.
-    pub fn columns() -> String {
-        Self::columns_within(&INLINE_BYTES.to_string())
-    }
-
-    /// Like [`Self::columns`]. `max_bytes` is SQL for the length limit of a short event.
-    pub fn columns_within(max_bytes: &str) -> String {
-        let short = |column: &str| format!("iif({ROW_BYTES} <= {max_bytes}, {column}, NULL)");
-        format!(
-            "e.seq, e.parent_seq, e.is_branch, e.id, e.action, {}, {}, e.message_dated, e.created_at, e.sliced_bytes, {}, {}, {}, {}, e.splits_run, {ROW_BYTES} <= {max_bytes}",
-            short("e.tool"),
-            short("e.metadata"),
-            short("e.media"),
-            short("e.note"),
-            short("e.content"),
-            short("e.message"),
-        )
-    }
-
     /// The event, including its bodies.
     pub fn get(self, db: &dyn Database, session_id: &Id) -> Result<EventRow> {
         if self.is_short {
@@ -204,31 +193,25 @@ impl ShortRow {
     }
 }
 
-impl FromRow<'_> for ShortRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            event: row.read()?,
-            is_short: row.integer(15)? == 1,
-        })
-    }
-}
-
 pub fn find_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
     find_event_text(db, session_id, seq)?
         .map(|row| with_media(db, session_id, row))
         .transpose()
 }
 
-/// Like [`find_event_row`], without media payloads, for readers that ignore media.
-pub fn find_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
-    let sql = format!(
+static FIND: LazyLock<String> = LazyLock::new(|| {
+    format!(
         "SELECT {}
            FROM cf_agents_events AS e
           WHERE e.session_id = ?1
             AND e.seq = ?2",
-        EventRow::columns()
-    );
-    find(db, &sql, &[session_id.as_str().into(), seq.into()])?
+        EventRow::columns(str::to_owned)
+    )
+});
+
+/// Like [`find_event_row`], without media payloads, for readers that ignore media.
+pub fn find_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
+    find(db, &FIND, &[session_id.as_str().into(), seq.into()])?
         .map(|row| with_slices(db, session_id, row))
         .transpose()
 }
@@ -267,4 +250,16 @@ pub fn get_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Eve
 pub fn get_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<EventRow> {
     find_event_text(db, session_id, seq)?
         .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_walk_reads_begins_with_the_place() {
+        for columns in [EventLink::COLUMNS, &INLINE_COLUMNS] {
+            assert!(columns.starts_with(EventPlace::COLUMNS), "{columns}");
+        }
+    }
 }

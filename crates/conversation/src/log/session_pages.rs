@@ -2,12 +2,13 @@
 
 use super::sessions::{ACTIVE_AT, HEAD_JSON, METADATA_JSON, USAGE_JSON, shown_sessions};
 use crate::session::activity::{SessionPosition, load_places};
-use base::columns::{FromRow, find_value, load};
+use base::columns::{find_value, load};
 use base::database::{Database, Row, SqlValue};
 use base::error::Result;
 use base::filter::{Filter, FilteredColumns};
 use base::ids::Id;
 use base::json;
+use base::{row, sql};
 
 /// Metadata up to this length is part of a page: 500 sessions with this much are 4 MiB,
 /// the longest page. Of sessions with longer metadata, fewer fit.
@@ -95,7 +96,9 @@ pub fn list_sessions(db: &dyn Database, wanted: &WantedSessions<'_>) -> Result<S
     };
     let places: Vec<SessionPosition> = passing.iter().map(|(_, place)| *place).collect();
     let rows = load_shown(db, &places)?;
-    let rows: Vec<ListedSession> = rows.iter().map(Row::read).collect::<Result<_>>()?;
+    let mut rows: Vec<ListedSession> = rows.iter().map(Row::read).collect::<Result<_>>()?;
+    // To sort the rows, SQLite would read each again.
+    rows.sort_by_key(|row| row.place);
     let mut sessions = String::new();
     let mut shown = 0_usize;
     for row in &rows {
@@ -171,16 +174,26 @@ fn find_only(
     Ok(places)
 }
 
-/// A session of a page: the three parts of its JSON.
-struct ListedSession<'r> {
-    number: i64,
-    head: &'r str,
-    /// `None`: the metadata is long, and a separate statement reads it.
-    metadata: Option<&'r str>,
-    usage: &'r str,
+row! {
+    /// A session `s` of a page: the three parts of its JSON.
+    struct ListedSession<'r>() {
+        number: i64 = "s.number",
+        head: &'r str = sql!(HEAD_JSON, r#" || ',"metadata":'"#),
+        /// `None`: the metadata is long, and a separate statement reads it, if the page still has
+        /// space for it.
+        metadata: Option<&'r str> = format!(
+            "iif(octet_length(s.metadata) > {SHORT_METADATA_BYTES}, NULL, {METADATA_JSON})"
+        ),
+        usage: &'r str = sql!(
+            USAGE_JSON,
+            r#" || iif(json_valid(coalesce(s.metadata, 'null')), '', ',"corrupt":true') || '}'"#
+        ),
+        /// Its index in the list of wanted sessions.
+        place: i64 = "s.place",
+    }
 }
 
-/// The sessions at these places, in this order.
+/// The sessions at these places, in any order: rows to read as [`ListedSession`].
 fn load_shown(db: &dyn Database, places: &[SessionPosition]) -> Result<Vec<Row>> {
     let shown = shown_sessions(
         "wanted.key AS place, wanted.value ->> 0",
@@ -188,34 +201,10 @@ fn load_shown(db: &dyn Database, places: &[SessionPosition]) -> Result<Vec<Row>>
           CROSS JOIN cf_agents_sessions AS s
              ON s.number = wanted.value ->> 1",
     );
-    // Long metadata is read by a separate statement, if the page still has space for it.
-    let sql = format!(
-        r#"SELECT s.number,
-                  {HEAD_JSON} || ',"metadata":',
-                  iif(octet_length(s.metadata) > {SHORT_METADATA_BYTES}, NULL, {METADATA_JSON}),
-                  {USAGE_JSON}
-                  || iif(json_valid(coalesce(s.metadata, 'null')), '', ',"corrupt":true')
-                  || '}}',
-                  s.place
-             FROM ({shown}) AS s"#
-    );
+    let sql = format!("SELECT {} FROM ({shown}) AS s", ListedSession::columns());
     let places = places.iter().map(|place| [place.active_at, place.number]);
     let places: Vec<[i64; 2]> = places.collect();
-    let mut rows = db.rows(&sql, &[json::encode(&places)?.into()])?;
-    // To sort the rows, SQLite would read each again.
-    rows.sort_by_key(|row| row.find_integer(4));
-    Ok(rows)
-}
-
-impl<'r> FromRow<'r> for ListedSession<'r> {
-    fn from_row(row: &'r Row) -> Result<Self> {
-        Ok(Self {
-            number: row.integer(0)?,
-            head: row.text(1)?,
-            metadata: row.find_text(2),
-            usage: row.text(3)?,
-        })
-    }
+    db.rows(&sql, &[json::encode(&places)?.into()])
 }
 
 /// A session's JSON, made from its row of a page.

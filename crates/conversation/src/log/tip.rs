@@ -5,10 +5,11 @@ use std::sync::LazyLock;
 
 use super::totals::{PathEnd, path_end};
 use crate::session::activity::IS_OUTSIDE_WINDOW;
-use base::columns::{FromRow, find};
-use base::database::{Database, Row};
+use base::columns::{Found, find};
+use base::database::Database;
 use base::error::{Error, Result};
 use base::ids::Id;
+use base::{row, sql};
 use store::stored::{AGENT, COMPACTION, OF_KEY, SEARCH};
 
 pub struct LogTip {
@@ -32,10 +33,13 @@ impl LogTip {
     }
 }
 
-#[derive(Clone)]
-pub struct Leaf {
-    pub seq: i64,
-    pub id: String,
+row! {
+    /// The columns of the event `event`.
+    #[derive(Clone)]
+    pub struct Leaf(event: &str) {
+        pub seq: i64 = format!("{event}.seq"),
+        pub id: String = format!("{event}.id"),
+    }
 }
 
 /// A session's row with its newest event and the event that was chosen as the leaf. The
@@ -54,22 +58,26 @@ const END_OF_LOG: &str = "
 pub const IS_NEWEST_LEAF: &str =
     "(coalesce(s.leaf_chosen_at, 0) < newest.seq OR s.leaf_seq = newest.seq)";
 
+static TIP: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {} {END_OF_LOG}", LogTip::columns()));
+
 /// The end of the log. Its leaf is the newest event, unless a branch was chosen later.
 pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<LogTip> {
-    let sql = format!("SELECT {} {END_OF_LOG}", LogTip::COLUMNS);
-    find(db, &sql, &[session_id.as_str().into()])?
+    find(db, &TIP, &[session_id.as_str().into()])?
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))
 }
 
-/// The session's and the agent's settings for the work after an append, as JSON.
-#[derive(Debug, Default)]
-pub struct StoredSettings {
-    /// The agent's settings.
-    pub agents: Option<String>,
-    /// The session's journal, with its own settings.
-    pub journal: Option<String>,
-    /// The agent's own setting of learning; JSON `null` if it is disabled.
-    pub learn: Option<String>,
+row! {
+    /// The settings of the session `s` and of the agent for the work after an append, as JSON.
+    #[derive(Debug, Default)]
+    pub struct StoredSettings {
+        /// The agent's settings.
+        pub agents: Option<String> = sql!("(SELECT value ", OF_KEY, "'", COMPACTION, "')"),
+        /// The session's journal, with its own settings.
+        pub journal: Option<String> = "s.compaction",
+        /// The agent's own setting of learning; JSON `null` if it is disabled.
+        pub learn: Option<String> = sql!("(SELECT value -> '$.learn' ", OF_KEY, "'", AGENT, "')"),
+    }
 }
 
 /// All that an append needs before it writes, and for the work after it.
@@ -91,93 +99,73 @@ pub struct AppendTip {
     pub settings: StoredSettings,
 }
 
+// Made once, because each append runs it.
+static APPEND_TIP: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {} {END_OF_LOG}", AppendTip::columns()));
+
 /// Reads the end of the log for an append, by one statement. `id`: an id that the append names and
 /// from which its row can't be derived.
 pub fn get_append_tip(db: &dyn Database, session_id: &Id, id: Option<&Id>) -> Result<AppendTip> {
-    // Made once, because each append runs it.
-    static SQL: LazyLock<String> =
-        LazyLock::new(|| format!("SELECT {} {END_OF_LOG}", AppendTip::columns()));
     find(
         db,
-        &SQL,
+        &APPEND_TIP,
         &[session_id.as_str().into(), id.map(Id::as_str).into()],
     )?
     .ok_or_else(|| Error::session_not_found(session_id.as_str()))
 }
 
-impl AppendTip {
-    /// The columns of a session `s`, with its events `newest` and `chosen`.
-    fn columns() -> String {
-        let [tip, named] = [
-            LogTip::COLUMNS,
-            "e.session_id = s.id AND e.id = ?2 AND e.id_indexed = 1",
-        ];
-        format!(
-            "{tip}, s.number,
-             (SELECT e.seq FROM cf_agents_events AS e WHERE {named}),
-             (SELECT value {OF_KEY} '{SEARCH}'),
-             (SELECT value {OF_KEY} '{COMPACTION}'),
-             s.compaction,
-             (SELECT value -> '$.learn' {OF_KEY} '{AGENT}'),
-             {IS_OUTSIDE_WINDOW},
-             EXISTS (SELECT 1
-                       FROM cf_agents_compactions AS cut
-                      WHERE cut.session_id = s.id
-                        AND cut.to_seq = newest.seq),
-             {}, {}",
-            path_end!("newest"),
-            path_end!("chosen"),
-        )
+row! {
+    /// The columns of a session `s`, with its events `newest` and `chosen`. ?2: the requested id.
+    for AppendTip() {
+        tip: LogTip = LogTip::columns(),
+        number: i64 = "s.number",
+        known_seq: Option<i64> = "(SELECT e.seq
+                                     FROM cf_agents_events AS e
+                                    WHERE e.session_id = s.id
+                                      AND e.id = ?2
+                                      AND e.id_indexed = 1)",
+        search: Option<String> = sql!("(SELECT value ", OF_KEY, "'", SEARCH, "')"),
+        settings: StoredSettings = StoredSettings::COLUMNS,
+        is_settled: Option<i64> = IS_OUTSIDE_WINDOW,
+        has_summary: bool = "EXISTS (SELECT 1
+                                       FROM cf_agents_compactions AS cut
+                                      WHERE cut.session_id = s.id
+                                        AND cut.to_seq = newest.seq)",
+        newest: Found<PathEnd> = path_end!("newest"),
+        chosen: Found<PathEnd> = path_end!("chosen"),
     }
+    Ok(Self {
+        tip,
+        ends: newest.0.into_iter().chain(chosen.0).collect(),
+        has_summary,
+        number,
+        is_settled: is_settled == Some(1),
+        known_seq,
+        search,
+        settings,
+    })
 }
 
-impl FromRow<'_> for AppendTip {
-    fn from_row(row: &Row) -> Result<Self> {
-        let text = |column| row.find_text(column).map(str::to_owned);
+row! {
+    /// The columns of a session `s`, with its events `newest` and `chosen`.
+    for LogTip() {
+        seq_floor: i64 = "s.seq_floor",
+        leaf_chosen_at: Option<i64> = "s.leaf_chosen_at",
+        newest: Found<Leaf> = Leaf::columns("newest"),
+        chosen: Found<Leaf> = Leaf::columns("chosen"),
+        copied_seq: i64 = "s.copied_seq",
+        written_at: Option<i64> = "newest.written_at",
+    }
+    {
+        let newest_seq = newest.0.as_ref().map_or(0, |newest| newest.seq);
+        let is_chosen = leaf_chosen_at.is_some_and(|chosen_at| newest_seq <= chosen_at);
+        let chosen = chosen.0.filter(|_| is_chosen);
         Ok(Self {
-            tip: LogTip::from_row(row)?,
-            ends: [16, 16 + PathEnd::WIDTH]
-                .into_iter()
-                .filter_map(|column| PathEnd::find(row, column))
-                .collect(),
-            has_summary: row.integer(15)? == 1,
-            number: row.integer(8)?,
-            is_settled: row.find_integer(14) == Some(1),
-            known_seq: row.find_integer(9),
-            search: text(10),
-            settings: StoredSettings {
-                agents: text(11),
-                journal: text(12),
-                learn: text(13),
-            },
-        })
-    }
-}
-
-impl LogTip {
-    /// The columns of a session `s`, with its events `newest` and `chosen`.
-    const COLUMNS: &str = "s.seq_floor, s.leaf_chosen_at, newest.seq, newest.id, chosen.seq, chosen.id, s.copied_seq, newest.written_at";
-}
-
-impl FromRow<'_> for LogTip {
-    fn from_row(row: &Row) -> Result<Self> {
-        let newest_seq = row.find_integer(2).unwrap_or(0);
-        let leaf_at = |column: usize| {
-            Some(Leaf {
-                seq: row.find_integer(column)?,
-                id: row.find_text(column + 1)?.to_owned(),
-            })
-        };
-        let chosen = row
-            .find_integer(1)
-            .filter(|chosen_at| newest_seq <= *chosen_at)
-            .and_then(|_| leaf_at(4));
-        Ok(LogTip {
             newest_seq,
-            seq_floor: row.integer(0)?,
-            copied_seq: row.integer(6)?,
-            written_at: row.find_integer(7).unwrap_or(0),
-            leaf: chosen.or_else(|| leaf_at(2)),
+            seq_floor,
+            copied_seq,
+            written_at: written_at.unwrap_or(0),
+            leaf: chosen.or(newest.0),
         })
     }
 }

@@ -13,12 +13,15 @@
 //!
 //! Events of builds before these columns have NULL there, and so do all events below them.
 
+use std::sync::LazyLock;
+
 use super::event::is_run_member;
-use base::columns::{FromRow, load};
-use base::database::{Database, Row, SqlValue};
+use base::columns::load;
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
+use base::row;
 
 /// An event that others may follow, as far as their totals depend on it.
 #[derive(Clone, Copy)]
@@ -35,19 +38,25 @@ pub struct PathTotals {
     pub tokens: Option<i64>,
 }
 
+row! {
+    /// The columns of the event `event`. `is_run_member`: SQL that says whether it is a run member.
+    pub for PathEnd(event: &str, is_run_member: &str) {
+        seq: i64 = format!("{event}.seq"),
+        is_run_member: bool = format!("iif({is_run_member}, 1, 0)"),
+        messages: Option<i64> = format!("{event}.path_messages"),
+        tokens: Option<i64> = format!("{event}.path_tokens"),
+    }
+    Ok(Self {
+        seq,
+        is_run_member,
+        totals: PathTotals { messages, tokens },
+    })
+}
+
 /// SQL: the columns of [`PathEnd`] of the event `$event`.
 macro_rules! path_end {
     ($event:literal) => {
-        concat!(
-            $event,
-            ".seq, iif(",
-            $crate::log::event::is_run_member!($event),
-            ", 1, 0), ",
-            $event,
-            ".path_messages, ",
-            $event,
-            ".path_tokens"
-        )
+        $crate::log::totals::PathEnd::columns($event, $crate::log::event::is_run_member!($event))
     };
 }
 pub(crate) use path_end;
@@ -71,22 +80,6 @@ impl PathEnd {
         },
     };
 
-    /// The number of columns of [`path_end`].
-    pub const WIDTH: usize = 4;
-
-    /// Reads the columns of [`path_end`], of which `column` is the first. `None`: there is no such
-    /// event.
-    pub fn find(row: &Row, column: usize) -> Option<Self> {
-        Some(Self {
-            seq: row.find_integer(column)?,
-            is_run_member: row.find_integer(column + 1) == Some(1),
-            totals: PathTotals {
-                messages: row.find_integer(column + 2),
-                tokens: row.find_integer(column + 3),
-            },
-        })
-    }
-
     /// Whether an event that follows this one starts a message.
     pub fn ends_message(&self, is_run_member: bool, splits_run: bool) -> bool {
         splits_run || !(is_run_member && self.is_run_member)
@@ -103,12 +96,6 @@ impl PathEnd {
                 tokens: self.totals.tokens.map(|sum| sum + own.tokens),
             },
         }
-    }
-}
-
-impl FromRow<'_> for PathEnd {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self::find(row, 0).unwrap_or(Self::NONE))
     }
 }
 
@@ -145,17 +132,20 @@ impl PathEnds {
     }
 }
 
+static LOAD_ENDS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {}
+           FROM json_each(?2) AS wanted
+          CROSS JOIN cf_agents_events AS e
+             ON e.session_id = +?1
+            AND e.seq = wanted.value",
+        path_end!("e")
+    )
+});
+
 fn load_ends(db: &dyn Database, session_id: &Id, seqs: &[i64]) -> Result<Vec<PathEnd>> {
-    let sql = concat!(
-        "SELECT ",
-        path_end!("e"),
-        " FROM json_each(?2) AS wanted
-         CROSS JOIN cf_agents_events AS e
-            ON e.session_id = +?1
-           AND e.seq = wanted.value"
-    );
     let list = SqlValue::Text(json::encode(&seqs)?);
-    load(db, sql, &[session_id.as_str().into(), list])
+    load(db, &LOAD_ENDS, &[session_id.as_str().into(), list])
 }
 
 /// Counts the events of the former run that follow an event as messages, because the event is no

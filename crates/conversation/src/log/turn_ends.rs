@@ -8,38 +8,26 @@
 use serde::Deserialize;
 
 use crate::session::last_turns::ENDED_SEQ;
-use base::columns::{FromRow, find, find_value};
-use base::database::{Database, Row, SqlValue};
+use base::columns::{find, find_value};
+use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json::{self, MAX_INTEGER};
+use base::row;
 
 /// The number of events in the first scan, and in the longest one.
 const FIRST_SCAN: i64 = 16;
 const LONGEST_SCAN: i64 = 512;
 
-/// An event that ended a turn.
-#[derive(Debug)]
-pub struct TurnEnd {
-    pub seq: i64,
-    pub event_id: String,
-    pub created_at: i64,
-    /// JSON: the turn's usage, and its record.
-    pub json: String,
-}
-
-impl TurnEnd {
-    const COLUMNS: &str = "e.seq, e.id, e.created_at, e.ends_turn";
-}
-
-impl FromRow<'_> for TurnEnd {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            seq: row.integer(0)?,
-            event_id: row.text(1)?.to_owned(),
-            created_at: row.integer(2)?,
-            json: row.text(3)?.to_owned(),
-        })
+row! {
+    /// An event `e` that ended a turn.
+    #[derive(Debug)]
+    pub struct TurnEnd {
+        pub seq: i64 = "e.seq",
+        pub event_id: String = "e.id",
+        pub created_at: i64 = "e.created_at",
+        /// JSON: the turn's usage, and its record.
+        pub json: String = "e.ends_turn",
     }
 }
 

@@ -1,35 +1,18 @@
 //! Rows of the log with all that a file contains of them.
 
-use super::row::ShortRow;
-use base::columns::FromRow;
+use super::row::{INLINE_COLUMNS, ShortRow};
 use base::database::{Database, Row};
 use base::error::Result;
 use base::ids::Id;
+use base::row;
 
-/// An event, and the fields that only its line in a file has.
-pub struct WholeRow<'r> {
-    pub event: ShortRow,
-    pub parent_id: Option<&'r str>,
-    pub written_at: i64,
-    pub has_content: bool,
-}
-
-impl WholeRow<'_> {
-    /// The columns of an event `e`.
-    fn columns() -> String {
-        let event = ShortRow::columns();
-        format!("{event}, e.parent_id, e.written_at, e.content IS NOT NULL")
-    }
-}
-
-impl<'r> FromRow<'r> for WholeRow<'r> {
-    fn from_row(row: &'r Row) -> Result<Self> {
-        Ok(Self {
-            event: row.read()?,
-            parent_id: row.find_text(16),
-            written_at: row.integer(17)?,
-            has_content: row.integer(18)? == 1,
-        })
+row! {
+    /// An event `e`, and the fields that only its line in a file has.
+    pub struct WholeRow<'r>() {
+        pub event: ShortRow = *INLINE_COLUMNS,
+        pub parent_id: Option<&'r str> = "e.parent_id",
+        pub written_at: i64 = "e.written_at",
+        pub has_content: bool = "e.content IS NOT NULL",
     }
 }
 

@@ -11,12 +11,13 @@ use super::tree::overlays::{EventRange, MAX_OVERLAYS};
 use super::tree::path::{Branches, PathSegment, is_on_path};
 use crate::log::tip::get_tip;
 use crate::session::changes::{self, ChangeType};
-use base::columns::{FromRow, load, load_values};
-use base::database::{Database, Row, SqlValue, atomically};
-use base::error::{Error, Result};
+use base::columns::{load, load_values};
+use base::database::{Database, SqlValue, atomically};
+use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
 use base::json;
+use base::row;
 use store::callbacks;
 
 /// Deletes an overlay, so that the events it hid are visible again. `false`: there is no
@@ -68,24 +69,12 @@ pub fn delete_derived(
     Ok(summaries)
 }
 
-/// A summary that covers some events.
-pub struct CoveringSummary {
-    range: EventRange,
-    pub id: Id,
-    pub created_at: i64,
-}
-
-impl CoveringSummary {
-    const COLUMNS: &str = "from_seq, to_seq, above_seq, id, created_at";
-}
-
-impl FromRow<'_> for CoveringSummary {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            range: row.read()?,
-            id: Id::parse(row.text(3)?.to_owned()).map_err(Error::storage)?,
-            created_at: row.integer(4)?,
-        })
+row! {
+    /// A summary that covers some events.
+    pub struct CoveringSummary {
+        range: EventRange = EventRange::COLUMNS,
+        pub id: Id = "id",
+        pub created_at: i64 = "created_at",
     }
 }
 

@@ -185,7 +185,7 @@ fn load_appends(
             AND e.seq > +?2
           ORDER BY e.seq
           LIMIT ?3 + 0",
-        EventLink::columns()
+        EventLink::COLUMNS
     );
     let after_seq = position / CURSORS_A_SEQ;
     load(

@@ -7,7 +7,7 @@ use super::piece::{NewestPiece, Piece, PieceEvent};
 use super::read::read_path_row;
 use super::view::{Message, MessageGatherer};
 use crate::log::event::IS_RUN_MEMBER;
-use crate::log::row::{EventRow, ShortRow};
+use crate::log::row::{EventRow, INLINE_COLUMNS};
 use crate::log::tip::{LogTip, get_tip};
 use crate::messages::tree::overlays::{Overlay, Overlays, find_covering};
 use crate::messages::tree::path::{PathSegment, WalkStep, walk_path};
@@ -177,7 +177,6 @@ pub fn walk_items(
             above_seq
         }
     };
-    let columns = ShortRow::columns();
     let mut overlays = Overlays::below(db, session_id, from_seq)?;
     // The first batch need not read the events that the next overlay covers.
     let before_overlay = from_seq - overlays.next_to_seq() + 1;
@@ -186,7 +185,7 @@ pub fn walk_items(
         db,
         session_id,
         from_seq,
-        &columns,
+        &INLINE_COLUMNS,
         expected,
         &mut |place, row| {
             if let Some(overlay) = overlays.take_ending_at(place.seq)? {

@@ -17,11 +17,11 @@ use crate::messages::page::{HistoryCursor, PageAsk, tail_sql};
 use crate::messages::read::read_path_row;
 use crate::messages::tree::path::WalkStep;
 use base::action::{Action, Role};
-use base::columns::FromRow;
-use base::database::{Database, MAX_VALUE_BYTES, Row, SqlText};
+use base::database::{Database, MAX_VALUE_BYTES, SqlText};
 use base::error::{Error, Result, StorageFailure};
 use base::ids::Id;
 use base::json::{self, RawValue};
+use base::row;
 use base::rows::parse_row;
 
 /// Events of a first piece, at most.
@@ -64,7 +64,7 @@ static SHOWN: LazyLock<String> = LazyLock::new(|| {
                   ',"createdAt":', e.created_at, '}}')
       ELSE json_array({columns})
     END"#,
-        columns = ShortRow::columns_within("?4"),
+        columns = ShortRow::columns(&"?4"),
         users = Action::UserMessage.name(),
         systems = Action::SystemInstruction.name(),
         user = Role::User.name(),
@@ -86,19 +86,14 @@ fn sql_of(range: &str) -> String {
                     AND (count(*) >= ?8 OR min(parent_seq) = 0),
                     concat(?7, group_concat(shown, ','), {tail}),
                     group_concat(shown, ',')) AS BLOB),
-           count(*),
-           max(seq),
-           min(seq),
-           min(parent_seq),
-           group_concat(iif(seq - parent_seq = 1, NULL, concat(seq, ' ', parent_seq))),
-           octet_length(group_concat(shown, ',')),
-           sum(shown < '{{') = 0
+           {columns}
       FROM (SELECT e.seq AS seq, e.parent_seq AS parent_seq, {shown} AS shown
               FROM cf_agents_events AS e
              WHERE e.session_id = +?1
                AND {range}
              ORDER BY e.seq)",
         tail = tail_sql("?7"),
+        columns = PieceRow::COLUMNS,
         shown = *SHOWN
     )
 }
@@ -167,28 +162,18 @@ pub enum NewestPiece {
     Scattered,
 }
 
-/// The results of the piece's statement in addition to the text.
-struct PieceRow {
-    events: i64,
-    last_seq: i64,
-    first_seq: i64,
-    above_seq: i64,
-    jumps: Option<String>,
-    text_bytes: i64,
-    is_plain: bool,
-}
-
-impl FromRow<'_> for PieceRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            events: row.integer(0)?,
-            last_seq: row.integer(1)?,
-            first_seq: row.integer(2)?,
-            above_seq: row.integer(3)?,
-            jumps: row.find_text(4).map(str::to_owned),
-            text_bytes: row.integer(5)?,
-            is_plain: row.integer(6)? == 1,
-        })
+row! {
+    /// The results of the piece's statement in addition to the text.
+    struct PieceRow {
+        events: i64 = "count(*)",
+        last_seq: i64 = "max(seq)",
+        first_seq: i64 = "min(seq)",
+        above_seq: i64 = "min(parent_seq)",
+        /// The events that don't directly follow their parents, each with its parent.
+        jumps: Option<String> =
+            "group_concat(iif(seq - parent_seq = 1, NULL, concat(seq, ' ', parent_seq)))",
+        text_bytes: i64 = "octet_length(group_concat(shown, ','))",
+        is_plain: bool = "sum(shown < '{') = 0",
     }
 }
 

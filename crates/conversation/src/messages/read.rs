@@ -3,7 +3,7 @@
 use super::run::{find_run, find_run_event, load_run_around, load_run_from};
 use super::view::{Message, MessageGatherer};
 use crate::log::find::find_seqs;
-use crate::log::row::{EventRow, ShortRow, get_event_row};
+use crate::log::row::{EventRow, INLINE_COLUMNS, ShortRow, get_event_row};
 use crate::messages::tree::children::load_children;
 use crate::messages::tree::leaf::message_not_found;
 use crate::messages::tree::path::{WalkStep, walk_path};
@@ -100,7 +100,7 @@ fn too_many_branches(some: &[Message], bytes: usize) -> Error {
     error.with_message(advice)
 }
 
-/// The event of a row with the columns [`ShortRow::columns`], bodies included.
+/// The event of a row with the columns of a [`ShortRow`], bodies included.
 pub fn read_path_row(db: &dyn Database, session_id: &Id, row: &Row) -> Result<EventRow> {
     row.read::<ShortRow>()?.get(db, session_id)
 }
@@ -117,7 +117,7 @@ pub fn message_at_leaf(
         db,
         session_id,
         leaf_seq,
-        &ShortRow::columns(),
+        &INLINE_COLUMNS,
         1,
         &mut |_, row| {
             found = gatherer

@@ -7,16 +7,16 @@ use super::view::MAX_RUN_EVENTS;
 use crate::log::event::IS_RUN_MEMBER;
 use crate::log::find::find_seqs;
 use crate::log::note::Note;
-use crate::log::row::ROW_BYTES;
-use crate::log::row::get_event_text;
+use crate::log::row::{EventPlace, ROW_BYTES, get_event_text};
 use crate::log::tool::CALL_ID_PATH;
 use crate::messages::tree::children::{load_child_links, load_children};
-use base::action::{Action, StoredAction};
+use base::action::{StoredAction, result_action};
 use base::budget::MAX_ANSWER_BYTES;
-use base::columns::{FromRow, find, load};
-use base::database::{Database, Row};
+use base::columns::{find, load};
+use base::database::Database;
 use base::error::{Error, Result};
 use base::ids::Id;
+use base::{row, sql};
 
 /// The most rows that one statement reads.
 const BATCH: i64 = 64;
@@ -52,53 +52,54 @@ struct RunRow {
     hides_call: bool,
 }
 
-impl RunRow {
-    /// The columns of an event `e`, with the id of the call that a result answers. If that
-    /// id is in slices, or the column is no JSON, the last column is 1.
-    fn columns() -> String {
-        let result = Action::ToolResult.name();
-        format!(
-            "e.seq, e.parent_seq, e.is_branch, e.id, e.action, {IS_RUN_MEMBER}, {ROW_BYTES},
-         iif(json_valid(coalesce(e.note, '{{}}')),
+row! {
+    /// The columns of an event `e`. `hides_call`: also if the column of the call is no JSON.
+    for RunRow {
+        place: EventPlace = EventPlace::COLUMNS,
+        id: String = "e.id",
+        action: StoredAction = "e.action",
+        is_run_member: bool = IS_RUN_MEMBER,
+        bytes: i64 = ROW_BYTES,
+        note: Option<String> = "iif(json_valid(coalesce(e.note, '{}')),
              json_remove(e.note, '$.reasoning', '$.badArguments', '$.approval', '$.isJson'),
-             substr(e.note, 1, 100)),
-         iif(e.action = '{result}' AND json_valid(e.tool), e.tool ->> '{CALL_ID_PATH}', NULL),
-         CASE
-           WHEN e.action <> '{result}' THEN 0
+             substr(e.note, 1, 100))",
+        answered: Option<String> = sql!(
+            "iif(e.action = ", result_action!(), " AND json_valid(e.tool), e.tool ->> '",
+            CALL_ID_PATH, "', NULL)"
+        ),
+        hides_call: bool = sql!(
+            "CASE
+           WHEN e.action <> ", result_action!(), " THEN 0
            WHEN e.tool IS NULL THEN e.sliced_bytes > 0
            ELSE NOT json_valid(e.tool)
-         END,
-         e.splits_run"
-        )
+         END"
+        ),
+        splits_run: bool = "e.splits_run",
     }
+    Ok(Self {
+        event: RunEvent {
+            seq: place.seq,
+            parent_seq: place.parent_seq,
+            id,
+            action,
+            is_run_member,
+            splits_run,
+            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+            answered,
+            note: note.filter(|note| note != "{}"),
+        },
+        is_branch: place.is_branch,
+        hides_call,
+    })
+}
 
+impl RunRow {
     fn complete(mut self, db: &dyn Database, session_id: &Id) -> Result<RunEvent> {
         if self.hides_call {
             let whole = get_event_text(db, session_id, self.event.seq)?;
             self.event.answered = whole.answered_call()?;
         }
         Ok(self.event)
-    }
-}
-
-impl FromRow<'_> for RunRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        let text = |column: usize| row.find_text(column).map(str::to_owned);
-        Ok(Self {
-            event: RunEvent {
-                seq: row.integer(0)?,
-                parent_seq: row.integer(1)?,
-                id: row.text(3)?.to_owned(),
-                action: StoredAction::parse(row.text(4)?),
-                is_run_member: row.integer(5)? == 1,
-                bytes: usize::try_from(row.integer(6)?).unwrap_or(usize::MAX),
-                note: text(7).filter(|note| note != "{}"),
-                answered: text(8),
-                splits_run: row.integer(10)? == 1,
-            },
-            is_branch: row.integer(2)? == 1,
-            hides_call: row.integer(9)? != 0,
-        })
     }
 }
 
@@ -163,7 +164,7 @@ pub fn find_run_event(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Op
            FROM cf_agents_events AS e
           WHERE e.session_id = ?1
             AND e.seq = ?2",
-        RunRow::columns()
+        RunRow::COLUMNS
     );
     find(db, &sql, &[session_id.as_str().into(), seq.into()])?
         .map(|row: RunRow| row.complete(db, session_id))
@@ -317,7 +318,7 @@ fn load_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<RunEve
             AND e.seq > ?2
           ORDER BY e.seq
           LIMIT ?3",
-        RunRow::columns()
+        RunRow::COLUMNS
     );
     let params = [session_id.as_str().into(), seq.into(), BATCH.into()];
     let mut run = Vec::new();

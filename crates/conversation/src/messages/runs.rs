@@ -70,9 +70,9 @@ impl<'a> RunCache<'a> {
         // The events from `seq` up to the first known position, newest first.
         let mut walked: Vec<(i64, String)> = Vec::new();
         let mut above = RunPosition::Alone;
-        let columns = EventLink::columns();
+        let columns = EventLink::COLUMNS;
         let known = &self.known;
-        walk_path(self.db, self.session_id, seq, &columns, 2, &mut |_, row| {
+        walk_path(self.db, self.session_id, seq, columns, 2, &mut |_, row| {
             let event: EventLink = row.read()?;
             if let Some(place) = known.get(&event.seq) {
                 above = place.clone();

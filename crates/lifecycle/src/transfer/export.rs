@@ -22,10 +22,10 @@ use base::json::{self, Count, RawValue, ReadError};
 use conversation::log::find::find_seqs;
 use conversation::log::heads;
 use conversation::log::note::Note;
+use conversation::log::row::EventPlace;
 use conversation::log::tool::StoredTool;
 use conversation::log::whole_rows::{self, WholeRow};
 use conversation::messages::tree::overlays;
-use conversation::messages::tree::path::PathRow;
 use conversation::session::changes::load_stored;
 
 /// Capacity for a line's ids, times and field names, in addition to its bodies.
@@ -296,7 +296,8 @@ impl Export {
         })?;
         // If a few rows fill a page, the next statement reads fewer rows.
         self.batch = ((self.events - before) * 2).clamp(1, MAX_BATCH);
-        last.map(|last| Ok(last.read::<PathRow>()?.seq)).transpose()
+        last.map(|last| Ok(last.read::<EventPlace>()?.seq))
+            .transpose()
     }
 
     fn event(&self, db: &dyn Database, row: &Row) -> Result<String> {

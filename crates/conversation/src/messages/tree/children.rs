@@ -50,7 +50,7 @@ pub fn load_child_links(
              ON e.session_id = ?1
             AND e.seq = child.value
           ORDER BY e.seq",
-        EventLink::columns()
+        EventLink::COLUMNS
     );
     let list = SqlValue::Text(json::encode(&children)?);
     load(db, &sql, &[session_id.as_str().into(), list])
@@ -74,7 +74,7 @@ pub fn load_oldest_links(
           WHERE {condition}
           ORDER BY child.value
           LIMIT 2",
-        EventLink::columns()
+        EventLink::COLUMNS
     );
     let list = SqlValue::Text(json::encode(&children)?);
     load(db, &sql, &[session_id.as_str().into(), list])

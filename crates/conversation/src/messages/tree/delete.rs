@@ -16,11 +16,12 @@ use crate::log::tip::LogTip;
 use crate::log::totals::{PathEnd, path_end};
 use crate::session::last_turns;
 use crate::tables::EVENTS;
-use base::columns::{FromRow, load};
-use base::database::{Database, Delete, Row, SqlValue};
+use base::columns::load;
+use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
 use base::host::Host;
 use base::ids::Id;
+use base::row;
 
 /// The events that a deletion removed, and the events and overlays that it moved.
 #[derive(Default)]
@@ -33,28 +34,13 @@ pub struct DeletionOutcome {
     pub overlays: Vec<String>,
 }
 
-/// An event that was deleted.
-pub struct DeletedEvent {
-    pub link: EventLink,
-    /// Positions where media was cut out of the event.
-    media: Option<String>,
-    path_tokens: Option<i64>,
-}
-
-impl DeletedEvent {
-    /// The columns of an event `e`.
-    fn columns() -> String {
-        format!("{}, e.media, e.path_tokens", EventLink::columns())
-    }
-}
-
-impl FromRow<'_> for DeletedEvent {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            link: row.read()?,
-            media: row.find_text(6).map(str::to_owned),
-            path_tokens: row.find_integer(7),
-        })
+row! {
+    /// An event `e` that was deleted.
+    pub struct DeletedEvent {
+        pub link: EventLink = EventLink::COLUMNS,
+        /// Positions where media was cut out of the event.
+        media: Option<String> = "e.media",
+        path_tokens: Option<i64> = "e.path_tokens",
     }
 }
 
@@ -158,7 +144,7 @@ fn load_doomed(db: &dyn Database, here: &SqlValue, doomed: &SqlValue) -> Result<
           CROSS JOIN cf_agents_events AS e
              ON e.session_id = ?1
             AND e.seq = doomed.value",
-        DeletedEvent::columns()
+        DeletedEvent::COLUMNS
     );
     load(db, &sql, &[here.clone(), doomed.clone()])
 }
@@ -180,25 +166,25 @@ fn load_orphans(
     doomed: &SqlValue,
     parents: &HashMap<i64, i64>,
 ) -> Result<Vec<ReparentedEvent>> {
-    let columns = EventLink::columns().replace("e.", "child.");
+    let columns = EventLink::COLUMNS;
     let sql = format!(
         "SELECT {columns}
            FROM json_each(?2) AS doomed
-          CROSS JOIN cf_agents_events AS child
-             ON child.session_id = ?1
-            AND child.seq = (SELECT min(seq)
-                               FROM cf_agents_events
-                              WHERE session_id = ?1
-                                AND seq > doomed.value)
-            AND child.parent_seq = doomed.value
-            AND child.is_branch = 0
+          CROSS JOIN cf_agents_events AS e
+             ON e.session_id = ?1
+            AND e.seq = (SELECT min(seq)
+                           FROM cf_agents_events
+                          WHERE session_id = ?1
+                            AND seq > doomed.value)
+            AND e.parent_seq = doomed.value
+            AND e.is_branch = 0
          UNION ALL
          SELECT {columns}
            FROM json_each(?2) AS doomed
-          CROSS JOIN cf_agents_events AS child INDEXED BY cf_agents_events_by_parent
-             ON child.session_id = ?1
-            AND child.parent_seq = doomed.value
-            AND child.is_branch = 1"
+          CROSS JOIN cf_agents_events AS e INDEXED BY cf_agents_events_by_parent
+             ON e.session_id = ?1
+            AND e.parent_seq = doomed.value
+            AND e.is_branch = 1"
     );
     let children: Vec<EventLink> = load(db, &sql, &[here.clone(), doomed.clone()])?;
     Ok(children
@@ -267,18 +253,14 @@ fn load_new_parents(
     if seqs.is_empty() {
         return Ok(Vec::new());
     }
-    let sql = concat!(
-        "SELECT ",
-        path_end!("e"),
-        ", e.id
-          FROM json_each(?2) AS wanted
-         CROSS JOIN cf_agents_events AS e
-            ON e.session_id = ?1
-           AND e.seq = wanted.value"
+    let sql = format!(
+        "SELECT e.id, {}
+           FROM json_each(?2) AS wanted
+          CROSS JOIN cf_agents_events AS e
+             ON e.session_id = ?1
+            AND e.seq = wanted.value",
+        path_end!("e")
     );
     let list = SqlValue::Text(json::encode(&seqs)?);
-    let rows = db.rows(sql, &[here.clone(), list])?;
-    rows.iter()
-        .map(|row| Ok((row.text(PathEnd::WIDTH)?.to_owned(), row.read()?)))
-        .collect()
+    load(db, &sql, &[here.clone(), list])
 }

@@ -5,16 +5,18 @@
 use std::collections::HashMap;
 
 use super::overlays::{EventRange, MAX_OVERLAYS, MAX_SUMMARY_BYTES, Overlay};
-use super::path::{PathRow, PathSegment, WalkStep, is_on_path, lies_on_path, surviving, walk_path};
+use super::path::{PathSegment, WalkStep, is_on_path, lies_on_path, surviving, walk_path};
 use crate::log::boundary::{self, ChangedBoundary};
 use crate::log::find::find_seqs;
+use crate::log::row::EventPlace;
 use crate::tables::COMPACTIONS;
-use base::columns::{FromRow, find_value, load};
-use base::database::{Database, Delete, Row, SqlValue, find_row};
+use base::columns::{find_value, load};
+use base::database::{Database, Delete, SqlValue, find_row};
 use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::json;
+use base::row;
 
 const INSERT: &str = "
     INSERT INTO cf_agents_compactions
@@ -190,26 +192,13 @@ pub fn restore(
     update_boundaries(db, session_id, std::iter::once(range)).map(drop)
 }
 
-/// An overlay without its summary, because summaries are long.
-struct OverlayEdges {
-    id: String,
-    from_id: String,
-    to_id: String,
-    to_seq: i64,
-}
-
-impl OverlayEdges {
-    const COLUMNS: &str = "id, from_id, to_id, to_seq";
-}
-
-impl FromRow<'_> for OverlayEdges {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            id: row.text(0)?.to_owned(),
-            from_id: row.text(1)?.to_owned(),
-            to_id: row.text(2)?.to_owned(),
-            to_seq: row.integer(3)?,
-        })
+row! {
+    /// An overlay without its summary, because summaries are long.
+    struct OverlayEdges {
+        id: String = "id",
+        from_id: Id = "from_id",
+        to_id: Id = "to_id",
+        to_seq: i64 = "to_seq",
     }
 }
 
@@ -223,7 +212,6 @@ pub fn copy(
 ) -> Result<Vec<String>> {
     let mut copied = Vec::new();
     let mut ranges = Vec::new();
-    let edge = |id: String| Id::parse(id).map_err(Error::storage);
     let sql = format!(
         "SELECT {}
            FROM cf_agents_compactions
@@ -236,10 +224,9 @@ pub fn copy(
         if !is_on_path(segments, overlay.to_seq) {
             continue;
         }
-        let (from, to) = (edge(overlay.from_id)?, edge(overlay.to_id)?);
-        let places = find_seqs(db, id, [&from, &to].into_iter())?;
-        let (Some(from_seq), Some(to_seq)) = (places.get(from.as_str()), places.get(to.as_str()))
-        else {
+        let edges = [&overlay.from_id, &overlay.to_id];
+        let places = find_seqs(db, id, edges.into_iter())?;
+        let [Some(from_seq), Some(to_seq)] = edges.map(|edge| places.get(edge.as_str())) else {
             return Err(Error::storage("an overlay's edge is not in the fork"));
         };
         let sql = format!(
@@ -284,21 +271,14 @@ pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Vec<
 fn drop_row(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<EventRange>> {
     let params = [session_id.as_str().into(), id.as_str().into()];
     let deletion = Delete::from(COMPACTIONS, "session_id = ?1 AND id = ?2", &params);
-    Ok(deletion.load(db, "from_seq, to_seq, above_seq")?.pop())
+    Ok(deletion.load(db, EventRange::COLUMNS)?.pop())
 }
 
-/// An overlay that a wider one made obsolete.
-struct PrunedOverlay {
-    id: String,
-    range: EventRange,
-}
-
-impl FromRow<'_> for PrunedOverlay {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            range: row.read()?,
-            id: row.text(3)?.to_owned(),
-        })
+row! {
+    /// An overlay that a wider one made obsolete.
+    struct PrunedOverlay {
+        range: EventRange = EventRange::COLUMNS,
+        id: String = "id",
     }
 }
 
@@ -334,7 +314,7 @@ fn prune_nested(
             kept.into(),
         ],
     )
-    .load(db, "from_seq, to_seq, above_seq, id")
+    .load(db, PrunedOverlay::COLUMNS)
 }
 
 /// Repairs the overlays after events were deleted. `parents` maps each deleted event to its
@@ -398,7 +378,7 @@ fn find_first_below(
     above_seq: i64,
 ) -> Result<i64> {
     let mut first = to_seq;
-    let columns = PathRow::COLUMNS;
+    let columns = EventPlace::COLUMNS;
     walk_path(db, session_id, to_seq, columns, 64, &mut |place, _| {
         first = place.seq;
         Ok(if place.parent_seq == above_seq {

@@ -10,11 +10,12 @@
 use super::path::{is_on_path, load_segments};
 use base::action::Action;
 use base::budget::{AnswerCapacity, MAX_ANSWER_BYTES};
-use base::columns::{FromRow, find, load};
-use base::database::{Database, Row, SqlText};
+use base::columns::{find, load};
+use base::database::{Database, SqlText};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::MAX_INTEGER;
+use base::row;
 
 /// The most overlays of a session.
 pub const MAX_OVERLAYS: i64 = 200;
@@ -22,16 +23,18 @@ pub const MAX_OVERLAYS: i64 = 200;
 /// The most bytes of one summary. All summaries of a session have at most 12.5 MiB.
 pub const MAX_SUMMARY_BYTES: usize = 64 << 10;
 
-#[derive(Clone, Debug)]
-pub struct Overlay {
-    pub id: String,
-    pub range: EventRange,
-    pub from_id: String,
-    pub to_id: String,
-    pub summary: String,
-    pub tokens_before: Option<i64>,
-    pub tokens_after: Option<i64>,
-    pub created_at: i64,
+row! {
+    #[derive(Clone, Debug)]
+    pub struct Overlay {
+        pub id: String = "id",
+        pub range: EventRange = EventRange::COLUMNS,
+        pub from_id: String = "from_id",
+        pub to_id: String = "to_id",
+        pub summary: String = "summary",
+        pub tokens_before: Option<i64> = "tokens_before",
+        pub tokens_after: Option<i64> = "tokens_after",
+        pub created_at: i64 = "created_at",
+    }
 }
 
 /// SQL: whether a session `s` has overlays.
@@ -39,45 +42,14 @@ pub const HAS_OVERLAYS: &str = "EXISTS (SELECT 1
                                          FROM cf_agents_compactions
                                         WHERE session_id = s.id)";
 
-/// A range of adjacent events on a path, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct EventRange {
-    pub from_seq: i64,
-    pub to_seq: i64,
-    /// The event that the range's first event follows; 0: none.
-    pub above_seq: i64,
-}
-
-impl Overlay {
-    pub const COLUMNS: &str = "id, from_seq, to_seq, above_seq, from_id, to_id, summary, tokens_before, tokens_after, created_at";
-}
-
-impl FromRow<'_> for EventRange {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            from_seq: row.integer(0)?,
-            to_seq: row.integer(1)?,
-            above_seq: row.integer(2)?,
-        })
-    }
-}
-
-impl FromRow<'_> for Overlay {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            id: row.text(0)?.to_owned(),
-            range: EventRange {
-                from_seq: row.integer(1)?,
-                to_seq: row.integer(2)?,
-                above_seq: row.integer(3)?,
-            },
-            from_id: row.text(4)?.to_owned(),
-            to_id: row.text(5)?.to_owned(),
-            summary: row.text(6)?.to_owned(),
-            tokens_before: row.find_integer(7),
-            tokens_after: row.find_integer(8),
-            created_at: row.integer(9)?,
-        })
+row! {
+    /// A range of adjacent events on a path, both ends included.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct EventRange {
+        pub from_seq: i64 = "from_seq",
+        pub to_seq: i64 = "to_seq",
+        /// The event that the range's first event follows; 0: none.
+        pub above_seq: i64 = "above_seq",
     }
 }
 

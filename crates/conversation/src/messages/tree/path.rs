@@ -1,6 +1,7 @@
 //! Walks from an event up to its root, newest first, in bounded batches.
 
-use base::columns::{FromRow, load};
+use crate::log::row::EventPlace;
+use base::columns::load;
 use base::database::{Database, Row, find_row};
 use base::error::{Error, Result};
 use base::ids::Id;
@@ -18,30 +19,8 @@ pub enum WalkStep {
     Stop,
 }
 
-/// An event's place on a path.
-pub struct PathRow {
-    pub seq: i64,
-    pub parent_seq: i64,
-    is_branch: bool,
-}
-
-impl PathRow {
-    /// The columns of an event `e`.
-    pub const COLUMNS: &str = "e.seq, e.parent_seq, e.is_branch";
-}
-
-impl FromRow<'_> for PathRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self {
-            seq: row.integer(0)?,
-            parent_seq: row.integer(1)?,
-            is_branch: row.integer(2)? == 1,
-        })
-    }
-}
-
 /// Visits the path from the event at `from_seq` up to its root, newest first.
-/// `columns` are columns of an event `e`, and begin with those of [`PathRow`].
+/// `columns` are columns of an event `e`, and begin with those of [`EventPlace`].
 /// If the session has no branches, the first batch reads `expected` rows.
 ///
 /// `+?1` is ?1, and `?3 + 0` is ?3: see [`Database::rows`].
@@ -51,7 +30,7 @@ pub fn walk_path(
     from_seq: i64,
     columns: &str,
     expected: i64,
-    visit: &mut dyn FnMut(&PathRow, &Row) -> Result<WalkStep>,
+    visit: &mut dyn FnMut(&EventPlace, &Row) -> Result<WalkStep>,
 ) -> Result<()> {
     let sql = format!(
         "SELECT {columns}
@@ -76,7 +55,7 @@ pub fn walk_path(
         // Batches start small in each run of neighbours, since the run may end soon.
         batch = (batch * 2).min(MAX_BATCH);
         for row in rows {
-            let place: PathRow = row.read()?;
+            let place: EventPlace = row.read()?;
             if place.seq != next {
                 return Err(Error::storage(format!("event {next} of a path is missing")));
             }
