@@ -14,7 +14,6 @@ use conversation::log::sessions::{self, session_exists};
 use conversation::messages::change::touch;
 use conversation::messages::delete::delete_events;
 use conversation::messages::derived::delete_overlay;
-use conversation::tables::EVENTS_SEARCH;
 use memory::erase_text::erase_text;
 use memory::label::Label;
 use memory::log_answers::TargetDocument;
@@ -23,7 +22,6 @@ use memory::proposals::erase::erase_of_block;
 use memory::purge::{
     ItemKeys, erase_definition, erase_document_at, erase_entry_at, erase_version, forget_prompts,
 };
-use memory::tables::ENTRIES_SEARCH;
 use memory::{frozen, proposals};
 use store::callbacks;
 use store::erased::Erasure;
@@ -52,8 +50,6 @@ pub fn erase_places(
         .collect::<Result<_>>()?;
     atomically(db, || {
         let db = ErasingDatabase::of_purge(db)?;
-        db.merge_index(EVENTS_SEARCH.name);
-        db.merge_index(ENTRIES_SEARCH.name);
         let mut found = erase_events(&db, host, &places)?;
         for place in &places {
             found += usize::from(place.erase(&db, host)?);

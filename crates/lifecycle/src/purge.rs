@@ -14,9 +14,7 @@ use conversation::log::find::find_seqs;
 use conversation::messages::delete::{FoundMessages, delete_events};
 use conversation::messages::derived::{CoveringSummary, delete_derived};
 use conversation::session::last_turns;
-use conversation::tables::EVENTS_SEARCH;
 use memory::proposals::erase::erase_of_events;
-use memory::tables::ENTRIES_SEARCH;
 use store::erased::Erasure;
 use store::erasing::ErasingDatabase;
 
@@ -58,7 +56,6 @@ pub fn purge_messages(
 /// is no such session.
 pub fn purge_session(db: &dyn Database, id: &Id) -> Result<(bool, Erasure)> {
     erase(db, |db| {
-        db.merge_index(ENTRIES_SEARCH.name);
         let is_there = delete_session(db, id)?;
         if !is_there {
             pending_import::forget(db, id)?;
@@ -73,7 +70,6 @@ fn erase<T>(
 ) -> Result<(T, Erasure)> {
     atomically(db, || {
         let db = ErasingDatabase::of_purge(db)?;
-        db.merge_index(EVENTS_SEARCH.name);
         let deleted = delete(&db)?;
         Ok((deleted, db.finish()?))
     })

@@ -127,7 +127,6 @@ pub fn purge_block(
         };
         erase_copies(db, memory.host, &copied)?;
         erase_of_block(db, scope.column(), &label.key(), None)?;
-        db.merge_index(ENTRIES_SEARCH.name);
         delete_callbacks(db, scope.column(), &label.key(), None, Selection::All)?;
         if was_there || db.has_erased() {
             forget_prompts(db, scope.column())?;
@@ -297,7 +296,6 @@ impl<'a> ItemKeys<'a> {
 /// Erases an entry. `false`: it did not exist. Its earlier versions are erased in any case.
 pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<bool> {
     let item = keys.place();
-    db.merge_index(ENTRIES_SEARCH.name);
     erase_of_block(db, item.scope, item.block, Some(item.key))?;
     let sql = sql!(
         "SELECT ",

@@ -112,14 +112,6 @@ pub struct LeftPages {
 }
 
 impl LeftPages {
-    /// The text that deletions left in these tables.
-    pub fn in_tables(tables: &[&'static str]) -> Self {
-        Self {
-            is_written: !tables.is_empty(),
-            may_repeat: false,
-        }
-    }
-
     /// `false`: this was no purge.
     pub fn needs_clearing(&self) -> bool {
         self.is_written || self.may_repeat

@@ -10,7 +10,6 @@
 //! text which a purge has not overwritten (`base/testing/guard.rs`).
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 
 use super::erased::{Erased, Erasure, LeftPages};
 use base::columns::find_value;
@@ -21,10 +20,6 @@ use base::tables::{PurgeRule, Table};
 pub struct ErasingDatabase<'a> {
     db: &'a dyn Database,
     erased: RefCell<Erased>,
-    /// The tables with overwritten rows.
-    tables: RefCell<BTreeSet<&'static str>>,
-    /// The indexes that lost rows.
-    indexes: RefCell<BTreeSet<&'static str>>,
     /// How many rows the connection had written before. `None`: not measured.
     written_before: Option<i64>,
     #[cfg(feature = "testing")]
@@ -41,8 +36,6 @@ impl<'a> ErasingDatabase<'a> {
         Self {
             db,
             erased: RefCell::default(),
-            tables: RefCell::default(),
-            indexes: RefCell::default(),
             written_before: None,
             #[cfg(feature = "testing")]
             _mark: base::testing::ErasingMark::new(),
@@ -56,17 +49,6 @@ impl<'a> ErasingDatabase<'a> {
             written_before: count_written(db)?,
             ..Self::new(db)
         })
-    }
-
-    /// Merges this index after the purge, even if it loses no row now, because earlier
-    /// deletions left words in it.
-    pub fn merge_index(&self, index: &'static str) {
-        self.indexes.borrow_mut().insert(index);
-    }
-
-    /// Records that texts of this table were overwritten.
-    pub fn touch(&self, table: &'static str) {
-        self.tables.borrow_mut().insert(table);
     }
 
     /// Adds to the counts.
@@ -98,16 +80,8 @@ impl<'a> ErasingDatabase<'a> {
         })
     }
 
-    /// The tables and indexes that texts were erased from.
-    pub fn take_tables(&self) -> Vec<&'static str> {
-        let mut tables = self.tables.take();
-        tables.append(&mut self.indexes.borrow_mut());
-        tables.into_iter().collect()
-    }
-
     /// Overwrites texts of rows that are kept. Returns the number of these rows.
     pub fn overwrite(&self, texts: &Overwrite<'_>) -> Result<i64> {
-        self.touch(texts.table.name);
         texts.run(self.db)
     }
 
@@ -122,11 +96,8 @@ impl<'a> ErasingDatabase<'a> {
                 first,
                 texts,
             } => (Some(counted), Some(first), texts),
-            PurgeRule::Merged => {
-                self.merge_index(table.name);
-                return Ok(None);
-            }
-            PurgeRule::Nothing(_) => return Ok(None),
+            // The index is merged when its pages are cleared.
+            PurgeRule::Merged | PurgeRule::Nothing(_) => return Ok(None),
         };
         let firsts = match first {
             Some(first) => {

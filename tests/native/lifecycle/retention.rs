@@ -11,7 +11,6 @@ use base::host::Host as _;
 use base::testing::Dice;
 use conversation::tables::EVENTS_SEARCH;
 use lifecycle::retention::{Pages, is_due, step};
-use lifecycle::tables::all_tables;
 use memory::purge::renew_tables;
 use memory::tables::ENTRIES_SEARCH;
 use store::retention_progress::RUN_EVERY_MS;
@@ -511,71 +510,38 @@ fn a_block_has_rules_of_its_own_in_the_agent_and_in_a_session() {
     assert_eq!(count("mine", Some("s")), 0);
 }
 
-/// The steps of a run are transactions of their own, so its last one names what all of them
-/// deleted from, and nothing that belongs to others alone.
+/// The steps of a run are transactions of their own, so the pages of all of them are cleared after
+/// its last one.
 #[test]
-fn a_run_has_the_pages_cleared_of_the_tables_that_it_deleted_from_and_of_no_others() {
-    let image = "data:image/png;base64,".to_owned() + &"iVBORw0K".repeat(20_000);
-    let alice = with_entries(json!({
-        "eventsDays": 5, "entriesDays": 5, "versionsDays": 5, "deletedDays": 5,
-    }));
-    alice.ok("createSession", json!({"id": "idle"}));
-    for session in ["s", "idle"] {
-        let events = json!([
-            {"action": "user_message", "content": "long ".repeat(500_000)},
-            {"action": "user_message", "content": image},
-            {"action": "agent_message", "content": "b"},
-            {"action": "user_message", "content": "c"},
-        ]);
-        let said = alice.ok(
-            "appendEvents",
-            json!({"sessionId": session, "events": events}),
-        );
-        let said = crate::ids(&said["events"]);
-        alice.ok(
-            "addCompaction",
-            json!({"sessionId": session, "summary": "sum", "fromId": said[0], "toId": said[2]}),
-        );
-        alice.ok(
-            "defineBlock",
-            json!({"sessionId": session, "label": "own", "kind": "searchable"}),
-        );
-        let entry = json!({"sessionId": session, "label": "own", "key": "k", "content": "text"});
-        alice.ok("setEntry", entry);
-        alice.ok("freezePrompt", json!({"sessionId": session}));
+fn the_last_step_of_a_run_that_deleted_something_leaves_pages_to_clear_and_no_other_step() {
+    let alice = keeping(json!({"eventsDays": 5}));
+    for _ in 0..8 {
+        alice.say(&["word"; 100]);
     }
-    alice.ok("search", json!({"query": "long"}));
-    set(&alice, "k", "one");
-    set(&alice, "k", "two");
-    alice.ok("deleteEntry", json!({"label": "facts", "key": "k"}));
-    let run_to_its_end = || {
-        pass(&alice, 10);
-        let (mut touched, mut purged) = (BTreeSet::new(), BTreeSet::new());
-        for _ in 0..100 {
-            let agent = alice.agent(&alice.db);
-            let step = step(&agent.memory(), Pages::ClearedAfter).unwrap();
-            assert!(step.failure.is_none());
-            touched.extend(step.touched);
-            purged.extend(step.purged);
-            if !step.has_more {
-                break;
-            }
+    let take = |pages| step(&alice.agent(&alice.db).memory(), pages).unwrap();
+    pass(&alice, 10);
+    let mut steps = 0;
+    loop {
+        let taken = take(Pages::ClearedAfter);
+        assert_eq!(taken.left.is_written, !taken.has_more, "step {steps}");
+        steps += 1;
+        if !taken.has_more {
+            break;
         }
-        let forgotten: Vec<_> = touched.difference(&purged).collect();
-        assert!(forgotten.is_empty(), "retention/erase.rs: {forgotten:?}");
-        (touched, purged)
-    };
-    let (touched, purged) = run_to_its_end();
-    assert!(touched.len() > 4, "{touched:?}");
-    assert!(!purged.contains("cf_agents_blocks"));
-    // A session that goes as a whole has rows in all tables.
-    alice.ok(
-        "updateSession",
-        json!({"sessionId": "idle", "retention": {"sessionsIdleDays": 5}}),
-    );
-    let (touched, purged) = run_to_its_end();
-    assert!(touched.contains("cf_agents_blocks"), "{touched:?}");
-    assert!(all_tables().all(|table| purged.contains(table)));
+    }
+    assert!(steps > 2, "{steps}");
+    // There is nothing left to delete.
+    pass(&alice, 2);
+    let taken = take(Pages::ClearedAfter);
+    assert!(!taken.left.is_written && !taken.has_more);
+    // A caller that has yet to clear the pages runs one more step, which deletes nothing.
+    alice.say(&["word"]);
+    pass(&alice, 10);
+    assert!(!take(Pages::NotCleared).left.is_written);
+    let taken = take(Pages::NotCleared);
+    assert!(taken.left.is_written && taken.has_more);
+    let taken = take(Pages::Cleared);
+    assert!(!taken.left.is_written && !taken.has_more);
 }
 
 #[test]

@@ -6,7 +6,6 @@ use crate::operation::Agent;
 use base::background::{JobKind, SOON_MS};
 use base::error::Result;
 use lifecycle::retention::{Pages, find_due, step_if_due};
-use store::erased::LeftPages;
 
 pub const JOB: Job = Job {
     kind: JobKind::Retention,
@@ -35,11 +34,10 @@ async fn step(agent: &Agent<'_>, run: &mut Run) -> Result<Step> {
     for session_id in &step.changed {
         agent.background.show(session_id);
     }
-    if !step.purged.is_empty() {
+    if step.left.needs_clearing() {
         // If this fails, the next run or purge clears these pages.
-        let left = LeftPages::in_tables(&step.purged);
-        agent.work.pages.note(&left);
-        if let Err(error) = clear_pages(agent, &left).await {
+        agent.work.pages.note(&step.left);
+        if let Err(error) = clear_pages(agent, &step.left).await {
             agent.background.log(&error);
         }
         run.has_cleared_pages = true;

@@ -9,7 +9,6 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use lifecycle::retention::{Pages, RetentionTarget, preview, step, step_in_session};
 use memory::label::Label;
-use store::erased::LeftPages;
 use store::retention::Retention;
 use store::retention_progress::{LastRetentionRun, RetentionCounts};
 
@@ -84,8 +83,7 @@ impl RunAtOnce for ApplyRetention {
         }
         if place.session_id.is_some() {
             let step = step_in_session(&memory, &place, self.cursor.as_deref())?;
-            let left = LeftPages::in_tables(&step.purged);
-            agent.work.pages.note(&left);
+            agent.work.pages.note(&step.left);
             for session_id in &step.changed {
                 agent.background.show(session_id);
             }
@@ -97,11 +95,10 @@ impl RunAtOnce for ApplyRetention {
                 last_run: None,
                 next_run_at: None,
             })?;
-            return Ok(reply.purged(left));
+            return Ok(reply.purged(step.left));
         }
         let step = step(&memory, Pages::ClearedAfter)?;
-        let left = LeftPages::in_tables(&step.purged);
-        agent.work.pages.note(&left);
+        agent.work.pages.note(&step.left);
         for session_id in &step.changed {
             agent.background.show(session_id);
         }
@@ -114,7 +111,7 @@ impl RunAtOnce for ApplyRetention {
             last_run: step.last,
             next_run_at: step.next_at,
         })?;
-        Ok(reply.purged(left))
+        Ok(reply.purged(step.left))
     }
 }
 

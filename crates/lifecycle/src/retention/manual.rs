@@ -6,7 +6,6 @@ use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
-use super::erase;
 use super::memory::{DAY_MS, load_block_rules};
 use super::sessions::{RetainedSession, find_session};
 use super::step::{begin, is_deployed};
@@ -19,6 +18,7 @@ use base::json;
 use conversation::index::progress::find_number;
 use memory::Memory;
 use memory::label::Label;
+use store::erased::LeftPages;
 use store::erasing::ErasingDatabase;
 use store::retention::{MemoryRules, Retention};
 use store::retention_progress::{
@@ -99,8 +99,8 @@ pub struct SessionStep {
     /// Where the next step begins. `None`: everything was checked.
     pub cursor: Option<String>,
     pub changed: Vec<Id>,
-    /// The tables whose pages must be cleared now.
-    pub purged: Vec<&'static str>,
+    /// The text in pages that must be cleared now.
+    pub left: LeftPages,
 }
 
 /// Deletes some of what is old in the session by the rules. `cursor`: from the previous step.
@@ -121,11 +121,6 @@ pub fn step_in_session(
         };
         let mut work = StepWork::new(false);
         let is_over = walk.advance(&mut run, &mut work)?;
-        let purged = if is_over {
-            erase::finish(&db, &[&work.gone])
-        } else {
-            Vec::new()
-        };
         Ok(SessionStep {
             gone: work.gone,
             cursor: if is_over {
@@ -134,7 +129,11 @@ pub fn step_in_session(
                 Some(json::encode(&run.place)?)
             },
             changed: work.changed,
-            purged,
+            // Earlier steps may have deleted something.
+            left: LeftPages {
+                is_written: is_over,
+                may_repeat: false,
+            },
         })
     })
 }

@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 
-use super::erase::erase_entry;
 use super::work::StepWork;
 use base::database::Database;
 use base::error::Result;
@@ -13,8 +12,10 @@ use memory::ages::{self, AgedRows, AgedVersion, BlockOf};
 use memory::change_events::{Selection, delete_callbacks};
 use memory::counts::CountChange;
 use memory::deployed::DeployedMemory;
+use memory::label::Label;
 use memory::past::{MAX_DELETED, MAX_ENTRY_VERSIONS, forget_up_to};
 use memory::proposals::rows::forget_before;
+use memory::purge::{ItemKeys, erase_entry_at};
 use memory::{content, definitions, frozen};
 use store::erasing::ErasingDatabase;
 use store::retention::{BlockRetention, MemoryRules};
@@ -368,13 +369,22 @@ impl<'a> MemoryRetention<'a> {
                 }
                 work.gone.entries.add(updated_at);
                 if !work.is_dry {
-                    erase_entry(self.db, self.scope, &place.block, &key)?;
+                    self.erase_entry(&place.block, &key)?;
                     work.delete(ROWS_OF_ENTRY, 0);
                 }
             }
             place.key = key;
         }
         Ok(is_last)
+    }
+
+    /// Deletes an entry and all its versions.
+    fn erase_entry(&self, block: &str, key: &str) -> Result<()> {
+        // No block has a label that can't be parsed.
+        if let Ok(label) = Label::parse(block) {
+            erase_entry_at(self.db, &ItemKeys::new(self.scope, &label, key))?;
+        }
+        Ok(())
     }
 }
 

@@ -16,7 +16,6 @@
 //! - A version, by the time when it was replaced.
 
 mod checkpoints;
-mod erase;
 mod events;
 mod manual;
 mod memory;

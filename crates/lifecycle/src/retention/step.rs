@@ -2,13 +2,13 @@
 
 use std::cell::Cell;
 
-use super::erase;
 use super::walk::{EVERYTHING, RetentionWalk};
 use super::work::StepWork;
 use base::database::atomically;
 use base::error::{Error, Result};
 use base::ids::Id;
 use memory::Memory;
+use store::erased::LeftPages;
 use store::erasing::ErasingDatabase;
 use store::retention_progress::{
     LastRetentionRun, RUN_EVERY_MS, RetentionCounts, RetentionProgress, RetentionRun,
@@ -27,16 +27,13 @@ pub struct RetentionStep {
     pub changed: Vec<Id>,
     /// The last completed run.
     pub last: Option<LastRetentionRun>,
-    /// The tables whose pages must be cleared now (`store/schema/free_space.rs`).
-    pub purged: Vec<&'static str>,
+    /// The text in pages that must be cleared now (`lifecycle/page_clearing.rs`).
+    pub left: LeftPages,
     /// Why a session was skipped.
     pub failure: Option<Error>,
-    /// The tables that this step deleted from.
-    #[cfg(feature = "testing")]
-    pub touched: Vec<&'static str>,
 }
 
-/// Who clears the pages after the last deletion of a run (`RetentionStep::purged`), and when.
+/// Who clears the pages after the last deletion of a run (`RetentionStep::left`), and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
     /// The caller clears them after this step, which may then end the run.
@@ -144,15 +141,14 @@ fn take_step(
     let mut run = take_run(&mut progress, now_ms);
     let mut work = StepWork::new(false);
     let walk = RetentionWalk::new(memory, db, run.started_at, session, &EVERYTHING)?;
-    let mut purged = Vec::new();
+    let mut left = LeftPages::default();
     let is_over = walk.advance(&mut run, &mut work)? && {
         // The final step runs alone to bound its duration.
         let was_finishing = std::mem::replace(&mut run.is_finishing, true);
         let is_clean =
             run.gone == RetentionCounts::default() && work.gone == RetentionCounts::default();
-        if was_finishing && !is_clean && pages != Pages::Cleared {
-            purged = erase::finish(db, &[&run.gone, &work.gone]);
-        }
+        // The pages of all steps of the run are cleared after its last one.
+        left.is_written = was_finishing && !is_clean && pages != Pages::Cleared;
         is_clean || (was_finishing && pages != Pages::NotCleared)
     };
     run.steps += 1;
@@ -164,10 +160,8 @@ fn take_step(
         next_at: has_rules.then_some(progress.next_at),
         changed: work.changed,
         last: None,
-        purged,
+        left,
         failure: None,
-        #[cfg(feature = "testing")]
-        touched: erasing.take_tables(),
     };
     if is_over && !has_rules {
         if was_there {
