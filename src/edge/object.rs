@@ -56,6 +56,7 @@ use chat::run::running_turns::{Audience as _, RunningTurns};
 use chat::run::under_way::WorkUnderWay;
 use chat::run::work::TurnWork;
 use context::compaction::auto::CompactionTracker;
+use lifecycle::pending_import::forget as forget_import;
 use lifecycle::transfer::cpu::CpuAllowance;
 
 #[wasm_bindgen]
@@ -420,6 +421,7 @@ impl Object {
             db,
             host: &Runtime,
             operations: RULES,
+            forget_import,
             policy: &self.policy,
             caller,
             outbound: &self.outbound,

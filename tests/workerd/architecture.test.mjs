@@ -148,7 +148,7 @@ test("no_reader_uses_the_number_of_a_column", () => {
 // These files name the tables of other crates: the list of all, how a row is checked, searched, or found
 // in an object that was another's.
 const READERS_OF_TABLES =
-  /^store\/schema\/|^lifecycle\/(tables\.rs$|verify\/(check|chat_checks)\.rs$|mention_tables\.rs$|foreign\.rs$)/;
+  /^store\/schema\/|^lifecycle\/(tables\.rs$|verify\/check\.rs$|mention_tables\.rs$|foreign\.rs$)/;
 
 // The owner of each table and of each index that a statement names: the only crate that may name it,
 // apart from those lists. The others call its functions.
@@ -228,9 +228,7 @@ test("a_table_is_described_once_and_where_its_owner_is", () => {
   });
   assert.ok(described.length > 30);
   assert.equal(new Map(described).size, described.length, "a table is described twice");
-  // `chat` is above the list.
-  const isElsewhere = ([table, file]) =>
-    file !== `${OWNERS[table]}/tables.rs` && !(OWNERS[table] === "chat" && file === "lifecycle/tables.rs");
+  const isElsewhere = ([table, file]) => file !== `${OWNERS[table]}/tables.rs`;
   assert.deepEqual(described.filter(isElsewhere), []);
 });
 
@@ -241,7 +239,7 @@ test("a_crate_deletes_from_its_own_tables_alone", () => {
     const others = used.filter((crate) => !["base", "crate", district].includes(crate));
     return others.map((crate) => `${file}: ${crate}`);
   });
-  const allowed = /^lifecycle\/|^chat\/.*: lifecycle$|^api\/.*: lifecycle$/;
+  const allowed = /^lifecycle\/|^api\/.*: lifecycle$/;
   assert.deepEqual(
     foreign.filter((use) => !allowed.test(use)),
     [],

@@ -42,12 +42,14 @@
 //! carries out the turn's decisions.
 
 pub mod address;
+pub mod checks;
 pub mod frames;
 pub mod json_schema;
 pub mod record;
 pub mod request;
 pub mod run;
 pub mod stream;
+pub mod tables;
 pub mod tools;
 pub mod turn;
 

@@ -13,10 +13,9 @@ use base::error::Result;
 use base::ids::Id;
 use base::tables::{
     AgentFileRule, Deletion, ExportRule, ForkRule, InMentions, PurgeRule, RowOwner, Table,
-    of_the_agent, parts,
 };
-use conversation::tables::{CHANGES, SESSIONS};
-use memory::tables::ITEM_COUNTS;
+use chat::tools::mcp::oauth::stored::count_authorizations;
+use conversation::tables::SESSIONS;
 use store::erased::Erased;
 use store::tables::MIGRATIONS;
 
@@ -27,16 +26,15 @@ pub fn tables() -> impl Iterator<Item = &'static Table> {
         conversation::tables::TABLES,
         memory::tables::TABLES,
         store::tables::TABLES,
-        OTHERS,
+        &[IMPORTS],
+        chat::tables::TABLES,
     ]
     .into_iter()
     .flatten()
     .copied()
 }
 
-/// The table of this crate, and those of `chat`, which this crate can't see.
-const OTHERS: &[&Table] = &[IMPORTS, TOOLS, TOOL_AUTHORIZATIONS, EARLY_ANSWERS];
-
+/// The table of this crate.
 pub const IMPORTS: &Table = &Table {
     name: "cf_agents_imports",
     purge: PurgeRule::Nothing("tokens of imports"),
@@ -47,30 +45,6 @@ pub const IMPORTS: &Table = &Table {
     file: ExportRule::Nothing("only a session that doesn't exist yet has such a row"),
     agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("tokens of imports"),
-};
-
-pub const TOOLS: &Table = &of_the_agent(
-    "cf_agents_tools",
-    "definitions of tools",
-    AgentFileRule::Lines("tool"),
-);
-
-pub const TOOL_AUTHORIZATIONS: &Table = &of_the_agent(
-    "cf_agents_tool_authorizations",
-    "encrypted tokens",
-    AgentFileRule::Nothing("tokens are for this deployment, and are never shown"),
-);
-
-pub const EARLY_ANSWERS: &Table = &Table {
-    name: "cf_agents_early_answers",
-    purge: parts("waitingMessages", 1, &["text"]),
-    owner: RowOwner::Session("session_id"),
-    deletion: Deletion::WithLog,
-    block: None,
-    fork: ForkRule::Nothing("an answer belongs to its turn"),
-    file: ExportRule::Nothing("an answer belongs to its turn"),
-    agent_file: AgentFileRule::AsInSessions,
-    mentions: InMentions::Nothing("an answer becomes an event"),
 };
 
 /// Whether an import writes rows of this table before the session's own row.
@@ -170,17 +144,8 @@ pub fn count_all(db: &dyn Database) -> Result<Erased> {
         }
     }
     // These rows contain no text, but matter to the person whose authorizations they are.
-    let sql = "SELECT count(*) FROM cf_agents_tool_authorizations";
-    erased.authorizations = find_value(db, sql, &[])?.unwrap_or(0);
+    erased.authorizations = count_authorizations(db)?;
     Ok(erased)
-}
-
-/// The tables in whose pages a purge may leave text: those with text columns, and those
-/// that a purge itself writes to.
-pub fn all_tables() -> impl Iterator<Item = &'static str> {
-    let holds_texts = |table: &&'static Table| !matches!(table.purge, PurgeRule::Nothing(_));
-    let texts = tables().filter(holds_texts).map(|table| table.name);
-    texts.chain([CHANGES.name, ITEM_COUNTS.name])
 }
 
 /// The tables that may contain bytes of deleted texts: also a table without texts takes a page that

@@ -172,6 +172,7 @@ impl Alice {
             name: "alice",
             db,
             host: &self.host,
+            forget_import: lifecycle::pending_import::forget,
             operations: RULES,
             policy: &self.policy,
             caller: &self.caller,

@@ -14,6 +14,7 @@ use base::host::Host;
 use base::outbound::Outbound;
 use base::recovery::Recovery;
 use context::compaction::auto::CompactionTracker;
+use conversation::log::sessions::ForgetImport;
 use memory::Memory;
 use models::embedding::EmbeddingModel;
 
@@ -39,6 +40,8 @@ pub const CANCEL_RULE: AccessRule = AccessRule {
 pub struct Agent<'a> {
     /// The operations that a token's scope may list, and the rights that each requires.
     pub operations: &'static [AccessRule],
+    /// For the session that a turn creates.
+    pub forget_import: ForgetImport,
     pub name: &'a str,
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,

@@ -16,9 +16,9 @@ use base::json;
 use base::{row, sql};
 use conversation::log::slices::cut;
 use conversation::session::last_turns::load_without_turn;
-use lifecycle::tables::EARLY_ANSWERS;
 
 use crate::run::running_turns::ClientReply;
+use crate::tables::EARLY_ANSWERS;
 use crate::turn::MAX_CALLS;
 
 /// A result that waits to be written into the log.

@@ -26,14 +26,13 @@ use base::trace::StoredTrace;
 use conversation::log::append::Parent;
 use conversation::log::find::find_seqs;
 use conversation::log::note::{Note, get_note};
-use conversation::log::sessions::{NewSession, create_session, session_exists};
+use conversation::log::sessions::{ForgetImport, NewSession, create_session, session_exists};
 use conversation::log::tip::get_tip;
 use conversation::messages::append::append_message;
 use conversation::messages::change::update_message;
 use conversation::messages::parse::{MessageSource, NewMessage, parse_message};
 use conversation::messages::run::get_run_event;
 use conversation::session::meter::Meter;
-use lifecycle::pending_import;
 use models::{TokenUsage, ToolDefinition};
 use store::config::{Config, DeployedConfig, load_config};
 
@@ -70,6 +69,7 @@ pub struct RequestWriter<'a> {
     pub session_id: &'a Id,
     /// The caller that requests the turn.
     pub principal: Principal,
+    forget_import: ForgetImport,
 }
 
 impl<'a> RequestWriter<'a> {
@@ -81,6 +81,7 @@ impl<'a> RequestWriter<'a> {
             agent_name: agent.name,
             session_id,
             principal,
+            forget_import: agent.forget_import,
         }
     }
 }
@@ -264,7 +265,7 @@ impl RequestWriter<'_> {
             self.host,
             self.agent_name,
             &new,
-            pending_import::forget,
+            self.forget_import,
         )
         .map(drop)
     }

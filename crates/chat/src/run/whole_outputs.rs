@@ -9,9 +9,9 @@ use base::error::Result;
 use base::ids::Id;
 use base::json;
 use context::working_context::truncate::cut_middle;
-use lifecycle::tables::EARLY_ANSWERS;
 
 use crate::run::out_of_band::insert_parts;
+use crate::tables::EARLY_ANSWERS;
 use crate::turn::{CallState, Turn, WholeOutput, WholeOutputs};
 
 /// The most bytes of all whole outputs of a turn. The end of the turn loads them into

@@ -5,14 +5,12 @@
 //! A check reads one row and the rows related to it in one statement. So a write between two
 //! requests causes no finding.
 
-mod chat_checks;
 mod check;
 mod deeper;
 mod finding;
 
 use crate::json_schema::JsonSchema;
 pub use base::checks::FindingCode;
-use chat_checks::CHAT_CHECKS;
 use check::TableCheck;
 pub use finding::Finding;
 use serde::Serialize;
@@ -49,7 +47,7 @@ fn checks() -> impl Iterator<Item = &'static Check> {
         conversation::checks::CHECKS,
         memory::checks::CHECKS,
         store::checks::CHECKS,
-        CHAT_CHECKS,
+        chat::checks::CHECKS,
     ]
     .into_iter()
     .flatten()

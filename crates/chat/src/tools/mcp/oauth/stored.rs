@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::tables::TOOL_AUTHORIZATIONS;
 use crate::tools::mcp::oauth::settings::OAuthSettings;
 use base::columns::find_value;
 use base::database::{Database, Delete};
 use base::error::{Error, Result};
 use base::json;
-use lifecycle::tables::TOOL_AUTHORIZATIONS;
 use memory::Memory;
 
 /// All that is known of an authorization. It contains secrets: never show or log it.
@@ -124,6 +124,12 @@ pub fn write_authorization(
             memory.host.now_ms().into(),
         ],
     )
+}
+
+/// How many servers have an authorization.
+pub fn count_authorizations(db: &dyn Database) -> Result<i64> {
+    let sql = "SELECT count(*) FROM cf_agents_tool_authorizations";
+    Ok(find_value(db, sql, &[])?.unwrap_or(0))
 }
 
 /// Deletes the authorization for a server. Part of a transaction.

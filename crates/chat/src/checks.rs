@@ -1,9 +1,9 @@
-//! The rules for each row of the tables of `chat`, which this crate can't see.
+//! The rules for each row of this crate's tables.
 
 use base::checks::{Check, FindingCode as Code, OF_AGENT, OF_SESSION, RowRule};
 use base::{is_no_json, is_part_lost};
 
-pub const CHAT_CHECKS: &[Check] = &[
+pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_early_answers",
         key: &["session_id", "number", "part"],
