@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::message_writes::Speaker;
 use crate::limits::EVENTS_BODY_BYTES;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
-use crate::operations::compaction::{find_due, mark_grown};
+use crate::operations::compaction::Growth;
 use access::{Effect, Needs};
 use base::error::{Error, Result};
 use base::ids::Id;
@@ -75,6 +75,7 @@ impl RunAtOnce for AppendMessages {
                 parsed.map_err(|error| renamed(error, "message", &format!("messages[{index}]")))
             })
             .collect::<Result<Vec<_>>>()?;
+        let growth = Growth::of(agent);
         let outcome = append_messages(
             agent.db,
             agent.host,
@@ -84,7 +85,7 @@ impl RunAtOnce for AppendMessages {
                 &Parent::from_field(self.parent_id),
                 self.expected_leaf_id.as_ref(),
             ),
-            &|stored| find_due(agent, stored),
+            &|stored| growth.find_due(stored),
         )
         // The log's errors name a row of the append as `events[2]`.
         .map_err(|error| renamed(error, "events", "messages"))?;
@@ -100,7 +101,7 @@ impl RunAtOnce for AppendMessages {
             leaf_id,
         })?;
         Ok(if is_grown {
-            mark_grown(agent, reply, &self.session_id, &settings)
+            growth.mark(reply, &self.session_id, &settings)
         } else {
             reply
         })

@@ -1,6 +1,8 @@
 //! Operations on compaction.
 
 use crate::json_schema::JsonSchema;
+use std::cell::OnceCell;
+
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
@@ -387,37 +389,45 @@ fn load_others(agent: &Agent<'_>) -> Result<Vec<ToolDefinition>> {
     Ok(tools.into_iter().map(|tool| tool.definition).collect())
 }
 
-/// Marks the reply to an append if its session is compacted automatically, or learned from: the
-/// work that follows the answer is started only if there may be some.
-pub fn mark_grown(
-    agent: &Agent<'_>,
-    reply: Reply,
-    session_id: &Id,
-    stored: &StoredSettings,
-) -> Reply {
-    let learns = find_due(agent, stored).is_some();
-    match settings_of(session_id, stored, &agent.deployed.compaction) {
-        Ok(settings) if settings.compact_after.is_none() && !learns => reply,
-        // The work that follows reports settings that can't be read.
-        Ok(_) | Err(_) => reply.grown(session_id),
+/// What follows an append, by the settings that it read. They are parsed once.
+pub struct Growth<'a> {
+    agent: &'a Agent<'a>,
+    due_at: OnceCell<Option<i64>>,
+}
+
+impl<'a> Growth<'a> {
+    pub fn of(agent: &'a Agent<'a>) -> Self {
+        Self {
+            agent,
+            due_at: OnceCell::new(),
+        }
+    }
+
+    /// Marks the reply to an append if its session is compacted automatically, or learned from: the
+    /// work that follows the answer is started only if there may be some.
+    pub fn mark(&self, reply: Reply, session_id: &Id, stored: &StoredSettings) -> Reply {
+        let learns = self.find_due(stored).is_some();
+        match settings_of(session_id, stored, &self.agent.deployed.compaction) {
+            Ok(settings) if settings.compact_after.is_none() && !learns => reply,
+            // The work that follows reports settings that can't be read.
+            Ok(_) | Err(_) => reply.grown(session_id),
+        }
+    }
+
+    /// When a session that grows now is due for a learning pass. `None`: the agent does not learn.
+    pub fn find_due(&self, stored: &StoredSettings) -> Option<i64> {
+        *self.due_at.get_or_init(|| find_due(self.agent, stored))
     }
 }
 
-/// When a session that grows now is due for a learning pass. `None`: the agent does not learn.
-pub fn find_due(agent: &Agent<'_>, stored: &StoredSettings) -> Option<i64> {
+fn find_due(agent: &Agent<'_>, stored: &StoredSettings) -> Option<i64> {
     let own = stored
         .learn
         .as_deref()
         .and_then(|learn| json::decode::<LearnSettings>(learn).ok());
     let deployed = || {
-        agent
-            .deployed
-            .memory
-            .config
-            .defaults
-            .learn
-            .clone()
-            .flatten()
+        let defaults = &agent.deployed.memory.config.defaults;
+        defaults.learn.clone().flatten()
     };
     let learn = own.or_else(deployed).filter(|learn| !learn.is_off())?;
     Some(due_at(&learn, Occasion::Append, agent.host.now_ms()))

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::EVENTS_BODY_BYTES;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
-use crate::operations::compaction::{find_due, mark_grown};
+use crate::operations::compaction::Growth;
 use crate::operations::receipts::{admit_purge, issue_of};
 use access::{Effect, Needs, permit_role};
 use base::action::Action;
@@ -88,6 +88,7 @@ impl RunAtOnce for AppendEvents {
         for event in &mut self.events {
             event.note = Note::of_caller(&authority);
         }
+        let growth = Growth::of(agent);
         let outcome = append_and_schedule_learning(
             agent.db,
             agent.host,
@@ -97,15 +98,10 @@ impl RunAtOnce for AppendEvents {
                 &Parent::from_field(self.parent_id),
                 self.expected_leaf_id.as_ref(),
             ),
-            &|stored| find_due(agent, stored),
+            &|stored| growth.find_due(stored),
         )?;
         let reply = Reply::json(&outcome)?;
-        Ok(mark_grown(
-            agent,
-            reply,
-            &self.session_id,
-            &outcome.settings,
-        ))
+        Ok(growth.mark(reply, &self.session_id, &outcome.settings))
     }
 }
 

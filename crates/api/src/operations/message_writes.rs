@@ -7,7 +7,7 @@ use super::message_reads::UiMessage;
 use super::message_reads::or_null;
 use crate::limits::EVENTS_BODY_BYTES;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
-use crate::operations::compaction::{find_due, mark_grown};
+use crate::operations::compaction::Growth;
 use crate::operations::receipts::{admit_purge, issue_of};
 use access::{Effect, Needs, permit_role};
 use base::action::Action;
@@ -82,6 +82,7 @@ impl AppendMessage {
 }
 
 fn append(agent: &Agent<'_>, place: MessagePlacement, message: NewMessage) -> Result<Reply> {
+    let growth = Growth::of(agent);
     let appended = append_message(
         agent.db,
         agent.host,
@@ -91,11 +92,11 @@ fn append(agent: &Agent<'_>, place: MessagePlacement, message: NewMessage) -> Re
             &Parent::from_field(place.parent_id),
             place.expected_leaf_id.as_ref(),
         ),
-        &|stored| find_due(agent, stored),
+        &|stored| growth.find_due(stored),
     )?;
     let reply = appended_reply(appended.inserted, &appended.message);
     Ok(if appended.inserted {
-        mark_grown(agent, reply, &place.session_id, &appended.settings)
+        growth.mark(reply, &place.session_id, &appended.settings)
     } else {
         reply
     })

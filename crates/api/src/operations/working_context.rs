@@ -8,7 +8,7 @@ use super::memory_tools::toolbox;
 use super::next_request::render_next_request;
 use crate::limits::{EVENTS_BODY_BYTES, body_with_text};
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
-use crate::operations::compaction::{find_due, mark_grown};
+use crate::operations::compaction::Growth;
 use access::{Effect, Needs, permit, permit_role};
 use base::action::Role;
 use base::budget::MAX_ANSWER_BYTES;
@@ -273,20 +273,16 @@ impl RunAtOnce for PersistWorkingContext {
                 })
             })
             .collect::<Result<Vec<_>>>()?;
+        let growth = Growth::of(agent);
         let outcome = append_and_schedule_learning(
             agent.db,
             agent.host,
             &self.session_id,
             &events,
             (&Parent::Leaf, self.expected_leaf_id.as_ref()),
-            &|stored| find_due(agent, stored),
+            &|stored| growth.find_due(stored),
         )?;
         let reply = Reply::json(&outcome)?;
-        Ok(mark_grown(
-            agent,
-            reply,
-            &self.session_id,
-            &outcome.settings,
-        ))
+        Ok(growth.mark(reply, &self.session_id, &outcome.settings))
     }
 }
