@@ -13,11 +13,14 @@ use super::storage::Statements;
 use super::stream;
 use super::text::Sent;
 use api::limits::check_length;
+use api::refusal;
+use api::request::RequestHead;
 use api::route::find_family;
 use base::budget::{REQUESTS, Reservation};
-use base::error::{Code, Error, ErrorKind, Result};
+use base::error::{Error, Result};
 use base::json::{self, json};
 use base::outbound::in_time;
+use base::trace::{TRACEPARENT, Trace};
 use provider_api::refusal::render;
 
 #[wasm_bindgen]
@@ -152,14 +155,8 @@ fn refuse_as(
         // Errors are logged only here, because every refusal passes through.
         log(error);
     }
-    let retry_after = error.retry_after_s.map(|seconds| seconds.to_string());
-    let extra = match (error.code, &error.kind) {
-        (Code::Unauthorized, _) => Some(("www-authenticate", "Bearer")),
-        (_, Some(ErrorKind::Allows(methods))) => Some(("allow", methods.as_str())),
-        _ => retry_after
-            .as_deref()
-            .map(|seconds| ("retry-after", seconds)),
-    };
+    let header = refusal::find_header(error);
+    let extra = header.as_ref().map(|(name, value)| (*name, value.as_ref()));
     respond(status, &JsString::from(body), cost, extra.as_slice())
 }
 
@@ -249,6 +246,40 @@ fn object_of(headers: &[(&str, &str)]) -> Value {
         object.insert((*name).to_owned(), (*value).into());
     }
     Value::Object(object)
+}
+
+/// A request, and its URL: each read of the URL copies it from JavaScript.
+pub struct HttpRequest {
+    pub inner: web_sys::Request,
+    pub url: String,
+}
+
+impl HttpRequest {
+    pub fn new(inner: web_sys::Request) -> Self {
+        Self {
+            url: inner.url(),
+            inner,
+        }
+    }
+
+    pub fn find(&self, name: &str) -> Option<String> {
+        find_header(&self.inner, name)
+    }
+}
+
+impl RequestHead for HttpRequest {
+    fn header(&self, name: &str) -> Option<String> {
+        self.find(name)
+    }
+
+    fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+/// Adds the trace to an answer.
+pub fn name_trace(answer: &web_sys::Response, trace: &Trace) -> Result<(), JsValue> {
+    answer.headers().set(TRACEPARENT, &trace.traceparent())
 }
 
 /// A request's header, if it is there.
@@ -373,19 +404,6 @@ pub async fn discard(request: &web_sys::Request) {
     }
 }
 
-/// Refuses a compressed body, because the limits count the bytes as sent.
-pub fn check_encoding(request: &web_sys::Request) -> Result<()> {
-    let encoding = find_header(request, "content-encoding").unwrap_or_default();
-    if matches!(encoding.trim(), "" | "identity") {
-        return Ok(());
-    }
-    Err(Error::new(
-        Code::UnsupportedMediaType,
-        "The body is compressed. Send it as it is, without `content-encoding`.",
-    )
-    .with("header", "content-encoding"))
-}
-
 /// The body's length according to `content-length`.
 fn announced(request: &web_sys::Request) -> Option<usize> {
     find_header(request, "content-length")?.parse().ok()
@@ -505,6 +523,7 @@ async fn gather(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::error::Code;
 
     #[test]
     fn of_two_headers_with_the_same_name_the_later_one_counts() {

@@ -1,7 +1,6 @@
 //! The Workers adapter: the only part that uses the `worker` crate. It passes requests in,
 //! answers out, and statements to the object's storage. It decides nothing.
 
-mod caller;
 mod cors;
 mod directory;
 mod env;
@@ -27,18 +26,9 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use self::host::Runtime;
-use access::{Caller, Policy};
-use api::route::Route;
-use base::error::Result;
+use access::Policy;
 use base::settings::Setting;
-use worker::{Env, console_warn, web_sys};
-
-/// Identifies the caller of a request by its headers and its URL.
-fn identify(policy: &Policy, route: &Route, request: &web_sys::Request) -> Result<Caller> {
-    let read = |name: &str| http::find_header(request, name);
-    caller::identify(policy, &Runtime, route, &read, &|| request.url())
-}
+use worker::{Env, console_warn};
 
 /// The Worker's access policy. It is read once: an isolate has one environment.
 fn policy(env: &Env) -> Rc<Policy> {

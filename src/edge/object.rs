@@ -8,6 +8,7 @@ mod background;
 mod calls;
 mod files;
 mod granted;
+mod incoming;
 mod leases;
 mod leasing;
 mod membership;
@@ -15,7 +16,6 @@ mod name;
 mod opening;
 mod recovery;
 mod tables;
-mod traced;
 mod tracing;
 
 use std::cell::{Cell, OnceCell};
@@ -26,20 +26,21 @@ use wasm_bindgen::prelude::*;
 use worker::worker_sys::DurableObjectState;
 use worker::{Env, web_sys};
 
+use self::incoming::Incoming;
 use self::leases::Leases;
 use self::name::AgentName;
-use self::traced::Traced;
 use super::host::Runtime;
 use super::outbound::Bindings;
 use super::request_log::{RequestLog, RequestNote};
 use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, settle};
-use super::{cors, http, mcp, policy, tasks};
-use access::{Caller, LEASE_HEADER, Policy};
+use super::{http, policy, tasks};
+use access::{Caller, Policy};
 use api::dispatch::follow_up;
-use api::jobs;
+use api::jobs::{self, AlarmTime};
 use api::mcp::Clients;
 use api::operation::Agent;
+use api::request::{EntryPoint, Request};
 use api::socket;
 use api::table::RULES;
 use base::background::{Background as _, CHECK_AFTER_MS, JobKind, SOON_MS};
@@ -48,7 +49,7 @@ use base::error::Result;
 use base::host::Host as _;
 use base::ids::Id;
 use base::tokens::TokenCounter;
-use base::trace::{self, TRACEPARENT};
+use base::trace::{self, Trace};
 use chat::frames::incoming::MAX_FRAME_BYTES;
 use chat::run::broadcast_throttle::{BroadcastThrottle, MessageChange};
 use chat::run::cycle::run;
@@ -56,6 +57,7 @@ use chat::run::running_turns::{Audience as _, RunningTurns};
 use chat::run::under_way::WorkUnderWay;
 use chat::run::work::TurnWork;
 use context::compaction::auto::CompactionTracker;
+use directory::joining::Joining;
 use lifecycle::pending_import::forget as forget_import;
 use lifecycle::transfer::cpu::CpuAllowance;
 
@@ -88,12 +90,8 @@ struct Object {
     leases: Leases,
     clients: Clients,
     throttle: BroadcastThrottle,
-    /// Whether the agent must still check whether it is in the directory.
-    is_joining_due: Cell<bool>,
-    /// The pause after the last failure to register it.
-    joining_pause_ms: Cell<i64>,
-    /// The time of the next alarm, as far as this instance knows.
-    wakes_at_ms: Cell<i64>,
+    joining: Joining,
+    alarm: AlarmTime,
 }
 
 #[wasm_bindgen]
@@ -120,9 +118,8 @@ impl SessionAgent {
             leases: Leases::default(),
             clients: Clients::default(),
             throttle: BroadcastThrottle::default(),
-            is_joining_due: Cell::new(false),
-            joining_pause_ms: Cell::new(0),
-            wakes_at_ms: Cell::new(0),
+            joining: Joining::default(),
+            alarm: AlarmTime::default(),
             state,
         });
         Ok(Self { object })
@@ -137,8 +134,12 @@ impl SessionAgent {
         granted: Option<String>,
     ) -> Promise {
         let object = Rc::clone(&self.object);
+        let incoming = Rc::new(Incoming::new(request, body, granted, &object.policy));
         tasks::promise(self.object.working(async move {
-            let answer = object.fetch(request, body, granted).await;
+            let answer = match &incoming.outbox {
+                Some(outbox) => object.answer_message(&incoming, outbox).await,
+                None => object.answer(&incoming).await,
+            };
             answer.map(JsValue::from)
         }))
     }
@@ -213,47 +214,9 @@ impl Drop for SessionAgent {
     }
 }
 
-/// Whether this is a message of the Model Context Protocol whose answer may be a stream.
-fn is_message(url: &str, request: &web_sys::Request) -> bool {
-    url.contains("/mcp") && mcp::takes_stream(request)
-}
-
 impl Object {
-    async fn fetch(
-        self: &Rc<Self>,
-        request: web_sys::Request,
-        body: Option<Vec<u8>>,
-        granted: Option<String>,
-    ) -> Result<web_sys::Response, JsValue> {
-        let shared = cors::find(&self.policy, &request);
-        if let Some(answer) = cors::answer_preflight(&shared, &request) {
-            return answer;
-        }
-        let url = request.url();
-        if url.contains("/chat")
-            && let Some(id) = http::find_header(&request, LEASE_HEADER)
-        {
-            return self.connect_lease(&request, &id);
-        }
-        let traced = Rc::new(Traced::new(is_message(&url, &request).then(Rc::default)));
-        let answer = match &traced.outbox {
-            Some(outbox) => {
-                self.answer_message(request, body, granted, &traced, outbox)
-                    .await
-            }
-            None => self.answer(request, body, granted, &traced).await,
-        }?;
-        // The answer that opens a socket accepts no further headers.
-        if let Some(trace) = traced.get()
-            && answer.status() != 101
-        {
-            answer.headers().set(TRACEPARENT, &trace.traceparent())?;
-        }
-        cors::mark(answer, &shared)
-    }
-
     async fn wake(self: &Rc<Self>) -> Result<(), JsValue> {
-        self.wakes_at_ms.set(0);
+        self.alarm.clear();
         let db = Sqlite::new(&self.storage);
         if let Err(error) = self.open_tables(&db) {
             http::log(&error);
@@ -268,7 +231,7 @@ impl Object {
         self.turns.checks.set_recovery_due(false);
         self.lose_silent_leases();
         self.join_later();
-        jobs::wake(&self.agent(&db, &Caller::Owner, &[])).await;
+        jobs::wake(&self.own_agent(&db)).await;
         Ok(())
     }
 
@@ -337,8 +300,9 @@ impl Object {
         note.set_operation("socketFrame");
         let blank = self.blank(&db);
         let agent = Agent {
-            db: if self.is_migrated.get() { &db } else { &blank },
-            ..self.agent(&db, &caller, &[])
+            db: self.readable(&db, &blank),
+            caller: &caller,
+            ..self.own_agent(&db)
         };
         let trace = self.trace_of_frame(&state);
         note.set_trace(trace.as_deref());
@@ -398,7 +362,7 @@ impl Object {
                 http::log(&error);
             }
             let db = Sqlite::new(&object.storage);
-            let grown = run(&object.agent(&db, &Caller::Owner, &[]), work).await;
+            let grown = run(&object.own_agent(&db), work).await;
             object.recover_once();
             // The turn's model may have deleted something.
             object.clear_left(&db).await;
@@ -411,11 +375,29 @@ impl Object {
     fn recover_once(&self) {
         if self.turns.checks.take_recovery_due() {
             let db = Sqlite::new(&self.storage);
-            jobs::begin(&self.agent(&db, &Caller::Owner, &[]));
+            jobs::begin(&self.own_agent(&db));
         }
     }
 
-    fn agent<'a>(&'a self, db: &'a Sqlite<'_>, caller: &'a Caller, via: &'a [String]) -> Agent<'a> {
+    fn entry_point(&self) -> EntryPoint<'_> {
+        EntryPoint {
+            policy: &self.policy,
+            host: &Runtime,
+            sampler: self.find_sampler(),
+        }
+    }
+
+    /// The agent, as a request sees it.
+    fn agent<'a>(&'a self, db: &'a Sqlite<'_>, request: &'a Request) -> Agent<'a> {
+        Agent {
+            caller: &request.caller,
+            via: &request.via,
+            ..self.own_agent(db)
+        }
+    }
+
+    /// The agent, as its own work sees it.
+    fn own_agent<'a>(&'a self, db: &'a Sqlite<'_>) -> Agent<'a> {
         Agent {
             name: self.name.get(),
             db,
@@ -423,7 +405,7 @@ impl Object {
             operations: RULES,
             forget_import,
             policy: &self.policy,
-            caller,
+            caller: &Caller::Owner,
             outbound: &self.outbound,
             deployed: self.outbound.deployed(),
             compactions: &self.compactions,
@@ -433,15 +415,15 @@ impl Object {
             starter: self,
             background: self,
             recovery: self,
-            via,
+            via: &[],
             body: None,
         }
     }
 
     async fn follow_up(self: &Rc<Self>, grown: &Id) {
         let db = Sqlite::new(&self.storage);
-        let agent = self.agent(&db, &Caller::Owner, &[]);
-        let trace = self.begin_trace((None, None), &Caller::Owner).map(Rc::new);
+        let agent = self.own_agent(&db);
+        let trace = Trace::of_request(None, self.find_sampler(), &Runtime).map(Rc::new);
         let began_at = Runtime.now_ms();
         if let Err(error) = trace::run_in(trace.clone(), follow_up(&agent, grown)).await {
             http::log(&error);

@@ -10,10 +10,8 @@ use worker::{Env, console_warn};
 use super::env;
 use super::host::Runtime;
 use super::storage::Statements;
-use access::Caller;
 use api::request_line::{LineSampler, LoggedRequests, RequestLine, Sampled, name_of};
 use api::route::Route;
-use api::tracing::find_parent;
 use base::error::Error;
 use base::host::Host as _;
 use base::settings::Setting;
@@ -67,13 +65,6 @@ impl RequestLog {
         let point = (!self.dataset.is_undefined()).then(|| line.to_point());
         report(text.as_deref(), &self.dataset, point.as_deref());
     }
-}
-
-/// The trace that the caller of a refused request named. No span is recorded for it.
-/// `caller` is `None` if the caller is unknown.
-pub fn trace_of_refused(caller: Option<&Caller>, traceparent: Option<&str>) -> Option<Trace> {
-    let parent = find_parent(caller.unwrap_or(&Caller::Owner), traceparent, None);
-    Trace::of_request(parent, None, &Runtime)
 }
 
 /// The log entry of a request while it is handled.
@@ -159,27 +150,5 @@ impl RequestNote {
             },
         };
         log.write(&line, sampled != Sampled::No);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use access::TokenScope;
-
-    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-
-    #[test]
-    fn a_refused_request_keeps_the_trace_that_its_caller_named() {
-        let id = |caller: Option<&Caller>| {
-            let trace = trace_of_refused(caller, Some(PARENT));
-            trace.map(|trace| render_hex(&trace.id.0))
-        };
-        let named = Some("0af7651916cd43dd8448eb211c80319c".to_owned());
-        assert_eq!(id(Some(&Caller::Owner)), named);
-        assert_eq!(id(None), named);
-        // A trace named by the holder of a token is not trusted.
-        assert_ne!(id(Some(&Caller::Scoped(TokenScope::default()))), named);
-        assert!(trace_of_refused(None, None).is_none());
     }
 }

@@ -14,20 +14,21 @@ use worker::{Env, event, web_sys};
 
 use super::front::{self, FrontTurn};
 use super::host::Runtime;
-use super::http::ResponseResult;
+use super::http::{HttpRequest, ResponseResult};
 use super::outbound::Bindings;
-use super::request_log::{RequestLog, RequestNote, trace_of_refused};
+use super::request_log::{RequestLog, RequestNote};
 use super::rpc::{self, RpcCall};
 use super::stub::{Answer, find_object};
-use super::{cors, env, health, http, identify, policy, tasks};
+use super::{cors, health, http, policy, tasks};
 use access::{self, Caller, CorsPolicy, Policy, TokenScope};
 use api::admission::admit;
-use api::authorization::{check_return, describe_client};
+use api::authorization::{check_return, describe_client, takes_issuer};
+use api::request::{EntryPoint, identify};
 use api::route::{self, Route};
+use api::tracing::trace_of_refused;
 use base::budget::Reservation;
 use base::error::{self, Code, Error};
 use base::json;
-use base::settings::Setting;
 use base::trace::{TRACEPARENT, Trace, run_in};
 use directory::list::list_agents;
 
@@ -93,9 +94,9 @@ pub fn fetch(request: web_sys::Request, env: Env, context: JsValue, is_granted: 
             let answer = list.answer(&env).await?;
             cors::mark(answer, &shared).map(JsValue::from)
         }),
-        RoutedAnswer::Refused(request, error, trace) => tasks::promise(async move {
-            http::discard(&request).await;
-            let refused = http::refuse_at(&request.url(), &error, None);
+        RoutedAnswer::Refused(head, error, trace) => tasks::promise(async move {
+            http::discard(&head.inner).await;
+            let refused = http::refuse_at(&head.url, &error, None);
             let answer = name_trace(refused, trace.as_ref())?;
             cors::mark(answer, &shared).map(JsValue::from)
         }),
@@ -115,10 +116,13 @@ pub fn call(
     env: Env,
     is_request: bool,
 ) -> Promise {
-    let reservation = match admit_call(&agent, &operation, &json, &options, &env) {
+    // The object logs a call that it receives.
+    let note = RequestNote::here(&RequestLog::of(&env));
+    let reservation = match admit_call(&agent, &operation, &json, &options, &env, &note) {
         Ok(reservation) => reservation,
         Err(error) => {
-            note_refused_call(&agent, &operation, &options, &env, &error);
+            let agent = rpc::parse_agent(&agent).unwrap_or_default();
+            note.refused(&agent, &error, None);
             return Promise::reject(&rpc::to_thrown(&error));
         }
     };
@@ -150,40 +154,32 @@ fn admit_call(
     json: &JsValue,
     options: &JsValue,
     env: &Env,
+    note: &RequestNote,
 ) -> error::Result<Option<Reservation>> {
     let agent = rpc::parse_agent(agent)?;
     let call = RpcCall::parse(operation, json.clone(), options)?;
+    let route = Route::operation(&agent, call.operation);
+    note.set_route(&route);
     let token = call.options.token.as_deref();
-    let caller = access::identify(&policy(env), &Runtime, Some(&agent), token)?;
-    let admission = admit(&caller, &call.route(&agent))?;
-    rpc::reserve_forward(call.json.as_ref(), admission.max_body_bytes)
-}
-
-/// Logs a call that reaches no object.
-fn note_refused_call(
-    agent: &JsValue,
-    operation: &JsValue,
-    options: &JsValue,
-    env: &Env,
-    error: &Error,
-) {
-    let note = RequestNote::here(&RequestLog::of(env));
-    let agent = rpc::parse_agent(agent).unwrap_or_default();
-    if let Ok(call) = RpcCall::parse(operation, JsValue::UNDEFINED, options) {
-        note.set_route(&call.route(&agent));
-        let token = call.options.token.as_deref();
-        let caller = access::identify(&policy(env), &Runtime, Some(&agent), token).ok();
+    let policy = policy(env);
+    let caller = access::identify(&policy, &Runtime, Some(&agent), token);
+    let admission = match &caller {
+        Ok(caller) => admit(caller, &route),
+        Err(error) => Err(error.clone()),
+    };
+    let reserved = admission
+        .and_then(|admission| rpc::reserve_forward(call.json.as_ref(), admission.max_body_bytes));
+    reserved.inspect_err(|_| {
         let traceparent = call.options.traceparent.as_deref();
-        note.set_trace(trace_of_refused(caller.as_ref(), traceparent).as_ref());
-    }
-    note.refused(&agent, error, None);
+        note.set_trace(trace_of_refused(caller.as_ref().ok(), traceparent, &Runtime).as_ref());
+    })
 }
 
 /// Adds the trace to an answer.
 fn name_trace(answer: ResponseResult, trace: Option<&Trace>) -> ResponseResult {
     let answer = answer?;
     if let Some(trace) = trace {
-        answer.headers().set(TRACEPARENT, &trace.traceparent())?;
+        http::name_trace(&answer, trace)?;
     }
     Ok(answer)
 }
@@ -191,7 +187,7 @@ fn name_trace(answer: ResponseResult, trace: Option<&Trace>) -> ResponseResult {
 enum RoutedAnswer {
     Here(ResponseResult),
     /// Refused, once the rest of its body is discarded.
-    Refused(web_sys::Request, Error, Option<Trace>),
+    Refused(HttpRequest, Error, Option<Trace>),
     ByObject(Answer),
     /// A turn whose models this Worker waits for.
     Waiting(FrontTurn),
@@ -228,83 +224,92 @@ impl AgentList {
 }
 
 fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: bool) -> RoutedAnswer {
+    let head = HttpRequest::new(request);
     // The object logs a request that it receives.
     let note = RequestNote::here(&RequestLog::of(env));
     // Most requests are forwarded to an object, which reads the header itself. Only objects send
     // spans.
     let begin_trace = |caller: Option<&Caller>| {
-        trace_of_refused(caller, http::find_header(&request, TRACEPARENT).as_deref())
+        trace_of_refused(caller, head.find(TRACEPARENT).as_deref(), &Runtime)
     };
-    let refused =
-        |note: &RequestNote, caller: Option<&Caller>, agent: Option<&str>, error: &Error| {
-            let trace = begin_trace(caller);
-            note.set_trace(trace.as_ref());
-            note.refused(agent.unwrap_or_default(), error, None);
-            RoutedAnswer::Here(name_trace(
-                http::refuse_at(&request.url(), error, None),
-                trace.as_ref(),
-            ))
-        };
-    let route = match route::parse(&request.method(), &request.url()) {
+    let refused = |caller: Option<&Caller>, agent: Option<&str>, error: &Error| {
+        let trace = begin_trace(caller);
+        note.set_trace(trace.as_ref());
+        note.refused(agent.unwrap_or_default(), error, None);
+        RoutedAnswer::Here(name_trace(
+            http::refuse_at(&head.url, error, None),
+            trace.as_ref(),
+        ))
+    };
+    let route = match route::parse(&head.inner.method(), &head.url) {
         Ok(route) => route,
-        Err(error) => return refused(&note, None, None, &error),
+        Err(error) => return refused(None, None, &error),
     };
     note.set_route(&route);
-    if route == Route::Health {
-        note.answered("", 200, None);
-        return RoutedAnswer::Here(health::answer());
-    }
-    if route == Route::OAuthClient {
-        return match describe_client(&Bindings::new(env)) {
-            Some(description) => {
-                note.answered("", 200, None);
-                RoutedAnswer::Here(http::answer_client(&description))
+    match &route {
+        Route::Health => {
+            note.answered("", 200, None);
+            return RoutedAnswer::Here(health::answer());
+        }
+        Route::OAuthClient => {
+            return match describe_client(&Bindings::new(env)) {
+                Some(description) => {
+                    note.answered("", 200, None);
+                    RoutedAnswer::Here(http::answer_client(&description))
+                }
+                None => refused(None, None, &route::no_such_route()),
+            };
+        }
+        Route::OAuthReturn { agent, returned } => {
+            if let Err(error) = check_return(&Bindings::new(env), agent, returned) {
+                return refused(None, None, &error);
             }
-            None => refused(&note, None, None, &route::no_such_route()),
-        };
+        }
+        _ => {}
     }
-    if let Route::OAuthReturn { agent, returned } = &route
-        && let Err(error) = check_return(&Bindings::new(env), agent, returned)
-    {
-        return refused(&note, None, None, &error);
-    }
-    let caller = match identify(policy, &route, &request) {
+    let entry = EntryPoint {
+        policy,
+        host: &Runtime,
+        sampler: None,
+    };
+    let caller = match identify(&entry, &route, &head) {
         Ok(caller) => caller,
         Err(error)
-            if is_granted && error.code == Code::Unauthorized && takes_issuer(env, &route) =>
+            if is_granted
+                && error.code == Code::Unauthorized
+                && takes_issuer(&Bindings::new(env), &route) =>
         {
             Caller::Scoped(TokenScope::default())
         }
-        Err(error) => return refused(&note, None, route.agent(), &error),
+        Err(error) => return refused(None, route.agent(), &error),
     };
-    let agent = match route {
-        Route::Agents {
-            prefix,
-            limit,
-            cursor,
-        } => {
-            return match access::permit_directory(&caller) {
-                Ok(()) => {
-                    let trace = begin_trace(Some(&caller)).map(Rc::new);
-                    note.set_trace(trace.as_deref());
-                    RoutedAnswer::Listed(AgentList {
-                        prefix,
-                        limit,
-                        cursor,
-                        note,
-                        trace,
-                    })
-                }
-                Err(error) => refused(&note, Some(&caller), None, &error),
-            };
-        }
-        _ => route.agent().unwrap_or_default(),
-    };
+    if let Route::Agents {
+        prefix,
+        limit,
+        cursor,
+    } = route
+    {
+        return match access::permit_directory(&caller) {
+            Ok(()) => {
+                let trace = begin_trace(Some(&caller)).map(Rc::new);
+                note.set_trace(trace.as_deref());
+                RoutedAnswer::Listed(AgentList {
+                    prefix,
+                    limit,
+                    cursor,
+                    note,
+                    trace,
+                })
+            }
+            Err(error) => refused(Some(&caller), None, &error),
+        };
+    }
+    let agent = route.agent().unwrap_or_default();
     if let Err(error) = admit(&caller, &route) {
         let trace = begin_trace(Some(&caller));
         note.set_trace(trace.as_ref());
         note.refused(agent, &error, None);
-        return RoutedAnswer::Refused(request, error, trace);
+        return RoutedAnswer::Refused(head, error, trace);
     }
     let object = find_object(env, &JsValue::from(agent));
     if matches!(route, Route::Chat { .. })
@@ -312,29 +317,16 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: boo
         && let Ok(object) = object
     {
         return RoutedAnswer::Waiting(FrontTurn {
-            request,
+            request: head.inner,
             object,
             agent: agent.to_owned(),
             signature,
         });
     }
-    match object.and_then(|object| object.fetch(&request)) {
+    match object.and_then(|object| object.fetch(&head.inner)) {
         Ok(answer) => RoutedAnswer::ByObject(answer),
-        Err(error) => refused(&note, Some(&caller), Some(agent), &lost(&error)),
+        Err(error) => refused(Some(&caller), Some(agent), &lost(&error)),
     }
-}
-
-/// Whether tokens of an issuer are accepted at this address.
-fn takes_issuer(env: &Env, route: &Route) -> bool {
-    let needed = [
-        Setting::OAuthIssuer,
-        Setting::OAuthAudience,
-        Setting::SessionAgentToken,
-    ];
-    matches!(route, Route::Mcp { .. })
-        && needed
-            .iter()
-            .all(|name| env::find_text(env, *name).is_some())
 }
 
 fn lost(thrown: &JsValue) -> Error {

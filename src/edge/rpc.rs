@@ -13,11 +13,12 @@ use super::stream::{self, TextEncoder};
 use super::text::Sent;
 use access::MAX_TOKEN_BYTES;
 use api::limits::check_length;
-use api::route::{Route, check_agent_name};
+use api::route::check_agent_name;
 use api::table::NamedOperation;
 use base::budget::{FORWARDS, Reservation, SMALL_BYTES};
 use base::error::{Error, Result};
 use base::json::{self, json};
+use base::trace::{TRACEPARENT, TRACESTATE};
 
 #[wasm_bindgen]
 extern "C" {
@@ -74,11 +75,15 @@ impl RpcCall {
             options: parse_options(options)?,
         })
     }
+}
 
-    pub fn route(&self, agent: &str) -> Route {
-        Route::Rpc {
-            agent: agent.to_owned(),
-            operation: self.operation.clone(),
+impl RpcOptions {
+    /// Takes the option that stands for this header of a request.
+    pub fn take_header(&mut self, name: &str) -> Option<String> {
+        match name {
+            TRACEPARENT => self.traceparent.take(),
+            TRACESTATE => self.tracestate.take(),
+            _ => None,
         }
     }
 }

@@ -10,7 +10,7 @@ use super::host::{Runtime, pause};
 use super::http::RequestBody;
 use super::storage::{Sqlite, Storage};
 use super::stream::watched;
-use api::file_import::FileImport;
+use api::file_import::{FileImport, is_too_slow};
 use api::operation::Reply;
 use base::budget::{REQUESTS, Reservation};
 use base::error::{Error, Result};
@@ -149,19 +149,13 @@ async fn wait_for_memory() -> Result<()> {
 /// How long a file may pause. After that the import is aborted, and its pending rows are deleted.
 const MAX_SILENCE_MS: i64 = 25_000;
 
-/// The fewest bytes per second of a file, after the first minute.
-const MIN_BYTES_PER_SECOND: i64 = 1 << 10;
-const GRACE_MS: i64 = 60_000;
-
 /// The next piece of a file, if it comes in time.
 async fn next_piece(
     body: &mut RequestBody,
     began_ms: i64,
     received: usize,
 ) -> Result<Option<Vec<u8>>> {
-    let due = (Runtime.now_ms() - began_ms - GRACE_MS) / 1000 * MIN_BYTES_PER_SECOND;
-    let is_slow = due > received as i64;
-    let piece = if is_slow {
+    let piece = if is_too_slow(Runtime.now_ms() - began_ms, received) {
         None
     } else {
         in_time(pause(MAX_SILENCE_MS), body.next()).await

@@ -23,7 +23,7 @@ pub use identify::{find_bearer, find_subprotocol, identify, identify_page};
 pub use policy::Policy;
 pub use rules::{
     AccessRule, Effect, Needs, needs_allowance, needs_secret, permit, permit_by_name,
-    permit_directory, permit_purge, permit_role,
+    permit_directory, permit_purge, permit_role, permit_session,
 };
 pub use scope::{Allow, Caller, TokenScope};
 pub use seal::SealingKey;

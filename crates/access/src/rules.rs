@@ -52,6 +52,11 @@ pub struct AccessRule {
 /// request names no session).
 pub fn permit(caller: &Caller, rule: AccessRule, session_id: Option<&Id>) -> Result<()> {
     permit_by_name(caller, rule)?;
+    permit_session(caller, rule, session_id)
+}
+
+/// As [`permit`], after [`permit_by_name`].
+pub fn permit_session(caller: &Caller, rule: AccessRule, session_id: Option<&Id>) -> Result<()> {
     match caller.only_session() {
         Some(only) if rule.needs == Needs::Session && session_id != Some(only) => {
             Err(forbidden("This token is for another session."))

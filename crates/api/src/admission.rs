@@ -1,10 +1,12 @@
 //! Checks a request before its body is read: the operation exists, the caller may run it in some
 //! session, and its body is not too long.
 
+use std::fmt;
+
 use super::agent_file::{EXPORT_RULE, IMPORT_RULE};
-use super::operation::Operation as _;
+use super::operation::{Operation as _, OperationEntry};
 use super::operations::memory_tools::CallTool;
-use super::route::Route;
+use super::route::{Route, no_such_route};
 use access::{Caller, Effect, permit_by_name};
 use base::budget::{MAX_ANSWER_BYTES, Reservation};
 use base::error::Result;
@@ -26,6 +28,28 @@ pub struct Admission {
     /// Whether the request changes nothing, so that its answer may be withheld and the client may
     /// repeat the request.
     pub may_be_repeated: bool,
+    operation: Option<AdmittedOperation>,
+}
+
+/// An operation that its caller may run in some session.
+#[derive(Clone, Copy)]
+pub struct AdmittedOperation(&'static OperationEntry);
+
+impl fmt::Debug for AdmittedOperation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.name.fmt(formatter)
+    }
+}
+
+impl AdmittedOperation {
+    pub fn of(caller: &Caller, entry: &'static OperationEntry) -> Result<Self> {
+        permit_by_name(caller, entry.rule)?;
+        Ok(Self(entry))
+    }
+
+    pub fn entry(self) -> &'static OperationEntry {
+        self.0
+    }
 }
 
 impl Admission {
@@ -34,7 +58,13 @@ impl Admission {
             max_body_bytes,
             is_long: false,
             may_be_repeated: false,
+            operation: None,
         }
+    }
+
+    /// The operation that the request names.
+    pub fn operation(self) -> Result<AdmittedOperation> {
+        self.operation.ok_or_else(no_such_route)
     }
 
     /// Rejects a request whose answer may be long while other such answers fill the memory. An
@@ -54,11 +84,12 @@ pub fn admit(caller: &Caller, route: &Route) -> Result<Admission> {
     Ok(match route {
         Route::Rpc { operation, .. } => {
             let entry = operation.get()?;
-            permit_by_name(caller, entry.rule)?;
+            let admitted = AdmittedOperation::of(caller, entry)?;
             Admission {
                 max_body_bytes: entry.max_body_bytes,
                 is_long: entry.is_long,
                 may_be_repeated: entry.rule.effect == Effect::Nothing,
+                operation: Some(admitted),
             }
         }
         Route::Chat { .. } => {

@@ -2,10 +2,11 @@
 //! sees after an authorization.
 
 use crate::operation::Agent;
-use crate::route::unknown_state;
+use crate::route::{Route, unknown_state};
 use base::error::{Error, Result};
 use base::json::{self, json};
 use base::outbound::Outbound;
+use base::settings::Setting;
 use chat::tools::mcp::oauth::begin::is_own_nonce;
 use chat::tools::mcp::oauth::finish::{Return, finish};
 use chat::tools::mcp::oauth::settings::{CLIENT_NAME, OAuthSettings};
@@ -49,6 +50,17 @@ pub fn check_return(outbound: &dyn Outbound, agent: &str, returned: &Return) -> 
     let is_own = OAuthSettings::read(outbound)
         .is_ok_and(|settings| is_own_nonce(&settings, agent, &returned.server, &returned.nonce));
     is_own.then_some(()).ok_or_else(unknown_state)
+}
+
+/// Whether tokens of an issuer are accepted at this address.
+pub fn takes_issuer(outbound: &dyn Outbound, route: &Route) -> bool {
+    let needed = [
+        Setting::OAuthIssuer,
+        Setting::OAuthAudience,
+        Setting::SessionAgentToken,
+    ];
+    let is_set = |setting: &Setting| outbound.find_setting(*setting).is_some();
+    matches!(route, Route::Mcp { .. }) && needed.iter().all(is_set)
 }
 
 /// Finishes an authorization, and renders the page that the person sees.
@@ -95,6 +107,28 @@ fn page(title: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::route;
+    use base::testing::Script;
+
+    #[test]
+    fn tokens_of_an_issuer_are_accepted_for_mcp_alone_once_all_settings_are_there() {
+        let outbound = Script::default();
+        let at = |method, end| {
+            route::parse(method, &format!("/agents/session-agent/alice/{end}")).unwrap()
+        };
+        let (mcp, rpc) = (at("POST", "mcp"), at("POST", "rpc/getSession"));
+        for setting in [
+            Setting::OAuthIssuer,
+            Setting::OAuthAudience,
+            Setting::SessionAgentToken,
+        ] {
+            assert!(!takes_issuer(&outbound, &mcp));
+            let mut settings = outbound.settings.borrow_mut();
+            settings.insert(setting.name().to_owned(), "value".to_owned());
+        }
+        assert!(takes_issuer(&outbound, &mcp));
+        assert!(!takes_issuer(&outbound, &rpc));
+    }
 
     #[test]
     fn a_page_escapes_what_others_said() {

@@ -1,11 +1,11 @@
 //! Runs an operation by name, and the work that follows its answer.
 
+use super::admission::AdmittedOperation;
 use super::limits::check_length;
-use super::operation::{Agent, OperationEntry, OperationRun, Reply};
+use super::operation::{Agent, OperationRun, Reply};
 use super::operations::compaction::after_append;
 use super::table::find_entry;
 use super::tracing::note_memory;
-use access::permit_by_name;
 use base::error::Result;
 use base::ids::Id;
 use base::owner::work_for;
@@ -14,12 +14,14 @@ use store::erased::LeftPages;
 
 /// Runs an operation that a text names. In tests, the answer is checked against openapi.json.
 pub async fn dispatch(agent: &Agent<'_>, name: &str, body: impl Into<Vec<u8>>) -> Result<Reply> {
-    let permitted = find_entry(name).and_then(|entry| {
-        permit_by_name(agent.caller, entry.rule)?;
-        Ok(entry)
+    let body = body.into();
+    let admitted = find_entry(name).and_then(|entry| {
+        let admitted = AdmittedOperation::of(agent.caller, entry)?;
+        check_length(entry.max_body_bytes, body.len())?;
+        Ok(admitted)
     });
-    match permitted {
-        Ok(entry) => run(agent, entry, body.into()).await,
+    match admitted {
+        Ok(operation) => run(agent, operation, body).await,
         Err(error) => {
             let answer = Err(error);
             super::answers::assert_matches_schema(name, &answer);
@@ -28,22 +30,17 @@ pub async fn dispatch(agent: &Agent<'_>, name: &str, body: impl Into<Vec<u8>>) -
     }
 }
 
-/// Runs an operation that the door has admitted. The operation checks the caller again, with the
-/// session that the body names. The body is freed as soon as it is parsed.
-pub async fn run(agent: &Agent<'_>, entry: &OperationEntry, body: Vec<u8>) -> Result<Reply> {
-    let answer = match check_length(entry.max_body_bytes, body.len()) {
-        Ok(()) => {
-            note_memory(agent, entry.name, &body);
-            let answer = match entry.run {
-                OperationRun::AtOnce(run) => run(agent, body),
-                OperationRun::Waiting(run) => run(agent, body).await,
-            };
-            // An operation that failed late may already have changed memory.
-            agent.call_back();
-            answer
-        }
-        Err(error) => Err(error),
+/// Runs an operation that was admitted for the agent's caller, with a body of an admitted length. The
+/// operation checks the session that the body names. The body is freed as soon as it is parsed.
+pub async fn run(agent: &Agent<'_>, operation: AdmittedOperation, body: Vec<u8>) -> Result<Reply> {
+    let entry = operation.entry();
+    note_memory(agent, entry.name, &body);
+    let answer = match entry.run {
+        OperationRun::AtOnce(run) => run(agent, body),
+        OperationRun::Waiting(run) => run(agent, body).await,
     };
+    // An operation that failed late may already have changed memory.
+    agent.call_back();
     super::answers::assert_matches_schema(entry.name, &answer);
     answer
 }

@@ -38,3 +38,24 @@ impl FileImport for Import {
         Reply::json(&Import::finish(self, db, host)?)
     }
 }
+
+/// The fewest bytes per second of a file, after the first minute.
+const MIN_BYTES_PER_SECOND: i64 = 1 << 10;
+const GRACE_MS: i64 = 60_000;
+
+/// Whether a file arrives too slowly, `elapsed_ms` after its beginning.
+pub fn is_too_slow(elapsed_ms: i64, received: usize) -> bool {
+    (elapsed_ms - GRACE_MS) / 1000 * MIN_BYTES_PER_SECOND > received as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_too_slow;
+
+    #[test]
+    fn a_file_has_a_minute_and_then_a_kibibyte_per_second() {
+        assert!(!is_too_slow(0, 0) && !is_too_slow(60_999, 0));
+        assert!(is_too_slow(61_000, 1023) && !is_too_slow(61_000, 1024));
+        assert!(is_too_slow(160_000, 100 << 10 >> 1) && !is_too_slow(160_000, 100 << 10));
+    }
+}

@@ -1,8 +1,9 @@
 //! The operations that a caller can run on an agent, and the agent's other entry points.
-//! The edge has already found the object and identified the caller. The result is JSON, a
+//! The edge has already found the object. The result is JSON, a
 //! stream or an error.
 //!
-//! `route` parses a URL, and `admission` checks a request before its body is read. Then one of
+//! `route` parses a URL, `request` says who asks, and `admission` checks a request before its body is
+//! read. Then one of
 //! the entry points follows: `dispatch` for operations, `chat` for turns, `transfer` for
 //! the files of sessions, `agent_file` for the file of a whole agent, `mcp` for clients of the
 //! Model Context Protocol, `socket` for frames. The object's alarm enters through `jobs`, which
@@ -30,7 +31,10 @@ pub mod limits;
 pub mod mcp;
 pub mod operation;
 pub mod operations;
+pub mod preflight;
 pub mod provider;
+pub mod refusal;
+pub mod request;
 pub mod request_line;
 pub mod request_span;
 pub mod route;

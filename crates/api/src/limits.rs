@@ -1,6 +1,6 @@
 //! Limits for the length of a request's body.
 
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use conversation::log::slices::MAX_EVENT_BYTES;
 
 /// The maximum length of the body of most operations, whose fields are short texts and
@@ -22,5 +22,34 @@ pub fn check_length(limit: usize, actual: usize) -> Result<()> {
         Err(Error::payload_too_large("The body", limit, actual))
     } else {
         Ok(())
+    }
+}
+
+/// Refuses a compressed body, because the limits count the bytes as sent. `encoding`: the header
+/// `content-encoding`.
+pub fn check_encoding(encoding: Option<&str>) -> Result<()> {
+    if matches!(encoding.unwrap_or_default().trim(), "" | "identity") {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::UnsupportedMediaType,
+        "The body is compressed. Send it as it is, without `content-encoding`.",
+    )
+    .with("header", "content-encoding"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compressed_body_is_refused() {
+        for plain in [None, Some(""), Some(" identity ")] {
+            assert!(check_encoding(plain).is_ok(), "{plain:?}");
+        }
+        for packed in ["gzip", "br", "identity, gzip"] {
+            let code = check_encoding(Some(packed)).unwrap_err().code;
+            assert_eq!(code, Code::UnsupportedMediaType, "{packed}");
+        }
     }
 }

@@ -189,11 +189,11 @@ fn find_watched(agent: &Agent<'_>, rule: AccessRule, session_id: Option<&Id>) ->
     watched.cloned()
 }
 
-/// Parses an operation, and checks that the caller may run it.
+/// Parses an admitted operation, and checks that the caller may run it in the session that it names.
 fn admit<O: Operation>(agent: &Agent<'_>, body: Vec<u8>) -> Result<O> {
     let operation: O = json::parse(&body)?;
     drop(body);
-    access::permit(agent.caller, O::RULE, operation.session_id())?;
+    access::permit_session(agent.caller, O::RULE, operation.session_id())?;
     Ok(operation)
 }
 

@@ -111,6 +111,14 @@ pub enum Route {
 }
 
 impl Route {
+    /// One operation of one agent.
+    pub fn operation(agent: &str, operation: NamedOperation) -> Self {
+        Self::Rpc {
+            agent: agent.to_owned(),
+            operation,
+        }
+    }
+
     /// The agent that the route addresses, if any.
     pub fn agent(&self) -> Option<&str> {
         match self {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::operation::Agent;
 use access::Caller;
+use base::host::Host;
 use base::json;
 use base::trace::header::{CallerSpan, parse_parent};
 use base::trace::span::{AttributeValue, SpanQueue};
@@ -25,6 +26,17 @@ pub fn find_parent(
         Caller::Owner => parse_parent(traceparent, tracestate),
         Caller::Scoped(_) => None,
     }
+}
+
+/// The trace that the caller of a refused request named. No span is recorded for it. `caller`: `None`
+/// if the caller is unknown.
+pub fn trace_of_refused(
+    caller: Option<&Caller>,
+    traceparent: Option<&str>,
+    host: &dyn Host,
+) -> Option<Trace> {
+    let parent = find_parent(caller.unwrap_or(&Caller::Owner), traceparent, None);
+    Trace::of_request(parent, None, host)
 }
 
 /// Records the block and the entry or document of an operation on memory, for the span of its
@@ -93,4 +105,30 @@ pub fn memory_operation(operation: &str) -> Option<&'static str> {
         "removeBlock" => "delete_memory_store",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use access::TokenScope;
+    use base::testing::FixedHost;
+    use base::trace::header::render_hex;
+
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const ID: &str = "0af7651916cd43dd8448eb211c80319c";
+
+    fn id(trace: Option<Trace>) -> Option<String> {
+        trace.map(|trace| render_hex(&trace.id.0))
+    }
+
+    #[test]
+    fn a_refused_request_keeps_the_trace_that_its_caller_named() {
+        let host = FixedHost::default();
+        let named = |caller: Option<&Caller>| id(trace_of_refused(caller, Some(PARENT), &host));
+        assert_eq!(named(Some(&Caller::Owner)).as_deref(), Some(ID));
+        assert_eq!(named(None).as_deref(), Some(ID));
+        // A trace named by the holder of a token is not trusted.
+        assert_eq!(named(Some(&Caller::Scoped(TokenScope::default()))), None);
+        assert!(trace_of_refused(None, None, &host).is_none());
+    }
 }

@@ -13,6 +13,27 @@ pub enum RecoveryFailure {
     Refused { cause: String },
 }
 
+impl RecoveryFailure {
+    /// The failure of a platform that threw an error. One without recovery throws that it does not
+    /// implement the function.
+    pub fn thrown(cause: String) -> Self {
+        if cause.contains("not implement") || cause.contains("not a function") {
+            Self::Absent
+        } else {
+            Self::Refused { cause }
+        }
+    }
+}
+
+/// Checks a bookmark that the platform returned. Local storage returns one of zeros.
+pub fn check_bookmark(bookmark: String) -> Result<String, RecoveryFailure> {
+    if bookmark.bytes().all(|byte| matches!(byte, b'0' | b'-')) {
+        Err(RecoveryFailure::Absent)
+    } else {
+        Ok(bookmark)
+    }
+}
+
 pub trait Recovery {
     /// The bookmark of that time; `None`: of now.
     fn find_bookmark(
@@ -44,5 +65,33 @@ impl From<RecoveryFailure> for Error {
             )
             .with_cause(Some(cause)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_developers_machine_has_no_recovery() {
+        let zeros = "00000000-00000000-00000000-00000000000000000000000000000000";
+        for bookmark in ["", zeros] {
+            let checked = check_bookmark(bookmark.to_owned());
+            assert!(
+                matches!(checked, Err(RecoveryFailure::Absent)),
+                "{bookmark}"
+            );
+        }
+        let real = "0000007b-0000b26e-00001538-0c3e87bb37b3db5cc52eedb93cd3b96b";
+        assert_eq!(check_bookmark(real.to_owned()).unwrap(), real);
+        for cause in [
+            "This Durable Object's storage does not implement it.",
+            "x is not a function",
+        ] {
+            let failure = RecoveryFailure::thrown(cause.to_owned());
+            assert!(matches!(failure, RecoveryFailure::Absent), "{cause}");
+        }
+        let failure = RecoveryFailure::thrown("The bookmark is too old.".to_owned());
+        assert!(matches!(failure, RecoveryFailure::Refused { .. }));
     }
 }

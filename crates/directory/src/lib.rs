@@ -10,6 +10,7 @@
 //! not know has rejected its first agent, which tries again, too (`part.rs`).
 
 mod ask;
+pub mod joining;
 pub mod json_schema;
 pub mod list;
 pub mod membership;

@@ -48,6 +48,16 @@ pub struct BegunAnswer {
     pub work: Option<TurnWork>,
 }
 
+/// A session's id, if a header can contain it.
+pub fn session_header(session_id: &Id) -> Option<&str> {
+    header_of(session_id.as_str())
+}
+
+fn header_of(text: &str) -> Option<&str> {
+    let is_visible = |byte| (0x20..0x7F).contains(&byte);
+    text.bytes().all(is_visible).then_some(text)
+}
+
 /// Begins a turn. `address`: the session in the request's URL.
 pub fn begin(
     agent: &Agent<'_>,
@@ -365,5 +375,18 @@ fn check_translated(fields: &JsonObject, provider: Option<Provider>) -> Result<(
                 provider.title()
             ),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::header_of;
+
+    #[test]
+    fn a_header_contains_only_visible_ascii() {
+        assert_eq!(header_of("chat 42~"), Some("chat 42~"));
+        for id in ["caf\u{e9}", "a\nb", "\u{7f}"] {
+            assert_eq!(header_of(id), None, "{id:?}");
+        }
     }
 }

@@ -6,34 +6,35 @@ use wasm_bindgen::prelude::*;
 use worker::web_sys;
 
 use super::Object;
-use super::traced::Traced;
+use super::incoming::Incoming;
 use crate::edge::host::Runtime;
-use crate::edge::mcp::Answering;
-use crate::edge::request_log::{RequestNote, trace_of_refused};
+use crate::edge::request_log::RequestNote;
 use crate::edge::storage::Sqlite;
 use crate::edge::text::Sent;
-use crate::edge::{health, http, mcp, stream};
-use access::Caller;
-use api::admission::{admit, find_via};
+use crate::edge::{cors, health, http, mcp, stream};
+use access::LEASE_HEADER;
 use api::authorization::{PAGE_HEADERS, answer_return, describe_client};
 use api::chat::BegunTurn;
 use api::chat::begin_chat;
 use api::chat::resume_chat;
 use api::dispatch;
-use api::mcp::Outbox;
+use api::limits::check_encoding;
+use api::mcp::{Answering, Outbox, trace_of_message};
 use api::operation::{Agent, Reply};
 use api::operations::message_reads::get_messages;
 use api::provider::{self, ProviderAnswer};
+use api::request::Request;
 use api::route::{self, Route};
+use api::tracing::trace_of_refused;
 use base::budget::Reservation;
 use base::database::SqlText;
 use base::error::{Error, Result};
 use base::host::Host as _;
 use base::outbound::LocalBoxFuture;
-use base::trace::{self, TRACEPARENT, TRACESTATE};
+use base::trace::{self, TRACEPARENT};
 use chat::run::listener::TurnListener;
 use chat::stream::chunks::HEADERS;
-use memory::backends::agent::VIA_HEADER;
+use provider_api::begin::{BegunAnswer, session_header};
 use provider_api::calls::{ApiCall, ApiHeaders};
 
 pub enum ObjectAnswer {
@@ -51,13 +52,16 @@ pub enum ObjectAnswer {
 }
 
 impl ObjectAnswer {
-    fn status(&self) -> u16 {
-        match self {
+    /// The status in the request's line. A poll of a stream has no line: the stream's first request
+    /// has one.
+    fn logged_status(&self) -> Option<u16> {
+        Some(match self {
+            Self::Mcp(message) if message.answer.is_poll => return None,
             Self::Reply(..) | Self::Stream(_) | Self::Turn(_) | Self::Provider(_) => 200,
             Self::Mcp(message) => message.answer.status,
             Self::Nothing => 204,
             Self::Response(response) => response.as_ref().map_or(500, web_sys::Response::status),
-        }
+        })
     }
 }
 
@@ -82,38 +86,42 @@ fn answer_whole(
     http::answer(200, &body, &db.statements, reservation, headers)
 }
 
-/// Whether a header can hold this text.
-fn is_visible_ascii(text: &str) -> bool {
-    text.bytes().all(|byte| (0x20..0x7F).contains(&byte))
-}
-
 impl Object {
-    pub(super) async fn answer(
-        self: &Rc<Self>,
-        request: web_sys::Request,
-        body: Option<Vec<u8>>,
-        granted: Option<String>,
-        traced: &Traced,
-    ) -> Result<web_sys::Response, JsValue> {
+    /// Answers a request: understands it, serves it, and logs how it ended.
+    pub(super) async fn answer(self: &Rc<Self>, incoming: &Incoming) -> http::ResponseResult {
+        let head = &incoming.head;
+        if let Some(answer) = cors::answer_preflight(&incoming.shared, &head.inner) {
+            return answer;
+        }
+        if incoming.is_chat()
+            && let Some(id) = head.find(LEASE_HEADER)
+        {
+            return self.connect_lease(head, &id);
+        }
         let db = Sqlite::new(&self.storage);
         let note = RequestNote::begin(&self.log);
-        let url = request.url();
-        let is_front = url.contains("/chat") && self.is_front(&request);
-        let handled = self
-            .handle(request, body, granted, &db, &note, traced)
-            .await;
-        note.set_trace(traced.get().as_deref());
-        let (name, cost) = (self.name.get(), Some(&db.statements));
-        match &handled {
-            // The stream's first request has a line.
-            Ok(ObjectAnswer::Mcp(message)) if message.answer.is_poll => {}
-            Ok(answer) => note.answered(name, answer.status(), cost),
-            Err(error) => note.refused(name, error, cost),
-        }
-        self.recover_once();
-        self.join_later();
-        self.export_later();
-        match handled {
+        let is_front = incoming.is_chat() && self.is_front(head);
+        let handled = match self.understand(incoming, &db, &note) {
+            // An MCP message may name its trace in its body.
+            Ok(request)
+                if request.trace.is_none() && !matches!(request.route, Route::Mcp { .. }) =>
+            {
+                self.serve(&request, incoming, &db).await
+            }
+            Ok(request) => {
+                let began_at = Runtime.now_ms();
+                let serving = self.serve(&request, incoming, &db);
+                let served = trace::run_in(request.trace.clone(), serving).await;
+                if let Some(trace) = incoming.trace() {
+                    self.note_request(&trace, &request, began_at, served.as_ref().err());
+                }
+                served
+            }
+            Err(answer) => answer,
+        };
+        note.set_trace(incoming.trace().as_deref());
+        self.end_request(&note, handled.as_ref().map(ObjectAnswer::logged_status), &db);
+        let answer = match handled {
             Ok(ObjectAnswer::Reply(reply, body, reservation)) => {
                 self.follow_answer(reply.grown, reply.changed, reply.indexing_continues);
                 http::answer(200, &body, &db.statements, reservation, &[])
@@ -122,18 +130,10 @@ impl Object {
                 let headers = [("content-type", "application/x-ndjson")];
                 http::stream(&body, &db.statements, &headers)
             }
-            Ok(ObjectAnswer::Turn(mut begun)) => {
-                if let Some(work) = begun.work.take() {
-                    if is_front && self.may_lease(&work, &db) {
-                        return self.begin_leased(work, &db);
-                    }
-                    self.begin(work);
-                }
-                answer_turn(begun.listener, &db)
-            }
+            Ok(ObjectAnswer::Turn(begun)) => self.answer_begun(begun, is_front, &db),
             Ok(ObjectAnswer::Provider(answer)) => {
                 let answer: LocalBoxFuture<'_, _> =
-                    Box::pin(self.answer_provider(&url, answer, &db));
+                    Box::pin(self.answer_provider(&head.url, answer, &db));
                 answer.await
             }
             Ok(ObjectAnswer::Mcp(message)) => {
@@ -142,22 +142,53 @@ impl Object {
             }
             Ok(ObjectAnswer::Nothing) => http::nothing(&db.statements),
             Ok(ObjectAnswer::Response(response)) => response,
-            Err(error) => http::refuse_at(&url, &error, Some(&db.statements)),
+            Err(error) => http::refuse_at(&head.url, &error, Some(&db.statements)),
+        }?;
+        incoming.finish(answer)
+    }
+
+    fn answer_begun(
+        self: &Rc<Self>,
+        mut begun: BegunTurn,
+        is_front: bool,
+        db: &Sqlite<'_>,
+    ) -> http::ResponseResult {
+        if let Some(work) = begun.work.take() {
+            if is_front && self.may_lease(&work, db) {
+                return self.begin_leased(work, db);
+            }
+            self.begin(work);
         }
+        answer_turn(begun.listener, db)
+    }
+
+    /// Logs how a request ended, and begins what waits for its end.
+    pub(super) fn end_request(
+        self: &Rc<Self>,
+        note: &RequestNote,
+        outcome: Result<Option<u16>, &Error>,
+        db: &Sqlite<'_>,
+    ) {
+        let (name, cost) = (self.name.get(), Some(&db.statements));
+        match outcome {
+            Ok(Some(status)) => note.answered(name, status, cost),
+            Ok(None) => {}
+            Err(error) => note.refused(name, error, cost),
+        }
+        self.recover_once();
+        self.join_later();
+        self.export_later();
     }
 
     /// As [`Object::answer`], for a request whose answer may follow other messages. If one of them
     /// comes first, the response is a stream of events.
     pub(super) async fn answer_message(
         self: &Rc<Self>,
-        request: web_sys::Request,
-        body: Option<Vec<u8>>,
-        granted: Option<String>,
-        traced: &Rc<Traced>,
+        incoming: &Rc<Incoming>,
         outbox: &Rc<Outbox>,
-    ) -> Result<web_sys::Response, JsValue> {
-        let (object, traced) = (Rc::clone(self), Rc::clone(traced));
-        let work = async move { object.answer(request, body, granted, &traced).await };
+    ) -> http::ResponseResult {
+        let (object, asked) = (Rc::clone(self), Rc::clone(incoming));
+        let work = async move { object.answer(&asked).await };
         let mut answering = Answering::new(Box::pin(self.working(work)), Rc::clone(outbox));
         if let Some(answer) = answering.begin().await {
             return answer;
@@ -168,10 +199,11 @@ impl Object {
             // Without this header nginx would buffer the events.
             ("x-accel-buffering", "no"),
         ];
-        match answering.into_stream() {
+        let answer = match mcp::into_stream(answering) {
             Ok(body) => http::stream(&body, &db.statements, &headers),
             Err(error) => http::refuse(&error, Some(&db.statements)),
-        }
+        }?;
+        incoming.finish(answer)
     }
 
     /// Begins the turn. Responds when the answer begins or, if it isn't streamed, is complete:
@@ -183,18 +215,21 @@ impl Object {
         answer: ProviderAnswer,
         db: &Sqlite<'_>,
     ) -> Result<web_sys::Response, JsValue> {
-        let begun = match answer {
+        let BegunAnswer {
+            session_id,
+            is_streamed,
+            mut listener,
+            work,
+        } = match answer {
             ProviderAnswer::Whole(body) => return answer_whole(body, db, &[]),
             ProviderAnswer::Turn(begun) => *begun,
         };
-        if let Some(work) = begun.work {
+        if let Some(work) = work {
             self.begin(work);
         }
-        let session = [("x-session-id", begun.session_id.as_str())];
-        let named = is_visible_ascii(begun.session_id.as_str());
-        let session = if named { &session[..] } else { &[] };
-        let mut listener = begun.listener;
-        let failed = if begun.is_streamed {
+        let session = session_header(&session_id).map(|id| ("x-session-id", id));
+        let session = session.as_slice();
+        let failed = if is_streamed {
             match listener.begins().await {
                 Ok(()) => {
                     let mut headers = vec![
@@ -220,96 +255,93 @@ impl Object {
         http::refuse_at(url, &failed, Some(&db.statements))
     }
 
-    async fn handle(
+    /// Understands a request: what it asks of this agent, who asks, and in which trace. `Err`: its
+    /// answer, which needs neither a caller nor a body.
+    fn understand(
         &self,
-        request: web_sys::Request,
-        short: Option<Vec<u8>>,
-        granted: Option<String>,
+        incoming: &Incoming,
         db: &Sqlite<'_>,
         note: &RequestNote,
-        traced: &Traced,
-    ) -> Result<ObjectAnswer> {
-        let route = route::parse(&request.method(), &request.url())?;
+    ) -> Result<Request, Result<ObjectAnswer>> {
+        let head = &incoming.head;
+        let route = route::parse(&head.inner.method(), &head.url).map_err(Err)?;
         note.set_route(&route);
-        let Some(agent) = route.agent() else {
-            return match route {
-                Route::Health => Ok(ObjectAnswer::Response(health::answer())),
-                Route::OAuthClient => describe_client(&self.outbound)
-                    .map(|client| ObjectAnswer::Response(http::answer_client(&client)))
-                    .ok_or_else(route::no_such_route),
-                // Only the Worker in front lists agents.
-                _ => Err(route::no_such_route()),
-            };
-        };
-        self.name.check(agent)?;
-        let header = |name| http::find_header(&request, name);
-        let caller = self
-            .caller(&route, &request, granted.as_deref(), db)
-            .inspect_err(|_| {
-                traced.set(trace_of_refused(None, header(TRACEPARENT).as_deref()).map(Rc::new));
-            })?;
-        let asked = (header(TRACEPARENT), header(TRACESTATE));
-        let trace = self.begin_trace(asked, &caller).map(Rc::new);
-        traced.set(trace.clone());
-        // An MCP message may name its trace in its body.
-        if trace.is_none() && !matches!(route, Route::Mcp { .. }) {
-            return self
-                .handle_as(&caller, route, request, short, db, traced)
-                .await;
+        match route.agent() {
+            Some(agent) => self.name.check(agent).map_err(Err)?,
+            None => return Err(self.answer_for_all(&route)),
         }
-        let (told, began_at) = (route.clone(), Runtime.now_ms());
-        let handling = self.handle_as(&caller, route, request, short, db, traced);
-        let handled = trace::run_in(trace, handling).await;
-        if let Some(trace) = traced.get() {
-            self.note_request(&trace, &told, began_at, handled.as_ref().err());
+        let entry = self.entry_point();
+        match self.identify(&entry, &route, incoming, db) {
+            Ok(caller) => {
+                let request = Request::new(&entry, route, caller, |name| head.find(name));
+                incoming.set_trace(request.trace.clone());
+                Ok(request)
+            }
+            Err(error) => {
+                let traceparent = head.find(TRACEPARENT);
+                let trace = trace_of_refused(None, traceparent.as_deref(), &Runtime);
+                incoming.set_trace(trace.map(Rc::new));
+                Err(Err(error))
+            }
         }
-        handled
     }
 
-    /// Handles the request of an authenticated caller.
-    async fn handle_as(
+    /// What the object answers in place of the Worker in front.
+    fn answer_for_all(&self, route: &Route) -> Result<ObjectAnswer> {
+        match route {
+            Route::Health => Ok(ObjectAnswer::Response(health::answer())),
+            Route::OAuthClient => describe_client(&self.outbound)
+                .map(|client| ObjectAnswer::Response(http::answer_client(&client)))
+                .ok_or_else(route::no_such_route),
+            // Only the Worker in front lists agents.
+            _ => Err(route::no_such_route()),
+        }
+    }
+
+    /// Serves a request: reads its body, and runs what its route names.
+    async fn serve(
         &self,
-        caller: &Caller,
-        route: Route,
-        request: web_sys::Request,
-        short: Option<Vec<u8>>,
+        request: &Request,
+        incoming: &Incoming,
         db: &Sqlite<'_>,
-        traced: &Traced,
     ) -> Result<ObjectAnswer> {
-        let admitted = admit(caller, &route)
-            .and_then(|admission| http::check_encoding(&request).map(|()| admission));
+        let Request { route, caller, .. } = request;
+        let head = &incoming.head;
+        let admitted = request.admit().and_then(|admission| {
+            check_encoding(head.find("content-encoding").as_deref()).map(|()| admission)
+        });
         let admission = match admitted {
             Ok(admission) => admission,
             Err(error) => {
-                http::discard(&request).await;
+                http::discard(&head.inner).await;
                 return Err(error);
             }
         };
         let api_headers = match route {
-            Route::Provider { .. } => ApiHeaders::read(|name| http::find_header(&request, name))?,
+            Route::Provider { .. } => ApiHeaders::read(|name| head.find(name))?,
             _ => ApiHeaders::default(),
         };
-        let via = find_via(caller, http::find_header(&request, VIA_HEADER).as_deref());
         if let Route::Socket { session_id, .. } = route {
             self.open_tables(db)?;
             let blank = self.blank(db);
             let agent = Agent {
-                db: if self.is_migrated.get() { db } else { &blank },
-                ..self.agent(db, caller, &via)
+                db: self.readable(db, &blank),
+                ..self.agent(db, request)
             };
-            return self.open_socket(&agent, session_id, &request);
+            return self.open_socket(&agent, session_id.clone(), head);
         }
         // An import reads its body itself, piece by piece.
         let (body, pieces) = match route {
             Route::Import { .. } | Route::ImportAgent { .. } => (
                 http::ReceivedBody::nothing()?,
-                Some(match short {
+                Some(match incoming.body.take() {
                     Some(bytes) => http::RequestBody::of(bytes),
-                    None => http::RequestBody::new(&request)?,
+                    None => http::RequestBody::new(&head.inner)?,
                 }),
             ),
             _ => (
-                http::read_body(&request, short, admission.max_body_bytes).await?,
+                http::read_body(&head.inner, incoming.body.take(), admission.max_body_bytes)
+                    .await?,
                 None,
             ),
         };
@@ -334,14 +366,14 @@ impl Object {
         let blank = self.blank(db);
         let agent = Agent {
             body: Some(&reservation),
-            db: if self.is_migrated.get() { db } else { &blank },
-            ..self.agent(db, caller, &via)
+            db: self.readable(db, &blank),
+            ..self.agent(db, request)
         };
         // What an operation does not need is a function or a boxed future of its own. Inlined, it would
         // enlarge the future of every request, and the runtime would compile it for the first one.
         let mut reply = match route {
-            Route::Rpc { operation, .. } => dispatch::run(&agent, operation.get()?, bytes).await?,
-            Route::Messages { session_id, .. } => get_messages(&agent, session_id)?,
+            Route::Rpc { .. } => dispatch::run(&agent, admission.operation()?, bytes).await?,
+            Route::Messages { session_id, .. } => get_messages(&agent, session_id.clone())?,
             Route::Export { .. } | Route::ExportAgent { .. } => {
                 return self.send_file(&agent, route).map(ObjectAnswer::Stream);
             }
@@ -351,32 +383,27 @@ impl Object {
                 taking.await?
             }
             Route::Chat { session_id, .. } => {
-                return begin_chat(&agent, &session_id, bytes).map(ObjectAnswer::Turn);
+                return begin_chat(&agent, session_id, bytes).map(ObjectAnswer::Turn);
             }
             Route::Resume { session_id, .. } => {
-                let begun = resume_chat(&agent, &session_id)?;
+                let begun = resume_chat(&agent, session_id)?;
                 return Ok(begun.map_or(ObjectAnswer::Nothing, ObjectAnswer::Turn));
             }
             Route::Provider {
                 session_id, call, ..
             } => {
                 let address = session_id.as_deref();
-                let answer: LocalBoxFuture<'_, _> = Box::pin(provider::answer(
-                    &agent,
-                    &call,
-                    address,
-                    &api_headers,
-                    bytes,
-                ));
+                let answer: LocalBoxFuture<'_, _> =
+                    Box::pin(provider::answer(&agent, call, address, &api_headers, bytes));
                 return answer.await.map(ObjectAnswer::Provider);
             }
             Route::Mcp { session_id, .. } => {
                 let answer: LocalBoxFuture<'_, _> =
-                    Box::pin(self.answer_mcp(&agent, session_id, &request, bytes, db, traced));
+                    Box::pin(self.answer_mcp(&agent, session_id.clone(), incoming, bytes, db));
                 return answer.await.map(ObjectAnswer::Mcp);
             }
             Route::OAuthReturn { returned, .. } => {
-                let answer: LocalBoxFuture<'_, _> = Box::pin(answer_return(&agent, &returned));
+                let answer: LocalBoxFuture<'_, _> = Box::pin(answer_return(&agent, returned));
                 let page = answer.await;
                 if let Some(failure) = &page.failure {
                     http::log(failure);
@@ -407,18 +434,19 @@ impl Object {
         &self,
         agent: &Agent<'_>,
         session_id: Option<String>,
-        request: &web_sys::Request,
+        incoming: &Incoming,
         bytes: Vec<u8>,
         db: &Sqlite<'_>,
-        traced: &Traced,
     ) -> Result<mcp::McpReply> {
-        let mut trace = traced.get();
-        if let Some(named) = self.begin_trace_of_message(&bytes, trace.as_deref(), agent.caller) {
+        let mut trace = incoming.trace();
+        let sampler = self.find_sampler();
+        let named = trace_of_message(&bytes, trace.as_deref(), agent.caller, sampler, &Runtime);
+        if let Some(named) = named {
             trace = Some(Rc::new(named));
-            traced.set(trace.clone());
+            incoming.set_trace(trace.clone());
         }
-        let outbox = traced.outbox.as_deref();
-        let answering = mcp::answer(agent, session_id, request, bytes, &self.clients, outbox);
+        let (head, outbox) = (&incoming.head, incoming.outbox.as_deref());
+        let answering = mcp::answer(agent, session_id, head, bytes, &self.clients, outbox);
         let answer = trace::run_in(trace, answering).await;
         // A tool may have erased something.
         self.clear_left(db).await;

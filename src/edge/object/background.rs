@@ -7,7 +7,6 @@ use super::Object;
 use crate::edge::host::Runtime;
 use crate::edge::http;
 use crate::edge::storage::{Sqlite, wake_at};
-use access::Caller;
 use api::jobs;
 use base::background::{Background, JobKind};
 use base::error::Error;
@@ -42,7 +41,7 @@ impl Background for Object {
     fn start(&self, job: JobKind) {
         self.run_shared(async move |object: Rc<Self>| {
             let db = Sqlite::new(&object.storage);
-            jobs::run(&object.agent(&db, &Caller::Owner, &[]), job).await;
+            jobs::run(&object.own_agent(&db), job).await;
         });
     }
 
@@ -51,8 +50,9 @@ impl Background for Object {
     }
 
     fn wake_within(&self, ms: i64) {
-        let at_ms = Runtime.now_ms() + ms;
-        if self.rings_by(at_ms) {
+        let now_ms = Runtime.now_ms();
+        let at_ms = now_ms + ms;
+        if self.alarm.rings_by(at_ms, now_ms) {
             return;
         }
         self.run_shared(async move |object: Rc<Self>| object.set_alarm(at_ms).await);
@@ -113,7 +113,7 @@ impl Object {
                     running.note_broadcast();
                 }
                 let db = Sqlite::new(&object.storage);
-                send_broadcast(&object.agent(&db, &Caller::Owner, &[]), &session_id, &news);
+                send_broadcast(&object.own_agent(&db), &session_id, &news);
             }
         });
     }
@@ -121,17 +121,12 @@ impl Object {
     /// Sets the object's single alarm, unless it fires by this time anyway. A failure is
     /// only logged: the next request to the object finds the work.
     async fn set_alarm(&self, at_ms: i64) {
-        if self.rings_by(at_ms) {
+        if self.alarm.rings_by(at_ms, Runtime.now_ms()) {
             return;
         }
-        self.wakes_at_ms.set(at_ms);
+        self.alarm.set(at_ms);
         if let Err(error) = wake_at(&self.storage, at_ms).await {
             http::log(&error);
         }
-    }
-
-    /// Whether the alarm is set to this time, or to a sooner one that is not over.
-    fn rings_by(&self, at_ms: i64) -> bool {
-        (Runtime.now_ms() + 1..=at_ms).contains(&self.wakes_at_ms.get())
     }
 }

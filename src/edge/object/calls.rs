@@ -9,16 +9,16 @@ use wasm_bindgen::prelude::*;
 use super::Object;
 use crate::edge::host::Runtime;
 use crate::edge::http::{self, ReceivedBody};
-use crate::edge::request_log::{RequestNote, trace_of_refused};
-use crate::edge::rpc::{self, RpcCall, RpcOptions};
+use crate::edge::request_log::RequestNote;
+use crate::edge::rpc::{self, RpcCall};
 use crate::edge::storage::{Sqlite, empty};
 use crate::edge::text::Sent;
 use access::{self, Caller};
-use api::admission::admit;
 use api::dispatch::{self, clear_pages};
 use api::operation::{Agent, Reply};
+use api::request::Request;
 use api::route::Route;
-use api::table::NamedOperation;
+use api::tracing::trace_of_refused;
 use base::budget::Reservation;
 use base::error::Result;
 use base::host::Host as _;
@@ -33,97 +33,82 @@ impl Object {
         options: &JsValue,
         is_own: bool,
     ) -> Result<JsValue, JsValue> {
-        let answer = match RpcCall::parse(operation, json, options) {
-            Ok(call) => self.answer_call(call, is_own).await,
-            Err(error) => {
-                RequestNote::here(&self.log).refused(self.name.get(), &error, None);
-                Err(error)
+        let db = Sqlite::new(&self.storage);
+        let note = RequestNote::begin(&self.log);
+        let called = RpcCall::parse(operation, json, options)
+            .and_then(|call| self.understand_call(call, is_own, &note));
+        let answer = match called {
+            Ok((request, json)) if request.trace.is_none() => {
+                self.serve_call(&request, json, &db).await
             }
+            Ok((request, json)) => {
+                let began_at = Runtime.now_ms();
+                let serving = self.serve_call(&request, json, &db);
+                let served = run_in(request.trace.clone(), serving).await;
+                if let Some(trace) = &request.trace {
+                    self.note_request(trace, &request, began_at, served.as_ref().err());
+                }
+                served
+            }
+            Err(error) => Err(error),
         };
+        self.end_request(&note, answer.as_ref().map(|_| 200), &db);
         answer.map_err(|error| rpc::to_thrown(&error))
     }
 
-    async fn answer_call(self: &Rc<Self>, call: RpcCall, is_own: bool) -> Result<JsValue> {
-        let db = Sqlite::new(&self.storage);
-        let note = RequestNote::begin(&self.log);
-        let answer = self.run_call(call, is_own, &db, &note).await;
-        let (name, cost) = (self.name.get(), Some(&db.statements));
-        match &answer {
-            Ok(_) => note.answered(name, 200, cost),
-            Err(error) => note.refused(name, error, cost),
-        }
-        self.recover_once();
-        self.join_later();
-        self.export_later();
-        answer
-    }
-
-    async fn run_call(
-        self: &Rc<Self>,
+    /// Understands a call, as `understand` does a request over HTTP. Returns its JSON, too.
+    fn understand_call(
+        &self,
         call: RpcCall,
         is_own: bool,
-        db: &Sqlite<'_>,
         note: &RequestNote,
-    ) -> Result<JsValue> {
-        if let Some(agent) = &call.options.agent {
+    ) -> Result<(Request, Option<JsString>)> {
+        let mut options = call.options;
+        if let Some(agent) = &options.agent {
             self.name.check(agent)?;
         }
         let agent = self.name.get();
-        let route = call.route(agent);
+        let route = Route::operation(agent, call.operation);
         note.set_route(&route);
-        let RpcCall {
-            operation,
-            json,
-            options:
-                RpcOptions {
-                    token,
-                    traceparent,
-                    tracestate,
-                    ..
-                },
-        } = call;
+        let entry = self.entry_point();
         // A binding has neither a host nor an origin that `AUTH = "local"` could check.
         let caller = if is_own {
             Caller::Owner
         } else {
-            access::identify(&self.policy, &Runtime, Some(agent), token.as_deref()).inspect_err(
-                |_| {
-                    note.set_trace(trace_of_refused(None, traceparent.as_deref()).as_ref());
-                },
-            )?
+            access::identify(
+                entry.policy,
+                entry.host,
+                Some(agent),
+                options.token.as_deref(),
+            )
+            .inspect_err(|_| {
+                let traceparent = options.traceparent.as_deref();
+                note.set_trace(trace_of_refused(None, traceparent, &Runtime).as_ref());
+            })?
         };
-        let Some(trace) = self.begin_trace((traceparent, tracestate), &caller) else {
-            return self.run_as(&caller, &route, &operation, json, db).await;
-        };
-        let trace = Rc::new(trace);
-        let began_at = Runtime.now_ms();
-        note.set_trace(Some(&trace));
-        let running = self.run_as(&caller, &route, &operation, json, db);
-        let answer = run_in(Some(Rc::clone(&trace)), running).await;
-        self.note_request(&trace, &route, began_at, answer.as_ref().err());
-        answer
+        let request = Request::new(&entry, route, caller, |name| options.take_header(name));
+        note.set_trace(request.trace.as_deref());
+        Ok((request, call.json))
     }
 
-    /// Runs the call of an authenticated caller.
-    async fn run_as(
+    /// Serves a call: copies its JSON, and runs its operation.
+    async fn serve_call(
         self: &Rc<Self>,
-        caller: &Caller,
-        route: &Route,
-        operation: &NamedOperation,
+        request: &Request,
         json: Option<JsString>,
         db: &Sqlite<'_>,
     ) -> Result<JsValue> {
-        let admission = admit(caller, route)?;
+        let admission = request.admit()?;
         let ReceivedBody { bytes, reservation } = rpc::receive(json, admission.max_body_bytes)?;
         admission.check_capacity()?;
         self.open_tables(db)?;
         let blank = self.blank(db);
         let agent = Agent {
             body: Some(&reservation),
-            db: if self.is_migrated.get() { db } else { &blank },
-            ..self.agent(db, caller, &[])
+            db: self.readable(db, &blank),
+            ..self.agent(db, request)
         };
-        let mut reply = dispatch::run(&agent, operation.get()?, bytes).await?;
+        let mut reply = dispatch::run(&agent, admission.operation()?, bytes).await?;
         drop(reservation);
         let may_be_repeated = admission.may_be_repeated;
         // The answer's memory stays reserved until the text is returned to the caller.
@@ -176,17 +161,17 @@ impl Object {
     /// Clears the remains of purged text in table pages, in free pages and in the
     /// write-ahead log. `db` counts the rows that this writes.
     pub(super) async fn clear_pages(&self, db: &Sqlite<'_>, left: &LeftPages) -> Result<()> {
-        clear_pages(&self.agent(db, &Caller::Owner, &[]), left).await
+        clear_pages(&self.own_agent(db), left).await
     }
 
     pub(super) async fn empty(&self) -> Result<()> {
         self.is_migrated.set(false);
         self.turns.checks.set_recovery_due(false);
-        self.is_joining_due.set(false);
+        self.joining.set_due(false);
         self.turns.cancel_all();
         empty(&self.storage).await?;
         // Emptying the storage has also deleted the alarm.
-        self.wakes_at_ms.set(0);
+        self.alarm.clear();
         Ok(())
     }
 }

@@ -18,7 +18,7 @@ use lifecycle::retention::is_due;
 impl Object {
     /// The file as a stream.
     #[inline(never)]
-    pub(super) fn send_file(&self, agent: &Agent<'_>, route: Route) -> Result<JsValue> {
+    pub(super) fn send_file(&self, agent: &Agent<'_>, route: &Route) -> Result<JsValue> {
         let is_blank = !self.is_migrated.get();
         let object = self.me.upgrade();
         let on_page: transfer::PageListener = Box::new(move |bytes| {
@@ -31,7 +31,7 @@ impl Object {
         });
         match route {
             Route::Export { session_id, .. } => {
-                let export = begin_export(agent, session_id)?;
+                let export = begin_export(agent, session_id.clone())?;
                 transfer::to_stream(&self.storage, is_blank, export, on_page)
             }
             Route::ExportAgent { after, .. } => {
@@ -54,7 +54,7 @@ impl Object {
         &self,
         agent: &Agent<'_>,
         db: &Sqlite<'_>,
-        route: Route,
+        route: &Route,
         pieces: Option<RequestBody>,
     ) -> Result<Reply> {
         let on_piece = async |bytes| self.use_cpu_for(bytes).await;
@@ -65,7 +65,7 @@ impl Object {
                 ..
             } => {
                 let changed = Id::parse(session_id.clone()).ok();
-                let import = begin_import(agent, session_id, allows_sources)?;
+                let import = begin_import(agent, session_id.clone(), *allows_sources)?;
                 let mut reply = transfer::receive(db, import, pieces, on_piece).await?;
                 let watched = changed.filter(|id| self.sockets.is_there(id));
                 reply.changed = watched.map(MessageChange::of_all);
@@ -74,7 +74,7 @@ impl Object {
                 Ok(reply)
             }
             Route::ImportAgent { allows_sources, .. } => {
-                let import = begin_agent_import(agent, allows_sources)?;
+                let import = begin_agent_import(agent, *allows_sources)?;
                 let reply = transfer::receive(db, import, pieces, on_piece).await?;
                 agent.schedule_retention(matches!(is_due(&agent.memory()), Ok(true)));
                 Ok(reply)

@@ -1,71 +1,37 @@
-//! Identifies the caller if a class that extends this one authorizes callers by its own
-//! rules; and sets the owner of the object's tasks.
-
-use worker::web_sys;
+//! The caller of a request over HTTP, and the owner of the object's tasks.
 
 use super::Object;
+use super::incoming::Incoming;
 use crate::edge::storage::Sqlite;
-use crate::edge::{http, identify};
 use access::Caller;
 use api::operation::Agent;
-use api::operations::tokens::MintToken;
+use api::request::{EntryPoint, Identified, identify_granted};
 use api::route::Route;
-use base::error::{Code, Error, Result};
-use base::json;
+use base::error::Result;
 use base::leased_calls::{Lease, LeasedTask};
 use base::owner::{OwnedTask, Owner};
 use base::tokens::{self, CountedTask};
 
-/// The class's answer for a request that it refuses.
-const NOTHING: &str = "null";
-
-/// The grant of a Worker that binds the class and calls over Workers RPC: the binding is
-/// the permission. A class's `authorize` returns an object or `null`, never this.
-const ALL: &str = "\"all\"";
-
 pub(super) type WorkingTask<F> = LeasedTask<CountedTask<OwnedTask<F>>>;
 
 impl Object {
-    /// `granted` is what the class allows the request: JSON with the fields of `mintToken`,
-    /// or `null`. `None`: the class doesn't decide, and the Worker's own rules apply. If
-    /// the Worker has a secret, the secret and its tokens are always valid.
-    pub(super) fn caller(
+    pub(super) fn identify(
         &self,
+        entry: &EntryPoint<'_>,
         route: &Route,
-        request: &web_sys::Request,
-        granted: Option<&str>,
+        incoming: &Incoming,
         db: &Sqlite<'_>,
     ) -> Result<Caller> {
-        // The browser has no rights; the `state` in its URL is checked instead.
-        if matches!(route, Route::OAuthReturn { .. }) {
-            return identify(&self.policy, route, request);
-        }
-        let Some(granted) = granted else {
-            return identify(&self.policy, route, request);
+        let granted = incoming.granted.as_deref();
+        let grant = match identify_granted(entry, route, &incoming.head, granted)? {
+            Identified::Caller(caller) => return Ok(caller),
+            Identified::Granted(grant) => grant,
         };
-        if granted == ALL {
-            return Ok(Caller::Owner);
-        }
-        if self.policy.secret().is_some()
-            && let Ok(caller) = identify(&self.policy, route, request)
-        {
-            return Ok(caller);
-        }
-        if granted == NOTHING {
-            return Err(Error::new(
-                Code::Unauthorized,
-                "This agent refuses the request.",
-            ));
-        }
-        // Browsers send cookies along with any page's requests.
-        let origin = http::find_header(request, "origin");
-        self.policy.admit_page(origin.as_deref(), &request.url())?;
-        let grant: MintToken = json::parse(granted.as_bytes())?;
         self.open_tables(db)?;
         let blank = self.blank(db);
         let agent = Agent {
-            db: if self.is_migrated.get() { db } else { &blank },
-            ..self.agent(db, &Caller::Owner, &[])
+            db: self.readable(db, &blank),
+            ..self.own_agent(db)
         };
         grant.grant(&agent).map(Caller::Scoped)
     }

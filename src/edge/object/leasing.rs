@@ -9,16 +9,15 @@ use std::rc::{Rc, Weak};
 
 use js_sys::Uint8Array;
 use wasm_bindgen::JsValue;
-use worker::web_sys;
 
 use super::Object;
 use super::leases::{Front, LeasedTurn, Link};
 use crate::edge::host::Runtime;
-use crate::edge::http;
+use crate::edge::http::{self, HttpRequest};
 use crate::edge::sockets::{self, Socket};
 use crate::edge::storage::Sqlite;
 use crate::edge::tasks::{self, HeldTask};
-use access::{Caller, FRONT_HEADER, LEASE_HEADER};
+use access::{FRONT_HEADER, LEASE_HEADER};
 use api::route::no_such_route;
 use base::background::{Background as _, CHECK_AFTER_MS, JobKind};
 use base::host::Host as _;
@@ -35,8 +34,8 @@ const SILENCE_MS: i64 = 16_000;
 
 impl Object {
     /// Whether the Worker in front offers to wait for the model.
-    pub(super) fn is_front(&self, request: &web_sys::Request) -> bool {
-        let Some(signature) = http::find_header(request, FRONT_HEADER) else {
+    pub(super) fn is_front(&self, head: &HttpRequest) -> bool {
+        let Some(signature) = head.find(FRONT_HEADER) else {
             return false;
         };
         self.policy
@@ -45,7 +44,7 @@ impl Object {
 
     pub(super) fn may_lease(&self, work: &TurnWork, db: &Sqlite<'_>) -> bool {
         // If this can't be found out, the turn itself reports why.
-        may_wait_elsewhere(&self.agent(db, &Caller::Owner, &[]), work.turn()).unwrap_or(false)
+        may_wait_elsewhere(&self.own_agent(db), work.turn()).unwrap_or(false)
     }
 
     /// Begins a turn whose models the Worker waits for. The answer has only the id of the lease,
@@ -76,7 +75,7 @@ impl Object {
         let (object, leased) = (Rc::clone(self), Rc::clone(&lease));
         let turn = tasks::start_held(self.working(async move {
             let db = Sqlite::new(&object.storage);
-            let agent = object.agent(&db, &Caller::Owner, &[]);
+            let agent = object.own_agent(&db);
             let grown = leased.run(run(&agent, work)).await;
             leased.end();
             object.recover_once();
@@ -114,12 +113,8 @@ impl Object {
     }
 
     /// Connects the Worker with its turn.
-    pub(super) fn connect_lease(
-        &self,
-        request: &web_sys::Request,
-        id: &str,
-    ) -> http::ResponseResult {
-        let signature = http::find_header(request, FRONT_HEADER);
+    pub(super) fn connect_lease(&self, head: &HttpRequest, id: &str) -> http::ResponseResult {
+        let signature = head.find(FRONT_HEADER);
         let is_holder = self
             .policy
             .holds_lease(self.name.get(), id, signature.as_deref());

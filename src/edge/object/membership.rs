@@ -11,14 +11,11 @@ use crate::edge::tasks;
 use base::background::Background as _;
 use base::host::Host as _;
 use base::outbound::{Outbound as _, in_time};
+use directory::joining::FIRST_PAUSE_MS;
 use directory::membership::{Member, is_there};
 
 /// The time from the agent's creation to the alarm that ensures its registration.
 const RECOVERY_ALARM_MS: i64 = 10_000;
-
-/// The pause after a failure. It doubles with each further failure, up to an hour.
-const FIRST_PAUSE_MS: i64 = 10_000;
-const MAX_PAUSE_MS: i64 = 3_600_000;
 
 /// The maximum time that the response to an agent's first request is delayed until the
 /// agent is in the directory. Afterwards the registration continues in the background.
@@ -35,7 +32,7 @@ impl Object {
             return;
         };
         let at_ms = Runtime.now_ms() + RECOVERY_ALARM_MS;
-        self.wakes_at_ms.set(at_ms);
+        self.alarm.set(at_ms);
         tasks::spawn(async move {
             if let Err(error) = wake_at(&object.storage, at_ms).await {
                 http::log(&error);
@@ -46,26 +43,26 @@ impl Object {
     /// The tables exist. `true`: the agent must check whether it is in the directory.
     pub(super) fn note_opened(&self) -> bool {
         let is_due = is_there(&self.outbound) && self.name.is_known();
-        self.is_joining_due.set(is_due);
+        self.joining.set_due(is_due);
         is_due
     }
 
     /// Adds the agent to the directory if it still has to check this. Waits a limited time
     /// for it.
     pub(super) async fn join_now(&self) {
-        if !self.is_migrated.get() || !self.is_joining_due.replace(false) {
+        if !self.is_migrated.get() || !self.joining.take_due() {
             return;
         }
         let joined = in_time(self.outbound.sleep(PATIENCE_MS), self.join()).await;
         if joined.is_none() {
-            self.is_joining_due.set(true);
+            self.joining.set_due(true);
             self.wake_by(Runtime.now_ms() + FIRST_PAUSE_MS).await;
         }
     }
 
     /// Like [`Self::join_now`], but does not wait.
     pub(super) fn join_later(self: &Rc<Self>) {
-        if self.is_migrated.get() && self.is_joining_due.replace(false) {
+        if self.is_migrated.get() && self.joining.take_due() {
             let object = Rc::clone(self);
             self.run_later(async move { object.join().await });
         }
@@ -81,7 +78,7 @@ impl Object {
         };
         let pause_ms = match member.join().await {
             Ok(None) => {
-                self.joining_pause_ms.set(FIRST_PAUSE_MS);
+                self.joining.succeed();
                 return;
             }
             Ok(Some(pause_ms)) => pause_ms,
@@ -89,12 +86,10 @@ impl Object {
             Err(_) if !self.is_migrated.get() => return,
             Err(error) => {
                 http::log(&error);
-                let pause_ms = self.joining_pause_ms.get().max(FIRST_PAUSE_MS);
-                self.joining_pause_ms.set((pause_ms * 2).min(MAX_PAUSE_MS));
-                pause_ms
+                self.joining.fail()
             }
         };
-        self.is_joining_due.set(true);
+        self.joining.set_due(true);
         self.wake_by(Runtime.now_ms() + pause_ms).await;
     }
 }

@@ -1,10 +1,8 @@
 //! How a socket to the object is opened.
 
-use worker::web_sys;
-
 use super::Object;
 use super::answering::ObjectAnswer;
-use crate::edge::http;
+use crate::edge::http::HttpRequest;
 use api::operation::Agent;
 use api::{route, socket};
 use base::error::Result;
@@ -16,9 +14,9 @@ impl Object {
         &self,
         agent: &Agent<'_>,
         session_id: String,
-        request: &web_sys::Request,
+        head: &HttpRequest,
     ) -> Result<ObjectAnswer> {
-        let upgrade = http::find_header(request, "upgrade").unwrap_or_default();
+        let upgrade = head.find("upgrade").unwrap_or_default();
         if !upgrade.eq_ignore_ascii_case("websocket") {
             return Err(route::no_such_route());
         }
@@ -31,7 +29,7 @@ impl Object {
             })
         });
         socket::check_sockets(self.sockets.count(&state.session_id))?;
-        let offered = http::find_header(request, "sec-websocket-protocol");
+        let offered = head.find("sec-websocket-protocol");
         let (_, protocol) = access::find_subprotocol(offered.as_deref());
         let greeting = socket::greet(agent, &state)?;
         Ok(ObjectAnswer::Response(

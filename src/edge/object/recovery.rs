@@ -6,8 +6,9 @@ use wasm_bindgen::prelude::*;
 
 use super::Object;
 use crate::edge::http;
+use crate::edge::outbound::{call, describe};
 use base::outbound::{LocalBoxFuture, Outbound as _};
-use base::recovery::{Recovery, RecoveryFailure};
+use base::recovery::{Recovery, RecoveryFailure, check_bookmark};
 
 /// How long the object stays alive after a restore, so that the answer can be sent.
 const LAST_WORDS_MS: i64 = 250;
@@ -39,17 +40,11 @@ impl Object {
     }
 
     async fn ask(&self, function: &str, argument: &JsValue) -> Result<String, RecoveryFailure> {
-        let answer = crate::edge::outbound::call(self.storage.as_ref(), function, argument).await;
+        let answer = call(self.storage.as_ref(), function, argument).await;
         match answer.map(JsCast::dyn_into::<JsString>) {
-            Ok(Ok(bookmark)) => match String::from(bookmark) {
-                // Local storage returns a bookmark of zeros.
-                none if none.bytes().all(|byte| matches!(byte, b'0' | b'-')) => {
-                    Err(RecoveryFailure::Absent)
-                }
-                bookmark => Ok(bookmark),
-            },
+            Ok(Ok(bookmark)) => check_bookmark(String::from(bookmark)),
             Ok(Err(_)) => Err(RecoveryFailure::Absent),
-            Err(thrown) => Err(failed(&thrown)),
+            Err(thrown) => Err(RecoveryFailure::thrown(describe(&thrown))),
         }
     }
 
@@ -66,15 +61,5 @@ impl Object {
                 "the object could not end its life",
             ));
         }
-    }
-}
-
-/// A platform without recovery throws an error that it does not implement the function.
-fn failed(thrown: &JsValue) -> RecoveryFailure {
-    let cause = crate::edge::outbound::describe(thrown);
-    if cause.contains("not implement") || cause.contains("not a function") {
-        RecoveryFailure::Absent
-    } else {
-        RecoveryFailure::Refused { cause }
     }
 }

@@ -3,6 +3,7 @@
 use super::Object;
 use crate::edge::host::Runtime;
 use crate::edge::storage::Sqlite;
+use base::database::Database;
 use base::error::Result;
 use store::schema::{
     self,
@@ -41,6 +42,15 @@ impl Object {
             self.name.keep(db)?;
         }
         Ok(())
+    }
+
+    /// The storage as an operation sees it, once [`Self::open_tables`] has run.
+    pub(super) fn readable<'a>(
+        &self,
+        db: &'a Sqlite<'_>,
+        blank: &'a BlankDatabase<'_>,
+    ) -> &'a dyn Database {
+        if self.is_migrated.get() { db } else { blank }
     }
 
     /// The storage for a request that may only read: its first write creates the tables.

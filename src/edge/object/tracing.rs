@@ -4,12 +4,9 @@ use std::rc::Rc;
 
 use super::Object;
 use crate::edge::host::Runtime;
-use access::Caller;
-use api::mcp::find_trace;
+use api::request::Request;
 use api::request_span::request_span;
-use api::route::Route;
 use api::socket::SocketState;
-use api::tracing::find_parent;
 use base::error::Error;
 use base::host::Host as _;
 use base::ids::Id;
@@ -20,36 +17,8 @@ use base::trace::span::{Span, SpanKind, SpanQueue};
 use base::trace::{StoredTrace, Trace};
 
 impl Object {
-    /// The trace that an MCP message itself names, if it differs from its request's trace.
-    pub(super) fn begin_trace_of_message(
-        &self,
-        body: &[u8],
-        request: Option<&Trace>,
-        caller: &Caller,
-    ) -> Option<Trace> {
-        let (parent, state) = find_trace(body)?;
-        let named = find_parent(caller, Some(&parent), None)?;
-        // In the same trace, the request's own span is the closer parent.
-        let is_known = request.is_some_and(|trace| trace.id == named.id);
-        if is_known {
-            None
-        } else {
-            self.begin_trace((Some(parent), state), caller)
-        }
-    }
-
-    /// The trace of a request. `asked` contains its `traceparent` and `tracestate`.
-    pub(super) fn begin_trace(
-        &self,
-        asked: (Option<String>, Option<String>),
-        caller: &Caller,
-    ) -> Option<Trace> {
-        let parent = find_parent(caller, asked.0.as_deref(), asked.1.as_deref());
-        Trace::of_request(parent, self.find_sampler(), &Runtime)
-    }
-
     /// `None`: spans are not exported.
-    fn find_sampler(&self) -> Option<Sampler> {
+    pub(super) fn find_sampler(&self) -> Option<Sampler> {
         self.outbound.spans().map(|spans| spans.sampler)
     }
 
@@ -67,16 +36,17 @@ impl Object {
         self.outbound.spans().filter(|_| trace.is_sampled)
     }
 
+    /// Records the span of a request that was answered.
     pub(super) fn note_request(
         &self,
         trace: &Trace,
-        route: &Route,
+        request: &Request,
         began_at: i64,
         failure: Option<&Error>,
     ) {
         if let Some(spans) = self.spans_of(trace) {
             let times = (began_at, Runtime.now_ms());
-            let span = request_span(trace, self.name.get(), route, times, failure);
+            let span = request_span(trace, self.name.get(), &request.route, times, failure);
             spans.push(span.with(spans.take_noted(trace.span)));
         }
     }

@@ -9,6 +9,7 @@
 //!   the next run continues there.
 //! - A job that fails stops no other job.
 
+mod alarm;
 mod backups;
 mod callbacks;
 mod index;
@@ -20,6 +21,7 @@ mod vectors;
 
 use base::background::{JobKind, SOON_MS};
 
+pub use self::alarm::AlarmTime;
 pub use self::backups::{back_up_if_due, is_due as is_backup_due};
 pub use self::job::{Job, JobPlace};
 use self::job::{Run, Step};

@@ -12,6 +12,7 @@
 //! [`approval`] the state of a call that waits for the client. [`subscriptions`] reports
 //! changes to the Worker that holds a stream open.
 
+mod answering;
 mod approval;
 mod capabilities;
 mod clients;
@@ -33,6 +34,7 @@ mod subscriptions;
 mod tools;
 mod uri;
 
+pub use self::answering::Answering;
 use self::capabilities::Capabilities;
 pub use self::clients::Clients;
 use self::exchange::Exchange;
@@ -45,8 +47,12 @@ pub use self::revision::McpHeaders;
 use self::revision::Revision;
 use self::scope::Scope;
 use super::operation::Agent;
+use super::tracing::find_parent;
+use access::Caller;
+use base::host::Host;
 use base::json::json;
-use base::trace::{TRACEPARENT, TRACESTATE};
+use base::trace::sampler::Sampler;
+use base::trace::{TRACEPARENT, TRACESTATE, Trace};
 
 /// Describes this server to a model.
 const INSTRUCTIONS: &str = "The durable memory of one agent. The tools read and write its blocks, \
@@ -65,9 +71,26 @@ pub struct McpRequest<'a> {
     pub outbox: Option<&'a Outbox>,
 }
 
+/// The trace that an MCP message itself names, if it differs from its request's trace.
+pub fn trace_of_message(
+    body: &[u8],
+    request: Option<&Trace>,
+    caller: &Caller,
+    sampler: Option<Sampler>,
+    host: &dyn Host,
+) -> Option<Trace> {
+    let (parent, state) = find_trace(body)?;
+    let named = find_parent(caller, Some(&parent), state.as_deref())?;
+    // In the same trace, the request's own span is the closer parent.
+    if request.is_some_and(|trace| trace.id == named.id) {
+        return None;
+    }
+    Trace::of_request(Some(named), sampler, host)
+}
+
 /// The `traceparent` and the `tracestate` in a message's `_meta`. They are the client's
 /// own; those of the headers may be a proxy's.
-pub fn find_trace(body: &[u8]) -> Option<(String, Option<String>)> {
+fn find_trace(body: &[u8]) -> Option<(String, Option<String>)> {
     let is_named = body
         .windows(TRACEPARENT.len())
         .any(|part| part == TRACEPARENT.as_bytes());
@@ -79,6 +102,11 @@ pub fn find_trace(body: &[u8]) -> Option<(String, Option<String>)> {
     };
     let named = |name| Some(request.meta(name)?.as_str()?.to_owned());
     Some((named(TRACEPARENT)?, named(TRACESTATE)))
+}
+
+/// Whether a client that sends this `accept` header reads an event stream.
+pub fn takes_stream(accept: Option<&str>) -> bool {
+    accept.is_some_and(|accept| accept.to_ascii_lowercase().contains("text/event-stream"))
 }
 
 /// Handles one request.
@@ -238,6 +266,10 @@ fn empty(status: u16) -> McpAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tracing::trace_of_refused;
+    use access::TokenScope;
+    use base::testing::FixedHost;
+    use base::trace::header::render_hex;
 
     #[test]
     fn a_message_may_name_its_trace_and_nothing_else_is_read_as_one() {
@@ -264,5 +296,36 @@ mod tests {
         }
         assert_eq!(find_trace(b"traceparent"), None);
         assert_eq!(find_trace(b""), None);
+    }
+
+    #[test]
+    fn a_message_names_a_trace_of_its_own_unless_it_is_the_requests() {
+        const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let host = FixedHost::default();
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"_meta":{{"traceparent":"{PARENT}"}}}}}}"#
+        );
+        let named = |request: Option<&Trace>, caller: &Caller| {
+            trace_of_message(body.as_bytes(), request, caller, None, &host)
+                .map(|trace| render_hex(&trace.id.0))
+        };
+        assert_eq!(
+            named(None, &Caller::Owner).as_deref(),
+            Some("0af7651916cd43dd8448eb211c80319c")
+        );
+        let same = trace_of_refused(None, Some(PARENT), &host);
+        assert_eq!(named(same.as_ref(), &Caller::Owner), None);
+        assert_eq!(named(None, &Caller::Scoped(TokenScope::default())), None);
+    }
+
+    #[test]
+    fn a_client_says_in_accept_that_it_reads_a_stream() {
+        for accept in [
+            "text/event-stream",
+            "application/json, Text/Event-Stream;q=0.9",
+        ] {
+            assert!(takes_stream(Some(accept)), "{accept}");
+        }
+        assert!(!takes_stream(Some("application/json")) && !takes_stream(None));
     }
 }

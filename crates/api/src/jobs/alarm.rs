@@ -1,0 +1,42 @@
+//! The object's single alarm.
+
+use std::cell::Cell;
+
+/// When the alarm rings next, as far as this activation knows.
+#[derive(Default)]
+pub struct AlarmTime(Cell<i64>);
+
+impl AlarmTime {
+    /// The alarm was set.
+    pub fn set(&self, at_ms: i64) {
+        self.0.set(at_ms);
+    }
+
+    /// The alarm rang, or was deleted.
+    pub fn clear(&self) {
+        self.0.set(0);
+    }
+
+    /// Whether the alarm is set to this time, or to a sooner one that is not over.
+    pub fn rings_by(&self, at_ms: i64, now_ms: i64) -> bool {
+        (now_ms + 1..=at_ms).contains(&self.0.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alarm_is_set_again_unless_it_rings_in_time() {
+        let alarm = AlarmTime::default();
+        assert!(!alarm.rings_by(100, 10));
+        alarm.set(50);
+        assert!(alarm.rings_by(100, 10) && alarm.rings_by(50, 10));
+        assert!(!alarm.rings_by(49, 10));
+        // An alarm that is over may have been lost.
+        assert!(alarm.rings_by(100, 49) && !alarm.rings_by(100, 50));
+        alarm.clear();
+        assert!(!alarm.rings_by(100, 10));
+    }
+}
