@@ -52,7 +52,7 @@ impl Object {
             }
             Err(error) => Err(error),
         };
-        self.end_request(&note, answer.as_ref().map(|_| 200), &db);
+        self.end_request(&note, answer.as_ref().map(|_| Some(200)), &db);
         answer.map_err(|error| rpc::to_thrown(&error))
     }
 
